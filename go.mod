@@ -1,0 +1,3 @@
+module github.com/parley-broker/parley
+
+go 1.26
