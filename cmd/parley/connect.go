@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley/internal/postgres"
+)
+
+// privateDatabase is the database that commands use in the private PostgreSQL.
+const privateDatabase = "parley"
+
+// stopTimeout leaves time for the checkpoint of a fast shutdown.
+const stopTimeout = 2 * time.Minute
+
+// privateServer is the private PostgreSQL once a verb has asked for it.
+type privateServer struct {
+	server *postgres.Server
+	dsn    string
+}
+
+// connect opens one connection to the database of this command. The caller closes it.
+func (a *app) connect(ctx context.Context) (*pgx.Conn, error) {
+	dsn, err := a.resolveDSN(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	return conn, nil
+}
+
+// pool opens a pool of up to maxConns connections to the database of this command (0: the default of pgx).
+// The caller closes it.
+func (a *app) pool(ctx context.Context, maxConns int32) (*pgxpool.Pool, error) {
+	dsn, err := a.resolveDSN(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("read the DSN: %w", err)
+	}
+	if maxConns > 0 {
+		config.MaxConns = maxConns
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	return pool, nil
+}
+
+// resolveDSN says which database this command uses. The private PostgreSQL is started, or joined when
+// another command has started it, only if nothing else is named; it is released when the command ends.
+func (a *app) resolveDSN(ctx context.Context) (string, error) {
+	if a.dsn != "" {
+		return a.dsn, nil
+	}
+	// Asking for a private server by flag beats the environment.
+	if a.data == "" && a.postgresVersion == "" {
+		for _, name := range []string{"PARLEY_DSN", "DATABASE_URL"} {
+			if dsn := os.Getenv(name); dsn != "" {
+				return dsn, nil
+			}
+		}
+	}
+	return a.startPrivate(ctx)
+}
+
+// startPrivate starts or joins the private PostgreSQL and returns the DSN of its database.
+func (a *app) startPrivate(ctx context.Context) (string, error) {
+	if a.private.server != nil {
+		return a.private.dsn, nil
+	}
+	server, err := postgres.Start(ctx, postgres.Config{
+		Data:    firstOf(a.data, os.Getenv("PARLEY_DATA")),
+		Version: firstOf(a.postgresVersion, os.Getenv("PARLEY_POSTGRES_VERSION")),
+	})
+	if err != nil {
+		return "", fmt.Errorf("start the private PostgreSQL: %w", err)
+	}
+	a.private.server = server
+	if err := server.EnsureDatabase(ctx, privateDatabase); err != nil {
+		return "", err
+	}
+	a.private.dsn = server.DSN(privateDatabase)
+	return a.private.dsn, nil
+}
+
+// release lets go of the private PostgreSQL, which stops it when no other command uses it.
+// It runs after Ctrl-C too, so it must not end with the command's context.
+func (a *app) release(ctx context.Context) error {
+	if a.private.server == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	server := a.private.server
+	a.private = privateServer{}
+	if err := server.Stop(ctx); err != nil {
+		return fmt.Errorf("stop the private PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+// firstOf returns the first value that is not empty.
+func firstOf(values ...string) string {
+	for _, value := range values {
+		if value != "" {
+			return value
+		}
+	}
+	return ""
+}

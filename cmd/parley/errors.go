@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// usageError marks a mistake in the command line that only the verb itself could see.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// usagef is for verbs: the command line asks for something that cannot be.
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+// report tells a person what went wrong, with what PostgreSQL adds to it, and returns the exit code.
+func (a *app) report(err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(a.stderr, "parley: %v\n", err)
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		if pgErr.Detail != "" {
+			fmt.Fprintf(a.stderr, "DETAIL: %s\n", pgErr.Detail)
+		}
+		if pgErr.Hint != "" {
+			fmt.Fprintf(a.stderr, "HINT: %s\n", pgErr.Hint)
+		}
+	}
+	var usage usageError
+	if errors.As(err, &usage) || !a.verbReached {
+		fmt.Fprintln(a.stderr, "Run 'parley --help' for the commands and flags.")
+		return 2
+	}
+	return 1
+}
