@@ -1,0 +1,130 @@
+package sqlrules
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A File is one file of the schema, as text, as tokens and as statements.
+type File struct {
+	Name       string
+	Text       string
+	Tokens     []Token
+	Statements []Statement
+}
+
+// A Statement is one command of a file, without its comments and its semicolon.
+type Statement struct {
+	Tokens []Token
+	Closed bool // whether a semicolon ended it
+}
+
+// line gives the line on which the statement begins.
+func (s Statement) line() int { return at(s.Tokens, 0).Line }
+
+// begins tells whether the statement starts with these words.
+func (s Statement) begins(words ...string) bool {
+	for i, word := range words {
+		if !at(s.Tokens, i).is(word) {
+			return false
+		}
+	}
+	return true
+}
+
+// A Violation is one place where a file breaks a rule.
+type Violation struct {
+	File string
+	Line int
+	Rule string
+	Text string
+}
+
+// String gives the violation in the form that editors jump to.
+func (v Violation) String() string {
+	return fmt.Sprintf("sql/%s:%d: %s: %s", v.File, v.Line, v.Rule, v.Text)
+}
+
+// Parse cuts one file.
+func Parse(name, text string) File {
+	tokens := Lex(text)
+	return File{Name: name, Text: text, Tokens: tokens, Statements: split(code(tokens))}
+}
+
+// Read parses every file of the schema, in the order in which they are applied.
+func Read(files fs.FS) ([]File, error) {
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return nil, fmt.Errorf("list the files of the schema: %w", err)
+	}
+	slices.Sort(names)
+	parsed := make([]File, 0, len(names))
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, fmt.Errorf("read a file of the schema: %w", err)
+		}
+		parsed = append(parsed, Parse(path.Base(name), string(text)))
+	}
+	return parsed, nil
+}
+
+// split cuts tokens at the semicolons that end commands: not inside parentheses, nor inside the body of a
+// function in standard form (begin atomic ... end).
+func split(tokens []Token) []Statement {
+	var statements []Statement
+	var current []Token
+	parentheses, blocks := 0, 0
+	for i, t := range tokens {
+		switch {
+		case t.is("("):
+			parentheses++
+		case t.is(")"):
+			parentheses--
+		case t.is("begin") && at(tokens, i+1).is("atomic"), t.is("case") && blocks > 0:
+			blocks++
+		case t.is("end") && blocks > 0:
+			blocks--
+		case t.is(";") && parentheses <= 0 && blocks == 0:
+			if len(current) > 0 {
+				statements = append(statements, Statement{Tokens: current, Closed: true})
+			}
+			current, parentheses = nil, 0
+			continue
+		}
+		current = append(current, t)
+	}
+	if len(current) > 0 {
+		statements = append(statements, Statement{Tokens: current})
+	}
+	return statements
+}
+
+// Check gives every place where the files break a rule, in reading order.
+func Check(files []File) []Violation {
+	var found []Violation
+	raising := raisingFunctions(files)
+	for _, f := range files {
+		var inFile []Violation
+		report := func(line int, rule, format string, args ...any) {
+			inFile = append(inFile, Violation{File: f.Name, Line: line, Rule: rule, Text: fmt.Sprintf(format, args...)})
+		}
+		checkText(f, report)
+		checkTokens(f, report)
+		checkObjects(f, report)
+		checkFunctions(f, raising, report)
+		checkQueries(f, report)
+		slices.SortStableFunc(inFile, func(a, b Violation) int { return a.Line - b.Line })
+		found = append(found, inFile...)
+	}
+	return found
+}
+
+// reporter takes one violation of a rule.
+type reporter func(line int, rule, format string, args ...any)
+
+// dotted writes a name of several parts as SQL does.
+func dotted(parts []string) string { return strings.Join(parts, ".") }

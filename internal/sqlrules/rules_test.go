@@ -1,0 +1,118 @@
+package sqlrules_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-broker/parley/internal/sqlrules"
+)
+
+// fn writes a function that keeps every rule, with one body, for a test to put a fault into.
+func fn(name, body string) string {
+	return "create function " + name + "() returns void\nlanguage plpgsql\nset search_path = pg_catalog, pg_temp\nas $$\nbegin\n  " +
+		body + "\nend\n$$;\n\ncomment on function " + name + "() is 'Does it.';\n"
+}
+
+func TestRulesRefuse(t *testing.T) {
+	t.Parallel()
+	long := "-- " + strings.Repeat("x", 140) + "\n"
+	cases := []struct {
+		name, file, sql string
+		want            []string // the rules that are broken
+	}{
+		{name: "a name without number", file: "send.sql", sql: "-- Head.\n", want: []string{"file name"}},
+		{name: "no comment at the head", sql: "\nselect 1;\n", want: []string{"head"}},
+		{name: "no newline at the end", sql: "-- Head.\nselect 1;", want: []string{"file end"}},
+		{name: "a blank line at the end", sql: "-- Head.\n\n", want: []string{"file end"}},
+		{name: "a file that is too long", sql: strings.Repeat("-- Head.\n", 401), want: []string{"file length"}},
+		{name: "a line that is too long", sql: long, want: []string{"line length"}},
+		{name: "tabs and trailing blanks", sql: "-- Head.\t\n-- More. \n", want: []string{"blanks", "blanks"}},
+		{name: "upper case in a statement", sql: "-- Head.\nSELECT 1;\n", want: []string{"lower case"}},
+		{name: "upper case in a body", sql: "-- Head.\n" + fn("parley._p_f", "PERFORM 1;"), want: []string{"lower case"}},
+		{name: "a statement left open", sql: "-- Head.\nselect 1\n", want: []string{"semicolon"}},
+		{name: "commas out of place", sql: "-- Head.\nselect a,b , c;\n", want: []string{"spacing", "spacing"}},
+		{name: "a comma at the head of a line", sql: "-- Head.\nselect a\n  , b;\n", want: []string{"spacing"}},
+		{name: "odd indentation", sql: "-- Head.\nselect\n   1;\n", want: []string{"indentation"}},
+		{name: "a table outside of the schema", sql: "-- Head.\ncreate table _p_t (a int);\ncomment on table _p_t is 'T.';\n", want: []string{"schema"}},
+		{name: "a table that looks public", sql: "-- Head.\ncreate table parley.t (a int);\ncomment on table parley.t is 'T.';\n", want: []string{"private name"}},
+		{name: "an index that looks public", sql: "-- Head.\ncreate unique index t_a on parley._p_t (a);\n", want: []string{"private name"}},
+		{name: "a view without comment", sql: "-- Head.\ncreate view parley.v as select 1 as a;\n", want: []string{"comment"}},
+		{name: "a comment on something else", sql: "-- Head.\n" + strings.ReplaceAll(fn("parley.f", "null;"), "comment on function parley.f", "comment on function parley.g"), want: []string{"comment"}},
+		{
+			name: "an overload without a comment of its own",
+			sql:  "-- Head.\n" + strings.SplitAfter(fn("parley.f", "null;"), "$$;\n")[0] + fn("parley.f", "perform 1;"),
+			want: []string{"comment"},
+		},
+		{name: "no search_path", sql: "-- Head.\n" + strings.Replace(fn("parley.f", "null;"), "set search_path = pg_catalog, pg_temp\n", "", 1), want: []string{"search path"}},
+		{name: "a search_path with public", sql: "-- Head.\n" + strings.Replace(fn("parley.f", "null;"), "pg_catalog,", "pg_catalog, public,", 1), want: []string{"search path"}},
+		{name: "a search_path that leaves pg_temp first", sql: "-- Head.\n" + strings.Replace(fn("parley.f", "null;"), ", pg_temp", "", 1), want: []string{"search path"}},
+		{
+			name: "a private function with its owner's rights and no search_path",
+			sql:  "-- Head.\n" + strings.Replace(fn("parley._p_f", "null;"), "set search_path = pg_catalog, pg_temp", "security definer", 1),
+			want: []string{"search path"},
+		},
+		{name: "no language", sql: "-- Head.\n" + strings.Replace(fn("parley.f", "null;"), "language plpgsql\n", "", 1), want: []string{"language"}},
+		{name: "a body in quotes", sql: "-- Head.\n" + strings.ReplaceAll(fn("parley.f", "null;"), "$$", "'"), want: []string{"body"}},
+		{name: "a public trigger function", sql: "-- Head.\n" + strings.Replace(fn("parley.f", "null;"), "returns void", "returns trigger", 1), want: []string{"private name"}},
+		{name: "raise without a word on errors", sql: "-- Head.\n" + fn("parley.f", "raise exception 'no';"), want: []string{"errors"}},
+		{
+			name: "a raise two calls away without a word on errors",
+			sql:  "-- Head.\n" + fn("parley.f", "perform parley._p_g();") + fn("parley._p_g", "perform parley._p_h();") + fn("parley._p_h", "raise 'no';"),
+			want: []string{"errors"},
+		},
+		{name: "an insert by position", sql: "-- Head.\ninsert into parley._p_t values (1);\n", want: []string{"column list"}},
+		{name: "an insert by position in a body", sql: "-- Head.\n" + fn("parley.f", "insert into parley._p_t as t select 1;"), want: []string{"column list"}},
+		{name: "all columns of a table", sql: "-- Head.\nselect * from parley._p_t;\n", want: []string{"select *"}},
+		{name: "all columns of an alias", sql: "-- Head.\nselect t.*, 1 from only parley._p_t as t;\n", want: []string{"select *"}},
+		{name: "all columns returned", sql: "-- Head.\ndelete from parley._p_t returning *;\n", want: []string{"select *"}},
+		{name: "dynamic SQL by concatenation", sql: "-- Head.\n" + fn("parley.f", "execute 'drop table ' || quote_ident(x);"), want: []string{"dynamic SQL"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, v := range check(c.file, c.sql) {
+				got = append(got, v.Rule)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q for\n%s", got, c.want, c.sql)
+			}
+		})
+	}
+}
+
+func TestRulesAccept(t *testing.T) {
+	t.Parallel()
+	cases := []struct{ name, sql string }{
+		{"upper case in comments, strings and quoted names", "-- Head.\nselect 'A', \"B\" /* C */;\n"},
+		{"an index that is called after its table", "-- Head.\ncreate index on parley._p_t (a);\n"},
+		{"a private function that leaves its search_path to its callers", "-- Head.\n" + strings.Replace(fn("parley._p_f", "null;"), "set search_path = pg_catalog, pg_temp\n", "", 1)},
+		{"a notice, which is no error", "-- Head.\n" + fn("parley.f", "raise notice 'x';")},
+		{"errors that are told", "-- Head.\n" + strings.Replace(fn("parley.f", "raise 'x';"), "Does it.", "Does it.\nErrors: 8426.", 1)},
+		{"all columns of a function", "-- Head.\nselect f.* from parley.f() as f;\n"},
+		{"all columns of a common table expression", "-- Head.\nwith x as (select 1 as a) select * from x;\n"},
+		{"all columns of a subquery", "-- Head.\nselect * from (select 1 as a) as x;\n"},
+		{"a whole row into a variable of its type", "-- Head.\n" + fn("parley.f", "select * into v_row from parley._p_t;")},
+		{"a multiplication and a count", "-- Head.\nselect a * b, count(*) from parley._p_t;\n"},
+		{"an insert of nothing but defaults", "-- Head.\ninsert into parley._p_t default values;\n"},
+		{"dynamic SQL by format", "-- Head.\n" + fn("parley.f", "execute format('drop table %I', x) using y || z;")},
+		{"the privilege execute", "-- Head.\nrevoke execute on function parley.f() from public;\n"},
+		{"a function in standard form", "-- Head.\ncreate function parley._p_f() returns int\nlanguage sql\nbegin atomic\n  select case when true then 1 end;\n  select 2;\nend;\n\ncomment on function parley._p_f() is 'F.';\n"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for _, v := range check("", c.sql) {
+				t.Errorf("%v in\n%s", v, c.sql)
+			}
+		})
+	}
+}
+
+func check(file, text string) []sqlrules.Violation {
+	if file == "" {
+		file = "000_test.sql"
+	}
+	return sqlrules.Check([]sqlrules.File{sqlrules.Parse(file, text)})
+}
