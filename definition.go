@@ -1,0 +1,96 @@
+package parley
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"sync"
+
+	"github.com/parley-broker/parley/internal/sqltext"
+	"github.com/parley-broker/parley/migrations"
+	"github.com/parley-broker/parley/sql"
+)
+
+// definition is the schema as one version describes it.
+type definition struct {
+	version    int
+	release    string
+	files      []sqlFile
+	migrations []sqlFile // by number: migrations[0] leads to version 1
+}
+
+// sqlFile is a file of SQL, with the name that errors show.
+type sqlFile struct {
+	name string
+	text string
+}
+
+// currentDefinition is what this package carries.
+var currentDefinition = sync.OnceValue(func() definition {
+	return definition{
+		version:    SchemaVersion,
+		release:    Release,
+		files:      readSQL(sql.Files, "sql/"),
+		migrations: readSQL(migrations.Files, "migrations/"),
+	}
+})
+
+// readSQL reads embedded files in the order of their names; that cannot fail once it has been compiled.
+func readSQL(files fs.ReadDirFS, folder string) []sqlFile {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		panic(err)
+	}
+	var read []sqlFile
+	for _, entry := range entries {
+		text, err := fs.ReadFile(files, entry.Name())
+		if err != nil {
+			panic(err)
+		}
+		read = append(read, sqlFile{name: folder + entry.Name(), text: string(text)})
+	}
+	return read
+}
+
+// migrationsFrom lists the migrations that lead from an older version to this one.
+func (d definition) migrationsFrom(version int) ([]sqlFile, error) {
+	if len(d.migrations) < d.version {
+		return nil, fmt.Errorf("migration to schema version %d is missing", len(d.migrations)+1)
+	}
+	return d.migrations[version:d.version], nil
+}
+
+// replaceable lists the statements that may be repeated over an installed schema: what they create holds no data,
+// and is replaced in place so that users' own objects may depend on it.
+func (d definition) replaceable() ([]sqlFile, error) {
+	var repeated []sqlFile
+	for _, file := range d.files {
+		statements, err := sqltext.Split(file.text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file.name, err)
+		}
+		for _, statement := range statements {
+			if text, ok := repeatable(statement.Text); ok {
+				name := fmt.Sprintf("%s, statement of line %d", file.name, statement.Line)
+				repeated = append(repeated, sqlFile{name: name, text: text})
+			}
+		}
+	}
+	return repeated, nil
+}
+
+var (
+	createReplaceable = regexp.MustCompile(`(?i)^create\s+(?:or\s+replace\s+)?(function|procedure|view|trigger)\b`)
+	repeatableAsIs    = regexp.MustCompile(`(?i)^(comment|grant|revoke)\b|^alter\s+(function|procedure|view)\b`)
+)
+
+// repeatable gives the form of a statement that may be repeated, if it has one.
+func repeatable(statement string) (string, bool) {
+	if repeatableAsIs.MatchString(statement) {
+		return statement, true
+	}
+	if createReplaceable.MatchString(statement) {
+		return createReplaceable.ReplaceAllString(statement, "create or replace $1"), true
+	}
+	return "", false
+}

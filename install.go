@@ -1,0 +1,53 @@
+package parley
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Install creates the schema parley in the connection's database, in one transaction. It does nothing when the schema
+// is there already in this package's version, and may be called from many connections at once.
+//
+// The role needs the CREATE privilege on the database, nothing more; it becomes the owner of the schema.
+//
+// Errors: [ErrUpgradeNeeded] and [ErrReleaseTooOld] when another version is installed, [ErrForeignSchema].
+func Install(ctx context.Context, conn *pgx.Conn) error {
+	return currentDefinition().install(ctx, conn)
+}
+
+func (d definition) install(ctx context.Context, conn *pgx.Conn) error {
+	err := changeSchema(ctx, conn, func(tx pgx.Tx) error {
+		installed, err := readInstallation(ctx, tx)
+		if errors.Is(err, ErrNotInstalled) {
+			return d.create(ctx, tx)
+		}
+		if err != nil {
+			return err
+		}
+		return installed.compare(d)
+	})
+	if err != nil {
+		return fmt.Errorf("install: %w", err)
+	}
+	return nil
+}
+
+// create builds the whole schema inside a transaction.
+func (d definition) create(ctx context.Context, tx pgx.Tx) error {
+	for _, file := range slices.Concat(d.files, []sqlFile{d.versionRow()}) {
+		if err := runSQL(ctx, tx, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// versionRow is the statement that tells later releases what they find.
+func (d definition) versionRow() sqlFile {
+	return sqlFile{name: "version", text: fmt.Sprintf(
+		"insert into parley._p_installation (schema_version, release) values (%d, '%s');\n", d.version, d.release)}
+}

@@ -1,0 +1,131 @@
+package parley
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+var (
+	// ErrNotInstalled means that the database has no schema parley.
+	ErrNotInstalled = errors.New("schema parley is not installed: run parley install")
+
+	// ErrUpgradeNeeded means that the schema in the database is older than this package.
+	ErrUpgradeNeeded = errors.New("schema parley is older than this release: run parley upgrade")
+
+	// ErrReleaseTooOld means that the schema in the database is newer than this package.
+	ErrReleaseTooOld = errors.New("schema parley is newer than this release: use a newer release of Parley")
+
+	// ErrForeignSchema means that the database has a schema parley that Parley did not make.
+	ErrForeignSchema = errors.New("schema parley exists but was not installed by Parley: rename or drop it first")
+)
+
+// installationLock is the advisory lock that changes to the schema take, to the end of their transaction.
+// The number is the name parley in ASCII.
+const installationLock = 0x7061726c6579
+
+// installation is what the database knows of the schema in it.
+type installation struct {
+	version     int
+	release     string
+	installedAt time.Time
+	upgradedAt  *time.Time
+	owner       string
+	isMember    bool // the current role may act as the owner
+}
+
+// readInstallation returns ErrNotInstalled or ErrForeignSchema when there is nothing to read.
+func readInstallation(ctx context.Context, tx pgx.Tx) (installation, error) {
+	var in installation
+	var isOurs bool
+	err := tx.QueryRow(ctx, `
+		select r.rolname, pg_has_role(n.nspowner, 'member'), c.oid is not null
+		from pg_namespace as n
+		join pg_roles as r on r.oid = n.nspowner
+		left join pg_class as c on c.relnamespace = n.oid and c.relname = '_p_installation'
+		where n.nspname = 'parley'`, pgx.QueryExecModeExec).Scan(&in.owner, &in.isMember, &isOurs)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return in, ErrNotInstalled
+	case err != nil:
+		return in, fmt.Errorf("look for schema parley: %w", err)
+	case !isOurs:
+		return in, ErrForeignSchema
+	}
+	err = tx.QueryRow(ctx, `
+		select i.schema_version, i.release, i.installed_at, i.upgraded_at
+		from parley._p_installation as i`, pgx.QueryExecModeExec).Scan(&in.version, &in.release, &in.installedAt, &in.upgradedAt)
+	if err != nil {
+		return in, fmt.Errorf("read the version of schema parley: %w", err)
+	}
+	return in, nil
+}
+
+// actAsOwner makes what the transaction creates belong to the owner of the schema, whoever of its members asks.
+func (in installation) actAsOwner(ctx context.Context, tx pgx.Tx) error {
+	if !in.isMember {
+		return fmt.Errorf("schema parley belongs to role %q: connect as that role or as a member of it", in.owner)
+	}
+	if _, err := tx.Exec(ctx, "select set_config('role', $1, true)", pgx.QueryExecModeExec, in.owner); err != nil {
+		return fmt.Errorf("act as role %q, which owns schema parley: %w", in.owner, err)
+	}
+	return nil
+}
+
+// compare returns nil when the schema is that of the definition.
+func (in installation) compare(d definition) error {
+	switch {
+	case in.version < d.version:
+		return fmt.Errorf("%w (version %d, needed %d)", ErrUpgradeNeeded, in.version, d.version)
+	case in.version > d.version:
+		return fmt.Errorf("%w (version %d, known %d)", ErrReleaseTooOld, in.version, d.version)
+	}
+	return nil
+}
+
+// settings make the text of the schema mean the same whatever the session, the role or the database has set.
+// Functions may refer to what a later file creates, so their bodies are not looked into.
+const settings = `set local client_min_messages = warning;
+set local search_path = pg_catalog, pg_temp;
+set local check_function_bodies = off;
+set local standard_conforming_strings = on;
+set local default_tablespace = '';
+set local default_table_access_method = heap;
+`
+
+// changeSchema runs change in a transaction of its own, while no other connection changes the schema.
+func changeSchema(ctx context.Context, conn *pgx.Conn, change func(tx pgx.Tx) error) error {
+	if conn.PgConn().TxStatus() != 'I' {
+		return errors.New("the connection is inside a transaction: the schema is changed in a transaction of its own")
+	}
+	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+	return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
+		if err := runSQL(ctx, tx, sqlFile{name: "settings", text: settings}); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", pgx.QueryExecModeExec, int64(installationLock)); err != nil {
+			return fmt.Errorf("wait for other changes of schema parley: %w", err)
+		}
+		return change(tx)
+	})
+}
+
+// runSQL runs any number of statements in one round trip, and says in which line one failed.
+func runSQL(ctx context.Context, tx pgx.Tx, file sqlFile) error {
+	_, err := tx.Conn().PgConn().Exec(ctx, file.text).ReadAll()
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.Position > 0 {
+		// The position counts characters, not bytes.
+		before := string([]rune(file.text)[:pgErr.Position-1])
+		return fmt.Errorf("%s:%d: %w", file.name, 1+strings.Count(before, "\n"), err)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", file.name, err)
+	}
+	return nil
+}

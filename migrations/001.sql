@@ -1,0 +1,1 @@
+-- Schema version 1 is the first. There is nothing to migrate from: sql/ describes it, `parley install` creates it.

@@ -1,0 +1,107 @@
+package parley
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrInUse means that removing the schema would destroy conversations, or objects of the user that are built on it.
+var ErrInUse = errors.New("schema parley is in use")
+
+// Uninstall removes the schema parley with everything in it, in one transaction. It does nothing when there is none.
+//
+// Unless forced, it refuses with [ErrInUse] when any conversation exists, or when an object outside the schema, such as
+// a view of the user's, depends on it and would be dropped too.
+//
+// Errors: [ErrInUse], [ErrForeignSchema].
+func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
+	err := changeSchema(ctx, conn, func(tx pgx.Tx) error {
+		found, err := readInstallation(ctx, tx)
+		if errors.Is(err, ErrNotInstalled) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := found.actAsOwner(ctx, tx); err != nil {
+			return err
+		}
+		if !force {
+			if err := refuseWhenInUse(ctx, tx); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Exec(ctx, "drop schema if exists parley, parley_queue cascade", pgx.QueryExecModeExec)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("uninstall: %w", err)
+	}
+	return nil
+}
+
+func refuseWhenInUse(ctx context.Context, tx pgx.Tx) error {
+	var conversations bool
+	err := tx.QueryRow(ctx, "select exists (select from parley._p_endpoint)", pgx.QueryExecModeExec).Scan(&conversations)
+	if err != nil {
+		return fmt.Errorf("look for conversations: %w", err)
+	}
+	if conversations {
+		return fmt.Errorf("%w: it holds conversations; end them, or use force to lose them and their messages", ErrInUse)
+	}
+	rows, err := tx.Query(ctx, dependents, pgx.QueryExecModeExec)
+	if err != nil {
+		return fmt.Errorf("look for dependent objects: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("look for dependent objects: %w", err)
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("%w: %s would be dropped too; drop what depends on it, or use force", ErrInUse, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// dependents names up to ten objects outside the schema that could not be without it. Dependencies of views, defaults
+// and constraints are those of their relation.
+const dependents = `
+with ours as (
+	select n.oid from pg_namespace as n where n.nspname in ('parley', 'parley_queue')
+),
+
+referenced as (
+	select 'pg_class'::regclass as classid, c.oid from pg_class as c where c.relnamespace in (select oid from ours)
+	union all
+	select 'pg_proc'::regclass, p.oid from pg_proc as p where p.pronamespace in (select oid from ours)
+	union all
+	select 'pg_type'::regclass, t.oid from pg_type as t where t.typnamespace in (select oid from ours)
+),
+
+dependent as (
+	select d.classid, d.objid, d.objsubid,
+		coalesce(c.relnamespace, p.pronamespace, t.typnamespace, o.connamespace) as namespace
+	from pg_depend as d
+	join referenced as r on r.classid = d.refclassid and r.oid = d.refobjid
+	left join pg_rewrite as w on d.classid = 'pg_rewrite'::regclass and w.oid = d.objid
+	left join pg_attrdef as f on d.classid = 'pg_attrdef'::regclass and f.oid = d.objid
+	left join pg_trigger as g on d.classid = 'pg_trigger'::regclass and g.oid = d.objid
+	left join pg_policy as y on d.classid = 'pg_policy'::regclass and y.oid = d.objid
+	left join pg_class as c on c.oid = coalesce(
+		w.ev_class, f.adrelid, g.tgrelid, y.polrelid, case d.classid when 'pg_class'::regclass then d.objid end
+	)
+	left join pg_proc as p on d.classid = 'pg_proc'::regclass and p.oid = d.objid
+	left join pg_type as t on d.classid = 'pg_type'::regclass and t.oid = d.objid
+	left join pg_constraint as o on d.classid = 'pg_constraint'::regclass and o.oid = d.objid
+	where d.deptype in ('n', 'a')
+)
+
+select distinct pg_describe_object(d.classid, d.objid, d.objsubid)
+from dependent as d
+where d.namespace is not null and d.namespace not in (select oid from ours)
+order by 1
+limit 10`

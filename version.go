@@ -1,0 +1,10 @@
+package parley
+
+const (
+	// Release is the version of this package, and of the program that is built from it.
+	Release = "0.1.0"
+
+	// SchemaVersion is the version of the schema that this package installs and works with.
+	// It grows by one with each release that changes anything in sql/.
+	SchemaVersion = 1
+)
