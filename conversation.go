@@ -1,0 +1,85 @@
+package parley
+
+import (
+	"context"
+	"time"
+)
+
+// EndConversation ends this side of a conversation. What waits for it in the queue is gone; the far side gets an
+// EndDialog message after everything that was sent before, unless it has ended already.
+//
+// Errors: an [Error] with number [ConversationNotFound] or [EndNotAllowed].
+func EndConversation(ctx context.Context, db DB, handle UUID) error {
+	if _, err := db.Exec(ctx, "select parley.end_conversation($1::uuid)", handle); err != nil {
+		return statementError(err, "end conversation "+handle.String())
+	}
+	return nil
+}
+
+// EndConversationWithError ends this side of a conversation and tells the far side why, in an Error message: code is a
+// number of the application's own, above zero, description up to 3,000 characters.
+//
+// Errors: as [EndConversation].
+func EndConversationWithError(ctx context.Context, db DB, handle UUID, code int32, description string) error {
+	_, err := db.Exec(ctx, "select parley.end_conversation($1::uuid, $2::integer, $3::text)", handle, code, description)
+	if err != nil {
+		return statementError(err, "end conversation "+handle.String()+" with an error")
+	}
+	return nil
+}
+
+// CleanupConversation removes this side of a conversation with all its messages and tells nobody. It is for
+// administrators, and for conversations whose far side is lost.
+//
+// Errors: an [Error] with number [ConversationNotFound], or 28006 for others than administrators.
+func CleanupConversation(ctx context.Context, db DB, handle UUID) error {
+	_, err := db.Exec(ctx, "select parley.end_conversation($1::uuid, cleanup => true)", handle)
+	if err != nil {
+		return statementError(err, "clean up conversation "+handle.String())
+	}
+	return nil
+}
+
+// MoveConversation moves a conversation into another group of the same queue. Both groups stay locked to the end of
+// the transaction.
+//
+// Errors: an [Error] with number [ConversationNotFound], [ConversationGroupNotFound], 8438 or 8439.
+func MoveConversation(ctx context.Context, db DB, handle, group UUID) error {
+	_, err := db.Exec(ctx, "select parley.move_conversation($1::uuid, $2::uuid)", handle, group)
+	if err != nil {
+		return statementError(err, "move conversation "+handle.String())
+	}
+	return nil
+}
+
+// BeginConversationTimer makes a DialogTimer message appear in this side's queue after timeout, in whole seconds
+// (rounded up). A conversation has one timer for each side; setting it again replaces it.
+//
+// Errors: an [Error] with number [ConversationNotFound], [TimerNotAllowed], or 8410 when the conversation ends earlier.
+func BeginConversationTimer(ctx context.Context, db DB, handle UUID, timeout time.Duration) error {
+	_, err := db.Exec(ctx, "select parley.begin_conversation_timer($1::uuid, $2::integer)", handle, seconds(timeout))
+	if err != nil {
+		return statementError(err, "begin the timer of conversation "+handle.String())
+	}
+	return nil
+}
+
+// GetTransmissionStatus tells why the last transmission on this side of a conversation did not succeed. It is empty
+// when it did, when nothing was tried, or when the handle is unknown.
+func GetTransmissionStatus(ctx context.Context, db DB, handle UUID) (string, error) {
+	var status string
+	err := db.QueryRow(ctx, "select coalesce(parley.get_transmission_status($1::uuid), '')", handle).Scan(&status)
+	if err != nil {
+		return "", statementError(err, "get the transmission status of conversation "+handle.String())
+	}
+	return status, nil
+}
+
+// FireTimers does what is due: timer messages, lifetimes, and the clean-up of closed conversations. RECEIVE does it for
+// its own queue; something must do it for queues that nobody reads, every few seconds or minutes.
+func FireTimers(ctx context.Context, db DB) error {
+	if _, err := db.Exec(ctx, "select parley.fire_timers()"); err != nil {
+		return statementError(err, "fire timers")
+	}
+	return nil
+}

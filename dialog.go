@@ -1,0 +1,75 @@
+package parley
+
+import (
+	"context"
+	"time"
+)
+
+// dialog holds the arguments of BEGIN DIALOG that may be left out; nil is the broker's default.
+type dialog struct {
+	contract       *string
+	brokerInstance *string
+	lifetime       *int32
+	encryption     bool
+	conversation   UUID
+	group          UUID
+}
+
+// DialogOption changes how [BeginDialog] begins a dialog.
+type DialogOption func(*dialog)
+
+// OnContract names the contract; without it the contract is DEFAULT.
+func OnContract(name string) DialogOption {
+	return func(d *dialog) { d.contract = &name }
+}
+
+// ToBrokerInstance names the broker instance that holds the target service: its id, or [CurrentDatabase].
+// Without it any instance may take the dialog.
+func ToBrokerInstance(id string) DialogOption {
+	return func(d *dialog) { d.brokerInstance = &id }
+}
+
+// CurrentDatabase, for [ToBrokerInstance], is the database that begins the dialog.
+const CurrentDatabase = "CURRENT DATABASE"
+
+// WithLifetime ends the dialog with an error on both sides when it is still open after so long, in whole seconds
+// (rounded up). Without it the dialog lives for 68 years.
+func WithLifetime(lifetime time.Duration) DialogOption {
+	return func(d *dialog) { d.lifetime = ptr(seconds(lifetime)) }
+}
+
+// WithoutEncryption allows messages of the dialog to leave the database unencrypted.
+func WithoutEncryption() DialogOption {
+	return func(d *dialog) { d.encryption = false }
+}
+
+// RelatedTo puts the dialog into the conversation group of another conversation of the same service.
+func RelatedTo(handle UUID) DialogOption {
+	return func(d *dialog) { d.conversation = handle }
+}
+
+// InGroup puts the dialog into a conversation group, which is created when it does not exist.
+func InGroup(group UUID) DialogOption {
+	return func(d *dialog) { d.group = group }
+}
+
+// BeginDialog begins a dialog from a service of this database to a service that may be anywhere, and returns the
+// handle of its conversation. Nothing is sent yet, and nothing checks that the target exists.
+//
+// Errors: an [Error] with number 8423 when the service fromService is unknown, 8425 when the contract is.
+func BeginDialog(ctx context.Context, db DB, fromService, toService string, options ...DialogOption) (UUID, error) {
+	d := dialog{encryption: true}
+	for _, option := range options {
+		option(&d)
+	}
+	var handle UUID
+	err := db.QueryRow(ctx, `
+		select parley.begin_dialog(
+			from_service => $1, to_service => $2, contract => coalesce($3, 'DEFAULT'), broker_instance => $4,
+			lifetime => $5, encryption => $6, related_conversation => $7, related_conversation_group => $8
+		)`, fromService, toService, d.contract, d.brokerInstance, d.lifetime, d.encryption, d.conversation, d.group).Scan(&handle)
+	if err != nil {
+		return UUID{}, statementError(err, "begin dialog from "+fromService+" to "+toService)
+	}
+	return handle, nil
+}

@@ -1,0 +1,27 @@
+package parley
+
+import (
+	"math"
+	"time"
+)
+
+// seconds rounds up to whole seconds, as the broker counts lifetimes and timers.
+func seconds(d time.Duration) int32 { return inUnits(d, time.Second) }
+
+// milliseconds rounds up to whole milliseconds, as the broker counts time-outs; negative means for ever.
+func milliseconds(d time.Duration) int32 {
+	if d < 0 {
+		return -1
+	}
+	return inUnits(d, time.Millisecond)
+}
+
+func inUnits(d, unit time.Duration) int32 {
+	units := d / unit
+	if d%unit > 0 {
+		units++
+	}
+	return int32(max(math.MinInt32, min(units, math.MaxInt32)))
+}
+
+func ptr[T any](value T) *T { return &value }

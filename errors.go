@@ -1,0 +1,78 @@
+package parley
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Error is an error of the broker. It wraps the *pgconn.PgError that brought it.
+type Error struct {
+	// Number is the SQL Server error number, such as 8426. The broker sends it in the SQLSTATE: class SB, then the
+	// number in base 36.
+	Number int
+	// Message states the fact, Detail the values, Hint the remedy.
+	Message, Detail, Hint string
+
+	cause *pgconn.PgError
+}
+
+// Numbers that programs decide on; docs/errors.md lists all.
+const (
+	ConversationNotFound      = 8426 // the handle is unknown, or its conversation has ended
+	EndNotAllowed             = 8427 // this side has ended already
+	SendNotAllowed            = 8429 // the state of this side allows no SEND
+	ConversationGroupNotFound = 8436
+	TimerNotAllowed           = 8458
+	MessageTooLarge           = 8459
+	QueueDisabled             = 9617
+	PermissionDenied          = 229
+	QueueNotFound             = 208
+)
+
+func (e *Error) Error() string { return fmt.Sprintf("%s (error %d)", e.Message, e.Number) }
+
+// Unwrap gives the error that PostgreSQL sent.
+func (e *Error) Unwrap() error { return e.cause }
+
+// ErrorNumber returns the SQL Server number of an error of the broker, wherever it is in the chain of err.
+// It is false for every other error.
+func ErrorNumber(err error) (int, bool) {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Number, true
+	}
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		return numberOf(pgErr.Code)
+	}
+	return 0, false
+}
+
+// numberOf reads the number out of a SQLSTATE of class SB.
+func numberOf(sqlstate string) (int, bool) {
+	digits, ok := strings.CutPrefix(sqlstate, "SB")
+	if !ok || len(digits) != 3 {
+		return 0, false
+	}
+	number, err := strconv.ParseInt(digits, 36, 32)
+	return int(number), err == nil
+}
+
+// statementError adds what was tried to an error, and makes an Error of one that the broker raised.
+func statementError(err error, statement string) error {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	number, ok := numberOf(pgErr.Code)
+	if !ok {
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return fmt.Errorf("%s: %w", statement, &Error{
+		Number: number, Message: pgErr.Message, Detail: pgErr.Detail, Hint: pgErr.Hint, cause: pgErr,
+	})
+}

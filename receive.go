@@ -1,0 +1,85 @@
+package parley
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// receive holds the arguments of RECEIVE that may be left out; nil is the broker's default.
+type receive struct {
+	top          *int32
+	conversation UUID
+	group        UUID
+	timeout      *int32
+}
+
+// ReceiveOption changes what [Receive] and [GetConversationGroup] do.
+type ReceiveOption func(*receive)
+
+// Top bounds how many messages a Receive returns. Without it, all that are ready in the group.
+func Top(n int) ReceiveOption {
+	return func(r *receive) { r.top = ptr(int32(min(n, 1<<31-1))) }
+}
+
+// FromConversation receives messages of this conversation only.
+func FromConversation(handle UUID) ReceiveOption {
+	return func(r *receive) { r.conversation = handle }
+}
+
+// FromGroup receives messages of this conversation group only, and waits while another transaction has it locked.
+func FromGroup(group UUID) ReceiveOption {
+	return func(r *receive) { r.group = group }
+}
+
+// WaitForever, for [Wait], is no time-out at all.
+const WaitForever time.Duration = -1
+
+// Wait makes the database wait for a message, up to a time-out in whole milliseconds. Without it nothing waits.
+// The connection is busy meanwhile; a [Consumer] waits without one for each reader.
+func Wait(timeout time.Duration) ReceiveOption {
+	return func(r *receive) { r.timeout = ptr(milliseconds(timeout)) }
+}
+
+// Receive takes messages from a queue: all from one conversation group, which stays locked to the end of the
+// transaction, in the order of their conversations. It returns none when no group that nobody else has locked has any.
+// When the transaction rolls back the messages are in the queue again.
+//
+// Errors: an [Error] with number [QueueNotFound], [PermissionDenied], or [QueueDisabled] when the queue is off, as it
+// is after messages were rolled back five times in a row.
+func Receive(ctx context.Context, db DB, queue string, options ...ReceiveOption) ([]Message, error) {
+	var r receive
+	for _, option := range options {
+		option(&r)
+	}
+	rows, err := db.Query(ctx, "select "+messageColumns+` from parley.receive(
+			queue => $1, top => $2, conversation_handle => $3, conversation_group_id => $4, timeout => $5
+		)`, queue, r.top, r.conversation, r.group, r.timeout)
+	if err != nil {
+		return nil, statementError(err, "receive from queue "+queue)
+	}
+	messages, err := pgx.CollectRows(rows, scanMessage)
+	if err != nil {
+		return nil, statementError(err, "receive from queue "+queue)
+	}
+	return messages, nil
+}
+
+// GetConversationGroup locks the conversation group that the next [Receive] would take messages from, and returns its
+// id, so that the state kept for the group can be read first. The zero UUID means that there is none.
+// Of the options only [Wait] has a meaning.
+//
+// Errors: as [Receive].
+func GetConversationGroup(ctx context.Context, db DB, queue string, options ...ReceiveOption) (UUID, error) {
+	var r receive
+	for _, option := range options {
+		option(&r)
+	}
+	var group UUID
+	err := db.QueryRow(ctx, "select parley.get_conversation_group(queue => $1, timeout => $2)", queue, r.timeout).Scan(&group)
+	if err != nil {
+		return UUID{}, statementError(err, "get a conversation group from queue "+queue)
+	}
+	return group, nil
+}

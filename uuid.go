@@ -1,0 +1,60 @@
+package parley
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// UUID is a conversation handle, the id of a conversation group, or the id of a message. Its zero value means none.
+// It converts to and from any other [16]byte UUID type.
+type UUID [16]byte
+
+// ParseUUID reads a UUID as PostgreSQL and Service Broker write it: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12.
+func ParseUUID(text string) (UUID, error) {
+	var u UUID
+	if len(text) != 36 || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
+		return u, fmt.Errorf("%q is not a UUID", text)
+	}
+	digits := text[:8] + text[9:13] + text[14:18] + text[19:23] + text[24:]
+	if _, err := hex.Decode(u[:], []byte(digits)); err != nil {
+		return UUID{}, fmt.Errorf("%q is not a UUID", text)
+	}
+	return u, nil
+}
+
+// IsZero tells whether u is no UUID at all.
+func (u UUID) IsZero() bool { return u == UUID{} }
+
+// String writes u as [ParseUUID] reads it.
+func (u UUID) String() string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+}
+
+// MarshalText makes JSON show a UUID as a string.
+func (u UUID) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// UnmarshalText is the reverse of MarshalText.
+func (u *UUID) UnmarshalText(text []byte) (err error) {
+	*u, err = ParseUUID(string(text))
+	return err
+}
+
+// ScanUUID lets pgx read a column; NULL becomes the zero value.
+func (u *UUID) ScanUUID(v pgtype.UUID) error {
+	if u == nil {
+		return errors.New("scan into a nil UUID")
+	}
+	*u = v.Bytes
+	if !v.Valid {
+		*u = UUID{}
+	}
+	return nil
+}
+
+// UUIDValue lets pgx send a parameter; the zero value becomes NULL.
+func (u UUID) UUIDValue() (pgtype.UUID, error) {
+	return pgtype.UUID{Bytes: u, Valid: !u.IsZero()}, nil
+}
