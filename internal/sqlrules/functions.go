@@ -13,7 +13,8 @@ type routine struct {
 	head     []Token // from the arguments on, without the body
 	body     []Token // of the dollar-quoted or standard body, without comments
 	hasBody  bool
-	position int // of its statement in the file
+	isBound  bool // the body is in standard form: its names were looked up when it was created
+	position int  // of its statement in the file
 }
 
 func (r routine) local() string   { return r.name[len(r.name)-1] }
@@ -49,7 +50,7 @@ func routines(f File) []routine {
 				continue
 			}
 			if t.is("begin") && at(s.Tokens, i+1).is("atomic") {
-				r.body, r.hasBody = s.Tokens[i:], true
+				r.body, r.hasBody, r.isBound = s.Tokens[i:], true, true
 				break
 			}
 			r.head = append(r.head, t)

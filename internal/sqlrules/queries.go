@@ -34,7 +34,10 @@ func checkInsert(tokens []Token, i int, report reporter) {
 
 // isStar tells whether the star at i stands for all columns, and is no multiplication nor count(*).
 func isStar(tokens []Token, i int) bool {
-	return at(tokens, i-1).is("select", "returning", "distinct", "all", ".") ||
+	if at(tokens, i-1).is(".") {
+		return !at(tokens, i+1).is(")") // operator(pg_catalog.*)
+	}
+	return at(tokens, i-1).is("select", "returning", "distinct", "all") ||
 		at(tokens, i-1).is(",") && !at(tokens, i+1).isName() && at(tokens, i+1).Kind != Number && !at(tokens, i+1).is("(")
 }
 
@@ -42,6 +45,13 @@ func isStar(tokens []Token, i int) bool {
 // table expression are fine, because their list stands in our text too; so is a whole row that goes into a
 // variable, which has the type of the table and changes with it.
 func checkStar(tokens []Token, i int, report reporter) {
+	head := i - 1
+	if at(tokens, head).is(".") {
+		head -= 2
+	}
+	if at(tokens, head).is("select") && at(tokens, head-1).is("in") { // for v_row in select *
+		return
+	}
 	line := tokens[i].Line
 	depth := 0
 	for j := i + 1; j < len(tokens); j++ {

@@ -6,18 +6,20 @@ import "slices"
 // because a path that does not name it searches it first.
 var pathSchemas = []string{"pg_catalog", "parley", "pg_temp"}
 
-// checkSearchPath holds the rule that a caller's search_path never decides what a function of ours means.
+// checkSearchPath holds the rule that a caller's search_path never decides what a function of ours means:
+// a function pins its own, or is on the list of those that spell everything in full.
 func checkSearchPath(r routine, report reporter) {
 	name := dotted(r.name)
 	start := r.after("set", "search_path")
+	if start < 0 && r.isBound {
+		return
+	}
 	if start < 0 {
-		switch {
-		case unpinned[r.local()] != "":
-		case !r.isPrivate():
+		if unpinned[name] == "" {
 			report(r.line, "search path", "%s must pin its search_path: set search_path = pg_catalog, pg_temp", name)
-		case r.has("security", "definer"):
-			report(r.line, "search path", "%s runs with the rights of its owner and must pin its search_path", name)
+			return
 		}
+		checkQualified(r, report)
 		return
 	}
 	var path []string

@@ -1,0 +1,104 @@
+package layering
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestPackagesImportOnlyWhatTheArchitectureAllows(t *testing.T) {
+	t.Parallel()
+	layers := byName(t, table(t, "Package"))
+	for _, f := range goFiles(t) {
+		layer, known := layers[f.pkg]
+		if !known {
+			continue // TestEachPackageHasItsPlaceInTheArchitecture tells
+		}
+		for _, imported := range f.imports {
+			name := ours(imported)
+			switch {
+			case name == "" || layer.all || slices.Contains(layer.allowed, name):
+			case f.isTest() && (name == f.pkg || name == "parleytest"):
+			default:
+				t.Errorf("%s imports %s, which %s does not allow to %s", f.path, name, architecturePage, f.pkg)
+			}
+		}
+	}
+}
+
+func TestEachPackageHasItsPlaceInTheArchitecture(t *testing.T) {
+	t.Parallel()
+	layers := byName(t, table(t, "Package"))
+	present := map[string]bool{}
+	for _, f := range goFiles(t) {
+		present[f.pkg] = true
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(present)) {
+		if _, known := layers[pkg]; !known {
+			t.Errorf("package %s is in no row of %s: say what it may import", pkg, architecturePage)
+		}
+	}
+	for _, layer := range layers {
+		for _, name := range append(layer.allowed, layer.name) {
+			if !present[name] {
+				t.Errorf("%s names package %s, which does not exist", architecturePage, name)
+			}
+		}
+	}
+}
+
+// Rows stand from the bottom of the house to its top, and each may import only what stands above it in the
+// table. So a cycle of layers cannot be written down.
+func TestTheArchitecturePointsDownward(t *testing.T) {
+	t.Parallel()
+	below := []string{}
+	for _, layer := range table(t, "Package") {
+		for _, name := range layer.allowed {
+			if !slices.Contains(below, name) {
+				t.Errorf("%s allows %s to import %s, which is not below it", architecturePage, layer.name, name)
+			}
+		}
+		below = append(below, layer.name)
+	}
+}
+
+func TestModulesOfOthersAreImportedOnlyWhereTheArchitectureSays(t *testing.T) {
+	t.Parallel()
+	modules := byName(t, table(t, "Module"))
+	used := map[string]bool{}
+	for _, f := range goFiles(t) {
+		for _, imported := range f.imports {
+			if isStandard(imported) || ours(imported) != "" {
+				continue
+			}
+			module, known := moduleOf(modules, imported)
+			used[module.name] = true
+			switch {
+			case !known:
+				t.Errorf("%s imports %s, a module without a row in %s: the default answer to a new dependency is no", f.path, imported, architecturePage)
+			case slices.Contains(module.allowed, f.pkg), f.isTest() && module.mayTest():
+			default:
+				t.Errorf("%s imports %s, which %s does not allow to %s", f.path, imported, architecturePage, f.pkg)
+			}
+		}
+	}
+	for name := range modules {
+		if !used[name] {
+			t.Errorf("%s names module %s, which nothing imports", architecturePage, name)
+		}
+	}
+}
+
+// mayTest tells whether any test may use the module: its row says so, or names a package.
+func (r row) mayTest() bool { return slices.Contains(r.allowed, "*_test.go") }
+
+// moduleOf finds the module that an import path belongs to: the longest that begins it.
+func moduleOf(modules map[string]row, imported string) (found row, ok bool) {
+	for name, module := range modules {
+		if (imported == name || strings.HasPrefix(imported, name+"/")) && len(name) > len(found.name) {
+			found, ok = module, true
+		}
+	}
+	return found, ok
+}

@@ -1,0 +1,209 @@
+package sqlrules
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Words that look like a call when a parenthesis follows, but that the grammar owns.
+var grammarWords = strings.Fields(`
+	all and any array as by case cast coalesce collate conflict else elsif end except execute exists extract filter for format
+	from greatest group grouping having if insert intersect into is join key lateral least limit loop materialized not of
+	offset on operator or order over overlay partition perform position query recursive return returning row rows select set
+	some substring table then trim union unique update values when where while with within
+	xmlelement xmlforest xmlparse xmlserialize`)
+
+// Types that the grammar itself puts into pg_catalog; any other name of a type is looked for on the search path.
+var grammarTypes = strings.Fields(`
+	bigint bit boolean char character dec decimal double float int integer interval nchar numeric real record smallint time
+	timestamp varchar`)
+
+// Words that look an operator up without naming it.
+var operatorWords = []string{"between", "ilike", "in", "like", "natural", "nullif", "similar", "using"}
+
+var operatorToken = regexp.MustCompile("^[-+*/<>=~!@#%^&|`?]+$")
+
+// checkQualified holds the rule for a function that does not pin its search_path: calls, relations, types and
+// operators are spelled in full. It is stricter than the server's look-up: pg_catalog is not searched first
+// when the caller's path names it later.
+func checkQualified(r routine, report reporter) {
+	q := &qualification{body: r.body, local: localNames(r.body)}
+	for i := range r.body {
+		if missing := q.missing(i); missing != "" {
+			report(r.body[i].Line, "qualified", "%s does not pin its search_path: %s", dotted(r.name), missing)
+		}
+	}
+}
+
+// qualification reads one function body.
+type qualification struct {
+	body  []Token
+	local []string // names of common table expressions
+}
+
+// missing says what to write in full at token i, or nothing.
+func (q *qualification) missing(i int) string {
+	t, previous, next := q.body[i], at(q.body, i-1), at(q.body, i+1)
+	switch {
+	case previous.is(".") || next.is("."):
+		return ""
+	case t.isName() && q.isType(i):
+		return "write the schema of type " + t.Text
+	case t.isName() && next.is("(") && !q.isGrammar(i):
+		return "write the schema of " + t.Text + "()"
+	case t.isName() && q.isRelation(i):
+		return "write the schema of " + t.Text
+	case t.is(operatorWords...) && !q.isLoop(i):
+		return t.Text + " looks an operator up: write operator(pg_catalog....) instead"
+	case t.is("distinct") && next.is("from"):
+		return "is distinct from looks an operator up"
+	case t.is("case") && !next.is("when") && !previous.is("end"):
+		return "case with an operand looks an operator up: write case when"
+	case operatorToken.MatchString(t.Text) && t.Kind == Symbol && !q.isPlain(i):
+		return "write " + t.Text + " as operator(pg_catalog." + t.Text + ")"
+	}
+	return ""
+}
+
+// isType tells whether an unqualified name stands where a type is named: behind ::, or in a declaration.
+func (q *qualification) isType(i int) bool {
+	if slices.Contains(grammarTypes, q.body[i].name()) || q.body[i].is("constant") {
+		return false
+	}
+	if at(q.body, i-1).is("::") {
+		return true
+	}
+	start := i - 1
+	for at(q.body, start).is("constant") {
+		start--
+	}
+	return at(q.body, start).isName() && at(q.body, start-1).is(";", "declare") && q.isDeclared(start) && !at(q.body, i+1).is("%")
+}
+
+// isDeclared tells whether the token at i is in a declare section.
+func (q *qualification) isDeclared(i int) bool {
+	for ; i >= 0; i-- {
+		if q.body[i].is("declare") {
+			return true
+		}
+		if q.body[i].is("begin") {
+			return false
+		}
+	}
+	return false
+}
+
+// isGrammar tells whether the name at i, with a parenthesis behind it, is no call: a word of the grammar, or
+// a name whose columns or query follow.
+func (q *qualification) isGrammar(i int) bool {
+	word := q.body[i].name()
+	return slices.Contains(grammarWords, word) || slices.Contains(operatorWords, word) || slices.Contains(grammarTypes, word) ||
+		slices.Contains(q.local, word) || at(q.body, i-1).is("as")
+}
+
+// isRelation tells whether an unqualified name stands where a relation is named.
+func (q *qualification) isRelation(i int) bool {
+	previous, before := at(q.body, i-1), at(q.body, i-2)
+	if slices.Contains(q.local, q.body[i].name()) || q.body[i].is("only", "lateral", "select", "unnest") {
+		return false
+	}
+	switch {
+	case previous.is("from"):
+		return !before.is("distinct") && !q.isArgument(i)
+	case previous.is("join"), previous.is("into") && before.is("insert"):
+		return true
+	case previous.is("update"):
+		return !before.is("for", "do", "key")
+	}
+	return false
+}
+
+// isArgument tells whether the word from before i belongs to a call such as extract(epoch from x).
+func (q *qualification) isArgument(i int) bool {
+	depth := 0
+	for i--; i >= 0; i-- {
+		switch {
+		case q.body[i].is(")"):
+			depth++
+		case q.body[i].is("(") && depth == 0:
+			return at(q.body, i-1).is("extract", "substring", "trim", "overlay", "position")
+		case q.body[i].is("("):
+			depth--
+		case q.body[i].is("select", ";") && depth == 0:
+			return false
+		}
+	}
+	return false
+}
+
+// isLoop tells whether the word in at i belongs to a loop, or the word using to dynamic SQL and to raise.
+func (q *qualification) isLoop(i int) bool {
+	if !q.body[i].is("in", "using") {
+		return false
+	}
+	for i--; i >= 0 && !q.body[i].is(";", "loop", "begin", "then"); i-- {
+		if q.body[i].is("for", "foreach", "execute", "raise") {
+			return true
+		}
+	}
+	return false
+}
+
+// isPlain tells whether the operator characters at i are no operator: all columns, an assignment of update,
+// the % of %type, a label.
+func (q *qualification) isPlain(i int) bool {
+	switch t := q.body[i]; {
+	case t.is("*"):
+		return at(q.body, i-1).is("(") || isStar(q.body, i)
+	case t.is("="):
+		return at(q.body, i-2).is("set", ",") && q.isAssignment(i) || at(q.body, i-1).is(")") && at(q.body, i+1).is("(", "row") && q.isAssignment(i)
+	case t.is("%"):
+		return at(q.body, i+1).is("type", "rowtype")
+	default:
+		return t.is("<<", ">>")
+	}
+}
+
+// isAssignment tells whether the clause that token i stands in is the set clause of an update.
+func (q *qualification) isAssignment(i int) bool {
+	depth := 0
+	for ; i >= 0; i-- {
+		switch {
+		case q.body[i].is(")"):
+			depth++
+		case q.body[i].is("("):
+			depth--
+		case depth == 0 && q.body[i].is("set"):
+			return true
+		case depth < 0 || q.body[i].is(";", "where", "select"):
+			return false
+		}
+	}
+	return false
+}
+
+// localNames gives the names of the common table expressions of a body.
+func localNames(body []Token) []string {
+	var names []string
+	for i, t := range body {
+		if !t.isName() || !at(body, i-1).is("with", "recursive", ",") {
+			continue
+		}
+		next := i + 1
+		if at(body, next).is("(") {
+			next = closing(body, next) + 1
+		}
+		if !at(body, next).is("as") {
+			continue
+		}
+		next++
+		for at(body, next).is("not", "materialized") {
+			next++
+		}
+		if at(body, next).is("(") {
+			names = append(names, t.name())
+		}
+	}
+	return names
+}
