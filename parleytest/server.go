@@ -1,0 +1,152 @@
+package parleytest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/postgres"
+)
+
+const (
+	// versionVariable chooses the major version of PostgreSQL for a test run, such as 15 or 18.
+	versionVariable = "PARLEY_TEST_POSTGRES"
+
+	// linger bridges the time in which go test builds the next package.
+	linger = 20 * time.Second
+
+	// setupTimeout is for the slowest first run: a download and a new cluster.
+	setupTimeout = 10 * time.Minute
+)
+
+// testRun is this process's share of the test server.
+type testRun struct {
+	server *postgres.Server
+	// number is in the names of this run's databases. While the run lives it holds the advisory lock of that
+	// number, so that later runs can tell its databases from those left behind.
+	number int32
+	guard  *pgx.Conn
+}
+
+var joinOnce = sync.OnceValues(func() (*testRun, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
+	defer cancel()
+	return join(ctx)
+})
+
+// join gives the test its server, started if need be. It is never stopped by hand: when the process ends, so
+// does its hold on the server, which then stops by itself.
+func joinServer(t testing.TB) *testRun {
+	t.Helper()
+	run, err := joinOnce()
+	if err != nil {
+		t.Fatalf("parleytest: %v", err)
+	}
+	return run
+}
+
+func join(ctx context.Context) (*testRun, error) {
+	version := os.Getenv(versionVariable)
+	cache, err := postgres.CacheFolder()
+	if err != nil {
+		return nil, err
+	}
+	server, err := postgres.Start(ctx, postgres.Config{
+		Data:       filepath.Join(cache, "test"+version),
+		Version:    version,
+		Disposable: true,
+		Linger:     linger,
+		Settings: map[string]string{
+			"shared_buffers":  "256MB",
+			"max_wal_size":    "1GB",
+			"max_connections": "500",
+			"log_checkpoints": "off",
+		},
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start the test server: %w", err)
+	}
+	run := &testRun{server: server}
+	if run.guard, err = pgx.Connect(ctx, server.DSN("postgres")); err != nil {
+		return nil, fmt.Errorf("connect to the test server: %w", err)
+	}
+	if err := run.takeNumber(ctx); err != nil {
+		return nil, err
+	}
+	return run, run.sweep(ctx)
+}
+
+// lockClass is the first half of the keys of this package's advisory locks.
+const lockClass = 0x7061726c
+
+// Second halves below firstRun have a meaning of their own, those above are runs.
+const (
+	sweepLock    = 1
+	templateLock = 2
+	firstRun     = 1000
+)
+
+func (r *testRun) takeNumber(ctx context.Context) error {
+	for {
+		r.number = firstRun + rand.Int32N(1<<30)
+		taken, err := tryLock(ctx, r.guard, r.number)
+		if err != nil {
+			return fmt.Errorf("number the test run: %w", err)
+		}
+		if taken {
+			return nil
+		}
+	}
+}
+
+func tryLock(ctx context.Context, conn *pgx.Conn, key int32) (taken bool, err error) {
+	err = conn.QueryRow(ctx, "select pg_try_advisory_lock($1, $2)", lockClass, key).Scan(&taken)
+	return taken, err
+}
+
+// sweep drops the databases of runs that did not end well.
+func (r *testRun) sweep(ctx context.Context) error {
+	alone, err := tryLock(ctx, r.guard, sweepLock)
+	if err != nil || !alone {
+		return err
+	}
+	rows, err := r.guard.Query(ctx, `
+		select datname
+		from pg_database
+		where datname ~ '^parley_test_[0-9]+_'
+			and not exists (
+				select from pg_locks
+				where locktype = 'advisory' and classid = $1 and objid = split_part(datname, '_', 3)::oid)`, lockClass)
+	if err != nil {
+		return fmt.Errorf("look for databases left behind: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("look for databases left behind: %w", err)
+	}
+	for _, name := range names {
+		if err := dropDatabase(ctx, r.guard, name); err != nil {
+			return err
+		}
+	}
+	if _, err := r.guard.Exec(ctx, "select pg_advisory_unlock($1, $2)", lockClass, sweepLock); err != nil {
+		return fmt.Errorf("end the sweep: %w", err)
+	}
+	return nil
+}
+
+func dropDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
+	if _, err := conn.Exec(ctx, "drop database if exists "+pgx.Identifier{name}.Sanitize()+" with (force)"); err != nil {
+		return fmt.Errorf("drop database %s: %w", name, err)
+	}
+	return nil
+}
