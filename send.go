@@ -5,19 +5,15 @@ import "context"
 // DefaultMessageType is the message type, and the contract, that every database has and that asks for nothing.
 const DefaultMessageType = "DEFAULT"
 
-// Send sends a message on a conversation. A nil body sends none; an empty one arrives as none.
+// Send sends a message on a conversation. A nil or empty body arrives as none.
 // It never waits for the far side, and reports only what keeps it from sending: whether and why a message could not be
 // delivered is told by [GetTransmissionStatus], or by an Error message.
 //
 // Errors: an [Error] with number [ConversationNotFound], [SendNotAllowed] when either side has ended, 8428 and 8431
 // when the message type is unknown or not in the contract, [MessageTooLarge].
 func Send(ctx context.Context, db DB, handle UUID, messageType string, body []byte) error {
-	statement := "select parley.send($1::uuid, $2::text, $3::bytea)"
-	arguments := []any{handle, messageType, body}
-	if body == nil {
-		statement, arguments = "select parley.send($1::uuid, $2::text)", arguments[:2]
-	}
-	if _, err := db.Exec(ctx, statement, arguments...); err != nil {
+	_, err := db.Exec(ctx, "select parley.send($1::uuid, $2::text, $3::bytea)", handle, messageType, body)
+	if err != nil {
 		return statementError(err, "send on conversation "+handle.String())
 	}
 	return nil
@@ -27,12 +23,8 @@ func Send(ctx context.Context, db DB, handle UUID, messageType string, body []by
 //
 // Errors: as [Send], and an [Error] with number 8451 when a handle is repeated.
 func SendToAll(ctx context.Context, db DB, handles []UUID, messageType string, body []byte) error {
-	statement := "select parley.send($1::uuid[], $2::text, $3::bytea)"
-	arguments := []any{handles, messageType, body}
-	if body == nil {
-		statement, arguments = "select parley.send($1::uuid[], $2::text)", arguments[:2]
-	}
-	if _, err := db.Exec(ctx, statement, arguments...); err != nil {
+	_, err := db.Exec(ctx, "select parley.send($1::uuid[], $2::text, $3::bytea)", handles, messageType, body)
+	if err != nil {
 		return statementError(err, "send on several conversations")
 	}
 	return nil

@@ -1,0 +1,143 @@
+package parley
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Handler works on the messages of one RECEIVE: all of one conversation group, which nobody else can receive from
+// meanwhile, in the order of their conversations. What it does in tx happens together with taking the messages, or not
+// at all. It must neither commit nor roll back tx.
+//
+// An error or a panic rolls back, and the messages come again. After five rollbacks the broker disables the queue, so a
+// message that can never be handled is better stored in an error table, and its conversation ended with an error.
+type Handler func(ctx context.Context, tx pgx.Tx, messages []Message) error
+
+// Consumer receives from one queue for as long as it runs: each of its readers begins a transaction, receives, calls
+// the handler and commits. Any number of consumers may work on one queue, in any number of processes.
+//
+// Readers wait for messages without polling: a notification wakes them within milliseconds. Where none can come, because
+// the pool leads through a pooler such as PgBouncer, they look once each PollInterval.
+type Consumer struct {
+	// Pool gives each reader a connection while it receives and handles, and takes it back while the reader waits.
+	Pool *pgxpool.Pool
+	// Queue is the name of the queue.
+	Queue string
+	// Handler works on the messages.
+	Handler Handler
+
+	// Top bounds the messages of one call of the handler; 0 means 100.
+	Top int
+	// Readers is how many groups are worked on at once; 0 means 1.
+	Readers int
+	// HandlerTimeout bounds one call of the handler by its context; 0 means no bound.
+	HandlerTimeout time.Duration
+	// GraceTime is how long running handlers may go on after Run was told to stop; then their context ends and their
+	// transactions roll back. 0 means 30 seconds.
+	GraceTime time.Duration
+	// PollInterval is how often a waiting consumer looks at the queue without being notified; 0 means 1 second.
+	PollInterval time.Duration
+	// HandleSystemMessages gives EndDialog and Error messages to the handler. Otherwise the consumer ends this side of
+	// their conversations itself, after the handler has seen the other messages of the same RECEIVE.
+	HandleSystemMessages bool
+	// ListenConfig is how to reach the database for notifications, without a pooler in between. When nil, the
+	// settings of Pool are used, and notifications are done without when they lead through a pooler.
+	ListenConfig *pgx.ConnConfig
+	// Logger is told of failures; nil means [slog.Default].
+	Logger *slog.Logger
+}
+
+const (
+	defaultTop          = 100
+	defaultGraceTime    = 30 * time.Second
+	defaultPollInterval = time.Second
+)
+
+// Run receives until ctx ends. Then it lets running handlers finish, for GraceTime at most, and returns nil when they
+// did. Failures while it runs are logged and tried again, never returned.
+//
+// Errors: a Consumer that lacks a field it needs, or handlers that did not finish in time.
+func (c *Consumer) Run(ctx context.Context) error {
+	run, err := c.prepare()
+	if err != nil {
+		return err
+	}
+	// Handlers outlive ctx by the time of grace.
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+
+	var listening, reading sync.WaitGroup
+	listen, stopListening := context.WithCancel(ctx)
+	listening.Go(func() { run.bell.listen(listen) })
+	for number := range run.Readers {
+		reading.Go(func() { run.read(ctx, work, number) })
+	}
+	finished := make(chan struct{})
+	go func() {
+		reading.Wait()
+		close(finished)
+	}()
+
+	<-ctx.Done()
+	grace := time.NewTimer(run.GraceTime)
+	defer grace.Stop()
+	select {
+	case <-finished:
+	case <-grace.C:
+		cancel()
+		<-finished
+	}
+	stopListening()
+	listening.Wait()
+	if cut := run.cutOff.Load(); cut > 0 {
+		return fmt.Errorf("consumer of queue %s: %d handlers did not finish within %s and were rolled back", run.Queue, cut, run.GraceTime)
+	}
+	return nil
+}
+
+// consumerRun is one run of a consumer: its settings with the defaults filled in, and what its readers share.
+type consumerRun struct {
+	Consumer
+	bell     *doorbell
+	cutOff   atomic.Int32 // handlers whose context ended with the time of grace
+	disabled atomic.Bool  // the queue was found disabled
+}
+
+func (c *Consumer) prepare() (*consumerRun, error) {
+	run := &consumerRun{Consumer: *c}
+	switch {
+	case run.Pool == nil:
+		return nil, errors.New("consumer: Pool is missing")
+	case run.Queue == "":
+		return nil, errors.New("consumer: Queue is missing")
+	case run.Handler == nil:
+		return nil, errors.New("consumer: Handler is missing")
+	case run.Top < 0 || run.Readers < 0 || run.HandlerTimeout < 0 || run.GraceTime < 0 || run.PollInterval < 0:
+		return nil, errors.New("consumer: Top, Readers and times must not be negative")
+	}
+	run.Top = orDefault(run.Top, defaultTop)
+	run.Readers = orDefault(run.Readers, 1)
+	run.GraceTime = orDefault(run.GraceTime, defaultGraceTime)
+	run.PollInterval = orDefault(run.PollInterval, defaultPollInterval)
+	if run.Logger == nil {
+		run.Logger = slog.Default()
+	}
+	run.Logger = run.Logger.With("queue", run.Queue)
+	run.bell = newDoorbell(run)
+	return run, nil
+}
+
+func orDefault[T int | time.Duration](value, otherwise T) T {
+	if value == 0 {
+		return otherwise
+	}
+	return value
+}

@@ -1,0 +1,214 @@
+package parley
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	firstPause = 100 * time.Millisecond
+	longPause  = 10 * time.Second
+	// disabledPause is how often a disabled queue is tried: somebody has to enable it by hand.
+	disabledPause = 5 * time.Second
+	// rollbackTimeout bounds the rollback after work was cancelled.
+	rollbackTimeout = 5 * time.Second
+)
+
+// read is the life of one reader. It begins nothing new after ctx has ended; what it has begun lives on work.
+func (run *consumerRun) read(ctx, work context.Context, number int) {
+	logger := run.Logger.With("reader", number)
+	failures := 0
+	for ctx.Err() == nil {
+		received, err := run.receiveOnce(ctx, work)
+		if err != nil {
+			failures++
+			pause(ctx, run.judge(ctx, work, logger, err, failures))
+			continue
+		}
+		failures = 0
+		if run.disabled.CompareAndSwap(true, false) {
+			logger.Info("queue is enabled again")
+		}
+		if received {
+			continue
+		}
+		if run.bell.announce(ctx, logger) {
+			// A sender that looked for sleepers before the announcement rings no bell: look once more.
+			continue
+		}
+		run.bell.wait(ctx)
+	}
+}
+
+// receiveOnce does one transaction: receive, handle, commit. It tells whether there was anything to receive.
+func (run *consumerRun) receiveOnce(ctx, work context.Context) (received bool, err error) {
+	conn, err := run.Pool.Acquire(ctx)
+	if err != nil {
+		return false, fmt.Errorf("get a connection: %w", err)
+	}
+	defer conn.Release()
+	// RECEIVE has to see what others committed after the transaction began.
+	tx, err := conn.BeginTx(work, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		return false, fmt.Errorf("begin a transaction: %w", err)
+	}
+	defer func() {
+		// After a commit this does nothing. It runs even when the handler ends the goroutine.
+		undo, cancel := context.WithTimeout(context.WithoutCancel(work), rollbackTimeout)
+		defer cancel()
+		if undoErr := tx.Rollback(undo); undoErr != nil && !errors.Is(undoErr, pgx.ErrTxClosed) && !conn.Conn().IsClosed() {
+			err = errors.Join(err, fmt.Errorf("roll back: %w", undoErr))
+		}
+	}()
+	messages, err := Receive(work, tx, run.Queue, Top(run.Top))
+	if err != nil {
+		return false, err
+	}
+	if len(messages) > 0 {
+		// Where one group has messages others may have some.
+		run.bell.ringOthers()
+		if err := run.handle(work, tx, messages); err != nil {
+			return false, &handlerError{group: messages[0].ConversationGroupID, cause: err}
+		}
+	}
+	// An empty RECEIVE is committed too: it may have fired timers.
+	if err := tx.Commit(work); err != nil {
+		return false, fmt.Errorf("commit: %w", err)
+	}
+	return len(messages) > 0, nil
+}
+
+// handlerError is a failure to handle messages, as opposed to one of the broker or of the connection.
+type handlerError struct {
+	group UUID
+	cause error
+}
+
+func (e *handlerError) Error() string { return e.cause.Error() }
+
+func (e *handlerError) Unwrap() error { return e.cause }
+
+// panicError is a panic of a handler.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.value) }
+
+func (run *consumerRun) handle(ctx context.Context, tx pgx.Tx, messages []Message) error {
+	if run.HandlerTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, run.HandlerTimeout)
+		defer cancel()
+	}
+	if run.HandleSystemMessages {
+		return run.call(ctx, tx, messages)
+	}
+	messages, ended := run.separate(messages)
+	if len(messages) > 0 {
+		if err := run.call(ctx, tx, messages); err != nil {
+			return err
+		}
+	}
+	for _, handle := range ended {
+		if err := endUnlessEnded(ctx, tx, handle); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (run *consumerRun) call(ctx context.Context, tx pgx.Tx, messages []Message) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &panicError{value: value, stack: debug.Stack()}
+		}
+	}()
+	return run.Handler(ctx, tx, messages)
+}
+
+// separate takes the messages apart that say that a conversation is over.
+func (run *consumerRun) separate(messages []Message) (others []Message, ended []UUID) {
+	for _, message := range messages {
+		switch {
+		case message.IsError():
+			run.logConversationError(message)
+		case !message.IsEndDialog():
+			others = append(others, message)
+			continue
+		}
+		if !slices.Contains(ended, message.ConversationHandle) {
+			ended = append(ended, message.ConversationHandle)
+		}
+	}
+	return others, ended
+}
+
+func (run *consumerRun) logConversationError(message Message) {
+	logger := run.Logger.With("service", message.ServiceName, "conversation_handle", message.ConversationHandle)
+	cause, err := ParseError(message.MessageBody)
+	if err != nil {
+		logger.Warn("conversation ended with an error that cannot be read", "error", err)
+		return
+	}
+	logger.Warn("conversation ended with an error", "code", cause.Code, "description", cause.Description)
+}
+
+// endUnlessEnded ends our side of a conversation that the handler may have ended already. The savepoint keeps the
+// transaction usable when it has.
+func endUnlessEnded(ctx context.Context, tx pgx.Tx, handle UUID) error {
+	err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error { return EndConversation(ctx, savepoint, handle) })
+	if number, ok := ErrorNumber(err); ok && (number == ConversationNotFound || number == EndNotAllowed) {
+		return nil
+	}
+	return err
+}
+
+// judge logs why a transaction was not committed, and says how long to wait before the next.
+func (run *consumerRun) judge(ctx, work context.Context, logger *slog.Logger, err error, failures int) time.Duration {
+	retry := min(longPause, firstPause<<min(failures-1, 10))
+	var failed *handlerError
+	var panicked *panicError
+	number, _ := ErrorNumber(err)
+	if work.Err() != nil {
+		run.cutOff.Add(1)
+	}
+	switch {
+	case errors.As(err, &panicked):
+		logger.Error("handler panicked; its messages are in the queue again", "panic", panicked.value, "stack", string(panicked.stack), "retry_in", retry)
+	case errors.As(err, &failed):
+		logger.Warn("handler failed; its messages are in the queue again", "error", failed.cause, "conversation_group_id", failed.group, "retry_in", retry)
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		// Stopped before anything was received.
+	case number == QueueDisabled:
+		retry = disabledPause
+		if !run.disabled.Swap(true) {
+			logger.Error("queue is disabled; trying until it is enabled", "error", err, "retry_in", retry)
+		}
+	default:
+		logger.Error("nothing could be received", "error", err, "retry_in", retry)
+	}
+	return retry
+}
+
+// pause waits for about d, so that readers that failed together do not return together.
+func pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d/2 + rand.N(d/2+1))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
