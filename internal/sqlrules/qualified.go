@@ -157,7 +157,7 @@ func (q *qualification) isPlain(i int) bool {
 	case t.is("*"):
 		return at(q.body, i-1).is("(") || isStar(q.body, i)
 	case t.is("="):
-		return at(q.body, i-2).is("set", ",") && q.isAssignment(i) || at(q.body, i-1).is(")") && at(q.body, i+1).is("(", "row") && q.isAssignment(i)
+		return q.isAssignment(i)
 	case t.is("%"):
 		return at(q.body, i+1).is("type", "rowtype")
 	default:
@@ -165,10 +165,18 @@ func (q *qualification) isPlain(i int) bool {
 	}
 }
 
-// isAssignment tells whether the clause that token i stands in is the set clause of an update.
+// isAssignment tells whether the = at i gives a column its value: a column or a list of them stands before it,
+// and before that a set, or a comma of the same set clause.
 func (q *qualification) isAssignment(i int) bool {
+	i--
+	for i > 0 && at(q.body, i).is(")") {
+		i = opening(q.body, i)
+	}
+	if i--; !at(q.body, i).is("set", ",") {
+		return false
+	}
 	depth := 0
-	for ; i >= 0; i-- {
+	for ; i >= 0 && depth >= 0; i-- {
 		switch {
 		case q.body[i].is(")"):
 			depth++
@@ -176,7 +184,7 @@ func (q *qualification) isAssignment(i int) bool {
 			depth--
 		case depth == 0 && q.body[i].is("set"):
 			return true
-		case depth < 0 || q.body[i].is(";", "where", "select"):
+		case q.body[i].is(";", "where"):
 			return false
 		}
 	}

@@ -96,6 +96,23 @@ func closing(tokens []Token, open int) int {
 	return len(tokens)
 }
 
+// opening gives the index of the parenthesis that the one at index closed closes, or -1.
+func opening(tokens []Token, closed int) int {
+	depth := 0
+	for i := closed; i >= 0; i-- {
+		switch {
+		case tokens[i].is(")"):
+			depth++
+		case tokens[i].is("("):
+			depth--
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
 // qualified reads a name of one or more parts and gives it with the index after it; an empty name when there is none.
 func qualified(tokens []Token, i int) (parts []string, next int) {
 	for at(tokens, i).isName() {
