@@ -61,7 +61,7 @@ func routines(f File) []routine {
 }
 
 // checkFunctions holds the rules on functions and procedures.
-func checkFunctions(f File, raising map[string]bool, report reporter) {
+func checkFunctions(f File, raising map[string]string, report reporter) {
 	for _, r := range routines(f) {
 		name := dotted(r.name)
 		if !r.has("language") {
@@ -79,8 +79,8 @@ func checkFunctions(f File, raising map[string]bool, report reporter) {
 			report(r.line, "comment", "say what %s does with a comment on %s after it", name, r.kind)
 			continue
 		}
-		if !r.isPrivate() && raising[r.local()] && !strings.Contains(comment, "Errors:") {
-			report(r.line, "errors", "%s raises: list the numbers in its comment after \"Errors:\"", name)
+		if how := raising[r.local()]; !r.isPrivate() && how != "" && !strings.Contains(comment, "Errors:") {
+			report(r.line, "errors", "%s raises (%s): list the numbers in its comment after \"Errors:\"", name, how)
 		}
 	}
 }
@@ -99,19 +99,20 @@ func commentAfter(f File, r routine) (string, bool) {
 	return "", false
 }
 
-// raisingFunctions names the functions that can raise: those that say so, and those that call a private
-// function that can.
-func raisingFunctions(files []File) map[string]bool {
+// raisingFunctions names the functions that can raise, with the way to the raise: those that say so, and those
+// that call a private function that can.
+func raisingFunctions(files []File) map[string]string {
 	var all []routine
 	for _, f := range files {
 		all = append(all, routines(f)...)
 	}
-	raising := map[string]bool{}
+	raising := map[string]string{}
 	for grown := true; grown; {
 		grown = false
 		for _, r := range all {
-			if !raising[r.local()] && raises(r.body, raising) {
-				raising[r.local()] = true
+			how := raises(r.body, raising)
+			if raising[r.local()] == "" && how != "" {
+				raising[r.local()] = how
 				grown = true
 			}
 		}
@@ -119,15 +120,15 @@ func raisingFunctions(files []File) map[string]bool {
 	return raising
 }
 
-func raises(body []Token, raising map[string]bool) bool {
+func raises(body []Token, raising map[string]string) string {
 	for i, t := range body {
 		if t.is("raise") && !at(body, i+1).is("debug", "log", "info", "notice", "warning") {
-			return true
+			return "raise"
 		}
 		isCall := t.isName() && at(body, i+1).is("(")
-		if isCall && strings.HasPrefix(t.name(), privatePrefix) && raising[t.name()] {
-			return true
+		if isCall && strings.HasPrefix(t.name(), privatePrefix) && raising[t.name()] != "" {
+			return t.name() + ", " + raising[t.name()]
 		}
 	}
-	return false
+	return ""
 }

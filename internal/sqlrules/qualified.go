@@ -172,7 +172,8 @@ func (q *qualification) isAssignment(i int) bool {
 	for i > 0 && at(q.body, i).is(")") {
 		i = opening(q.body, i)
 	}
-	if i--; !at(q.body, i).is("set", ",") {
+	i--
+	if !at(q.body, i).is("set", ",") {
 		return false
 	}
 	depth := 0
