@@ -75,11 +75,14 @@ func GetTransmissionStatus(ctx context.Context, db DB, handle UUID) (string, err
 	return status, nil
 }
 
-// FireTimers does what is due: timer messages, lifetimes, and the clean-up of closed conversations. RECEIVE does it for
-// its own queue; something must do it for queues that nobody reads, every few seconds or minutes.
-func FireTimers(ctx context.Context, db DB) error {
-	if _, err := db.Exec(ctx, "select parley.fire_timers()"); err != nil {
-		return statementError(err, "fire timers")
+// FireTimers does what is due in all queues: timer messages, lifetimes, the clean-up of closed conversations, and
+// messages that can be delivered by now. RECEIVE does the first two for its own queue; something must call FireTimers for
+// queues that nobody reads, every few seconds or minutes. It does a bounded piece of work in one transaction, and tells
+// how many alarms it handled: when there were any, call it again at once.
+func FireTimers(ctx context.Context, db DB) (int, error) {
+	var fired int
+	if err := db.QueryRow(ctx, "select parley.fire_timers()").Scan(&fired); err != nil {
+		return 0, statementError(err, "fire timers")
 	}
-	return nil
+	return fired, nil
 }

@@ -1,0 +1,223 @@
+package parley_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// connect opens a connection of its own, beside those of the pool.
+func connect(t *testing.T, pool *pgxpool.Pool) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// ordinaryOwner opens an empty database as its owner, a role that may do nothing else.
+func ordinaryOwner(t *testing.T) *pgx.Conn {
+	t.Helper()
+	admin := parleytest.EmptyDatabase(t)
+	role := "owner_" + strings.ToLower(rand.Text())
+	execute(t, admin, "create role "+role+" login")
+	t.Cleanup(func() { execute(t, admin, "drop role "+role) })
+
+	pool := parleytest.EmptyDatabase(t)
+	config := pool.Config().ConnConfig
+	execute(t, pool, fmt.Sprintf("alter database %s owner to %s", pgx.Identifier{config.Database}.Sanitize(), role))
+	config.User = role
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// execute runs statements that must not fail.
+func execute(t *testing.T, db parley.DB, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		// Not the test's context, which has ended when a cleanup runs.
+		if _, err := db.Exec(context.WithoutCancel(t.Context()), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// value reads one value.
+func value[T any](t *testing.T, db parley.DB, query string, arguments ...any) (v T) {
+	t.Helper()
+	if err := db.QueryRow(t.Context(), query, arguments...).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return v
+}
+
+func requireNoDifferences(t *testing.T, conn *pgx.Conn, verify func(context.Context, *pgx.Conn) ([]parley.Difference, error)) {
+	t.Helper()
+	differences, err := verify(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, difference := range differences {
+		t.Errorf("%v\n  installed: %s\n  defined:   %s", difference, difference.Installed, difference.Defined)
+	}
+}
+
+func requireIs(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got error %v, want %v", err, want)
+	}
+}
+
+func TestInstallNeedsNoMoreThanOwningTheDatabase(t *testing.T) {
+	t.Parallel()
+	conn := ordinaryOwner(t)
+	if err := parley.Install(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	status, err := parley.ReadStatus(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !status.Installed || status.SchemaVersion != parley.SchemaVersion || status.Release != parley.Release {
+		t.Errorf("status is %+v", status)
+	}
+	if status.Owner != conn.Config().User {
+		t.Errorf("the schema belongs to %q, want %q", status.Owner, conn.Config().User)
+	}
+	requireNoDifferences(t, conn, parley.Verify)
+}
+
+func TestInstallAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.Database(t))
+	const query = "select installed_at::text || xmin::text from parley._p_installation"
+	before := value[string](t, conn, query)
+	if err := parley.Install(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	if after := value[string](t, conn, query); after != before {
+		t.Errorf("the row of the installation was %s and is %s", before, after)
+	}
+}
+
+func TestInstallFromManyConnectionsAtOnceInstallsOnce(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.EmptyDatabase(t)
+	var installing sync.WaitGroup
+	for range 10 {
+		conn := connect(t, pool)
+		installing.Go(func() {
+			if err := parley.Install(t.Context(), conn); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	installing.Wait()
+	if n := value[int](t, pool, "select count(*) from parley._p_installation"); n != 1 {
+		t.Errorf("%d installations are recorded", n)
+	}
+}
+
+func TestInstallRefusesASchemaThatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.EmptyDatabase(t))
+	execute(t, conn, "create schema parley")
+	for name, change := range map[string]func() error{
+		"install":   func() error { return parley.Install(t.Context(), conn) },
+		"upgrade":   func() error { return parley.Upgrade(t.Context(), conn) },
+		"uninstall": func() error { return parley.Uninstall(t.Context(), conn, true) },
+		"verify":    func() error { _, err := parley.Verify(t.Context(), conn); return err },
+		"status":    func() error { _, err := parley.ReadStatus(t.Context(), conn); return err },
+	} {
+		if err := change(); !errors.Is(err, parley.ErrForeignSchema) {
+			t.Errorf("%s: got %v, want %v", name, err, parley.ErrForeignSchema)
+		}
+	}
+}
+
+func TestInstallNeverChangesTheVersion(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.Database(t))
+	newer := parley.CurrentDefinition().WithVersion(parley.SchemaVersion + 1)
+	if err := newer.Install(t.Context(), conn); !errors.Is(err, parley.ErrUpgradeNeeded) {
+		t.Errorf("over an older schema: got %v, want %v", err, parley.ErrUpgradeNeeded)
+	}
+	execute(t, conn, "update parley._p_installation set schema_version = schema_version + 1")
+	if err := parley.Install(t.Context(), conn); !errors.Is(err, parley.ErrReleaseTooOld) {
+		t.Errorf("over a newer schema: got %v, want %v", err, parley.ErrReleaseTooOld)
+	}
+}
+
+func TestInstallInsideATransactionIsRefused(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.EmptyDatabase(t))
+	execute(t, conn, "begin")
+	if err := parley.Install(t.Context(), conn); err == nil || !strings.Contains(err.Error(), "inside a transaction") {
+		t.Errorf("got error %v", err)
+	}
+}
+
+func TestInstallThatFailsLeavesNothingAndNamesTheLine(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.EmptyDatabase(t))
+	broken := parley.CurrentDefinition().Next("broken", map[string]string{"sql/zzz.sql": "-- ü\nselect 1;\nselect nothing;\n"}, "")
+	err := broken.Install(t.Context(), conn)
+	if err == nil || !strings.Contains(err.Error(), "sql/zzz.sql:3: ") {
+		t.Errorf("got error %v, want one that names line 3 of sql/zzz.sql", err)
+	}
+	if value[bool](t, conn, "select to_regnamespace('parley') is not null") {
+		t.Error("the schema is there")
+	}
+}
+
+func TestScriptInstallsWhatInstallDoes(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]func(t *testing.T, conn *pgx.Conn) error{
+		"over the simple protocol": func(t *testing.T, conn *pgx.Conn) error {
+			_, err := conn.PgConn().Exec(t.Context(), parley.Script()).ReadAll()
+			return err
+		},
+		"by psql": func(t *testing.T, conn *pgx.Conn) error {
+			psql, err := exec.LookPath("psql")
+			if err != nil {
+				t.Skip("no psql")
+			}
+			command := exec.CommandContext(t.Context(), psql, "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", conn.Config().ConnString())
+			command.Stdin = strings.NewReader(parley.Script())
+			if output, err := command.CombinedOutput(); err != nil {
+				return fmt.Errorf("%w: %s", err, output)
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := connect(t, parleytest.EmptyDatabase(t))
+			if err := run(t, conn); err != nil {
+				t.Fatal(err)
+			}
+			requireNoDifferences(t, conn, parley.Verify)
+			if err := run(t, conn); err == nil {
+				t.Error("the script ran twice")
+			}
+		})
+	}
+}

@@ -1,0 +1,236 @@
+package parley_test
+
+import (
+	"errors"
+	"io/fs"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/sqltext"
+	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/sql"
+)
+
+// nextVersion is a made-up version: it has one more table and view, and a function that answers something else.
+func nextVersion() parley.Definition {
+	return parley.CurrentDefinition().Next("next", map[string]string{
+		"sql/zzz.sql": `
+			create table parley._p_extra (extra_id integer primary key, note text not null);
+			create view parley.extras as select e.extra_id, e.note from parley._p_extra as e;
+			comment on view parley.extras is 'Extras.';
+			create function parley.extra() returns text language sql stable set search_path = pg_catalog, pg_temp
+			as $$ select e.note from parley._p_extra as e $$;
+			comment on function parley.extra() is 'Gives the extra.';
+			revoke all on function parley.extra() from public;`,
+	}, `
+		create table parley._p_extra (extra_id integer primary key, note text not null);
+		insert into parley._p_extra (extra_id, note) values (1, 'migrated');`)
+}
+
+func TestUpgradeMigratesDataAndReplacesTheRest(t *testing.T) {
+	t.Parallel()
+	conn := ordinaryOwner(t)
+	if err := parley.Install(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	next := nextVersion()
+	if err := next.Upgrade(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	requireNoDifferences(t, conn, next.Verify)
+	if note := value[string](t, conn, "select parley.extra()"); note != "migrated" {
+		t.Errorf("the extra is %q", note)
+	}
+	if release := value[string](t, conn, "select release from parley._p_installation where upgraded_at is not null"); release != "next" {
+		t.Errorf("release %q is recorded", release)
+	}
+}
+
+func TestUpgradeFromManyConnectionsAtOnceUpgradesOnce(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	next := nextVersion()
+	var upgrading sync.WaitGroup
+	for range 8 {
+		conn := connect(t, pool)
+		upgrading.Go(func() {
+			if err := next.Upgrade(t.Context(), conn); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	upgrading.Wait()
+	if n := value[int](t, pool, "select count(*) from parley.extras"); n != 1 {
+		t.Errorf("the migration ran %d times", n)
+	}
+}
+
+func TestUpgradeThatFailsLeavesTheOldVersion(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.Database(t))
+	broken := parley.CurrentDefinition().Next("broken", nil, "drop table parley._p_installation cascade; select nothing")
+	if err := broken.Upgrade(t.Context(), conn); err == nil {
+		t.Fatal("the migration did not fail")
+	}
+	requireNoDifferences(t, conn, parley.Verify)
+}
+
+func TestUpgradeOfTheSameVersionTouchesNothing(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.Database(t))
+	const query = "select max(p.xmin::text::bigint)::text from pg_proc as p where p.pronamespace = 'parley'::regnamespace"
+	before := value[string](t, conn, query)
+	if err := parley.Upgrade(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	if after := value[string](t, conn, query); after != before {
+		t.Error("functions were replaced")
+	}
+}
+
+func TestUpgradeNeedsAnOlderInstallation(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.EmptyDatabase(t))
+	requireIs(t, parley.Upgrade(t.Context(), conn), parley.ErrNotInstalled)
+	if err := nextVersion().Install(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	requireIs(t, parley.Upgrade(t.Context(), conn), parley.ErrReleaseTooOld)
+}
+
+func TestUpgradeBelongsToTheOwnerWhoeverRunsIt(t *testing.T) {
+	t.Parallel()
+	owner := ordinaryOwner(t)
+	if err := parley.Install(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	admin := owner.Config().Copy()
+	admin.User = parleytest.EmptyDatabase(t).Config().ConnConfig.User
+	conn, err := pgx.ConnectConfig(t.Context(), admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	if err := nextVersion().Upgrade(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	const query = "select c.relowner::regrole::text from pg_class as c where c.oid = 'parley._p_extra'::regclass"
+	if got := value[string](t, conn, query); got != owner.Config().User {
+		t.Errorf("the new table belongs to %s, want %s", got, owner.Config().User)
+	}
+	if role := value[string](t, conn, "select current_user::text"); role != admin.User {
+		t.Errorf("the connection stayed %s", role)
+	}
+}
+
+func TestRepairUndoesWhatWasChangedByHand(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.Database(t))
+	execute(t, conn,
+		"drop function parley.sqlstate_of(integer) cascade",
+		"comment on schema parley is 'x'",
+		"alter function parley.listen_for_messages(text, integer) security invoker")
+	if err := parley.Repair(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	requireNoDifferences(t, conn, parley.Verify)
+}
+
+// stateful are the statements of sql/ that an upgrade must not repeat: what they do to an older version is the work of
+// a migration.
+var stateful = regexp.MustCompile(`^(create (schema|table|sequence|type|(unique )?index)|alter table|insert|do|select)\b`)
+
+func TestEveryStatementOfTheSchemaIsEitherRepeatedByAnUpgradeOrLeftToMigrations(t *testing.T) {
+	t.Parallel()
+	files, err := fs.Glob(sql.Files, "*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	for _, name := range files {
+		text, err := fs.ReadFile(sql.Files, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		statements, err := sqltext.Split(string(text))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, statement := range statements {
+			if parley.Repeatable(statement.Text) == stateful.MatchString(strings.ToLower(statement.Text)) {
+				head, _, _ := strings.Cut(statement.Text, "\n")
+				t.Errorf("sql/%s:%d: say in definition.go or here whether an upgrade repeats %q", name, statement.Line, head)
+			}
+		}
+	}
+}
+
+func TestUninstallRemovesEverything(t *testing.T) {
+	t.Parallel()
+	conn := ordinaryOwner(t)
+	const query = `
+		select count(*)
+		from pg_depend as d
+		join pg_namespace as n on d.refclassid = 'pg_namespace'::regclass and d.refobjid = n.oid
+		where n.nspname not like 'pg\_%' and n.nspname <> 'information_schema'`
+	before := value[int](t, conn, query)
+	if err := parley.Install(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	if err := parley.Uninstall(t.Context(), conn, false); err != nil {
+		t.Fatal(err)
+	}
+	if after := value[int](t, conn, query); after != before {
+		t.Errorf("%d objects were left behind", after-before)
+	}
+	if err := parley.Uninstall(t.Context(), conn, false); err != nil {
+		t.Errorf("with nothing to remove: %v", err)
+	}
+}
+
+func TestUninstallSparesConversationsUnlessForced(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	conn := connect(t, pool)
+	setUpServices(t, pool)
+	if _, err := parley.BeginDialog(t.Context(), pool, "initiator", "target"); err != nil {
+		t.Fatal(err)
+	}
+	requireUninstallOnlyByForce(t, conn, "conversations")
+}
+
+func TestUninstallSparesObjectsOfUsersUnlessForced(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ create, named string }{
+		"view":       {"create view public.mine as select i.release from parley._p_installation as i", "mine"},
+		"default":    {"create table public.mine (code text default parley.sqlstate_of(8426))", "mine"},
+		"constraint": {"create table public.mine (ok boolean references parley._p_installation)", "mine"},
+		"function":   {"create function public.mine(parley._p_installation) returns integer language sql as 'select 1'", "mine"},
+		"column":     {"create table public.mine (i parley._p_installation)", "mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := connect(t, parleytest.Database(t))
+			execute(t, conn, test.create)
+			requireUninstallOnlyByForce(t, conn, test.named)
+		})
+	}
+}
+
+func requireUninstallOnlyByForce(t *testing.T, conn *pgx.Conn, named string) {
+	t.Helper()
+	err := parley.Uninstall(t.Context(), conn, false)
+	if !errors.Is(err, parley.ErrInUse) || !strings.Contains(err.Error(), named) {
+		t.Errorf("got error %v, want one that names %s", err, named)
+	}
+	if err := parley.Uninstall(t.Context(), conn, true); err != nil {
+		t.Errorf("forced: %v", err)
+	}
+	if value[bool](t, conn, "select to_regnamespace('parley') is not null") {
+		t.Error("the schema is still there")
+	}
+}

@@ -1,0 +1,222 @@
+package parley_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+func TestVerifyFindsNothingInAFreshInstallation(t *testing.T) {
+	t.Parallel()
+	requireNoDifferences(t, connect(t, parleytest.Database(t)), parley.Verify)
+}
+
+func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		change string
+		want   parley.Difference
+	}{
+		{
+			"source of a function",
+			`create or replace function parley.sqlstate_of(error_number integer) returns text language sql immutable strict parallel safe
+			 set search_path = pg_catalog, pg_temp as 'select null::text'`,
+			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Different, Property: "source"},
+		},
+		{
+			"settings of a function",
+			"alter function parley.sqlstate_of(integer) reset search_path",
+			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Different, Property: "settings"},
+		},
+		{
+			"security of a function",
+			"alter function parley.sqlstate_of(integer) security definer",
+			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Different, Property: "security"},
+		},
+		{
+			"volatility of a function",
+			"alter function parley.sqlstate_of(integer) volatile",
+			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Different, Property: "volatility"},
+		},
+		{
+			"grants on a function",
+			"grant execute on function parley.sqlstate_of(integer) to pg_monitor",
+			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Different, Property: "grants"},
+		},
+		{
+			"owner of a function",
+			"alter function parley.sqlstate_of(integer) owner to pg_monitor",
+			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Different, Property: "owner"},
+		},
+		{
+			"comment on a function",
+			"comment on function parley.sqlstate_of(integer) is 'x'",
+			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Different, Property: "comment"},
+		},
+		{
+			"missing function",
+			"drop function parley.sqlstate_of(integer)",
+			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Missing},
+		},
+		{
+			"added function",
+			"create function parley.sqlstate_of(text) returns text language sql as 'select null::text'",
+			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(text)", Problem: parley.Unexpected},
+		},
+		{
+			"type of a column",
+			"alter table parley._p_installation alter release type varchar(20)",
+			parley.Difference{Kind: "column", Object: "parley._p_installation.release", Problem: parley.Different, Property: "type"},
+		},
+		{
+			"default of a column",
+			"alter table parley._p_installation alter installed_at drop default",
+			parley.Difference{Kind: "column", Object: "parley._p_installation.installed_at", Problem: parley.Different, Property: "default"},
+		},
+		{
+			"nullable column",
+			"alter table parley._p_installation alter release drop not null",
+			parley.Difference{Kind: "column", Object: "parley._p_installation.release", Problem: parley.Different, Property: "not null"},
+		},
+		{
+			"comment on a column",
+			"comment on column parley._p_installation.release is 'x'",
+			parley.Difference{Kind: "column", Object: "parley._p_installation.release", Problem: parley.Different, Property: "comment"},
+		},
+		{
+			"missing column",
+			"alter table parley._p_broker drop tombstone_seconds",
+			parley.Difference{Kind: "column", Object: "parley._p_broker.tombstone_seconds", Problem: parley.Missing},
+		},
+		{
+			"added column",
+			"alter table parley._p_installation add note text",
+			parley.Difference{Kind: "column", Object: "parley._p_installation.note", Problem: parley.Unexpected},
+		},
+		{
+			"missing constraint",
+			"alter table parley._p_installation drop constraint _p_installation_installation_id_check",
+			parley.Difference{Kind: "constraint", Object: "_p_installation_installation_id_check of parley._p_installation", Problem: parley.Missing},
+		},
+		{
+			"added index",
+			"create index extra on parley._p_installation (release)",
+			parley.Difference{Kind: "index", Object: "parley.extra", Problem: parley.Unexpected},
+		},
+		{
+			"options of a table",
+			"alter table parley._p_installation set (fillfactor = 50)",
+			parley.Difference{Kind: "table", Object: "parley._p_installation", Problem: parley.Different, Property: "options"},
+		},
+		{
+			"unlogged table",
+			"alter table parley._p_installation set unlogged",
+			parley.Difference{Kind: "table", Object: "parley._p_installation", Problem: parley.Different, Property: "persistence"},
+		},
+		{
+			"grants on a table",
+			"grant select on parley._p_installation to pg_monitor",
+			parley.Difference{Kind: "table", Object: "parley._p_installation", Problem: parley.Different, Property: "grants"},
+		},
+		{
+			"added trigger",
+			"create trigger extra before update on parley._p_installation for each row execute function suppress_redundant_updates_trigger()",
+			parley.Difference{Kind: "trigger", Object: "extra of parley._p_installation", Problem: parley.Unexpected},
+		},
+		{
+			"added view",
+			"create view parley.extra as select 1 as one",
+			parley.Difference{Kind: "view", Object: "parley.extra", Problem: parley.Unexpected},
+		},
+		{
+			"range of a sequence",
+			"alter sequence parley._p_object_id increment by 2",
+			parley.Difference{Kind: "sequence", Object: "parley._p_object_id", Problem: parley.Different, Property: "range"},
+		},
+		{
+			"grants on the schema",
+			"grant create on schema parley to pg_monitor",
+			parley.Difference{Kind: "schema", Object: "parley", Problem: parley.Different, Property: "grants"},
+		},
+		{
+			"missing schema",
+			"drop schema parley_queue cascade",
+			parley.Difference{Kind: "schema", Object: "parley_queue", Problem: parley.Missing},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			conn := connect(t, parleytest.Database(t))
+			execute(t, conn, test.change)
+			differences, err := parley.Verify(t.Context(), conn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(differences, func(d parley.Difference) bool {
+				d.Installed, d.Defined = "", ""
+				return d == test.want
+			}) {
+				t.Errorf("got %v, want %v", differences, test.want)
+			}
+		})
+	}
+}
+
+func TestVerifyLeavesEverythingAsItWas(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.Database(t))
+	const objects = `
+		select string_agg(format('%s %s %s', c.oid, c.relnamespace::regnamespace, c.relname), E'\n' order by c.oid)
+		from pg_class as c
+		where c.oid >= 16384`
+	before := value[string](t, conn, objects)
+	requireNoDifferences(t, conn, parley.Verify)
+	if after := value[string](t, conn, objects); after != before {
+		t.Errorf("objects before:\n%s\nand after:\n%s", before, after)
+	}
+}
+
+func TestVerifyLooksOnlyAtItsOwnVersion(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.Database(t))
+	execute(t, conn, "update parley._p_installation set schema_version = 0")
+	_, err := parley.Verify(t.Context(), conn)
+	requireIs(t, err, parley.ErrUpgradeNeeded)
+	execute(t, conn, "update parley._p_installation set schema_version = 1000")
+	_, err = parley.Verify(t.Context(), conn)
+	requireIs(t, err, parley.ErrReleaseTooOld)
+}
+
+func TestVerifyTakesQueuesOfUsersForTheirOwn(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.Database(t))
+	execute(t, conn, "select parley.create_queue('orders')")
+	requireNoDifferences(t, conn, parley.Verify)
+}
+
+func TestVerifyKnowsEveryKindOfObjectInTheSchema(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.Database(t))
+	rows, err := conn.Query(t.Context(), `
+		select distinct d.classid::regclass::text
+		from pg_depend as d
+		where d.refclassid = 'pg_namespace'::regclass and d.refobjid in ('parley'::regnamespace, 'parley_queue'::regnamespace)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalogs, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := []string{"pg_class", "pg_proc", "pg_type", "pg_statistic_ext"}
+	for _, catalog := range catalogs {
+		if !slices.Contains(known, catalog) {
+			t.Errorf("objects of %s are in the schema: describe them in describe.sql", catalog)
+		}
+	}
+}
