@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -22,6 +23,8 @@ const stopTimeout = 2 * time.Minute
 type privateServer struct {
 	server *postgres.Server
 	dsn    string
+	// tcp asks for a server that listens on a port too.
+	tcp bool
 }
 
 // connect opens one connection to the database of this command. The caller closes it.
@@ -87,6 +90,8 @@ func (a *app) startPrivate(ctx context.Context) (string, error) {
 	server, err := postgres.Start(ctx, postgres.Config{
 		Data:    firstOf(a.data, os.Getenv("PARLEY_DATA")),
 		Version: firstOf(a.postgresVersion, os.Getenv("PARLEY_POSTGRES_VERSION")),
+		TCP:     a.private.tcp,
+		Logger:  a.notices(),
 	})
 	if err != nil {
 		return "", fmt.Errorf("start the private PostgreSQL: %w", err)
@@ -97,6 +102,18 @@ func (a *app) startPrivate(ctx context.Context) (string, error) {
 	}
 	a.private.dsn = server.DSN(privateDatabase)
 	return a.private.dsn, nil
+}
+
+// notices prints what takes long, such as a download, and what went wrong by itself, such as a crash.
+func (a *app) notices() *slog.Logger {
+	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
+			if attr.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return attr
+		},
+	}))
 }
 
 // release lets go of the private PostgreSQL, which stops it when no other command uses it.
