@@ -1,2 +1,46 @@
--- The schema that holds everything, and the one row that says which version is installed.
+-- The schema that holds everything, and the row that says which version is installed.
+--
+-- Every function here is owned by the role that installs it, and runs with that role's rights
+-- (security definer), because nobody else may touch the private tables. Private tables and
+-- functions begin with _p_. Rights are those of the session's role: see 020_roles.sql.
+--
+-- Tables that hold no user data worth dumping do not exist: a dump of the database carries
+-- the broker, its conversations and its waiting messages with it.
+
 create schema parley;
+
+comment on schema parley is 'Parley: Service Broker for PostgreSQL. Functions and views are the interface; names that begin with _p_ are private.';
+
+-- The views that let each queue be looked at live apart, so that no queue can take the name of a view of ours.
+create schema parley_queue;
+
+comment on schema parley_queue is 'One view for each Parley queue: what waits in it, in the columns that RECEIVE returns.';
+
+create table parley._p_installation (
+  installation_id boolean primary key default true check (installation_id),
+  schema_version integer not null,
+  release text not null,
+  installed_at timestamptz not null default now(),
+  upgraded_at timestamptz
+);
+
+comment on table parley._p_installation is 'One row: the version of this schema.';
+
+create table parley._p_broker (
+  broker_id boolean primary key default true check (broker_id),
+  service_broker_guid uuid not null default gen_random_uuid(),
+  is_broker_enabled boolean not null default true,
+  tombstone_seconds integer not null default 1800 check (tombstone_seconds >= 0),
+  abandoned_seconds integer not null default 1800 check (abandoned_seconds >= 0),
+  rollbacks_before_disable integer not null default 5 check (rollbacks_before_disable between 1 and 15)
+);
+
+comment on table parley._p_broker is 'One row: this database as a broker instance, and its settings.';
+comment on column parley._p_broker.tombstone_seconds is 'How long a closed target endpoint is kept to recognise replays (spec 3.3).';
+comment on column parley._p_broker.abandoned_seconds is 'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget).';
+comment on column parley._p_broker.rollbacks_before_disable is 'After so many rollbacks of one message the queue is disabled (spec 5.6).';
+
+insert into parley._p_broker (broker_id) values (true);
+
+-- One number series for message types, contracts, services, queues and priorities, so that id < 65536 means built in.
+create sequence parley._p_object_id as integer start with 65536 minvalue 1;

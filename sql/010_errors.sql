@@ -1,0 +1,38 @@
+-- How errors leave the broker.
+--
+-- Each error of the broker carries the SQL Server error number twice: in its SQLSTATE (class SB, then the number
+-- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT says what to do.
+-- Source: spec section 4.10.
+
+create function parley.sqlstate_of(error_number integer) returns text
+language sql immutable strict parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'SB'
+    || substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', error_number / 1296 + 1, 1)
+    || substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', (error_number / 36) % 36 + 1, 1)
+    || substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', error_number % 36 + 1, 1)
+$$;
+
+comment on function parley.sqlstate_of(integer) is
+'Gives the SQLSTATE under which a Service Broker error is raised.
+Arguments: error_number, the SQL Server number (0 to 46655).
+Source: spec 4.10.';
+
+create function parley._p_raise(error_number integer, message text, detail text, hint text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  raise exception using
+    errcode = parley.sqlstate_of(error_number),
+    message = message,
+    detail = 'Service Broker error ' || error_number || '. ' || coalesce(detail, ''),
+    hint = coalesce(hint, '');
+end
+$$;
+
+comment on function parley._p_raise(integer, text, text, text) is
+'Raises one error of the broker; never returns.
+Arguments: error_number, the SQL Server number; message, the fact; detail, the values; hint, the remedy.
+Errors: always, with sqlstate_of(error_number).';

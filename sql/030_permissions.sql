@@ -1,0 +1,71 @@
+-- Permissions on the broker's objects.
+--
+-- A permission row says that a grantee (0 = PUBLIC) holds a permission on one object. Owners and administrators hold all.
+-- CONTROL includes every other permission of its object, ALTER includes VIEW DEFINITION.
+-- Permissions on the class 'database' are the rights to create things. Source: spec 7.6, 7.7.
+
+create table parley._p_permission (
+  class text not null check (class in ('database', 'message type', 'contract', 'queue', 'service')),
+  object_id integer not null,
+  permission text not null,
+  grantee regrole not null,
+  grantor regrole not null,
+  is_grantable boolean not null default false,
+  primary key (class, object_id, permission, grantee)
+);
+
+comment on table parley._p_permission is 'Who was granted what on which object; grantee 0 is PUBLIC.';
+
+create function parley._p_has_permission(role oid, permission text, class text, object_id integer, owner oid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select (owner is not null and pg_has_role(role, owner, 'usage'))
+    or exists (
+      select
+      from parley._p_permission as p
+      where p.class = $3
+        and p.object_id = $4
+        and (
+          p.permission in ($2, 'CONTROL')
+          or ($2 = 'VIEW DEFINITION' and p.permission = 'ALTER')
+          or ($3 = 'database' and p.permission = replace($2, 'CREATE ', 'ALTER ANY '))
+        )
+        and (p.grantee = 0::regrole or pg_has_role(role, p.grantee, 'usage'))
+    )
+    or parley._p_is_administrator(role)
+$$;
+
+comment on function parley._p_has_permission(oid, text, text, integer, oid) is
+'Tells whether a role holds a permission: by ownership, by grant (to it, to a role it inherits, to PUBLIC), or as administrator.
+Arguments: role; permission, such as SEND; class, such as service; object_id; owner, the owner of the object or null.';
+
+create function parley._p_require_permission(permission text, class text, object_id integer, name text, owner oid) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller();
+begin
+  if not parley._p_has_permission(v_caller, permission, class, object_id, owner) then
+    if class = 'database' then
+      perform parley._p_raise(
+        229,
+        format('permission denied: %s', permission),
+        format('Role %s may not do this in this database.', v_caller::regrole),
+        format('An administrator can allow it: select parley.grant(%L, ''database'', null, %L);', permission, v_caller::regrole)
+      );
+    end if;
+    perform parley._p_raise(
+      229,
+      format('permission denied: %s on %s "%s"', permission, class, name),
+      format('Role %s does not hold it.', v_caller::regrole),
+      format('Its owner or an administrator can grant it: select parley.grant(%L, %L, %L, %L);', permission, class, name, v_caller::regrole)
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_require_permission(text, text, integer, text, oid) is
+'Refuses a caller that lacks a permission.
+Errors: 229.';

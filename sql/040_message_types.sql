@@ -1,0 +1,237 @@
+-- Message types: a name, and what a body of that type must be.
+--
+-- Validation letters: N none, E empty, X XML, J JSON, F what a function of the user's says. The first three are Service
+-- Broker's; the others are ours. A body is checked when it is delivered, not by SEND (spec 2.2): see 210_deliver.sql.
+
+create table parley._p_message_type (
+  message_type_id integer primary key,
+  name text collate "C" not null unique check (name <> '' and length(name) <= 128),
+  owner regrole not null,
+  validation "char" not null check (validation in ('N', 'E', 'X', 'J', 'F')),
+  validation_function regprocedure,
+  schema_collection text,
+  check ((validation = 'F') <= (validation_function is not null))
+);
+
+comment on table parley._p_message_type is 'Message types (spec 2.2).';
+
+create function parley._p_name(kind text, name text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if name is null or name = '' or length(name) > 128 then
+    perform parley._p_raise(
+      9609,
+      format('this is no name for a %s', kind),
+      format('It has %s characters; 1 to 128 are allowed.', coalesce(length(name), 0)),
+      'Choose a shorter, non-empty name.'
+    );
+  end if;
+  return name;
+end
+$$;
+
+comment on function parley._p_name(text, text) is
+'Checks the length of a new name (spec 2.0).
+Errors: 9609.';
+
+create function parley._p_validation(validation text, validation_function regprocedure, schema_collection text) returns "char"
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_letter "char" := case upper(replace(validation, ' ', '_'))
+    when 'NONE' then 'N'
+    when 'EMPTY' then 'E'
+    when 'WELL_FORMED_XML' then 'X'
+    when 'VALID_XML' then 'X'
+    when 'JSON' then 'J'
+    when 'JSON_SCHEMA' then 'J'
+    when 'FUNCTION' then 'F'
+  end;
+begin
+  if v_letter is null then
+    perform parley._p_raise(
+      8402,
+      format('unknown validation "%s"', validation),
+      null,
+      'Use NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION.'
+    );
+  end if;
+  if upper(replace(validation, ' ', '_')) in ('FUNCTION', 'JSON_SCHEMA') and validation_function is null then
+    perform parley._p_raise(
+      8402,
+      format('validation %s needs a function', upper(validation)),
+      null,
+      'Give validation_function => ''schema.name(bytea)''::regprocedure, a function that returns true for a good body.'
+    );
+  end if;
+  if upper(replace(validation, ' ', '_')) = 'VALID_XML' and validation_function is null and schema_collection is null then
+    perform parley._p_raise(
+      8402,
+      'validation VALID_XML needs a schema collection or a function',
+      null,
+      'PostgreSQL has no XML Schema validator: give validation_function to check more than well-formedness.'
+    );
+  end if;
+  if validation_function is not null then
+    perform
+    from pg_proc as p
+    where p.oid = validation_function
+      and p.pronargs = 1
+      and p.proargtypes[0] = 'bytea'::regtype
+      and p.prorettype = 'boolean'::regtype
+      and parley._p_is_administrator(p.proowner);
+    if not found then
+      perform parley._p_raise(
+        8402,
+        format('function %s cannot validate messages', validation_function),
+        'It must take one bytea, return boolean, and be owned by an administrator of the broker, because it runs with the broker''s rights.',
+        'Change the function, or have an administrator own it.'
+      );
+    end if;
+  end if;
+  return v_letter;
+end
+$$;
+
+comment on function parley._p_validation(text, regprocedure, text) is
+'Turns the words of a validation into its letter and checks that its function can serve.
+Errors: 8402.';
+
+create function parley.create_message_type(
+  name text,
+  validation text default 'NONE',
+  validation_function regprocedure default null,
+  schema_collection text default null,
+  "authorization" text default null
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+begin
+  perform parley._p_require_permission('CREATE MESSAGE TYPE', 'database', 0, null, null);
+  insert into parley._p_message_type (message_type_id, name, owner, validation, validation_function, schema_collection)
+  values (
+    nextval('parley._p_object_id'),
+    parley._p_name('message type', create_message_type.name),
+    parley._p_new_owner("authorization"),
+    parley._p_validation(create_message_type.validation, create_message_type.validation_function, create_message_type.schema_collection),
+    create_message_type.validation_function,
+    create_message_type.schema_collection
+  )
+  on conflict do nothing
+  returning message_type_id into v_id;
+  if v_id is null then
+    perform parley._p_raise(2714, format('message type "%s" exists already', name), null, 'Use alter_message_type to change its validation, or choose another name.');
+  end if;
+  return v_id;
+end
+$$;
+
+comment on function parley.create_message_type(text, text, regprocedure, text, text) is
+'Creates a message type and returns its id.
+Arguments: name, 1 to 128 characters, compared byte by byte; validation, NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION;
+validation_function, takes the body as bytea and returns whether it is good (required for JSON_SCHEMA and FUNCTION); schema_collection, kept for VALID_XML;
+authorization, the owner (default: the caller).
+Errors: 229 not allowed, 2714 exists, 8402 bad validation, 9609 bad name, 15151 unknown owner.
+Source: spec 2.2.';
+
+create function parley.alter_message_type(
+  name text,
+  validation text,
+  validation_function regprocedure default null,
+  schema_collection text default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_type parley._p_message_type;
+begin
+  v_type := parley._p_find_message_type(name, 'ALTER');
+  update parley._p_message_type as t
+  set validation = parley._p_validation(alter_message_type.validation, alter_message_type.validation_function, alter_message_type.schema_collection),
+    validation_function = alter_message_type.validation_function,
+    schema_collection = alter_message_type.schema_collection
+  where t.message_type_id = v_type.message_type_id;
+  -- Senders that skip validation must look again.
+  perform parley._p_forget_routes_of_type(v_type.message_type_id);
+end
+$$;
+
+comment on function parley.alter_message_type(text, text, regprocedure, text) is
+'Changes the validation of a message type; messages already in a queue stay as they are.
+Arguments: as create_message_type.
+Errors: 229, 8402, 9663 system object, 15151 not found.
+Source: spec 2.2.';
+
+create function parley.drop_message_type(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_type parley._p_message_type;
+  v_contract text;
+begin
+  v_type := parley._p_find_message_type(name, 'CONTROL');
+  select c.name into v_contract
+  from parley._p_contract_message_type as u
+  join parley._p_contract as c using (service_contract_id)
+  where u.message_type_id = v_type.message_type_id
+  limit 1;
+  if found then
+    perform parley._p_raise(3716, format('message type "%s" is still used', name), format('A contract names it: "%s".', v_contract), 'Drop the contract first.');
+  end if;
+  delete from parley._p_permission as p where p.class = 'message type' and p.object_id = v_type.message_type_id;
+  delete from parley._p_message_type as t where t.message_type_id = v_type.message_type_id;
+end
+$$;
+
+comment on function parley.drop_message_type(text) is
+'Drops a message type that no contract lists.
+Errors: 229, 3716 still used, 9663 system object, 15151 not found.
+Source: spec 2.2.';
+
+create function parley._p_find_message_type(name text, permission text) returns parley._p_message_type
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_type parley._p_message_type;
+begin
+  select * into v_type from parley._p_message_type as t where t.name = _p_find_message_type.name;
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('message type "%s" does not exist', name),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select t.name from parley._p_message_type as t)),
+      'See parley.service_message_types.'
+    );
+  end if;
+  if v_type.message_type_id < 65536 and permission <> 'REFERENCES' then
+    perform parley._p_raise(9663, format('message type "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+  end if;
+  perform parley._p_require_permission(permission, 'message type', v_type.message_type_id, name, v_type.owner);
+  return v_type;
+end
+$$;
+
+comment on function parley._p_find_message_type(text, text) is
+'Finds a message type the caller may use for something.
+Errors: 229, 9663 when a system object would be changed, 15151.';
+
+create function parley._p_did_you_mean(name text, names text[]) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    (select format(' Did you mean "%s"?', n.name) from unnest(names) as n (name) where lower(n.name) = lower($1) and n.name <> $1 limit 1),
+    ''
+  )
+$$;
+
+comment on function parley._p_did_you_mean(text, text[]) is 'Names the object that differs by case only, for a message.';

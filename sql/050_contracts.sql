@@ -1,0 +1,162 @@
+-- Contracts: which message types a conversation may carry, and which side may send each.
+--
+-- A contract never changes once created (spec 2.3), so endpoints may remember what it allows.
+
+create table parley._p_contract (
+  service_contract_id integer primary key,
+  name text collate "C" not null unique check (name <> '' and length(name) <= 128),
+  owner regrole not null
+);
+
+comment on table parley._p_contract is 'Contracts (spec 2.3).';
+
+create table parley._p_contract_message_type (
+  service_contract_id integer not null references parley._p_contract,
+  message_type_id integer not null references parley._p_message_type,
+  is_sent_by_initiator boolean not null,
+  is_sent_by_target boolean not null,
+  primary key (service_contract_id, message_type_id),
+  check (is_sent_by_initiator or is_sent_by_target)
+);
+
+comment on table parley._p_contract_message_type is 'The message types of each contract, and who may send them.';
+
+create function parley.create_contract(name text, message_types jsonb, "authorization" text default null) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+  v_type parley._p_message_type;
+  v_usage record;
+begin
+  perform parley._p_require_permission('CREATE CONTRACT', 'database', 0, null, null);
+  if upper(name) = 'ANY' then
+    perform parley._p_raise(9609, 'a contract cannot be called ANY', null, 'ANY stands for every contract in a broker priority; choose another name.');
+  end if;
+  if jsonb_typeof(message_types) is distinct from 'object' then
+    perform parley._p_raise(8402, 'message_types must be a JSON object', null, 'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.');
+  end if;
+  insert into parley._p_contract (service_contract_id, name, owner)
+  values (nextval('parley._p_object_id'), parley._p_name('contract', create_contract.name), parley._p_new_owner("authorization"))
+  on conflict do nothing
+  returning service_contract_id into v_id;
+  if v_id is null then
+    perform parley._p_raise(2714, format('contract "%s" exists already', name), null, 'A contract cannot be altered: drop it and create it again, or choose another name.');
+  end if;
+  for v_usage in
+    select t.key as name, upper(regexp_replace(t.value, '^\s*(sent\s+by\s+)?', '', 'i')) as sent_by
+    from jsonb_each_text(message_types) as t
+  loop
+    if v_usage.sent_by is null or v_usage.sent_by not in ('INITIATOR', 'TARGET', 'ANY') then
+      perform parley._p_raise(8402, format('message type "%s" is sent by "%s"', v_usage.name, v_usage.sent_by), null, 'Use INITIATOR, TARGET or ANY.');
+    end if;
+    v_type := parley._p_find_message_type(v_usage.name, 'REFERENCES');
+    insert into parley._p_contract_message_type (service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target)
+    values (v_id, v_type.message_type_id, v_usage.sent_by in ('INITIATOR', 'ANY'), v_usage.sent_by in ('TARGET', 'ANY'));
+  end loop;
+  perform from parley._p_contract_message_type as u where u.service_contract_id = v_id and u.is_sent_by_initiator;
+  if not found then
+    perform parley._p_raise(
+      8492,
+      format('contract "%s" gives the initiator nothing to send', name),
+      null,
+      'Let at least one message type be sent by INITIATOR or ANY.'
+    );
+  end if;
+  return v_id;
+end
+$$;
+
+comment on function parley.create_contract(text, jsonb, text) is
+'Creates a contract and returns its id.
+Arguments: name, 1 to 128 characters; message_types, a JSON object of message type to INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
+Errors: 229 not allowed, 2714 exists, 8402 bad argument, 8492 nothing for the initiator, 9609 bad name, 15151 unknown message type.
+Source: spec 2.3.';
+
+create function parley.create_contract(name text, message_types text[], sent_by text default 'ANY', "authorization" text default null) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_repeated text;
+begin
+  select t.name into v_repeated from unnest(message_types) as t (name) group by t.name having count(*) > 1 limit 1;
+  if found then
+    perform parley._p_raise(8403, format('message type "%s" is named twice', v_repeated), null, 'Name each message type once; ANY lets both sides send it.');
+  end if;
+  return parley.create_contract(name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization");
+end
+$$;
+
+comment on function parley.create_contract(text, text[], text, text) is
+'Creates a contract all of whose message types are sent by the same side.
+Arguments: name; message_types, their names; sent_by, INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
+Errors: 8403 a message type named twice, and those of create_contract with JSON.
+Source: spec 2.3.';
+
+create function parley._p_find_contract(name text, permission text) returns parley._p_contract
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_contract parley._p_contract;
+begin
+  select * into v_contract from parley._p_contract as c where c.name = _p_find_contract.name;
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('contract "%s" does not exist', name),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select c.name from parley._p_contract as c)),
+      'See parley.service_contracts.'
+    );
+  end if;
+  if v_contract.service_contract_id < 65536 and permission <> 'REFERENCES' then
+    perform parley._p_raise(9663, format('contract "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+  end if;
+  perform parley._p_require_permission(permission, 'contract', v_contract.service_contract_id, name, v_contract.owner);
+  return v_contract;
+end
+$$;
+
+comment on function parley._p_find_contract(text, text) is
+'Finds a contract the caller may use for something.
+Errors: 229, 9663 when a system object would be changed, 15151.';
+
+create function parley.drop_contract(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_contract parley._p_contract;
+  v_user text;
+begin
+  v_contract := parley._p_find_contract(name, 'CONTROL');
+  select format('service "%s"', s.name) into v_user
+  from parley._p_service_contract as u
+  join parley._p_service as s using (service_id)
+  where u.service_contract_id = v_contract.service_contract_id
+  union all
+  select format('broker priority "%s"', p.name)
+  from parley._p_priority as p
+  where p.service_contract_id = v_contract.service_contract_id
+  limit 1;
+  if found then
+    perform parley._p_raise(3716, format('contract "%s" is still used', name), format('It is named by %s.', v_user), 'Drop or alter that first.');
+  end if;
+  -- Live conversations on it end with an error on both sides (spec 2.3).
+  perform parley._p_break_conversations(
+    array(select e.endpoint_id from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id),
+    8487,
+    format('The contract "%s" was dropped.', name)
+  );
+  delete from parley._p_permission as p where p.class = 'contract' and p.object_id = v_contract.service_contract_id;
+  delete from parley._p_contract_message_type as u where u.service_contract_id = v_contract.service_contract_id;
+  delete from parley._p_contract as c where c.service_contract_id = v_contract.service_contract_id;
+end
+$$;
+
+comment on function parley.drop_contract(text) is
+'Drops a contract that no service and no priority names; live conversations on it end with error -8487 on both sides.
+Errors: 229, 3716 still used, 9663 system object, 15151 not found.
+Source: spec 2.3.';

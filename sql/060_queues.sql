@@ -1,0 +1,274 @@
+-- Queues: where messages wait. This file holds the objects; what waits is in 100_messages.sql.
+--
+-- Each queue owns two sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
+-- on it to the end of their transaction, which tells readers who is still on the way (docs/architecture.md).
+-- Its doorbell tells senders until when somebody sleeps on the queue, so that nobody is notified for nothing.
+-- Its rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6).
+
+create table parley._p_queue (
+  queue_id integer primary key,
+  lookup_name text collate "C" not null unique,
+  schema_name text not null,
+  name text not null,
+  owner regrole not null,
+  position_sequence regclass not null,
+  doorbell_sequence regclass not null,
+  rollback_sequence regclass not null,
+  is_receive_enabled boolean not null,
+  is_enqueue_enabled boolean not null,
+  is_retention_enabled boolean not null,
+  is_poison_message_handling_enabled boolean not null,
+  is_activation_enabled boolean not null default false,
+  activation_procedure text,
+  max_readers integer not null default 0 check (max_readers between 0 and 32767),
+  execute_as text,
+  -- Bit n is set when an endpoint of priority n has existed here; a queue that only knows priority 5 is the fast case.
+  priorities integer not null default 32,
+  -- Messages that arrived while the queue was off stand at or after this position; they are still the sender's.
+  disabled_position bigint,
+  create_date timestamptz not null default now(),
+  modify_date timestamptz not null default now()
+);
+
+comment on table parley._p_queue is 'Queues (spec 2.4).';
+
+create function parley._p_queue_name(queue text, out schema_name text, out name text)
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_parts text[] := '{}';
+  v_part text;
+begin
+  for v_part in
+    select coalesce(replace(m[2], ']]', ']'), replace(m[3], '""', '"'), m[4])
+    from regexp_matches(coalesce(queue, ''), '(\[((?:[^\]]|\]\])*)\]|"((?:[^"]|"")*)"|([^.\["]+))(?:\.|$)', 'g') as m
+  loop
+    v_parts := v_parts || v_part;
+  end loop;
+  if cardinality(v_parts) > 3 or (cardinality(v_parts) = 3 and v_parts[1] <> current_database()) then
+    perform parley._p_raise(
+      9609,
+      format('queue name "%s" has too many parts or names another database', queue),
+      null,
+      'Write queue, schema.queue or [schema].[queue].'
+    );
+  end if;
+  name := v_parts[cardinality(v_parts)];
+  schema_name := coalesce(nullif(v_parts[cardinality(v_parts) - 1], ''), 'dbo');
+  if name is null or name = '' or length(name) > 128 or length(schema_name) > 128 or left(name, 1) = '#' then
+    perform parley._p_raise(
+      9609,
+      format('"%s" is no name for a queue', queue),
+      'A queue name has 1 to 128 characters and does not begin with #.',
+      'Write queue, schema.queue or [schema].[queue].'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_queue_name(text) is
+'Takes a queue name of one to three parts apart; parts may be in brackets or double quotes, the default schema is dbo.
+Errors: 9609.';
+
+create function parley._p_lookup_name(schema_name text, name text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case schema_name when 'dbo' then name else schema_name || '.' || name end
+$$;
+
+comment on function parley._p_lookup_name(text, text) is 'Gives the name under which a queue is found: its own, with the schema in front unless that is dbo.';
+
+create function parley._p_find_queue(queue text) returns parley._p_queue
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+  v_name record;
+begin
+  select * into v_queue from parley._p_queue as q where q.lookup_name = queue;
+  if not found then
+    v_name := parley._p_queue_name(queue);
+    select * into v_queue from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
+  end if;
+  if not found then
+    perform parley._p_raise(
+      208,
+      format('queue "%s" does not exist', queue),
+      'Names are compared exactly.' || parley._p_did_you_mean(queue, array(select q.lookup_name from parley._p_queue as q)),
+      'See parley.service_queues, or create it with parley.create_queue.'
+    );
+  end if;
+  return v_queue;
+end
+$$;
+
+comment on function parley._p_find_queue(text) is
+'Finds a queue by its name in one to three parts.
+Errors: 208 not found, 9609 malformed name.';
+
+create function parley._p_find_queue(queue text, permission text) returns parley._p_queue
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+begin
+  v_queue := parley._p_find_queue(queue);
+  if v_queue.queue_id < 65536 and permission in ('ALTER', 'CONTROL') then
+    perform parley._p_raise(9663, format('queue "%s" belongs to the system', queue), null, 'System objects cannot be changed.');
+  end if;
+  perform parley._p_require_permission(permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  return v_queue;
+end
+$$;
+
+comment on function parley._p_find_queue(text, text) is
+'Finds a queue the caller may use for something.
+Errors: 208, 229, 9609, 9663 when a system object would be changed.';
+
+create function parley._p_add_queue(queue_id integer, schema_name text, name text, owner oid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_what text;
+begin
+  foreach v_what in array array['position', 'doorbell', 'rollback'] loop
+    execute format('create sequence parley.%I minvalue 0 start 1', format('_p_queue_%s_%s', queue_id, v_what));
+  end loop;
+  insert into parley._p_queue (
+    queue_id, lookup_name, schema_name, name, owner, position_sequence, doorbell_sequence, rollback_sequence,
+    is_receive_enabled, is_enqueue_enabled, is_retention_enabled, is_poison_message_handling_enabled
+  )
+  values (
+    queue_id, parley._p_lookup_name(schema_name, name), schema_name, name, owner,
+    format('parley._p_queue_%s_position', queue_id)::regclass,
+    format('parley._p_queue_%s_doorbell', queue_id)::regclass,
+    format('parley._p_queue_%s_rollback', queue_id)::regclass,
+    true, true, false, true
+  );
+end
+$$;
+
+comment on function parley._p_add_queue(integer, text, text, oid) is 'Creates a queue with its sequences and the settings every new queue has.';
+
+create function parley.create_queue(
+  queue text,
+  status boolean default true,
+  retention boolean default false,
+  poison_message_handling boolean default true,
+  activation_procedure text default null,
+  max_queue_readers integer default null,
+  execute_as text default null,
+  activation boolean default null,
+  "authorization" text default null
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+  v_name record := parley._p_queue_name(queue);
+begin
+  perform parley._p_require_permission('CREATE QUEUE', 'database', 0, null, null);
+  -- Serialises two creations of the same name, so that the second gets our error and not one of a sequence.
+  perform pg_advisory_xact_lock(hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0));
+  perform from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
+  if found then
+    perform parley._p_raise(2714, format('queue "%s" exists already', queue), null, 'Use alter_queue to change it, or choose another name.');
+  end if;
+  v_id := nextval('parley._p_object_id');
+  perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, parley._p_new_owner("authorization"));
+  perform parley._p_create_queue_view(v_id);
+  perform parley._p_alter_queue(
+    v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
+    coalesce(activation, activation_procedure is not null)
+  );
+  return v_id;
+end
+$$;
+
+comment on function parley.create_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text) is
+'Creates a queue, and a view of it in schema parley_queue, and returns its id.
+Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention, keep copies until the conversation ends;
+poison_message_handling, disable the queue after five rollbacks; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
+execute_as, SELF, OWNER or a role; activation, whether it is on (default: when a procedure is given); authorization, the owner (default: the caller).
+Errors: 229 not allowed, 2714 exists, 9609 bad name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 15151 unknown owner.
+Source: spec 2.4.';
+
+create function parley.alter_queue(
+  queue text,
+  status boolean default null,
+  retention boolean default null,
+  poison_message_handling boolean default null,
+  activation_procedure text default null,
+  max_queue_readers integer default null,
+  execute_as text default null,
+  activation boolean default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+begin
+  perform parley._p_alter_queue(
+    v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation
+  );
+end
+$$;
+
+comment on function parley.alter_queue(text, boolean, boolean, boolean, text, integer, text, boolean) is
+'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so far.
+Arguments: as create_queue.
+Errors: 208 not found, 229 not allowed, 9613, 9614, 9620, 9653 activation, 9663 system object.
+Source: spec 2.4, 5.1.';
+
+create function parley.drop_activation(queue text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+begin
+  update parley._p_queue as q
+  set activation_procedure = null, max_readers = 0, execute_as = null, is_activation_enabled = false, modify_date = now()
+  where q.queue_id = v_queue.queue_id;
+end
+$$;
+
+comment on function parley.drop_activation(text) is
+'Removes all activation settings of a queue.
+Errors: 208 not found, 229 not allowed, 9663 system object.
+Source: spec 2.4, ACTIVATION (DROP).';
+
+create function parley.drop_queue(queue text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'CONTROL');
+  v_service text;
+  v_sequence regclass;
+begin
+  select s.name into v_service from parley._p_service as s where s.queue_id = v_queue.queue_id limit 1;
+  if found then
+    perform parley._p_raise(3716, format('queue "%s" is still used', queue), format('Service "%s" is bound to it.', v_service), 'Drop the service, or move it with alter_service.');
+  end if;
+  execute format('drop view if exists parley_queue.%I', parley._p_queue_view_name(v_queue.queue_id));
+  delete from parley._p_permission as p where p.class = 'queue' and p.object_id = v_queue.queue_id;
+  delete from parley._p_scan_hint as h where h.lane / 16 = v_queue.queue_id;
+  delete from parley._p_queue as q where q.queue_id = v_queue.queue_id;
+  foreach v_sequence in array array[v_queue.position_sequence, v_queue.doorbell_sequence, v_queue.rollback_sequence] loop
+    execute format('drop sequence %s', v_sequence);
+  end loop;
+end
+$$;
+
+comment on function parley.drop_queue(text) is
+'Drops a queue that no service uses; sessions waiting in RECEIVE on it fail at once.
+Errors: 208 not found, 229 not allowed, 3716 still used, 9663 system object.
+Source: spec 2.4.';

@@ -1,0 +1,105 @@
+-- The settings of a queue, their rules, and what changing them sets off.
+--
+-- Locks: the queue's row. Switching retention on or off makes senders on the queue look again (_p_forget_routes).
+
+create function parley._p_check_activation(procedure text, execute_as text) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_kind "char";
+  v_arguments smallint;
+begin
+  if procedure is null then
+    perform parley._p_raise(9614, 'activation is on but there is no procedure', null, 'Give activation_procedure, or leave activation off.');
+  end if;
+  if execute_as is null then
+    perform parley._p_raise(9613, 'activation is on but nobody to execute as', null, 'Give execute_as: SELF, OWNER or the name of a role.');
+  end if;
+  select p.prokind, p.pronargs into v_kind, v_arguments
+  from pg_proc as p
+  where p.oid = to_regproc(procedure);
+  if not found then
+    perform parley._p_raise(
+      9614,
+      format('procedure %s does not exist', procedure),
+      'Its name must be qualified with its schema and must not be overloaded.',
+      'Create it with CREATE PROCEDURE, then try again.'
+    );
+  elsif v_kind <> 'p' then
+    perform parley._p_raise(9620, format('%s is not a procedure', procedure), null, 'Activation runs CALL procedure(): create it with CREATE PROCEDURE.');
+  elsif v_arguments > 0 then
+    perform parley._p_raise(9653, format('procedure %s takes arguments', procedure), null, 'An activation procedure takes none.');
+  end if;
+end
+$$;
+
+comment on function parley._p_check_activation(text, text) is
+'Checks that activation can be switched on.
+Errors: 9613, 9614, 9620, 9653.
+Source: spec 2.4.';
+
+create function parley._p_alter_queue(
+  queue_id integer,
+  status boolean,
+  retention boolean,
+  poison_message_handling boolean,
+  activation_procedure text,
+  max_queue_readers integer,
+  execute_as text,
+  activation boolean
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_old parley._p_queue;
+  v_new parley._p_queue;
+begin
+  select * into v_old from parley._p_queue as q where q.queue_id = _p_alter_queue.queue_id for no key update;
+  if max_queue_readers is not null and max_queue_readers not between 0 and 32767 then
+    perform parley._p_raise(8402, format('max_queue_readers is %s', max_queue_readers), '0 to 32767 are allowed.', 'Give a number in that range.');
+  end if;
+  if upper(execute_as) not in ('SELF', 'OWNER') then
+    perform parley._p_new_owner(execute_as);
+  end if;
+  update parley._p_queue as q
+  set is_receive_enabled = coalesce(status, q.is_receive_enabled),
+    is_enqueue_enabled = coalesce(status, q.is_enqueue_enabled),
+    is_retention_enabled = coalesce(retention, q.is_retention_enabled),
+    is_poison_message_handling_enabled = coalesce(poison_message_handling, q.is_poison_message_handling_enabled),
+    activation_procedure = coalesce(_p_alter_queue.activation_procedure, q.activation_procedure),
+    max_readers = coalesce(max_queue_readers, q.max_readers),
+    execute_as = coalesce(
+      case upper(_p_alter_queue.execute_as) when 'SELF' then parley._p_caller()::regrole::text when 'OWNER' then 'OWNER' else _p_alter_queue.execute_as end,
+      q.execute_as
+    ),
+    is_activation_enabled = coalesce(activation, q.is_activation_enabled),
+    disabled_position = case
+      when coalesce(status, q.is_enqueue_enabled) then null
+      else coalesce(q.disabled_position, (coalesce(pg_sequence_last_value(q.position_sequence), 0) + 1) * 1024)
+    end,
+    modify_date = now()
+  where q.queue_id = _p_alter_queue.queue_id
+  returning * into v_new;
+  if v_new.is_activation_enabled then
+    perform parley._p_check_activation(v_new.activation_procedure, v_new.execute_as);
+    if v_new.max_readers = 0 then
+      raise warning using
+        message = format('activation of queue "%s" is on but max_queue_readers is 0', v_new.lookup_name),
+        detail = 'Service Broker error 9648. No reader will be started.',
+        hint = 'Give max_queue_readers.';
+    end if;
+  end if;
+  if status then
+    perform setval(v_new.rollback_sequence, 0);
+  end if;
+  if v_new.is_retention_enabled is distinct from v_old.is_retention_enabled then
+    perform parley._p_forget_routes_of_queue(queue_id);
+  end if;
+end
+$$;
+
+comment on function parley._p_alter_queue(integer, boolean, boolean, boolean, text, integer, text, boolean) is
+'Changes the settings of a queue; null leaves a setting as it is.
+Errors: 8402, 9613, 9614, 9620, 9653, 15151.';

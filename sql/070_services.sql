@@ -1,0 +1,185 @@
+-- Services: named addresses, each bound to one queue, each with the contracts it accepts as target.
+
+create table parley._p_service (
+  service_id integer primary key,
+  name text collate "C" not null unique check (name <> '' and length(name) <= 256),
+  owner regrole not null,
+  queue_id integer not null references parley._p_queue
+);
+
+comment on table parley._p_service is 'Services (spec 2.5).';
+
+create index on parley._p_service (queue_id);
+
+create table parley._p_service_contract (
+  service_id integer not null references parley._p_service,
+  service_contract_id integer not null references parley._p_contract,
+  primary key (service_id, service_contract_id)
+);
+
+comment on table parley._p_service_contract is 'The contracts each service accepts as target.';
+
+create index on parley._p_service_contract (service_contract_id);
+
+create function parley._p_add_service_contracts(service_id integer, contracts text[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_name text;
+  v_contract parley._p_contract;
+begin
+  foreach v_name in array coalesce(contracts, '{}') loop
+    v_contract := parley._p_find_contract(v_name, 'REFERENCES');
+    insert into parley._p_service_contract (service_id, service_contract_id)
+    values (_p_add_service_contracts.service_id, v_contract.service_contract_id)
+    on conflict do nothing;
+    if not found then
+      perform parley._p_raise(8404, format('contract "%s" is named twice', v_name), null, 'Name each contract of a service once.');
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley._p_add_service_contracts(integer, text[]) is
+'Lets a service accept more contracts.
+Errors: 229, 8404 named twice or accepted already, 15151 not found.';
+
+create function parley.create_service(name text, queue text, contracts text[] default '{}', "authorization" text default null) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+  v_queue parley._p_queue;
+begin
+  perform parley._p_require_permission('CREATE SERVICE', 'database', 0, null, null);
+  if upper(name) = 'ANY' then
+    perform parley._p_raise(9609, 'a service cannot be called ANY', null, 'ANY stands for every service in a broker priority; choose another name.');
+  end if;
+  v_queue := parley._p_find_queue(queue, 'REFERENCES');
+  insert into parley._p_service (service_id, name, owner, queue_id)
+  values (nextval('parley._p_object_id'), parley._p_name('service', create_service.name), parley._p_new_owner("authorization"), v_queue.queue_id)
+  on conflict do nothing
+  returning service_id into v_id;
+  if v_id is null then
+    perform parley._p_raise(2714, format('service "%s" exists already', name), null, 'Use alter_service to change it, or choose another name.');
+  end if;
+  perform parley._p_add_service_contracts(v_id, contracts);
+  -- What was sent to this name before it existed can be delivered now.
+  perform parley._p_deliver_delayed(name);
+  return v_id;
+end
+$$;
+
+comment on function parley.create_service(text, text, text[], text) is
+'Creates a service and returns its id. Messages already sent to that name are delivered.
+Arguments: name, 1 to 128 characters, compared byte by byte; queue; contracts it accepts as target (none: it can only begin dialogs); authorization, the owner (default: the caller).
+Errors: 208 no such queue, 229 not allowed, 2714 exists, 8404 contract named twice, 9609 bad name, 15151 unknown contract or owner.
+Source: spec 2.5.';
+
+create function parley._p_find_service(name text, permission text) returns parley._p_service
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service;
+begin
+  select * into v_service from parley._p_service as s where s.name = _p_find_service.name;
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('service "%s" does not exist', name),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select s.name from parley._p_service as s)),
+      'See parley.services.'
+    );
+  end if;
+  if v_service.service_id < 65536 and permission in ('ALTER', 'CONTROL') then
+    perform parley._p_raise(9663, format('service "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+  end if;
+  perform parley._p_require_permission(permission, 'service', v_service.service_id, name, v_service.owner);
+  return v_service;
+end
+$$;
+
+comment on function parley._p_find_service(text, text) is
+'Finds a service the caller may use for something.
+Errors: 229, 9663 when a system object would be changed, 15151.';
+
+create function parley.alter_service(
+  name text,
+  queue text default null,
+  add_contracts text[] default null,
+  drop_contracts text[] default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service := parley._p_find_service(name, 'ALTER');
+  v_queue parley._p_queue;
+  v_dropped integer;
+  v_name text;
+begin
+  if queue is null and coalesce(cardinality(add_contracts), 0) + coalesce(cardinality(drop_contracts), 0) = 0 then
+    perform parley._p_raise(8493, format('nothing to change in service "%s"', name), null, 'Give a queue, add_contracts or drop_contracts.');
+  end if;
+  foreach v_name in array coalesce(drop_contracts, '{}') loop
+    delete from parley._p_service_contract as u
+    using parley._p_contract as c
+    where u.service_id = v_service.service_id
+      and c.service_contract_id = u.service_contract_id
+      and c.name = v_name
+    returning u.service_contract_id into v_dropped;
+    if not found then
+      perform parley._p_raise(15151, format('service "%s" does not accept contract "%s"', name, v_name), null, 'See parley.service_contract_usages.');
+    end if;
+    perform parley._p_break_conversations(
+      array(
+        select e.endpoint_id
+        from parley._p_endpoint as e
+        where e.service_id = v_service.service_id and e.service_contract_id = v_dropped and not e.is_initiator
+      ),
+      8469,
+      format('The service "%s" no longer accepts the contract "%s".', name, v_name)
+    );
+  end loop;
+  perform parley._p_add_service_contracts(v_service.service_id, add_contracts);
+  if queue is not null then
+    v_queue := parley._p_find_queue(queue, 'REFERENCES');
+    if v_queue.queue_id <> v_service.queue_id then
+      perform parley._p_move_service(v_service, v_queue);
+    end if;
+  end if;
+end
+$$;
+
+comment on function parley.alter_service(text, text, text[], text[]) is
+'Moves a service, with its waiting messages, to another queue; lets it accept more or fewer contracts.
+Conversations on a contract it no longer accepts end with error -8469 on both sides.
+Errors: 208 no such queue, 229 not allowed, 8404 accepted already, 8493 nothing to change, 9663 system object, 15151 not found.
+Source: spec 2.5.';
+
+create function parley.drop_service(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service := parley._p_find_service(name, 'CONTROL');
+  v_priority text;
+begin
+  select p.name into v_priority from parley._p_priority as p where p.local_service_id = v_service.service_id limit 1;
+  if found then
+    perform parley._p_raise(3716, format('service "%s" is still used', name), format('Broker priority "%s" names it.', v_priority), 'Drop the priority first.');
+  end if;
+  perform parley._p_drop_endpoints_of_service(v_service.service_id, format('The service "%s" was dropped.', name));
+  delete from parley._p_permission as p where p.class = 'service' and p.object_id = v_service.service_id;
+  delete from parley._p_service_contract as u where u.service_id = v_service.service_id;
+  delete from parley._p_service as s where s.service_id = v_service.service_id;
+end
+$$;
+
+comment on function parley.drop_service(text) is
+'Drops a service with its endpoints and its waiting messages; the other sides of its open conversations get error -8470.
+Errors: 229 not allowed, 3716 a priority names it, 9663 system object, 15151 not found.
+Source: spec 2.5.';

@@ -1,0 +1,145 @@
+-- The message store: one append-only table for every queue.
+--
+-- position    order of arrival in the queue: 1024 times a number of the queue's sequence, so that a frame, a row that holds
+--             up to 1,000 consecutive messages of one conversation, gives each of them a position of its own.
+-- lane        queue and priority in one number, ascending from the highest priority; see _p_lane.
+-- endpoint_id who is to receive it. Its group is looked up, so MOVE CONVERSATION touches no message.
+--
+-- Two indexes: (lane, position) finds the next group in order of arrival, (endpoint_id, position) its messages.
+-- Receiving deletes. Nothing is ever updated, and no counter is kept in a row: see _p_scan_hint and _p_receive_progress for how
+-- readers stay clear of the dead rows that an old snapshot holds back.
+
+create table parley._p_message (
+  position bigint not null,
+  endpoint_id bigint not null,
+  enqueued_at timestamptz not null,
+  lane integer not null,
+  message_type_id integer not null,
+  body bytea,
+  frame bytea[]
+) with (
+  toast_tuple_target = 8160,
+  autovacuum_vacuum_scale_factor = 0.1,
+  autovacuum_vacuum_threshold = 10000,
+  autovacuum_vacuum_insert_scale_factor = 0.5,
+  autovacuum_analyze_scale_factor = 0.5,
+  autovacuum_analyze_threshold = 100000
+);
+
+comment on table parley._p_message is 'Messages that wait to be received: one in body, or several in frame.';
+
+alter table parley._p_message alter column body set storage external;
+alter table parley._p_message alter column frame set storage external;
+
+create index on parley._p_message (lane, position);
+create index on parley._p_message (endpoint_id, position);
+
+-- How many messages each endpoint has received. Each RECEIVE appends a row; the newest is found first, scanning backwards.
+create table parley._p_receive_progress (
+  endpoint_id bigint not null,
+  sequence bigint not null
+);
+
+comment on table parley._p_receive_progress is 'The next message_sequence_number of each endpoint: the largest row counts (spec 3.4).';
+
+create index on parley._p_receive_progress (endpoint_id, sequence);
+
+-- Where a reader may begin to look. All rows of the lane before low_position are received for good. Such a claim is only made
+-- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_note_scan.
+-- Rows from low_position to resume_position belong to blocked_groups, which were locked.
+create table parley._p_scan_hint (
+  hint_id bigint generated always as identity primary key,
+  lane integer not null,
+  low_position bigint not null,
+  safe_position bigint not null,
+  probe_position bigint not null,
+  probe_senders text[] not null,
+  blocked_groups bigint[] not null,
+  resume_position bigint not null
+);
+
+comment on table parley._p_scan_hint is 'Append-only hints for readers; the newest of a lane counts. Losing them costs time, not messages.';
+
+create index on parley._p_scan_hint (lane, hint_id);
+
+-- Copies that a queue with retention keeps until the conversation ends (spec 5.2): 0 received, 3 sent.
+create table parley._p_retained (
+  queue_id integer not null,
+  endpoint_id bigint not null,
+  status smallint not null check (status in (0, 3)),
+  position bigint not null,
+  message_sequence_number bigint not null,
+  message_type_id integer not null,
+  enqueued_at timestamptz not null,
+  body bytea
+);
+
+comment on table parley._p_retained is 'Messages kept by retention.';
+
+create index on parley._p_retained (endpoint_id);
+
+-- Messages that cannot be delivered yet.
+create table parley._p_transmission (
+  transmission_id bigint generated always as identity primary key,
+  endpoint_id bigint not null,
+  message_type_id integer not null,
+  enqueued_at timestamptz not null,
+  body bytea,
+  transmission_status text not null
+);
+
+comment on table parley._p_transmission is 'The transmission queue: sent, not yet deliverable, in the order of transmission_id for each endpoint.';
+
+create index on parley._p_transmission (endpoint_id, transmission_id);
+
+create function parley._p_enqueue(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
+  select nextval(q.position_sequence) * 1024, endpoint.endpoint_id, clock_timestamp(), parley._p_lane(q.queue_id, endpoint.priority),
+    _p_enqueue.message_type_id, nullif(_p_enqueue.body, '')
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = endpoint.service_id;
+  perform parley._p_ring(q.queue_id, q.doorbell_sequence)
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = endpoint.service_id;
+end
+$$;
+
+comment on function parley._p_enqueue(parley._p_endpoint, integer, bytea) is 'Puts one message on the queue of an endpoint.';
+
+create function parley._p_ring(queue_id integer, doorbell regclass) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if pg_sequence_last_value(doorbell) > extract(epoch from clock_timestamp()) then
+    perform pg_notify('parley', queue_id::text);
+  end if;
+end
+$$;
+
+comment on function parley._p_ring(integer, regclass) is 'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
+
+create function parley.listen_for_messages(queue text, seconds integer default 10) returns text
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+begin
+  perform setval(v_queue.doorbell_sequence, greatest(0, extract(epoch from clock_timestamp())::bigint + seconds));
+  return v_queue.queue_id::text;
+end
+$$;
+
+comment on function parley.listen_for_messages(text, integer) is
+'Asks senders to notify channel parley for some seconds, and returns the payload to expect: the id of the queue.
+Call LISTEN parley first, then this, then look at the queue once more, then sleep. A sender that looked just before may not notify: look again after
+a second at the latest. Not undone by a rollback.
+Arguments: queue; seconds, how long to be notified; 0 or less ends it.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';

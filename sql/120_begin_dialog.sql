@@ -1,0 +1,211 @@
+-- BEGIN DIALOG: the initiator's endpoint, and its group when that is new.
+--
+-- Nothing is sent, and nothing tells whether the target exists (spec 4.1). The group row of a new group is locked by being
+-- uncommitted; the row of an existing one is locked FOR UPDATE.
+
+create function parley._p_lock_group(conversation_group_id uuid) returns parley._p_conversation_group
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group parley._p_conversation_group;
+begin
+  select * into v_group from parley._p_conversation_group as g where g.conversation_group_id = _p_lock_group.conversation_group_id for update;
+  return v_group;
+end
+$$;
+
+comment on function parley._p_lock_group(uuid) is 'Locks a group to the end of the transaction, waiting for its holder; gives null when there is none.';
+
+create function parley._p_join_group(conversation_group_id uuid, service_id integer) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group parley._p_conversation_group;
+begin
+  loop
+    insert into parley._p_conversation_group (conversation_group_id, service_id)
+    values (_p_join_group.conversation_group_id, _p_join_group.service_id)
+    on conflict do nothing
+    returning * into v_group;
+    if found then
+      return v_group.group_id;
+    end if;
+    v_group := parley._p_lock_group(conversation_group_id);
+    exit when v_group.group_id is not null;
+  end loop;
+  if v_group.service_id <> service_id then
+    perform parley._p_raise(
+      9610,
+      'the group belongs to another service',
+      format('Group %s is not of the service the dialog is begun from.', conversation_group_id),
+      'Begin the dialog from the service of the group, or in a group of its own.'
+    );
+  end if;
+  update parley._p_endpoint as e set is_plain = false where e.group_id = v_group.group_id and e.is_plain;
+  return v_group.group_id;
+end
+$$;
+
+comment on function parley._p_join_group(uuid, integer) is
+'Finds and locks a group, or creates it, for a new endpoint.
+Errors: 9610 the group belongs to another service.';
+
+create function parley._p_broker_instance(broker_instance text) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if broker_instance is null then
+    return null;
+  elsif upper(broker_instance) = 'CURRENT DATABASE' then
+    return (select b.service_broker_guid::text from parley._p_broker as b);
+  end if;
+  return broker_instance::uuid::text;
+exception
+  when invalid_text_representation then
+    perform parley._p_raise(
+      8413,
+      format('"%s" is no broker instance', left(broker_instance, 60)),
+      null,
+      'Give the service_broker_guid of the target (parley.databases), or CURRENT DATABASE.'
+    );
+end
+$$;
+
+comment on function parley._p_broker_instance(text) is
+'Gives a broker instance in its canonical form; CURRENT DATABASE is this one.
+Errors: 8413 malformed.';
+
+create function parley.begin_dialog(
+  from_service text,
+  to_service text,
+  contract text default 'DEFAULT',
+  broker_instance text default null,
+  lifetime integer default null,
+  encryption boolean default true,
+  related_conversation uuid default null,
+  related_conversation_group uuid default null
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_handle uuid;
+  v_service parley._p_service;
+  v_queue parley._p_queue;
+  v_contract parley._p_contract;
+  v_group bigint;
+  v_is_alone boolean := true;
+  v_endpoint bigint;
+  v_priority smallint;
+  v_lifetime timestamptz := clock_timestamp() + make_interval(secs => coalesce(begin_dialog.lifetime, 2147483647));
+begin
+  perform parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
+  select * into v_service from parley._p_service as s where s.name = from_service;
+  if not found then
+    perform parley._p_raise(
+      8423,
+      format('service "%s" not found', from_service),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(from_service, array(select s.name from parley._p_service as s)),
+      'FROM SERVICE must be a service of this database: see parley.services.'
+    );
+  end if;
+  select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
+  perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  select * into v_contract from parley._p_contract as c where c.name = begin_dialog.contract;
+  if not found then
+    perform parley._p_raise(
+      8425,
+      format('contract "%s" not found', contract),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(contract, array(select c.name from parley._p_contract as c)),
+      'See parley.service_contracts.'
+    );
+  end if;
+  if v_contract.service_contract_id >= 65536 then
+    perform parley._p_require_permission('REFERENCES', 'contract', v_contract.service_contract_id, contract, v_contract.owner);
+  end if;
+  if related_conversation is not null then
+    select g.conversation_group_id into related_conversation_group
+    from parley._p_endpoint as e
+    join parley._p_conversation_group as g using (group_id)
+    where e.conversation_handle = related_conversation;
+    if not found then
+      perform parley._p_raise_unknown_handle(related_conversation);
+    end if;
+  end if;
+  if related_conversation_group is null then
+    insert into parley._p_conversation_group (conversation_group_id, service_id)
+    values (gen_random_uuid(), v_service.service_id)
+    returning group_id into v_group;
+  else
+    v_group := parley._p_join_group(related_conversation_group, v_service.service_id);
+    v_is_alone := not exists (select from parley._p_endpoint as e where e.group_id = v_group);
+  end if;
+  v_priority := parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, to_service);
+  perform parley._p_use_priority(v_queue, v_priority);
+  insert into parley._p_endpoint (
+    group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name, service_contract_name,
+    conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+  )
+  values (
+    v_group, 'SO', true, v_is_alone, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
+    gen_random_uuid(), v_service.owner, to_service, parley._p_broker_instance(broker_instance), encryption, v_lifetime
+  )
+  returning conversation_handle, endpoint_id into v_handle, v_endpoint;
+  if lifetime is not null then
+    perform parley._p_set_alarm(v_endpoint, 'lifetime', v_lifetime);
+  end if;
+  return v_handle;
+end
+$$;
+
+comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid) is
+'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist.
+Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database, CURRENT DATABASE, or null for any;
+lifetime in seconds (null: 2147483647); encryption, whether messages that leave the database must be encrypted; related_conversation, a handle whose group to join,
+or related_conversation_group, the group itself, created when unknown.
+Errors: 229 not allowed, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing, 8413 broker_instance malformed, 8414 unusable group,
+8417 contract missing, 8423 from_service not found, 8425 contract not found, 8426 related_conversation not found, 9601 two relations, 9610 the group is of another service.
+Source: spec 4.1.';
+
+create function parley._p_check_dialog(
+  to_service text, contract text, lifetime integer, related_conversation uuid, related_conversation_group uuid
+) returns void
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if to_service is null then
+    perform parley._p_raise(8421, 'the target service is missing', null, 'Give to_service.');
+  elsif to_service = '' or length(to_service) > 256 then
+    perform parley._p_raise(8412, 'the target service is malformed', format('It has %s characters; 1 to 256 are allowed.', length(to_service)), 'Give the name of a service.');
+  elsif contract is null then
+    perform parley._p_raise(8417, 'the contract is missing', null, 'Give a contract, or leave it out for DEFAULT.');
+  elsif lifetime <= 0 then
+    perform parley._p_raise(8411, format('lifetime %s is out of range', lifetime), 'It is counted in seconds, 1 to 2147483647.', 'Give a positive number of seconds.');
+  elsif related_conversation is not null and related_conversation_group is not null then
+    perform parley._p_raise(9601, 'a dialog can be related to a conversation or to a group, not to both', null, 'Give one of the two.');
+  elsif related_conversation_group = '00000000-0000-0000-0000-000000000000' then
+    perform parley._p_raise(8414, 'this conversation group cannot be used', 'Its id is all zeros.', 'Give an id made by gen_random_uuid().');
+  end if;
+end
+$$;
+
+comment on function parley._p_check_dialog(text, text, integer, uuid, uuid) is
+'Checks the arguments of begin_dialog that need no look-up.
+Errors: 8411, 8412, 8414, 8417, 8421, 9601.';
+
+create function parley._p_use_priority(queue parley._p_queue, priority integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if queue.priorities & (1 << priority) = 0 then
+    update parley._p_queue as q set priorities = q.priorities | (1 << priority) where q.queue_id = queue.queue_id;
+  end if;
+end
+$$;
+
+comment on function parley._p_use_priority(parley._p_queue, integer) is 'Remembers that a queue has endpoints of a priority, so that readers look in its lane.';

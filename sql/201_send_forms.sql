@@ -1,0 +1,262 @@
+-- SEND in its other forms: bodies of other types, several conversations at once, many messages at once.
+
+-- A handle written as a literal has no type yet; without these two PostgreSQL could not choose between one handle and a list.
+create function parley.send(conversation_handle text, message_type text default 'DEFAULT', body text default null) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle::uuid, message_type, body)
+$$;
+
+comment on function parley.send(text, text, text) is 'Sends a text on the conversation whose handle is written as text. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle text, message_type text, body bytea) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle::uuid, message_type, body)
+$$;
+
+comment on function parley.send(text, text, bytea) is 'Sends a message on the conversation whose handle is written as text. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, body bytea) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle, 'DEFAULT', body)
+$$;
+
+comment on function parley.send(uuid, bytea) is 'Sends a message of type DEFAULT. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, message_type text, body jsonb) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
+$$;
+
+comment on function parley.send(uuid, text, jsonb) is 'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, body jsonb) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
+$$;
+
+comment on function parley.send(uuid, jsonb) is 'Sends a JSON body of type DEFAULT. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, message_type text, body json) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
+$$;
+
+comment on function parley.send(uuid, text, json) is 'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, body json) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
+$$;
+
+comment on function parley.send(uuid, json) is 'Sends a JSON body of type DEFAULT. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, message_type text, body xml) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
+$$;
+
+comment on function parley.send(uuid, text, xml) is 'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, body xml) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
+$$;
+
+comment on function parley.send(uuid, xml) is 'Sends an XML body of type DEFAULT. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handles uuid[], message_type text, body bytea) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_count integer := coalesce(cardinality(conversation_handles), 0);
+  v_repeated uuid;
+  v_rest uuid[];
+begin
+  if v_count = 0 or array_position(conversation_handles, null) is not null then
+    perform parley._p_raise(
+      8441,
+      'a conversation handle is missing',
+      format('Position %s of the list is null, or the list is empty.', coalesce(array_position(conversation_handles, null), 0)),
+      'Give at least one handle, and no null.'
+    );
+  end if;
+  select h.handle into v_repeated from unnest(conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
+  if found then
+    perform parley._p_raise(
+      8451,
+      format('conversation handle "%s" is named twice', v_repeated),
+      format('It stands at position %s and again later.', array_position(conversation_handles, v_repeated)),
+      'Name each conversation once.'
+    );
+  end if;
+  -- Endpoint rows are locked in their order, so that two such sends cannot wait for each other.
+  with ready as materialized (
+    select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_doorbell, e.destination_lane, e.usual_message_type_id
+    from parley._p_endpoint as e
+    where e.conversation_handle = any (conversation_handles)
+      and e.usual_message_type_name = message_type
+      and e.destination_lane is not null
+      and current_setting('role') = 'none'
+      and pg_has_role(session_user, e.sender_role, 'usage')
+    order by e.endpoint_id
+    for key share of e
+  ), sent as (
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
+    select nextval(r.destination_position) * 1024, r.far_endpoint_id,
+      parley._p_ring_bell(r.destination_lane, r.destination_doorbell), r.destination_lane, r.usual_message_type_id, nullif(send.body, '')
+    from ready as r
+  )
+  select array_agg(h.handle order by h.position) into v_rest
+  from unnest(conversation_handles) with ordinality as h (handle, position)
+  left join ready as r on r.conversation_handle = h.handle
+  where r.conversation_handle is null;
+  for i in 1 .. coalesce(cardinality(v_rest), 0) loop
+    perform parley._p_send(v_rest[i], message_type, array[send.body]);
+  end loop;
+end
+$$;
+
+comment on function parley.send(uuid[], text, bytea) is
+'Sends the same message on several conversations: on all of them or, when one cannot send, on none.
+Arguments: conversation_handles, each once, no null; message_type; body.
+Errors: 8441 a handle is missing, 8451 a handle is repeated, and those of send on one conversation.
+Source: spec 4.2.';
+
+create function parley.send(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handles, message_type, convert_to(body, 'UTF8'))
+$$;
+
+comment on function parley.send(uuid[], text, text) is
+'Sends the same text on several conversations: on all of them or on none.
+Errors: those of send on several conversations with a bytea body.
+Source: spec 4.2.';
+
+create function parley.send_batch(conversation_handle uuid, message_type text, bodies bytea[]) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_far bigint;
+  v_lane integer;
+  v_position regclass;
+  v_doorbell regclass;
+  v_type integer;
+begin
+  select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
+  into v_far, v_lane, v_position, v_doorbell, v_type
+  from parley._p_endpoint as e
+  where e.conversation_handle = send_batch.conversation_handle
+    and e.usual_message_type_name = send_batch.message_type
+    and e.destination_lane is not null
+    and current_setting('role') = 'none'
+    and pg_has_role(session_user, e.sender_role, 'usage')
+  for key share of e;
+  if not found then
+    perform parley._p_send(send_batch.conversation_handle, send_batch.message_type, bodies);
+  else
+    perform parley._p_append(v_far, v_lane, v_position, v_type, bodies);
+    if pg_sequence_last_value(v_doorbell) > 0 then
+      perform parley._p_ring_bell(v_lane, v_doorbell);
+    end if;
+  end if;
+end
+$$;
+
+comment on function parley.send_batch(uuid, text, bytea[]) is
+'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body.
+Errors: those of send.
+Source: spec 4.2, R-PERF-3.';
+
+create function parley.send_batch(conversation_handle uuid, message_type text, bodies text[]) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send_batch(
+    conversation_handle,
+    message_type,
+    array(select convert_to(b.body, 'UTF8') from unnest(bodies) with ordinality as b (body, position) order by b.position)
+  )
+$$;
+
+comment on function parley.send_batch(uuid, text, text[]) is 'Sends many texts on one conversation, as UTF-8. Errors: those of send.';
+
+create function parley.send_batch(conversation_handle uuid, message_type text, bodies jsonb[]) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send_batch(
+    conversation_handle,
+    message_type,
+    array(select convert_to(b.body::text, 'UTF8') from unnest(bodies) with ordinality as b (body, position) order by b.position)
+  )
+$$;
+
+comment on function parley.send_batch(uuid, text, jsonb[]) is 'Sends many JSON bodies on one conversation, as UTF-8. Errors: those of send.';
+
+create function parley._p_append(
+  endpoint_id bigint, lane integer, position_sequence regclass, message_type_id integer, bodies bytea[]
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_count integer := coalesce(cardinality(bodies), 0);
+  v_now timestamptz := clock_timestamp();
+  -- A frame fills one page: that is where a row costs least for what it carries.
+  v_frame integer;
+begin
+  if v_count = 0 then
+    return;
+  end if;
+  if array_position(bodies, '') is not null then
+    bodies := array_replace(bodies, '', null);
+  end if;
+  v_frame := greatest(1, least(1000, 7800::bigint * v_count / greatest(pg_column_size(bodies), 1)));
+  if v_frame = 1 then
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, b.body
+    from unnest(bodies) with ordinality as b (body, ordinal)
+    order by b.ordinal;
+  elsif v_count <= 4000 and array_lower(bodies, 1) = 1 then
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, bodies[f.first : f.first + v_frame - 1]
+    from generate_series(1, v_count, v_frame) as f (first);
+  else
+    -- Slicing walks the array from its start each time; for long ones this is quicker.
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, f.frame
+    from (
+      select array_agg(b.body order by b.ordinal) as frame
+      from unnest(bodies) with ordinality as b (body, ordinal)
+      group by (b.ordinal - 1) / v_frame
+      order by (b.ordinal - 1) / v_frame
+    ) as f;
+  end if;
+end
+$$;
+
+comment on function parley._p_append(bigint, integer, regclass, integer, bytea[]) is
+'Appends messages to a lane in their order, as frames of up to a page when they are small.';

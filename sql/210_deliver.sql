@@ -1,0 +1,200 @@
+-- SEND when something has to be looked at: the first message of a conversation, unusual message types, validation, retention,
+-- targets that are not there; and the reasons why a send is refused.
+--
+-- Delivery inside the database happens in the sender's transaction (spec 3.4). What cannot be delivered waits in
+-- _p_transmission with a status text. What must not be delivered comes back as an Error message (spec 2.2, 4.10).
+-- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message.
+
+create function parley._p_send(handle uuid, message_type text, bodies bytea[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_sender(handle);
+  v_type parley._p_message_type;
+  v_queue parley._p_queue;
+  v_refusal text;
+begin
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
+  perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  v_type := parley._p_sendable_type(v_endpoint, message_type);
+  if v_queue.is_retention_enabled then
+    if not v_queue.is_enqueue_enabled then
+      perform parley._p_raise(
+        9618,
+        format('queue "%s" is disabled and keeps what is sent', v_queue.lookup_name),
+        'With retention on, a message that is sent is copied to the sender''s queue, which is off.',
+        format('Switch it on: select parley.alter_queue(%L, status => true);', v_queue.lookup_name)
+      );
+    end if;
+    insert into parley._p_retained (queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body)
+    select v_queue.queue_id, v_endpoint.endpoint_id, 3, nextval(v_queue.position_sequence) * 1024,
+      (select count(*) from parley._p_retained as r where r.endpoint_id = v_endpoint.endpoint_id and r.status = 3) + b.ordinal - 1,
+      v_type.message_type_id, clock_timestamp(), nullif(b.body, '')
+    from unnest(bodies) with ordinality as b (body, ordinal);
+  end if;
+  if v_endpoint.state = 'SO' then
+    update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
+    v_endpoint.state := 'CO';
+  end if;
+  v_refusal := parley._p_delay_reason(v_endpoint);
+  if v_refusal is not null then
+    insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
+    select v_endpoint.endpoint_id, v_type.message_type_id, clock_timestamp(), nullif(b.body, ''), v_refusal
+    from unnest(bodies) with ordinality as b (body, ordinal)
+    order by b.ordinal;
+    return;
+  end if;
+  perform parley._p_deliver(v_endpoint, v_type, bodies);
+  if v_endpoint.destination_lane is null then
+    perform parley._p_remember_route(handle);
+  end if;
+end
+$$;
+
+comment on function parley._p_send(uuid, text, bytea[]) is
+'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message, validates, keeps copies, delays.
+Errors: those of parley.send.';
+
+create function parley._p_find_sender(handle uuid) returns parley._p_endpoint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle);
+begin
+  -- Only one may send the first message; asking for the stronger lock at once keeps two first senders from waiting for each other.
+  if v_endpoint.state = 'SO' then
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for update;
+  else
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for key share;
+  end if;
+  if not found then
+    perform parley._p_raise_unknown_handle(handle);
+  end if;
+  if v_endpoint.state not in ('SO', 'CO') then
+    perform parley._p_raise(
+      8429,
+      format('the conversation cannot send: its state is %s', parley._p_state_name(v_endpoint.state)),
+      format('Conversation handle %s, state %s.', handle, v_endpoint.state),
+      case v_endpoint.state
+        when 'DI' then 'The other side has ended the conversation: receive what is left, then end it too, and begin a new one to go on.'
+        when 'ER' then 'It has failed: receive its Error message, then end it, and begin a new one to go on.'
+        else 'This side has ended it: begin a new dialog to go on.'
+      end
+    );
+  end if;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_find_sender(uuid) is
+'Finds and locks an endpoint that is to send.
+Errors: 8418, 8426, 8429.';
+
+create function parley._p_sendable_type(endpoint parley._p_endpoint, message_type text) returns parley._p_message_type
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_type parley._p_message_type;
+  v_usage parley._p_contract_message_type;
+begin
+  select * into v_type from parley._p_message_type as t where t.name = message_type;
+  if not found then
+    perform parley._p_raise(
+      8428,
+      format('message type "%s" not found', message_type),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(message_type, array(select t.name from parley._p_message_type as t)),
+      'See parley.service_message_types.'
+    );
+  end if;
+  select * into v_usage
+  from parley._p_contract_message_type as u
+  where u.service_contract_id = endpoint.service_contract_id and u.message_type_id = v_type.message_type_id;
+  if not found then
+    perform parley._p_raise(
+      8431,
+      format('message type "%s" is not part of the contract', message_type),
+      format('The conversation is on contract "%s".', endpoint.service_contract_name),
+      'Send a message type of the contract, or begin the dialog on another contract.'
+    );
+  elsif endpoint.is_initiator and not v_usage.is_sent_by_initiator then
+    perform parley._p_raise(8432, format('message type "%s" is for the target to send', message_type), format('Contract "%s".', endpoint.service_contract_name), 'Send another message type.');
+  elsif not endpoint.is_initiator and not v_usage.is_sent_by_target then
+    perform parley._p_raise(8434, format('message type "%s" is for the initiator to send', message_type), format('Contract "%s".', endpoint.service_contract_name), 'Send another message type.');
+  end if;
+  return v_type;
+end
+$$;
+
+comment on function parley._p_sendable_type(parley._p_endpoint, text) is
+'Finds a message type that this side of a conversation may send.
+Errors: 8428, 8431, 8432, 8434.';
+
+create function parley._p_delay_reason(endpoint parley._p_endpoint) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if endpoint.far_endpoint_id is not null then
+    return null;
+  elsif endpoint.far_broker_instance is not null
+    and endpoint.far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
+    return format('The broker instance %s is not this database, and there is no route to it.', endpoint.far_broker_instance);
+  elsif not exists (select from parley._p_service as s where s.name = endpoint.far_service) then
+    return format('The target service "%s" does not exist in this database, and there is no route to it.', endpoint.far_service)
+      || parley._p_did_you_mean(endpoint.far_service, array(select s.name from parley._p_service as s));
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_delay_reason(parley._p_endpoint) is 'Tells why messages of an endpoint cannot be delivered yet, or null when they can.';
+
+create function parley._p_deliver(endpoint parley._p_endpoint, message_type parley._p_message_type, bodies bytea[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_far parley._p_endpoint;
+  v_queue parley._p_queue;
+  v_body bytea;
+  v_refusal record;
+begin
+  if endpoint.far_endpoint_id is null then
+    v_refusal := parley._p_refusal(endpoint);
+    if v_refusal.error_number is not null then
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description);
+      return;
+    end if;
+    v_far := parley._p_connect(endpoint);
+  else
+    select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id;
+    if not found then
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], 8462, 'The other side of the conversation no longer exists.');
+      return;
+    end if;
+  end if;
+  if message_type.validation <> 'N' then
+    foreach v_body in array bodies loop
+      if not parley._p_is_valid(message_type, nullif(v_body, '')) then
+        perform parley._p_break_conversations(
+          array[endpoint.endpoint_id],
+          case message_type.validation when 'X' then 9615 else 8430 end,
+          format('A message of type "%s" failed its validation.', message_type.name)
+        );
+        return;
+      end if;
+    end loop;
+  end if;
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_far.service_id;
+  perform parley._p_append(
+    v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id, bodies
+  );
+  perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
+end
+$$;
+
+comment on function parley._p_deliver(parley._p_endpoint, parley._p_message_type, bytea[]) is
+'Delivers messages to the far side in this database, or breaks the conversation when the target refuses them.';

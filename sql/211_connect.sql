@@ -1,0 +1,193 @@
+-- The target's side of a first message: what it refuses, its endpoint, and the short cut that later sends take.
+
+create function parley._p_refusal(endpoint parley._p_endpoint, out error_number integer, out description text)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service;
+begin
+  select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
+  if not parley._p_has_permission(endpoint.owner, 'SEND', 'service', v_service.service_id, v_service.owner) then
+    error_number := 8494;
+    description := format('%s, the owner of service "%s", may not SEND to service "%s".', endpoint.owner, endpoint.service_name, endpoint.far_service);
+  elsif not exists (
+    select
+    from parley._p_service_contract as u
+    where u.service_id = v_service.service_id and u.service_contract_id = endpoint.service_contract_id
+  ) then
+    error_number := 8408;
+    description := format('Service "%s" does not accept the contract "%s".', endpoint.far_service, endpoint.service_contract_name);
+  end if;
+end
+$$;
+
+comment on function parley._p_refusal(parley._p_endpoint) is
+'Tells why a target in this database refuses a conversation: no permission (8494) or contract not accepted (8408); nulls when it takes it.';
+
+create function parley._p_connect(endpoint parley._p_endpoint) returns parley._p_endpoint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service;
+  v_queue parley._p_queue;
+  v_group bigint;
+  v_far parley._p_endpoint;
+  v_guid text := (select b.service_broker_guid::text from parley._p_broker as b);
+  v_type record;
+begin
+  select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
+  select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
+  insert into parley._p_conversation_group (conversation_group_id, service_id)
+  values (gen_random_uuid(), v_service.service_id)
+  returning group_id into v_group;
+  v_type := parley._p_usual_type(endpoint.service_contract_id, false);
+  insert into parley._p_endpoint (
+    far_endpoint_id, group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
+    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+  )
+  values (
+    endpoint.endpoint_id, v_group, v_type.message_type_id, v_type.name, 'CO', false, true,
+    parley._p_priority_of(endpoint.service_contract_id, v_service.service_id, endpoint.service_name),
+    v_service.service_id, endpoint.service_contract_id, v_service.name, endpoint.service_contract_name,
+    endpoint.conversation_id, v_service.owner, endpoint.service_name, v_guid, endpoint.is_encrypted, endpoint.lifetime
+  )
+  returning * into v_far;
+  perform parley._p_use_priority(v_queue, v_far.priority);
+  v_type := parley._p_usual_type(endpoint.service_contract_id, true);
+  update parley._p_endpoint as e
+  set far_endpoint_id = v_far.endpoint_id, far_broker_instance = v_guid, usual_message_type_id = v_type.message_type_id, usual_message_type_name = v_type.name
+  where e.endpoint_id = endpoint.endpoint_id;
+  return v_far;
+end
+$$;
+
+comment on function parley._p_connect(parley._p_endpoint) is
+'Creates the target''s endpoint of a conversation in this database and lets both sides know each other.';
+
+create function parley._p_usual_type(service_contract_id integer, is_initiator boolean, out message_type_id integer, out name text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select t.message_type_id, t.name
+  from parley._p_contract_message_type as u
+  join parley._p_message_type as t using (message_type_id)
+  where u.service_contract_id = $1
+    and t.validation = 'N'
+    and case when $2 then u.is_sent_by_initiator else u.is_sent_by_target end
+  order by t.message_type_id
+  limit 1
+$$;
+
+comment on function parley._p_usual_type(integer, boolean) is
+'Gives the message type a side of a conversation is expected to send most: its first one without validation, if there is one.';
+
+create function parley._p_remember_route(handle uuid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller();
+begin
+  update parley._p_endpoint as e
+  set destination_lane = parley._p_lane(fq.queue_id, f.priority),
+    destination_position = fq.position_sequence,
+    destination_doorbell = fq.doorbell_sequence,
+    sender_role = v_caller
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id),
+    parley._p_endpoint as f
+    join parley._p_service as fs using (service_id)
+    join parley._p_queue as fq on fq.queue_id = fs.queue_id
+  where e.conversation_handle = handle
+    and e.state = 'CO'
+    and e.destination_lane is null
+    and e.usual_message_type_id is not null
+    and s.service_id = e.service_id
+    and not q.is_retention_enabled
+    and f.endpoint_id = e.far_endpoint_id;
+end
+$$;
+
+comment on function parley._p_remember_route(uuid) is
+'Lets the next send of a conversation take the short way, when nothing stands against it. Call only after the caller''s rights were checked.';
+
+create function parley._p_forget_routes(endpoints bigint[]) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  update parley._p_endpoint as e set destination_lane = null, sender_role = null
+  where e.endpoint_id = any (endpoints) and (e.destination_lane is not null or e.sender_role is not null)
+$$;
+
+comment on function parley._p_forget_routes(bigint[]) is 'Makes the next send of these endpoints take the long way.';
+
+create function parley._p_forget_routes_of_queue(queue_id integer) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_forget_routes(array(
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    join parley._p_service as s using (service_id)
+    where s.queue_id = $1
+  ))
+$$;
+
+comment on function parley._p_forget_routes_of_queue(integer) is 'Makes the next send of all endpoints of a queue take the long way: its settings or rights have changed.';
+
+create function parley._p_forget_routes_of_type(message_type_id integer) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  with changed as (
+    update parley._p_endpoint as e set usual_message_type_id = null, usual_message_type_name = null, destination_lane = null, sender_role = null
+    where e.usual_message_type_id = $1
+      and exists (select from parley._p_message_type as t where t.message_type_id = $1 and t.validation <> 'N')
+    returning e.endpoint_id
+  )
+  select
+$$;
+
+comment on function parley._p_forget_routes_of_type(integer) is 'Makes sends of a message type that now needs validation take the long way.';
+
+create function parley._p_deliver_delayed(service_name text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_message record;
+  v_type parley._p_message_type;
+  v_id bigint;
+begin
+  for v_id in
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where (_p_deliver_delayed.service_name is null or e.far_service = _p_deliver_delayed.service_name)
+      and e.endpoint_id in (select t.endpoint_id from parley._p_transmission as t)
+    order by e.endpoint_id
+    for update of e
+  loop
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_id;
+    continue when parley._p_delay_reason(v_endpoint) is not null;
+    for v_message in
+      select t.message_type_id, t.body from parley._p_transmission as t where t.endpoint_id = v_id order by t.transmission_id
+    loop
+      select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_id;
+      exit when not found or v_endpoint.state = 'ER';
+      if v_message.message_type_id in (1, 2) then
+        perform parley._p_tell_end(v_endpoint, v_message.message_type_id, v_message.body);
+      else
+        select * into v_type from parley._p_message_type as t where t.message_type_id = v_message.message_type_id;
+        perform parley._p_deliver(v_endpoint, v_type, array[v_message.body]);
+      end if;
+    end loop;
+    delete from parley._p_transmission as t where t.endpoint_id = v_id;
+  end loop;
+end
+$$;
+
+comment on function parley._p_deliver_delayed(text) is
+'Delivers what waits in the transmission queue for a service, or for any (null), and can be delivered now, in the order it was sent.';

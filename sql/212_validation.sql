@@ -1,0 +1,76 @@
+-- Whether a body is what its message type says.
+--
+-- Bodies are checked once, when they are delivered. Text is read as UTF-8, with or without a byte order mark, or as
+-- UTF-16 when it begins with the byte order mark of that, as T-SQL programs send it.
+
+create function parley.body_text(body bytea) returns text
+language plpgsql immutable strict parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_is_little boolean := substr(body, 1, 2) = '\xfffe';
+  v_text text := '';
+  v_high integer := 0;
+  v_unit integer;
+begin
+  if substr(body, 1, 3) = '\xefbbbf' then
+    return convert_from(substr(body, 4), 'UTF8');
+  elsif not v_is_little and substr(body, 1, 2) <> '\xfeff' then
+    return convert_from(body, 'UTF8');
+  end if;
+  for i in 1 .. octet_length(body) / 2 - 1 loop
+    v_unit := case when v_is_little then get_byte(body, 2 * i) + 256 * get_byte(body, 2 * i + 1) else 256 * get_byte(body, 2 * i) + get_byte(body, 2 * i + 1) end;
+    if v_unit between 55296 and 56319 then
+      v_high := v_unit;
+    elsif v_unit between 56320 and 57343 and v_high > 0 then
+      v_text := v_text || chr(65536 + (v_high - 55296) * 1024 + v_unit - 56320);
+      v_high := 0;
+    else
+      v_text := v_text || chr(v_unit);
+    end if;
+  end loop;
+  return v_text;
+end
+$$;
+
+comment on function parley.body_text(bytea) is
+'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark.
+Errors: 22021 when it is neither.';
+
+create function parley._p_is_valid(message_type parley._p_message_type, body bytea) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_is_valid boolean := true;
+begin
+  case message_type.validation
+    when 'N' then
+      return true;
+    when 'E' then
+      return body is null;
+    when 'X' then
+      if body is null or not xml_is_well_formed_document(parley.body_text(body)) then
+        return false;
+      end if;
+    when 'J' then
+      if body is null then
+        return false;
+      end if;
+      perform parley.body_text(body)::jsonb;
+    else
+      null;
+  end case;
+  if message_type.validation_function is not null then
+    -- A regprocedure prints as its name, quoted and qualified, with its argument types.
+    execute format('select %s($1)', split_part(message_type.validation_function::text, '(', 1)) into v_is_valid using body;
+  end if;
+  return coalesce(v_is_valid, false);
+exception
+  when data_exception or program_limit_exceeded or raise_exception then
+    return false;
+end
+$$;
+
+comment on function parley._p_is_valid(parley._p_message_type, bytea) is
+'Tells whether a body is good for a message type (spec 2.2). A validation function that raises a data exception says no.';

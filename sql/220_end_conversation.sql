@@ -1,0 +1,300 @@
+-- END CONVERSATION in its three forms, and what ends conversations from the broker's side.
+--
+-- Locks: the group of this side, then both endpoint rows in the order of their ids; this side's FOR UPDATE, so that no send on it
+-- is under way, the far side's FOR NO KEY UPDATE, so that its senders are not held up. A reader of the far side holds only its
+-- group row and is never waited for.
+
+create function parley._p_lock_to_end(handle uuid) returns parley._p_endpoint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_end(handle);
+  v_far bigint;
+begin
+  loop
+    perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
+    v_far := v_endpoint.far_endpoint_id;
+    if v_far < v_endpoint.endpoint_id then
+      perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update;
+    end if;
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update;
+    if v_far > v_endpoint.endpoint_id then
+      perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update;
+    end if;
+    v_endpoint := parley._p_find_endpoint_to_end(handle);
+    -- While we waited, MOVE may have changed the group, or the first send may have made the far side.
+    exit when v_endpoint.far_endpoint_id is not distinct from v_far;
+  end loop;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_lock_to_end(uuid) is
+'Locks a side of a conversation, its group and its far side, in the order that all follow.
+Errors: 8418, 8426, 8427.';
+
+create function parley._p_find_endpoint_to_end(handle uuid) returns parley._p_endpoint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+    perform parley._p_raise_cannot_end(handle, 'CD');
+  elsif not found then
+    return parley._p_find_endpoint(handle);
+  end if;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_find_endpoint_to_end(uuid) is
+'Finds an endpoint that is to end.
+Errors: 8418 null, 8426 not found, 8427 closed already.';
+
+create function parley._p_raise_cannot_end(handle uuid, state text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_raise(
+    8427,
+    format('the conversation cannot be ended: its state is %s', parley._p_state_name(state)),
+    format('Conversation handle %s, state %s.', handle, state),
+    'It has been ended here already; an administrator can remove what is left with end_conversation(handle, cleanup => true).'
+  );
+end
+$$;
+
+comment on function parley._p_raise_cannot_end(uuid, text) is
+'Says that a conversation has been ended already.
+Errors: 8427, always.';
+
+create function parley._p_require_conversation_owner(endpoint parley._p_endpoint, what text) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller();
+  v_queue parley._p_queue;
+begin
+  if pg_has_role(v_caller, endpoint.owner, 'usage') then
+    return;
+  end if;
+  -- Whoever may receive from the queue does the work of the service; it must be able to finish it.
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
+  if not parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) then
+    perform parley._p_raise(
+      229,
+      format('permission denied: %s', what),
+      format('The conversation belongs to %s; role %s may not receive from queue "%s" either.', endpoint.owner, v_caller::regrole, v_queue.lookup_name),
+      format('Its owner can allow it: select parley.grant(''RECEIVE'', ''queue'', %L, %L);', v_queue.lookup_name, v_caller::regrole)
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_require_conversation_owner(parley._p_endpoint, text) is
+'Refuses callers that neither own a conversation nor read its queue (spec 7.7 and docs/differences.md).
+Errors: 229.';
+
+create function parley.end_conversation(conversation_handle uuid) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_end(conversation_handle, 2, null);
+end
+$$;
+
+comment on function parley.end_conversation(uuid) is
+'Ends this side of a conversation: what waits for it is removed, and the other side gets an EndDialog message after everything sent before.
+Arguments: conversation_handle.
+Errors: 229 not allowed, 8418 missing, 8426 not found, 8427 ended already.
+Source: spec 4.6.';
+
+create function parley.end_conversation(conversation_handle uuid, error_code integer, description text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if error_code is null and description is null then
+    perform parley._p_raise(8424, 'error code and description are missing', null, 'Give both, or end the conversation without an error.');
+  elsif error_code is null then
+    perform parley._p_raise(8419, 'the error code is missing', null, 'Give a code greater than zero with the description.');
+  elsif description is null then
+    perform parley._p_raise(8422, 'the error description is missing', null, 'Give a description with the code.');
+  elsif error_code <= 0 then
+    perform parley._p_raise(8402, format('error code %s is not greater than zero', error_code), 'Negative codes are the broker''s.', 'Give a code from 1 to 2147483647.');
+  elsif length(description) > 3000 then
+    perform parley._p_raise(8402, 'the error description is too long', format('It has %s characters; 3000 are allowed.', length(description)), 'Shorten it.');
+  end if;
+  perform parley._p_end(conversation_handle, 1, parley._p_error_body(error_code, description));
+end
+$$;
+
+comment on function parley.end_conversation(uuid, integer, text) is
+'Ends this side of a conversation with an error: the other side gets an Error message. What was sent before and is not delivered yet is dropped.
+Arguments: conversation_handle; error_code, greater than zero; description, at most 3000 characters.
+Errors: 229 not allowed, 8402 code or description out of range, 8418 missing, 8419, 8422 and 8424 code or description missing, 8426 not found, 8427 ended already.
+Source: spec 4.6.';
+
+create function parley._p_error_body(error_code integer, description text) returns bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select convert_to(
+    xmlelement(
+      name "Error",
+      xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/Error' as xmlns),
+      xmlelement(name "Code", error_code),
+      xmlelement(name "Description", regexp_replace(description, '[\u0001-\u0008\u000b\u000c\u000e-\u001f]', '?', 'g'))
+    )::text,
+    'UTF8'
+  )
+$$;
+
+comment on function parley._p_error_body(integer, text) is 'Gives the body of an Error message (spec 4.9), in UTF-8.';
+
+create function parley._p_end(handle uuid, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_lock_to_end(handle);
+begin
+  perform parley._p_require_conversation_owner(v_endpoint, 'END CONVERSATION');
+  case v_endpoint.state
+    when 'SO' then
+      perform parley._p_remove_endpoint(v_endpoint);
+    when 'CO' then
+      perform parley._p_discard_messages(v_endpoint.endpoint_id);
+      if message_type_id = 1 then
+        delete from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id;
+      end if;
+      perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
+      perform parley._p_tell_end(v_endpoint, message_type_id, body);
+    when 'DI' then
+      perform parley._p_close_both(v_endpoint);
+    when 'ER' then
+      if exists (select from parley._p_endpoint as f where f.endpoint_id = v_endpoint.far_endpoint_id and f.state in ('CO', 'DI')) then
+        perform parley._p_discard_messages(v_endpoint.endpoint_id);
+        perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
+        perform parley._p_tell_end(v_endpoint, message_type_id, body);
+      else
+        perform parley._p_close_both(v_endpoint);
+      end if;
+    else
+      perform parley._p_raise_cannot_end(handle, v_endpoint.state);
+  end case;
+end
+$$;
+
+comment on function parley._p_end(uuid, integer, bytea) is
+'Ends one side with EndDialog (2) or Error (1); the transitions of spec 3.2.
+Errors: 229, 8418, 8426, 8427.';
+
+create function parley._p_tell_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_far parley._p_endpoint;
+begin
+  if endpoint.far_endpoint_id is null or exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and parley._p_delay_reason(endpoint) is not null) then
+    if message_type_id = 2 and exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id) then
+      insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
+      values (endpoint.endpoint_id, message_type_id, clock_timestamp(), body, coalesce(parley._p_delay_reason(endpoint), ''));
+    else
+      -- Nobody over there ever heard of this conversation.
+      perform parley._p_remove_endpoint(endpoint);
+    end if;
+    return;
+  end if;
+  select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id for no key update;
+  if not found then
+    perform parley._p_remove_endpoint(endpoint);
+  elsif v_far.state = 'DO' then
+    perform parley._p_close_both(endpoint);
+  elsif v_far.state in ('CO', 'SO') then
+    perform parley._p_enqueue(v_far, message_type_id, body);
+    perform parley._p_set_state(v_far.endpoint_id, case message_type_id when 2 then 'DI' else 'ER' end);
+    if not v_far.is_initiator then
+      perform parley._p_set_alarm(v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+      from parley._p_broker as b;
+    end if;
+  end if;
+end
+$$;
+
+comment on function parley._p_tell_end(parley._p_endpoint, integer, bytea) is
+'Tells the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before.';
+
+create function parley._p_set_state(endpoint_id bigint, state text) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  update parley._p_endpoint as e
+  set state = $2, state_since = clock_timestamp(), is_plain = e.is_plain and $2 <> 'ER', destination_lane = null
+  where e.endpoint_id = $1
+$$;
+
+comment on function parley._p_set_state(bigint, text) is 'Changes the state of an endpoint; sends on it take the long way from now on.';
+
+create function parley._p_discard_messages(endpoint_id bigint) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  delete from parley._p_message as m where m.endpoint_id = $1;
+  delete from parley._p_retained as r where r.endpoint_id = $1;
+  delete from parley._p_alarm as a where a.endpoint_id = $1
+$$;
+
+comment on function parley._p_discard_messages(bigint) is 'Removes whatever waits for an endpoint, is kept for it, or would ring for it.';
+
+create function parley._p_remove_endpoint(endpoint parley._p_endpoint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_discard_messages(endpoint.endpoint_id);
+  delete from parley._p_receive_progress as p where p.endpoint_id = endpoint.endpoint_id;
+  delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  delete from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id;
+  if not endpoint.is_initiator then
+    insert into parley._p_tombstone (
+      conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id, far_service, owner, lifetime, priority, expires_at
+    )
+    select endpoint.conversation_handle, endpoint.conversation_id, false, endpoint.service_contract_id, g.conversation_group_id, endpoint.service_id,
+      endpoint.far_service, endpoint.owner, endpoint.lifetime, endpoint.priority, clock_timestamp() + make_interval(secs => b.tombstone_seconds)
+    from parley._p_broker as b, parley._p_conversation_group as g
+    where g.group_id = endpoint.group_id;
+  end if;
+  delete from parley._p_conversation_group as g
+  where g.group_id = endpoint.group_id
+    and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
+end
+$$;
+
+comment on function parley._p_remove_endpoint(parley._p_endpoint) is
+'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).';
+
+create function parley._p_close_both(endpoint parley._p_endpoint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_far parley._p_endpoint;
+begin
+  select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id;
+  perform parley._p_remove_endpoint(endpoint);
+  if v_far.state = 'DO' then
+    perform parley._p_remove_endpoint(v_far);
+  end if;
+end
+$$;
+
+comment on function parley._p_close_both(parley._p_endpoint) is 'Closes a side, and the far side too when that had ended before.';

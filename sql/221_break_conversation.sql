@@ -1,0 +1,154 @@
+-- What ends conversations from outside: cleanup by an administrator, and errors of the broker.
+
+create function parley.end_conversation(conversation_handle uuid, cleanup boolean) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_deleted integer;
+begin
+  if not coalesce(cleanup, false) then
+    perform parley.end_conversation(conversation_handle);
+    return;
+  end if;
+  if exists (select from parley._p_tombstone as t where t.conversation_handle = end_conversation.conversation_handle) then
+    if not parley._p_is_administrator(parley._p_caller()) then
+      perform parley._p_raise_no_cleanup(conversation_handle, 'CD');
+    end if;
+    delete from parley._p_tombstone as t where t.conversation_handle = end_conversation.conversation_handle;
+    return;
+  end if;
+  perform parley._p_find_endpoint(conversation_handle);
+  v_endpoint := parley._p_lock_to_end(conversation_handle);
+  if not parley._p_is_administrator(parley._p_caller())
+    and not (pg_has_role(parley._p_caller(), v_endpoint.owner, 'usage') and v_endpoint.state <> 'DO') then
+    perform parley._p_raise_no_cleanup(conversation_handle, v_endpoint.state);
+  end if;
+  perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
+  perform parley._p_remove_endpoint(v_endpoint);
+end
+$$;
+
+comment on function parley.end_conversation(uuid, boolean) is
+'Removes one side of a conversation at once, without telling the other side: for administrators, when nothing else helps.
+Arguments: conversation_handle; cleanup, true (false: the plain form).
+Errors: 8418 missing, 8426 not found, 28006 not an administrator.
+Source: spec 4.6.';
+
+create function parley._p_raise_no_cleanup(handle uuid, state text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_raise(
+    28006,
+    'only an administrator may clean up this conversation',
+    format('Conversation handle %s, state %s.', handle, state),
+    'End it without cleanup, or ask the owner of the database.'
+  );
+end
+$$;
+
+comment on function parley._p_raise_no_cleanup(uuid, text) is
+'Refuses a cleanup.
+Errors: 28006, always.';
+
+create function parley._p_break_conversations(endpoints bigint[], error_number integer, description text) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_broken integer := 0;
+begin
+  -- Both sides of each, locked in their order.
+  for v_endpoint in
+    select e.*
+    from parley._p_endpoint as e
+    where e.endpoint_id = any (endpoints)
+      or e.endpoint_id in (select f.far_endpoint_id from parley._p_endpoint as f where f.endpoint_id = any (endpoints))
+    order by e.endpoint_id
+    for no key update of e
+  loop
+    case v_endpoint.state
+      when 'CO', 'SO', 'DI', 'SI' then
+        perform parley._p_enqueue(v_endpoint, 1, parley._p_error_body(-error_number, description));
+        perform parley._p_set_state(v_endpoint.endpoint_id, 'ER');
+        v_broken := v_broken + 1;
+        if not v_endpoint.is_initiator then
+          perform parley._p_set_alarm(v_endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+          from parley._p_broker as b;
+        end if;
+      when 'DO' then
+        -- It said that it does not want to know (spec 3.2).
+        perform parley._p_remove_endpoint(v_endpoint);
+      else
+        null;
+    end case;
+  end loop;
+  return v_broken;
+end
+$$;
+
+comment on function parley._p_break_conversations(bigint[], integer, text) is
+'Ends conversations with an error of the broker: both sides get an Error message with the negative number and are in state ER (spec 3.2).
+Gives the number of sides that were told.';
+
+create function parley._p_drop_endpoints_of_service(service_id integer, description text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_far parley._p_endpoint;
+begin
+  for v_endpoint in
+    select e.* from parley._p_endpoint as e where e.service_id = _p_drop_endpoints_of_service.service_id order by e.endpoint_id for update
+  loop
+    select * into v_far from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id for no key update;
+    if v_far.state in ('CO', 'DI', 'SO') and v_far.service_id <> v_endpoint.service_id then
+      perform parley._p_enqueue(v_far, 1, parley._p_error_body(-8470, description));
+      perform parley._p_set_state(v_far.endpoint_id, 'ER');
+    end if;
+    perform parley._p_remove_endpoint(v_endpoint);
+  end loop;
+  delete from parley._p_tombstone as t where t.service_id = _p_drop_endpoints_of_service.service_id;
+end
+$$;
+
+comment on function parley._p_drop_endpoints_of_service(integer, text) is
+'Removes all endpoints of a service that is dropped and tells the far sides, with error -8470.';
+
+create function parley._p_move_service(service parley._p_service, queue parley._p_queue) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  -- Nobody may be on the way to the old queue: the far sides' rows are locked against their senders.
+  perform from parley._p_endpoint as e
+  where e.endpoint_id in (select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id)
+  order by e.endpoint_id
+  for update;
+  perform parley._p_forget_routes(array(select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id));
+  perform parley._p_forget_routes(array(select e.endpoint_id from parley._p_endpoint as e where e.service_id = service.service_id));
+  update parley._p_service as s set queue_id = queue.queue_id where s.service_id = service.service_id;
+  for v_endpoint in select e.* from parley._p_endpoint as e where e.service_id = service.service_id order by e.endpoint_id loop
+    perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
+    perform parley._p_use_priority(queue, v_endpoint.priority);
+    with moved as (
+      delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id
+      returning m.position, m.enqueued_at, m.message_type_id, m.body, m.frame
+    )
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
+    select nextval(queue.position_sequence) * 1024, v_endpoint.endpoint_id, o.enqueued_at, parley._p_lane(queue.queue_id, v_endpoint.priority),
+      o.message_type_id, o.body, o.frame
+    from (select m.position, m.enqueued_at, m.message_type_id, m.body, m.frame from moved as m order by m.position) as o;
+  end loop;
+end
+$$;
+
+comment on function parley._p_move_service(parley._p_service, parley._p_queue) is
+'Moves a service and its waiting messages, in their order, to another queue.';

@@ -1,0 +1,151 @@
+-- Which group is next: the search that RECEIVE and GET CONVERSATION GROUP share.
+--
+-- The next group is the one with the first message, by priority and then by arrival, that no other transaction has locked.
+-- RECEIVE looks at the first rows of the lane itself; this file is for the rest: locked groups at the head, several priorities.
+--
+-- Why a hint may be believed (keeps S2, S19). A sender draws its position from the queue's sequence, and so holds a lock on that
+-- sequence until its transaction ends. If all who held that lock when the sequence stood at P have let go of it, then every row
+-- up to P is there to be seen or never will be. _p_note_scan notes P and the holders (the probe); a later reader that finds none of
+-- them left declares P safe; and the readers after that may skip what they find gone or locked up to P.
+-- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
+
+create function parley._p_lock_next_group(
+  queue_id integer, priorities integer, out group_id bigint, out endpoint_id bigint, out "position" bigint
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_hint parley._p_scan_hint;
+  v_priority integer;
+  v_lane integer;
+  v_from bigint;
+  v_seen bigint[];
+  v_group bigint;
+begin
+  for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where priorities & (1 << p.n) > 0 loop
+    v_lane := parley._p_lane(queue_id, v_priority);
+    select * into v_hint from parley._p_scan_hint as h where h.lane = v_lane order by h.hint_id desc limit 1;
+    v_seen := '{}';
+    if cardinality(v_hint.blocked_groups) > 0 then
+      for v_group in
+        select g.group_id from parley._p_conversation_group as g where g.group_id = any (v_hint.blocked_groups) for update skip locked
+      loop
+        select m.endpoint_id, m.position into endpoint_id, position
+        from parley._p_endpoint as e
+        join parley._p_message as m on m.endpoint_id = e.endpoint_id and m.position >= v_hint.low_position
+        where e.group_id = v_group and e.state <> 'DO' and m.lane = v_lane
+        order by m.position
+        limit 1;
+        if found then
+          group_id := v_group;
+          return;
+        end if;
+      end loop;
+      v_seen := v_hint.blocked_groups;
+    end if;
+    v_from := greatest(coalesce(v_hint.low_position, 0), coalesce(v_hint.resume_position, 0));
+    loop
+      select m.endpoint_id, m.position, e.group_id into endpoint_id, position, v_group
+      from parley._p_message as m
+      join parley._p_endpoint as e using (endpoint_id)
+      where m.lane = v_lane
+        and m.position >= v_from
+        and e.state <> 'DO'
+        and e.group_id <> all (v_seen)
+      order by m.position
+      limit 1;
+      exit when not found;
+      perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;
+      if not found then
+        v_seen := v_seen || v_group;
+        v_from := position;
+      else
+        -- Between our look and our lock another reader may have taken it.
+        perform from parley._p_message as m where m.endpoint_id = _p_lock_next_group.endpoint_id and m.position = _p_lock_next_group.position;
+        if found then
+          group_id := v_group;
+          perform parley._p_note_scan(queue_id, v_lane, null, v_seen, position);
+          return;
+        end if;
+      end if;
+    end loop;
+  end loop;
+  group_id := null;
+  endpoint_id := null;
+  position := null;
+end
+$$;
+
+comment on function parley._p_lock_next_group(integer, integer) is
+'Finds and locks the next group of a queue that no other transaction has locked; gives its first message, or nulls when there is none.
+Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
+Source: spec 3.6, 4.3.';
+
+create function parley._p_note_scan(queue_id integer, lane integer, first_position bigint, blocked bigint[], resume bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_old parley._p_scan_hint;
+  v_new parley._p_scan_hint;
+  v_sequence regclass;
+  v_last bigint;
+begin
+  -- An older snapshot sees less than is there: it may not tell others what to skip.
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    return;
+  end if;
+  select * into v_old from parley._p_scan_hint as h where h.lane = _p_note_scan.lane order by h.hint_id desc limit 1;
+  v_new.low_position := coalesce(v_old.low_position, 0);
+  v_new.safe_position := coalesce(v_old.safe_position, 0);
+  v_new.blocked_groups := case when cardinality(blocked) <= 64 then blocked else '{}' end;
+  v_new.resume_position := case when cardinality(blocked) between 1 and 64 then least(resume, v_new.safe_position) else 0 end;
+  if first_position is not null then
+    v_new.low_position := greatest(v_new.low_position, least(first_position, v_new.safe_position));
+  elsif v_new.resume_position - coalesce(v_old.resume_position, 0) < 65536 and v_new.safe_position - v_new.resume_position < 1048576
+    and v_old.blocked_groups is not distinct from v_new.blocked_groups then
+    return;
+  end if;
+  select q.position_sequence into v_sequence from parley._p_queue as q where q.queue_id = _p_note_scan.queue_id;
+  -- The last position first, then who is under way: the other way round would miss a sender between the two.
+  v_last := coalesce(pg_sequence_last_value(v_sequence), 0);
+  v_new.probe_senders := parley._p_senders_under_way(v_sequence);
+  if v_old.probe_senders is null or not (v_old.probe_senders && v_new.probe_senders) then
+    v_new.safe_position := greatest(v_new.safe_position, coalesce(v_old.probe_position, 0));
+    v_new.probe_position := (v_last + 1) * 1024;
+  else
+    v_new.probe_position := v_old.probe_position;
+    v_new.probe_senders := v_old.probe_senders;
+  end if;
+  if cardinality(v_new.probe_senders) = 0 then
+    v_new.safe_position := v_new.probe_position;
+  end if;
+  insert into parley._p_scan_hint (lane, low_position, safe_position, probe_position, probe_senders, blocked_groups, resume_position)
+  values (lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_groups, v_new.resume_position);
+  if v_old.hint_id % 64 = 0 then
+    delete from parley._p_scan_hint as h where h.lane = _p_note_scan.lane and h.hint_id < v_old.hint_id;
+  end if;
+end
+$$;
+
+comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigint) is
+'Tells the readers after this one where to begin to look.
+Arguments: queue_id, lane; first_position, of the first message found in order, or null; blocked, the groups found locked; resume, up to where only they have messages.';
+
+create function parley._p_senders_under_way(position_sequence regclass) returns text[]
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(array_agg(l.virtualtransaction), '{}')
+  from pg_locks as l
+  where l.locktype = 'relation'
+    and l.relation = position_sequence
+    and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+    and l.mode = 'RowExclusiveLock'
+    and l.granted
+    and l.pid is distinct from pg_backend_pid()
+$$;
+
+comment on function parley._p_senders_under_way(regclass) is
+'Gives the transactions that have drawn a position from a queue''s sequence and not ended yet, prepared ones included; not our own.';

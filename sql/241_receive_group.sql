@@ -1,0 +1,196 @@
+-- RECEIVE in the cases that are not plain: a group of several conversations, Error and timer messages, retention, other priorities,
+-- locked groups at the head of the queue, a named conversation or group.
+--
+-- Order (spec 3.4, 4.3): conversation by conversation, by priority and then by their first message; inside one, DialogTimer first,
+-- then Error, then the rest in sequence.
+
+create function parley._p_receive_group(queue_id integer, top integer, conversation_handle uuid, conversation_group_id uuid)
+returns setof parley.received_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+  v_group_id bigint;
+  v_left integer := top;
+  v_low bigint := 0;
+  v_endpoint record;
+  v_count integer;
+begin
+  select * into v_queue from parley._p_queue as q where q.queue_id = _p_receive_group.queue_id;
+  if conversation_handle is not null then
+    v_group_id := parley._p_lock_group_of_handle(queue_id, conversation_handle);
+  elsif conversation_group_id is not null then
+    v_group_id := parley._p_lock_named_group(queue_id, conversation_group_id);
+  else
+    v_group_id := (parley._p_lock_next_group(queue_id, v_queue.priorities)).group_id;
+    if v_group_id is null then
+      return;
+    end if;
+  end if;
+  if v_queue.priorities = 32 then
+    select coalesce(h.low_position, 0) into v_low
+    from parley._p_scan_hint as h where h.lane = parley._p_lane(v_queue.queue_id, 5) order by h.hint_id desc limit 1;
+  end if;
+  for v_endpoint in
+    select e.endpoint_id, e.is_plain, m.position, m.came_back
+    from parley._p_endpoint as e
+    cross join lateral (
+      select n.position, n.xmax::text <> '0' as came_back
+      from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id and n.position >= coalesce(v_low, 0)
+      order by n.position
+      limit 1
+    ) as m
+    where e.group_id = v_group_id
+      and e.state <> 'DO'
+      and (_p_receive_group.conversation_handle is null or e.conversation_handle = _p_receive_group.conversation_handle)
+    order by e.priority desc, m.position
+  loop
+    exit when v_left <= 0;
+    if v_endpoint.came_back then
+      perform parley._p_count_rollback(queue_id, v_endpoint.endpoint_id, v_endpoint.position);
+    end if;
+    return query select * from parley._p_take(v_queue, v_endpoint.endpoint_id, v_endpoint.position, v_left);
+    get diagnostics v_count = row_count;
+    v_left := v_left - v_count;
+  end loop;
+end
+$$;
+
+comment on function parley._p_receive_group(integer, integer, uuid, uuid) is
+'Receives from the next group of a queue, from a named group, or from a named conversation.
+Errors: 8426, 8436, 9617.';
+
+create function parley._p_lock_group_of_handle(queue_id integer, handle uuid) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle);
+  v_queue_id integer;
+begin
+  loop
+    select s.queue_id into v_queue_id from parley._p_service as s where s.service_id = v_endpoint.service_id;
+    if v_queue_id <> queue_id then
+      perform parley._p_raise(
+        8426,
+        format('conversation handle "%s" is not of this queue', handle),
+        format('Its service is "%s".', v_endpoint.service_name),
+        'Receive from the queue of that service: see parley.service_queue_usages.'
+      );
+    end if;
+    perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
+    -- It may have moved to another group, or ended, while we waited.
+    exit when exists (
+      select from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id and e.group_id = v_endpoint.group_id
+    );
+    v_endpoint := parley._p_find_endpoint(handle);
+  end loop;
+  return v_endpoint.group_id;
+end
+$$;
+
+comment on function parley._p_lock_group_of_handle(integer, uuid) is
+'Locks the group of a conversation, waiting for its holder.
+Errors: 8418, 8426 not found or not of this queue.';
+
+create function parley._p_lock_named_group(queue_id integer, conversation_group_id uuid) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group parley._p_conversation_group := parley._p_lock_group(conversation_group_id);
+begin
+  perform
+  from parley._p_service as s
+  where s.service_id = v_group.service_id and s.queue_id = _p_lock_named_group.queue_id;
+  if not found then
+    perform parley._p_raise(
+      8436,
+      format('conversation group "%s" not found in this queue', conversation_group_id),
+      null,
+      'See parley.conversation_groups; a group goes with its last conversation.'
+    );
+  end if;
+  return v_group.group_id;
+end
+$$;
+
+comment on function parley._p_lock_named_group(integer, uuid) is
+'Locks a group, waiting for its holder.
+Errors: 8436 not found or not of this queue.';
+
+create function parley._p_take(queue parley._p_queue, endpoint_id bigint, from_position bigint, top integer)
+returns setof parley.received_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_sequence bigint;
+  v_message record;
+  v_row parley.received_message;
+  v_taken integer;
+  v_left integer := top;
+  v_lane integer;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_take.endpoint_id;
+  v_lane := parley._p_lane(queue.queue_id, v_endpoint.priority);
+  select p.sequence into v_sequence
+  from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1;
+  v_sequence := coalesce(v_sequence, 0);
+  v_row.status := 0;
+  v_row.priority := v_endpoint.priority;
+  v_row.conversation_handle := v_endpoint.conversation_handle;
+  v_row.service_name := v_endpoint.service_name;
+  v_row.service_id := v_endpoint.service_id;
+  v_row.service_contract_name := v_endpoint.service_contract_name;
+  v_row.service_contract_id := v_endpoint.service_contract_id;
+  select g.conversation_group_id into v_row.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id;
+  for v_message in
+    select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, t.name, t.validation
+    from parley._p_message as m
+    join parley._p_message_type as t using (message_type_id)
+    where m.endpoint_id = v_endpoint.endpoint_id and m.position >= from_position
+    order by case when v_endpoint.is_plain then 2 when m.message_type_id = 5 then 0 when m.message_type_id = 1 then 1 else 2 end, m.position
+    limit v_left
+  loop
+    exit when v_left <= 0;
+    delete from parley._p_message as m where m.ctid = v_message.row_id;
+    v_taken := least(coalesce(cardinality(v_message.frame), 1), coalesce(v_left, 2147483647));
+    v_row.message_type_id := v_message.message_type_id;
+    v_row.message_type_name := v_message.name;
+    v_row.validation := v_message.validation;
+    v_row.message_enqueue_time := v_message.enqueued_at;
+    for i in 1 .. v_taken loop
+      v_row.queuing_order := v_message.position + i - 1;
+      v_row.message_body := case when v_message.frame is null then v_message.body else v_message.frame[i] end;
+      -- Timer messages and Errors stand outside the sequence.
+      v_row.message_sequence_number := case when v_message.message_type_id in (1, 5) then -1 else v_sequence end;
+      v_row.message_id := (lpad(to_hex(v_endpoint.endpoint_id), 16, '0') || lpad(to_hex(v_row.queuing_order), 16, '0'))::uuid;
+      if v_message.message_type_id not in (1, 5) then
+        v_sequence := v_sequence + 1;
+      end if;
+      if queue.is_retention_enabled then
+        insert into parley._p_retained (queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body)
+        values (
+          queue.queue_id, v_endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
+          v_row.message_enqueue_time, v_row.message_body
+        );
+      end if;
+      return next v_row;
+    end loop;
+    if v_taken < cardinality(v_message.frame) then
+      insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
+      select v_message.position + r.skipped, v_endpoint.endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id, r.body, r.frame_left
+      from parley._p_rest_of_frame(v_message.frame, v_taken) as r;
+    end if;
+    v_left := v_left - v_taken;
+  end loop;
+  insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint.endpoint_id, v_sequence);
+end
+$$;
+
+comment on function parley._p_take(parley._p_queue, bigint, bigint, integer) is
+'Takes the messages of one conversation whose group is locked, keeping copies when the queue has retention.';

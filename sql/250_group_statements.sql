@@ -1,0 +1,87 @@
+-- GET CONVERSATION GROUP and MOVE CONVERSATION.
+
+create function parley.get_conversation_group(queue text, timeout integer default null) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+  v_group bigint;
+  v_last bigint;
+  v_started timestamptz := clock_timestamp();
+begin
+  loop
+    v_queue := parley._p_find_queue(queue, 'RECEIVE');
+    if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue) then
+      perform parley._p_raise_disabled(v_queue.queue_id);
+    end if;
+    perform parley._p_fire_alarms(v_queue.queue_id, 1000);
+    v_last := pg_sequence_last_value(v_queue.position_sequence);
+    v_group := (parley._p_lock_next_group(v_queue.queue_id, v_queue.priorities)).group_id;
+    if v_group is not null then
+      return (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_group);
+    end if;
+    if coalesce(timeout, 0) = 0 or not parley._p_wait_for_message(v_queue.position_sequence, v_last, v_started, timeout) then
+      return null;
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley.get_conversation_group(text, integer) is
+'Locks the next group that has messages, to the end of the transaction, and returns its id; null when there is none.
+Arguments: queue; timeout in milliseconds (null or 0: do not wait, -1: for ever).
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.
+Source: spec 4.4.';
+
+create function parley.move_conversation(conversation_handle uuid, conversation_group_id uuid) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
+  v_target parley._p_conversation_group;
+  v_same_queue boolean;
+begin
+  if conversation_group_id is null then
+    perform parley._p_raise(8420, 'the conversation group is missing', null, 'Give conversation_group_id.');
+  end if;
+  perform parley._p_require_conversation_owner(v_endpoint, 'MOVE CONVERSATION');
+  perform
+  from parley._p_conversation_group as g
+  where g.group_id = v_endpoint.group_id or g.conversation_group_id = move_conversation.conversation_group_id
+  order by g.group_id
+  for update;
+  perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
+  v_endpoint := parley._p_find_endpoint(conversation_handle);
+  select * into v_target from parley._p_conversation_group as g where g.conversation_group_id = move_conversation.conversation_group_id;
+  if not found then
+    perform parley._p_raise(8436, format('conversation group "%s" not found', conversation_group_id), null, 'See parley.conversation_groups.');
+  end if;
+  select t.queue_id = s.queue_id into v_same_queue
+  from parley._p_service as s, parley._p_service as t
+  where s.service_id = v_endpoint.service_id and t.service_id = v_target.service_id;
+  if not v_same_queue then
+    perform parley._p_raise(8439, 'the conversation group is of another queue', format('Group %s.', conversation_group_id), 'Move conversations only between groups of one queue.');
+  elsif v_endpoint.state = 'DO' then
+    perform parley._p_raise(
+      8438,
+      format('the conversation cannot be moved: its state is %s', parley._p_state_name(v_endpoint.state)),
+      format('Conversation handle %s.', conversation_handle),
+      'It has ended on this side.'
+    );
+  elsif v_target.group_id = v_endpoint.group_id then
+    return;
+  end if;
+  update parley._p_endpoint as e set group_id = v_target.group_id where e.endpoint_id = v_endpoint.endpoint_id;
+  update parley._p_endpoint as e set is_plain = false where e.group_id = v_target.group_id and e.is_plain;
+  delete from parley._p_conversation_group as g
+  where g.group_id = v_endpoint.group_id and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
+end
+$$;
+
+comment on function parley.move_conversation(uuid, uuid) is
+'Moves a conversation to another group of the same queue; locks both groups.
+Arguments: conversation_handle, conversation_group_id.
+Errors: 229 not allowed, 8418 and 8420 missing arguments, 8426 conversation not found, 8436 group not found, 8438 it has ended, 8439 a group of another queue.
+Source: spec 4.5.';

@@ -1,0 +1,191 @@
+-- Conversation timers, lifetimes, abandoned endpoints and tombstones: what happens because time passes.
+--
+-- parley.fire_timers does what is due; anybody who may may call it, as often as he likes: a cron job, the daemon. RECEIVE calls it for its
+-- own queue when _p_next_alarm says that something is due somewhere. Several callers at once share the work (skip locked).
+
+create function parley.begin_conversation_timer(conversation_handle uuid, timeout integer) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
+  v_due timestamptz;
+begin
+  perform parley._p_require_conversation_owner(v_endpoint, 'BEGIN CONVERSATION TIMER');
+  perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
+  v_endpoint := parley._p_find_endpoint(conversation_handle);
+  if timeout is null or timeout < 0 then
+    perform parley._p_raise(8402, format('timer timeout %s is out of range', coalesce(timeout::text, 'null')), 'It is counted in seconds, 0 to 2147483647.', 'Give a number of seconds.');
+  end if;
+  v_due := clock_timestamp() + make_interval(secs => timeout);
+  if v_endpoint.state not in ('SO', 'CO', 'DI') then
+    perform parley._p_raise(
+      8458,
+      format('the conversation cannot have a timer: its state is %s', parley._p_state_name(v_endpoint.state)),
+      format('Conversation handle %s.', conversation_handle),
+      'It has ended or failed; end it, and begin a new one to go on.'
+    );
+  elsif v_due > v_endpoint.lifetime then
+    perform parley._p_raise(
+      8410,
+      'the timer would fire after the end of the conversation''s life',
+      format('It would fire at %s; the lifetime ends at %s.', v_due, v_endpoint.lifetime),
+      'Give a shorter timeout.'
+    );
+  end if;
+  perform parley._p_set_alarm(v_endpoint.endpoint_id, 'timer', v_due);
+end
+$$;
+
+comment on function parley.begin_conversation_timer(uuid, integer) is
+'Sets the timer of this side of a conversation, in place of an earlier one: when it fires, a DialogTimer message arrives here.
+Arguments: conversation_handle; timeout in seconds, 0 for at once.
+Errors: 229 not allowed, 8402 out of range, 8410 after the lifetime, 8418 and 8426 handle missing or not found, 8458 the state forbids it.
+Source: spec 4.7.';
+
+create function parley.fire_timers("limit" integer default 1000) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_fired integer := parley._p_fire_alarms(null, "limit");
+begin
+  delete from parley._p_tombstone as t
+  where t.conversation_handle in (
+    select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= clock_timestamp() order by o.expires_at limit "limit" for update skip locked
+  );
+  perform parley._p_deliver_delayed(null) where exists (select from parley._p_transmission);
+  return v_fired;
+end
+$$;
+
+comment on function parley.fire_timers(integer) is
+'Does what is due in all queues: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now.
+Returns how many alarms fired; call again at once when that is the limit.
+Arguments: limit, how many to handle at most.
+Source: spec 3.3, 3.5.';
+
+create function parley._p_fire_alarms(queue_id integer, "limit" integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_alarm record;
+  v_fired integer := 0;
+  v_next timestamptz;
+begin
+  for v_alarm in
+    select a.endpoint_id, a.kind
+    from parley._p_alarm as a
+    where a.due_at <= clock_timestamp()
+      and (
+        _p_fire_alarms.queue_id is null
+        or exists (
+          select
+          from parley._p_endpoint as e
+          join parley._p_service as s using (service_id)
+          where e.endpoint_id = a.endpoint_id and s.queue_id = _p_fire_alarms.queue_id
+        )
+      )
+    order by a.due_at
+    limit "limit"
+    for update of a skip locked
+  loop
+    delete from parley._p_alarm as a where a.endpoint_id = v_alarm.endpoint_id and a.kind = v_alarm.kind;
+    case v_alarm.kind
+      when 'timer' then
+        perform parley._p_fire_timer(v_alarm.endpoint_id);
+      when 'lifetime' then
+        perform parley._p_break_conversations(array[v_alarm.endpoint_id], 8489, 'The dialog has exceeded its lifetime.');
+      when 'abandoned' then
+        perform parley._p_end_abandoned(v_alarm.endpoint_id);
+    end case;
+    v_fired := v_fired + 1;
+  end loop;
+  -- A timer set by a transaction that has not committed is not seen here, so look again within a second in any case.
+  select a.due_at into v_next from parley._p_alarm as a order by a.due_at limit 1;
+  perform setval('parley._p_next_alarm', (extract(epoch from least(greatest(v_next, clock_timestamp() + interval '1 ms'), clock_timestamp() + interval '1 second')) * 1000000)::bigint);
+  return v_fired;
+end
+$$;
+
+comment on function parley._p_fire_alarms(integer, integer) is
+'Handles alarms that are due, of one queue or of all (null), and notes when to look next. Gives how many.';
+
+create function parley._p_fire_timer(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  update parley._p_endpoint as e set is_plain = false where e.endpoint_id = _p_fire_timer.endpoint_id and e.state in ('SO', 'CO', 'DI')
+  returning * into v_endpoint;
+  if found then
+    perform parley._p_enqueue(v_endpoint, 5, null);
+  end if;
+end
+$$;
+
+comment on function parley._p_fire_timer(bigint) is 'Puts a DialogTimer message on the queue of an endpoint.';
+
+create function parley._p_end_abandoned(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_seconds integer := (select b.abandoned_seconds from parley._p_broker as b);
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_end_abandoned.endpoint_id;
+  if not found or v_endpoint.state not in ('DI', 'ER') then
+    return;
+  end if;
+  perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update skip locked;
+  if not found or exists (select from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id) then
+    -- Somebody reads it, or it still has something to read: later.
+    perform parley._p_set_alarm(endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => greatest(v_seconds, 1)));
+  else
+    v_endpoint := parley._p_lock_to_end(v_endpoint.conversation_handle);
+    perform parley._p_close_both(v_endpoint);
+  end if;
+end
+$$;
+
+comment on function parley._p_end_abandoned(bigint) is
+'Ends a target whose initiator has ended, that has read everything and never ended itself: fire-and-forget must not leak (spec 3.3).';
+
+create function parley.get_transmission_status(conversation_handle uuid) returns text
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = get_transmission_status.conversation_handle;
+  if not found then
+    return '';
+  end if;
+  return coalesce(
+    (
+      select t.transmission_status
+      from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id order by t.transmission_id desc limit 1
+    ),
+    (
+      select format('The queue "%s" of the target service is disabled.', q.lookup_name)
+      from parley._p_endpoint as f
+      join parley._p_service as s using (service_id)
+      join parley._p_queue as q using (queue_id)
+      join parley._p_message as m on m.endpoint_id = f.endpoint_id and m.position >= q.disabled_position
+      where f.endpoint_id = v_endpoint.far_endpoint_id
+      limit 1
+    ),
+    ''
+  );
+end
+$$;
+
+comment on function parley.get_transmission_status(uuid) is
+'Tells why the last message of this side of a conversation is still on its way; empty when nothing is known against it, or the handle is unknown.
+Arguments: conversation_handle.
+Source: spec 4.8.';

@@ -1,0 +1,117 @@
+-- A view for each queue: what waits in it, and what retention keeps, in the columns of RECEIVE.
+--
+-- Looking disturbs nobody: it is a plain query under MVCC. The view is named like the queue; a queue in a schema other than dbo
+-- has the schema's name and a point in front of it, and names too long for PostgreSQL are cut and end in the queue's id.
+
+create function parley._p_queue_contents(queue_id integer) returns setof parley.received_message
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    1::smallint,
+    e.priority,
+    m.position + b.ordinal - 1,
+    g.conversation_group_id,
+    e.conversation_handle,
+    case
+      when m.message_type_id in (1, 5) then -1
+      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+        partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
+      )
+    end,
+    e.service_name,
+    e.service_id,
+    e.service_contract_name,
+    e.service_contract_id,
+    t.name,
+    m.message_type_id,
+    t.validation::text,
+    b.body,
+    m.enqueued_at,
+    (lpad(to_hex(m.endpoint_id), 16, '0') || lpad(to_hex(m.position + b.ordinal - 1), 16, '0'))::uuid
+  from parley._p_queue as q
+  join parley._p_message as m on m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 10
+  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+  join parley._p_conversation_group as g using (group_id)
+  join parley._p_message_type as t on t.message_type_id = m.message_type_id
+  left join lateral (
+    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
+  ) as p on true
+  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+  where q.queue_id = $1
+    and (q.disabled_position is null or m.position < q.disabled_position)
+  union all
+  select
+    r.status,
+    e.priority,
+    r.position,
+    g.conversation_group_id,
+    e.conversation_handle,
+    r.message_sequence_number,
+    e.service_name,
+    e.service_id,
+    e.service_contract_name,
+    e.service_contract_id,
+    t.name,
+    r.message_type_id,
+    t.validation::text,
+    r.body,
+    r.enqueued_at,
+    (lpad(to_hex(r.endpoint_id), 16, '0') || lpad(to_hex(r.position), 16, '0'))::uuid
+  from parley._p_retained as r
+  join parley._p_endpoint as e using (endpoint_id)
+  join parley._p_conversation_group as g using (group_id)
+  join parley._p_message_type as t on t.message_type_id = r.message_type_id
+  where r.queue_id = $1
+$$;
+
+comment on function parley._p_queue_contents(integer) is
+'Gives what is in a queue: messages ready (status 1), received and retained (0), and copies of sent ones (3). Spec 4.3, 5.2.';
+
+create function parley.queue_contents(queue text) returns setof parley.received_message
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+begin
+  return query select * from parley._p_queue_contents(v_queue.queue_id);
+end
+$$;
+
+comment on function parley.queue_contents(text) is
+'Looks at a queue without disturbing its readers; the same as the queue''s view in schema parley_queue.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+create function parley._p_queue_view_name(queue_id integer) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when octet_length(q.lookup_name) <= 63 then q.lookup_name
+    else convert_from(substr(convert_to(q.lookup_name, 'SQL_ASCII'), 1, 50), 'SQL_ASCII') || '_' || q.queue_id
+  end
+  from parley._p_queue as q
+  where q.queue_id = $1
+$$;
+
+comment on function parley._p_queue_view_name(integer) is 'Gives the name of a queue''s view in schema parley_queue.';
+
+create function parley._p_create_queue_view(queue_id integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_view text := parley._p_queue_view_name(queue_id);
+begin
+  execute format('create view parley_queue.%I as select * from parley.queue_contents(%L)', v_view, (
+    select format('[%s].[%s]', replace(q.schema_name, ']', ']]'), replace(q.name, ']', ']]')) from parley._p_queue as q where q.queue_id = $1
+  ));
+  -- The function asks for the right to RECEIVE each time.
+  execute format('grant select on parley_queue.%I to public', v_view);
+end
+$$;
+
+comment on function parley._p_create_queue_view(integer) is 'Creates the view of a queue.';
+
+grant usage on schema parley_queue to public;

@@ -1,0 +1,167 @@
+-- GRANT and REVOKE on the broker's objects.
+
+create function parley._p_securable(
+  class text, object text, out canonical_class text, out object_id integer, out owner oid, out permissions text[]
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  canonical_class := lower(replace(class, '_', ' '));
+  permissions := array['CONTROL', 'TAKE OWNERSHIP', 'ALTER', 'VIEW DEFINITION'];
+  case canonical_class
+    when 'database' then
+      object_id := 0;
+      permissions := array[
+        'CREATE MESSAGE TYPE', 'CREATE CONTRACT', 'CREATE QUEUE', 'CREATE SERVICE',
+        'ALTER ANY MESSAGE TYPE', 'ALTER ANY CONTRACT', 'ALTER ANY QUEUE', 'ALTER ANY SERVICE'
+      ];
+    when 'message type' then
+      select t.message_type_id, t.owner into object_id, owner from parley._p_message_type as t where t.name = object;
+      permissions := permissions || 'REFERENCES'::text;
+    when 'contract' then
+      select c.service_contract_id, c.owner into object_id, owner from parley._p_contract as c where c.name = object;
+      permissions := permissions || 'REFERENCES'::text;
+    when 'queue' then
+      object_id := (parley._p_find_queue(object)).queue_id;
+      owner := (parley._p_find_queue(object)).owner;
+      permissions := permissions || array['RECEIVE', 'REFERENCES'];
+    when 'service' then
+      select s.service_id, s.owner into object_id, owner from parley._p_service as s where s.name = object;
+      permissions := permissions || 'SEND'::text;
+    else
+      perform parley._p_raise(
+        15151, format('there is nothing of the class "%s" to grant on', class), null, 'Use database, message type, contract, queue or service.'
+      );
+  end case;
+  if object_id is null then
+    perform parley._p_raise(15151, format('%s "%s" does not exist', canonical_class, object), 'Names are compared byte by byte.', 'Correct the name.');
+  end if;
+end
+$$;
+
+comment on function parley._p_securable(text, text) is
+'Finds what a permission is granted on, and which permissions it has.
+Errors: 208, 9609, 15151.';
+
+create function parley._p_require_grantor(permission text, class text, object_id integer, owner oid, object text) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller();
+begin
+  if parley._p_has_permission(v_caller, 'CONTROL', class, object_id, owner) then
+    return;
+  end if;
+  perform
+  from parley._p_permission as p
+  where p.class = _p_require_grantor.class
+    and p.object_id = _p_require_grantor.object_id
+    and p.permission = _p_require_grantor.permission
+    and p.is_grantable
+    and pg_has_role(v_caller, p.grantee, 'usage');
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('permission denied: cannot grant or revoke %s on %s "%s"', permission, class, object),
+      format('Role %s neither owns it, controls it, nor holds the permission with the right to grant it.', v_caller::regrole),
+      'Ask its owner or an administrator.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_require_grantor(text, text, integer, oid, text) is
+'Refuses callers that may not grant a permission.
+Errors: 15151.';
+
+create function parley.grant(permission text, class text, object text, grantee text, with_grant_option boolean default false) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_on record := parley._p_securable(class, object);
+  v_permission text := upper(permission);
+begin
+  if v_permission <> all (v_on.permissions) then
+    perform parley._p_raise(
+      15151,
+      format('there is no permission "%s" on a %s', permission, v_on.canonical_class),
+      null,
+      'Use one of: ' || array_to_string(v_on.permissions, ', ') || '.'
+    );
+  end if;
+  perform parley._p_require_grantor(v_permission, v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  insert into parley._p_permission as p (class, object_id, permission, grantee, grantor, is_grantable)
+  values (v_on.canonical_class, v_on.object_id, v_permission, parley._p_role(grantee), parley._p_caller(), with_grant_option)
+  on conflict on constraint _p_permission_pkey do update set is_grantable = p.is_grantable or excluded.is_grantable;
+end
+$$;
+
+comment on function parley.grant(text, text, text, text, boolean) is
+'Grants a permission: parley.grant(''SEND'', ''service'', ''//example.com/orders'', ''web'').
+Arguments: permission; class, database, message type, contract, queue or service; object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
+Permissions: CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all; REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on services;
+CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE on the database.
+Errors: 208 and 15151 not found, no such permission, or not allowed to grant it.
+Source: spec 7.6.';
+
+create function parley.revoke(permission text, class text, object text, grantee text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_on record := parley._p_securable(class, object);
+begin
+  perform parley._p_require_grantor(upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  delete from parley._p_permission as p
+  where p.class = v_on.canonical_class
+    and p.object_id = v_on.object_id
+    and p.permission = upper(revoke.permission)
+    and p.grantee = parley._p_role(revoke.grantee)::regrole;
+  -- Senders that were known to hold the right must be asked again.
+  if v_on.canonical_class = 'queue' then
+    perform parley._p_forget_routes_of_queue(v_on.object_id);
+  end if;
+end
+$$;
+
+comment on function parley.revoke(text, text, text, text) is
+'Takes a permission back; nothing happens when it was not granted.
+Arguments: as grant.
+Errors: 208 and 15151 not found, or not allowed to revoke it.
+Source: spec 7.6.';
+
+create function parley.alter_authorization(class text, object text, "owner" text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_on record := parley._p_securable(class, object);
+  v_owner oid;
+begin
+  if v_on.object_id < 65536 then
+    perform parley._p_raise(9663, format('%s "%s" belongs to the system', class, object), null, 'System objects cannot be changed.');
+  end if;
+  perform parley._p_require_permission('TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
+  v_owner := parley._p_new_owner("owner");
+  case v_on.canonical_class
+    when 'message type' then
+      update parley._p_message_type as t set owner = v_owner where t.message_type_id = v_on.object_id;
+    when 'contract' then
+      update parley._p_contract as c set owner = v_owner where c.service_contract_id = v_on.object_id;
+    when 'queue' then
+      update parley._p_queue as q set owner = v_owner, modify_date = now() where q.queue_id = v_on.object_id;
+      perform parley._p_forget_routes_of_queue(v_on.object_id);
+    when 'service' then
+      update parley._p_service as s set owner = v_owner where s.service_id = v_on.object_id;
+  end case;
+end
+$$;
+
+comment on function parley.alter_authorization(text, text, text) is
+'Gives an object another owner. Conversations keep the owner they were begun under.
+Arguments: class, message type, contract, queue or service; object, its name; owner, a role.
+Errors: 208, 229, 9663 system object, 15151 not found or may not be the owner.
+Source: spec 2.0.';

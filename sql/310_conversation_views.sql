@@ -1,0 +1,190 @@
+-- Conversations at run time, under Service Broker's own names and columns (spec 8.2), and what is wrong with them.
+--
+-- Everybody sees the conversations of roles he is a member of; administrators see all.
+
+create view parley.conversation_endpoints as
+select
+  e.conversation_handle,
+  e.conversation_id,
+  e.is_initiator::integer::smallint as is_initiator,
+  e.service_contract_id,
+  g.conversation_group_id,
+  e.service_id,
+  e.lifetime,
+  e.state,
+  parley._p_state_name(e.state) as state_desc,
+  e.far_service,
+  e.far_broker_instance,
+  e.owner::oid as principal_id,
+  0::oid as far_principal_id,
+  '00000000-0000-0000-0000-000000000000'::uuid as outbound_session_key_identifier,
+  '00000000-0000-0000-0000-000000000000'::uuid as inbound_session_key_identifier,
+  null::timestamptz as security_timestamp,
+  (select a.due_at from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'timer') as dialog_timer,
+  coalesce(
+    (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.far_endpoint_id order by p.sequence desc limit 1), 0
+  ) + coalesce(
+    (
+      select sum(coalesce(cardinality(m.frame), 1))
+      from parley._p_message as m
+      where m.endpoint_id = e.far_endpoint_id and m.message_type_id not in (1, 5)
+    ), 0
+  )::bigint + (select count(*) from parley._p_transmission as t where t.endpoint_id = e.endpoint_id) as send_sequence,
+  null::bytea as last_send_tran_id,
+  -1::bigint as end_dialog_sequence,
+  coalesce((select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1), 0) as receive_sequence,
+  0 as receive_sequence_frag,
+  0::bigint as system_sequence,
+  -1::bigint as first_out_of_order_sequence,
+  -1::bigint as last_out_of_order_sequence,
+  -1 as last_out_of_order_frag,
+  e.service_id < 65536 as is_system,
+  e.priority,
+  e.begun_at,
+  e.state_since,
+  e.service_name,
+  e.service_contract_name
+from parley._p_endpoint as e
+join parley._p_conversation_group as g using (group_id)
+where pg_catalog.pg_has_role(e.owner, 'member') or parley._p_is_administrator(parley._p_caller())
+union all
+select
+  t.conversation_handle,
+  t.conversation_id,
+  t.is_initiator::integer::smallint,
+  t.service_contract_id,
+  t.conversation_group_id,
+  t.service_id,
+  t.lifetime,
+  'CD',
+  'CLOSED',
+  t.far_service,
+  null,
+  t.owner::oid,
+  0::oid,
+  '00000000-0000-0000-0000-000000000000',
+  '00000000-0000-0000-0000-000000000000',
+  t.expires_at,
+  null,
+  0,
+  null,
+  -1,
+  0,
+  0,
+  0,
+  -1,
+  -1,
+  -1,
+  t.service_id < 65536,
+  t.priority,
+  null,
+  null,
+  s.name,
+  c.name
+from parley._p_tombstone as t
+left join parley._p_service as s using (service_id)
+left join parley._p_contract as c using (service_contract_id)
+where pg_catalog.pg_has_role(t.owner, 'member') or parley._p_is_administrator(parley._p_caller());
+
+comment on view parley.conversation_endpoints is
+'Both sides of all conversations. Closed targets (CD) are shown until security_timestamp, when they are forgotten. The last four columns are ours.';
+
+create view parley.conversation_groups as
+select g.conversation_group_id, g.service_id, g.service_id < 65536 as is_system
+from parley._p_conversation_group as g
+join parley._p_service as s using (service_id)
+where pg_catalog.pg_has_role(s.owner, 'member') or parley._p_is_administrator(parley._p_caller());
+
+comment on view parley.conversation_groups is 'Conversation groups.';
+
+create view parley.transmission_queue as
+select
+  e.conversation_handle,
+  e.far_service as to_service_name,
+  e.far_broker_instance as to_broker_instance,
+  e.service_name as from_service_name,
+  e.service_contract_name,
+  t.enqueued_at as enqueue_time,
+  row_number() over (partition by t.endpoint_id order by t.transmission_id) - 1 as message_sequence_number,
+  y.name as message_type_name,
+  t.message_type_id = 1 as is_conversation_error,
+  t.message_type_id = 2 as is_end_of_dialog,
+  t.body as message_body,
+  t.transmission_status,
+  e.priority
+from parley._p_transmission as t
+join parley._p_endpoint as e using (endpoint_id)
+join parley._p_message_type as y using (message_type_id)
+where parley._p_is_administrator(parley._p_caller())
+union all
+select
+  e.conversation_handle,
+  e.far_service,
+  e.far_broker_instance,
+  e.service_name,
+  e.service_contract_name,
+  m.enqueued_at,
+  row_number() over (partition by m.endpoint_id order by m.position, b.ordinal) - 1,
+  y.name,
+  m.message_type_id = 1,
+  m.message_type_id = 2,
+  b.body,
+  format('The queue "%s" of the target service is disabled.', q.lookup_name),
+  e.priority
+from parley._p_queue as q
+join parley._p_message as m on m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 10 and m.position >= q.disabled_position
+join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
+join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
+join parley._p_message_type as y on y.message_type_id = m.message_type_id
+cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+where q.disabled_position is not null and parley._p_is_administrator(parley._p_caller());
+
+comment on view parley.transmission_queue is 'Messages that could not be delivered yet, and why; for administrators.';
+
+create view parley.stuck_conversations as
+select
+  e.conversation_handle,
+  e.conversation_group_id,
+  e.service_name,
+  e.far_service,
+  e.state,
+  e.state_since,
+  w.waiting,
+  case
+    when e.state = 'DI' and w.waiting = 0 then 'The other side has ended and everything was received, but this side was not ended.'
+    when e.state = 'DI' then 'The other side has ended; messages wait to be received.'
+    when e.state = 'ER' then 'The conversation has failed; its Error message was not answered by END CONVERSATION.'
+    when e.state = 'DO' then 'This side has ended; the other side has not.'
+    when e.state = 'CO' and t.oldest is not null then 'Messages cannot be delivered: ' || t.status
+    when e.state = 'SO' then 'The dialog was begun, but nothing was sent.'
+    else 'Messages wait to be received.'
+  end as reason,
+  case
+    when e.state = 'DO' then 'End the other side.'
+    when e.state = 'CO' and t.oldest is not null then 'Create the target service, or end the conversation.'
+    when w.waiting > 0 then 'Receive from the queue of the service.'
+    else format('select parley.end_conversation(%L);', e.conversation_handle)
+  end as remedy
+from parley.conversation_endpoints as e
+join parley._p_endpoint as p using (conversation_handle)
+left join lateral (
+  select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)::bigint as waiting, min(m.enqueued_at) as oldest from parley._p_message as m where m.endpoint_id = p.endpoint_id
+) as w on true
+left join lateral (
+  select min(x.enqueued_at) as oldest, max(x.transmission_status) as status from parley._p_transmission as x where x.endpoint_id = p.endpoint_id
+) as t on true
+where e.state in ('DI', 'DO', 'ER', 'SO') or t.oldest is not null or w.waiting > 0;
+
+comment on view parley.stuck_conversations is
+'Conversations that wait for somebody: not ended, not read, not deliverable; with the reason, since when, and what to do.';
+
+create function parley.leaked_conversations(older_than interval default '1 hour') returns setof parley.stuck_conversations
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select s.* from parley.stuck_conversations as s where s.state_since < clock_timestamp() - older_than
+$$;
+
+comment on function parley.leaked_conversations(interval) is
+'Gives the conversations that have been stuck in their state for longer than an interval.
+Arguments: older_than, default one hour.';
