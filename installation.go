@@ -60,6 +60,9 @@ func readInstallation(ctx context.Context, tx pgx.Tx) (installation, error) {
 	err = tx.QueryRow(ctx, `
 		select i.schema_version, i.release, i.installed_at, i.upgraded_at
 		from parley._p_installation as i`, pgx.QueryExecModeExec).Scan(&in.version, &in.release, &in.installedAt, &in.upgradedAt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return in, ErrForeignSchema
+	}
 	if err != nil {
 		return in, fmt.Errorf("read the version of schema parley: %w", err)
 	}

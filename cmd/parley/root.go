@@ -48,7 +48,12 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 	root.MarkFlagsMutuallyExclusive("dsn", "postgres-version")
 
 	root.AddCommand(
+		newInstallCommand(a),
+		newStatusCommand(a),
+		newUninstallCommand(a),
 		newUpCommand(a),
+		newUpgradeCommand(a),
+		newVerifyCommand(a),
 		newVersionCommand(a),
 	)
 	noteWhenReached(a, root)
