@@ -1,0 +1,116 @@
+//go:build unix
+
+package postgres
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// emptyFolder is a new data folder that PostgreSQL's user can reach, which a test's own folder may not be.
+func emptyFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "parley-postgres-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	if err := os.Chmod(folder, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// smallConfig asks for the version of the test run, with little memory.
+func smallConfig(folder string) Config {
+	return Config{
+		Data:     folder,
+		Version:  os.Getenv("PARLEY_TEST_POSTGRES"),
+		Settings: map[string]string{"shared_buffers": "16MB"},
+	}
+}
+
+func start(t *testing.T, config Config) *Server {
+	t.Helper()
+	server, err := Start(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, server) })
+	return server
+}
+
+func stop(t *testing.T, server *Server) {
+	t.Helper()
+	if err := server.Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// query returns the one text value of a query, on a connection of its own.
+func query(t *testing.T, dsn, sql string) (value string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if err := conn.QueryRow(t.Context(), sql).Scan(&value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+func execute(t *testing.T, dsn, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// birth tells one run of a server from another.
+func birth(t *testing.T, server *Server) string {
+	t.Helper()
+	return query(t, server.DSN("postgres"), "select pg_postmaster_start_time()::text")
+}
+
+func runs(t *testing.T, server *Server) bool {
+	t.Helper()
+	p, ok, err := server.folder.readPostmaster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ok && server.folder.serves(p.pid)
+}
+
+// crash kills the server as the kernel would when memory runs out.
+func crash(t *testing.T, server *Server) {
+	t.Helper()
+	p, ok, err := server.folder.readPostmaster()
+	if err != nil || !ok {
+		t.Fatalf("no server to kill: %v", err)
+	}
+	if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return !server.folder.serves(p.pid) })
+}
+
+// await waits until something holds. It gives up only with the whole test binary.
+func await(t *testing.T, holds func() bool) {
+	t.Helper()
+	for !holds() {
+		if err := pause(t.Context(), lockPoll); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
