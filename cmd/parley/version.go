@@ -4,36 +4,38 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
 )
+
+// programVersion is what version prints; as JSON it is a stable format.
+type programVersion struct {
+	Release       string `json:"release"`
+	SchemaVersion int    `json:"schema_version"`
+	Go            string `json:"go"`
+	Platform      string `json:"platform"`
+}
 
 func newVersionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of this program",
+		Short: "Print the version of this program and of the schema it works with",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			version := programVersion()
-			if a.json {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{
-					"version":  version,
-					"go":       runtime.Version(),
-					"platform": runtime.GOOS + "/" + runtime.GOARCH,
-				})
+		RunE: func(*cobra.Command, []string) error {
+			version := programVersion{
+				Release:       parley.Release,
+				SchemaVersion: parley.SchemaVersion,
+				Go:            runtime.Version(),
+				Platform:      runtime.GOOS + "/" + runtime.GOARCH,
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "parley %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			if a.json {
+				return json.NewEncoder(a.stdout).Encode(version)
+			}
+			_, err := fmt.Fprintf(a.stdout, "parley %s (schema version %d, %s, %s)\n",
+				version.Release, version.SchemaVersion, version.Go, version.Platform)
 			return err
 		},
 	}
-}
-
-// programVersion is the module's version in a released build and "devel" in a checkout.
-func programVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "devel"
-	}
-	return info.Main.Version
 }
