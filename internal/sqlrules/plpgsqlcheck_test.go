@@ -22,7 +22,7 @@ type finding struct {
 	Line     int
 	Level    string
 	Message  string
-	Hint     string
+	Context  string
 	Query    string
 }
 
@@ -36,7 +36,7 @@ func TestPlpgsqlCheckFindsNothing(t *testing.T) {
 		if sqlrules.Tolerates(f.Name, f.Message) {
 			continue
 		}
-		t.Errorf("%s, line %d of its body: %s: %s%s%s", f.Function, f.Line, f.Level, f.Message, note("hint", f.Hint), note("query", f.Query))
+		t.Errorf("%s, line %d of its body: %s: %s%s%s", f.Function, f.Line, f.Level, f.Message, note("context", f.Context), note("query", f.Query))
 	}
 }
 
@@ -81,7 +81,7 @@ func findings(t *testing.T, pool *pgxpool.Pool) []finding {
 			coalesce(c.lineno, 0) as line,
 			coalesce(c.level, '') as level,
 			coalesce(c.message, '') as message,
-			coalesce(c.hint, '') as hint,
+			coalesce(c.context, '') as context,
 			coalesce(c.query, '') as query
 		from pg_proc as p
 		left join (select distinct tgfoid, tgrelid from pg_trigger) as g on g.tgfoid = p.oid

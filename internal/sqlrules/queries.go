@@ -7,18 +7,32 @@ import (
 
 // checkQueries holds the rules on the queries of a file, in function bodies too.
 func checkQueries(f File, report reporter) {
-	for _, tokens := range runs(f.Tokens) {
-		for i, t := range tokens {
-			switch {
-			case t.is("insert") && at(tokens, i+1).is("into"):
-				checkInsert(tokens, i+2, report)
-			case t.is("*") && isStar(tokens, i):
-				checkStar(tokens, i, report)
-			case t.is("execute") && !isGrantable(tokens, i):
-				checkExecute(tokens, i, report)
+	for _, s := range f.Statements {
+		row := returnedRow(s)
+		for _, tokens := range runs(s.Tokens) {
+			for i, t := range tokens {
+				switch {
+				case t.is("insert") && at(tokens, i+1).is("into"):
+					checkInsert(tokens, i+2, report)
+				case t.is("*") && isStar(tokens, i):
+					checkStar(tokens, i, row, report)
+				case t.is("execute") && !isGrantable(tokens, i):
+					checkExecute(tokens, i, report)
+				}
 			}
 		}
 	}
+}
+
+// returnedRow gives the table or view whose rows a function returns, if it is declared so.
+func returnedRow(s Statement) string {
+	for i, t := range s.Tokens {
+		if t.is("returns") && at(s.Tokens, i+1).is("setof") {
+			name, _ := qualified(s.Tokens, i+2)
+			return dotted(name)
+		}
+	}
+	return ""
 }
 
 // checkInsert wants the columns of an insert listed, so that a new column changes no old statement.
@@ -43,8 +57,8 @@ func isStar(tokens []Token, i int) bool {
 
 // checkStar wants the columns of a table listed. All columns of a function, of a subquery or of a common
 // table expression are fine, because their list stands in our text too; so is a whole row that goes into a
-// variable, which has the type of the table and changes with it.
-func checkStar(tokens []Token, i int, report reporter) {
+// variable or out of a function of the table's own type, which changes with it.
+func checkStar(tokens []Token, i int, row string, report reporter) {
 	head := i - 1
 	if at(tokens, head).is(".") {
 		head -= 2
@@ -77,7 +91,7 @@ func checkStar(tokens []Token, i int, report reporter) {
 				k++
 			}
 			name, next := qualified(tokens, k)
-			if len(name) < 2 || at(tokens, next).is("(") {
+			if len(name) < 2 || at(tokens, next).is("(") || dotted(name) == row {
 				return
 			}
 			report(line, "select *", "list the columns of %s", dotted(name))

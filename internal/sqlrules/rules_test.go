@@ -82,6 +82,10 @@ func TestRulesAccept(t *testing.T) {
 	cases := []struct{ name, sql string }{
 		{"upper case in comments, strings and quoted names", "-- Head.\nselect 'A', \"B\" /* C */;\n"},
 		{"an index that is called after its table", "-- Head.\ncreate index on parley._p_t (a);\n"},
+		{
+			"a whole row out of a function of its type",
+			"-- Head.\n" + strings.Replace(fn("parley.f", "return query select v.* from parley.v;"), "returns void", "returns setof parley.v", 1),
+		},
 		{"a star that is an operator", "-- Head.\nselect 1 operator(pg_catalog.*) 2;\n"},
 		{"whole rows that a loop takes into a variable", "-- Head.\n" + fn("parley.f", "for v_row in select * from parley._p_t loop null; end loop;")},
 		{"a whole row returned into a variable of its type", "-- Head.\n" + fn("parley.f", "delete from parley._p_t returning * into v_row;")},

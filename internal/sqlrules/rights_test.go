@@ -1,0 +1,69 @@
+package sqlrules_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/sqlrules"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// What the server itself says of the installed schema: the interface is everybody's, and each function of it looks
+// at rights itself. So nothing behind it may be within reach.
+func TestPublicReachesTheInterfaceOnly(t *testing.T) {
+	t.Parallel()
+	cases := []struct{ name, query string }{
+		{
+			"no private function runs with its owner's rights for everybody", `
+			select p.oid::regprocedure::text
+			from pg_proc as p
+			where p.pronamespace = 'parley'::regnamespace
+				and p.proname like '\_p\_%'
+				and p.prosecdef
+				and has_function_privilege('public', p.oid, 'execute')`,
+		},
+		{
+			"no private table or sequence is open to everybody", `
+			select c.oid::regclass::text || ': ' || a.privilege_type
+			from pg_class as c
+			cross join lateral aclexplode(c.relacl) as a
+			where c.relnamespace = 'parley'::regnamespace
+				and c.relname like '\_p\_%'
+				and a.grantee = 0`,
+		},
+		{
+			"nobody but the owner may create in the schemas", `
+			select n.nspname::text
+			from pg_namespace as n
+			where n.nspname in ('parley', 'parley_queue') and has_schema_privilege('public', n.oid, 'create')`,
+		},
+		{
+			"views of the interface can only be looked at", `
+			select c.oid::regclass::text || ': ' || a.privilege_type
+			from pg_class as c
+			cross join lateral aclexplode(c.relacl) as a
+			where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace)
+				and a.grantee = 0
+				and a.privilege_type <> 'SELECT'`,
+		},
+	}
+	pool := parleytest.Database(t)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			rows, err := pool.Query(t.Context(), c.query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			open, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range open {
+				if !sqlrules.MayBeWithinReach(name) {
+					t.Error(name)
+				}
+			}
+		})
+	}
+}
