@@ -51,6 +51,7 @@ func TestPublicReachesTheInterfaceOnly(t *testing.T) {
 	pool := parleytest.Database(t)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			rows, err := pool.Query(t.Context(), c.query)
 			if err != nil {
 				t.Fatal(err)
