@@ -61,7 +61,7 @@ func (d definition) migrationsFrom(version int) ([]sqlFile, error) {
 }
 
 // replaceable lists the statements that may be repeated over an installed schema: what they create holds no data,
-// and is replaced in place so that users' own objects may depend on it.
+// and is replaced in place so that users' own objects may depend on it. A DO block of sql/ must be of this kind.
 func (d definition) replaceable() ([]sqlFile, error) {
 	var repeated []sqlFile
 	for _, file := range d.files {
@@ -81,7 +81,7 @@ func (d definition) replaceable() ([]sqlFile, error) {
 
 var (
 	createReplaceable = regexp.MustCompile(`(?i)^create\s+(?:or\s+replace\s+)?(function|procedure|view|trigger)\b`)
-	repeatableAsIs    = regexp.MustCompile(`(?i)^(comment|grant|revoke)\b|^alter\s+(function|procedure|view)\b`)
+	repeatableAsIs    = regexp.MustCompile(`(?i)^(comment|do|grant|revoke)\b|^alter\s+(function|procedure|view)\b`)
 )
 
 // repeatable gives the form of a statement that may be repeated, if it has one.

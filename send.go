@@ -1,6 +1,9 @@
 package parley
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // DefaultMessageType is the message type, and the contract, that every database has and that asks for nothing.
 const DefaultMessageType = "DEFAULT"
@@ -23,7 +26,7 @@ func Send(ctx context.Context, db DB, handle UUID, messageType string, body []by
 //
 // Errors: as [Send], and an [Error] with number 8451 when a handle is repeated.
 func SendToAll(ctx context.Context, db DB, handles []UUID, messageType string, body []byte) error {
-	_, err := db.Exec(ctx, "select parley.send($1::uuid[], $2::text, $3::bytea)", handles, messageType, body)
+	_, err := db.Exec(ctx, "select parley.send($1::text::uuid[], $2::text, $3::bytea)", arrayLiteral(handles), messageType, body)
 	if err != nil {
 		return statementError(err, "send on several conversations")
 	}
@@ -39,4 +42,22 @@ func SendBatch(ctx context.Context, db DB, handle UUID, messageType string, bodi
 		return statementError(err, "send a batch on conversation "+handle.String())
 	}
 	return nil
+}
+
+// arrayLiteral writes handles as PostgreSQL reads an array, because not every query mode of pgx can send one.
+func arrayLiteral(handles []UUID) string {
+	var literal strings.Builder
+	literal.WriteByte('{')
+	for i, handle := range handles {
+		if i > 0 {
+			literal.WriteByte(',')
+		}
+		if handle.IsZero() {
+			literal.WriteString("NULL")
+		} else {
+			literal.WriteString(handle.String())
+		}
+	}
+	literal.WriteByte('}')
+	return literal.String()
 }

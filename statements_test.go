@@ -1,9 +1,16 @@
 package parley_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // setUpServices creates the services initiator and target, each on a queue of the same name, for the contract DEFAULT.
@@ -12,4 +19,235 @@ func setUpServices(t *testing.T, db parley.DB) {
 	execute(t, db,
 		"select parley.create_queue('initiator')", "select parley.create_service('initiator', 'initiator')",
 		"select parley.create_queue('target')", "select parley.create_service('target', 'target', array['DEFAULT'])")
+}
+
+// must returns a value and ends the test when there is an error instead.
+func must[T any](t *testing.T) func(value T, err error) T {
+	return func(value T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func requireNoError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// requireNumber checks that an error is one of the broker's.
+func requireNumber(t *testing.T, err error, want int) {
+	t.Helper()
+	number, ok := parley.ErrorNumber(err)
+	if !ok || number != want {
+		t.Errorf("got error %v, want number %d", err, want)
+	}
+}
+
+func beginDialog(t *testing.T, db parley.DB, options ...parley.DialogOption) parley.UUID {
+	t.Helper()
+	handle, err := parley.BeginDialog(t.Context(), db, "initiator", "target", options...)
+	requireNoError(t, err)
+	return handle
+}
+
+func send(t *testing.T, db parley.DB, handle parley.UUID, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		requireNoError(t, parley.Send(t.Context(), db, handle, parley.DefaultMessageType, []byte(text)))
+	}
+}
+
+func TestADialogInEveryQueryMode(t *testing.T) {
+	t.Parallel()
+	for _, mode := range queryModes {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			pool := parleytest.Database(t)
+			setUpServices(t, pool)
+			config := pool.Config().ConnConfig
+			config.DefaultQueryExecMode = mode
+			conn, err := pgx.ConnectConfig(t.Context(), config)
+			requireNoError(t, err)
+			defer func() { _ = conn.Close(t.Context()) }()
+			holdDialog(t, conn)
+		})
+	}
+}
+
+func TestADialogThroughAPool(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	setUpServices(t, pool)
+	holdDialog(t, pool)
+}
+
+// holdDialog goes through the life of a conversation with every statement.
+func holdDialog(t *testing.T, db parley.DB) {
+	t.Helper()
+	ctx := t.Context()
+	receive := func(queue string, options ...parley.ReceiveOption) []parley.Message {
+		t.Helper()
+		return must[[]parley.Message](t)(parley.Receive(ctx, db, queue, options...))
+	}
+	handle := beginDialog(t, db, parley.OnContract("DEFAULT"), parley.ToBrokerInstance(parley.CurrentDatabase),
+		parley.WithLifetime(time.Hour), parley.WithoutEncryption())
+	other := beginDialog(t, db, parley.RelatedTo(handle))
+	send(t, db, handle, "one", "two")
+	requireNoError(t, parley.SendBatch(ctx, db, handle, parley.DefaultMessageType, [][]byte{[]byte("three"), nil}))
+	requireNoError(t, parley.SendToAll(ctx, db, []parley.UUID{handle, other}, parley.DefaultMessageType, []byte("all")))
+
+	messages := receive("target", parley.Top(2), parley.Wait(0))
+	if got := bodies(messages); got != "one two" {
+		t.Fatalf("received %q", got)
+	}
+	first := messages[0]
+	if first.ServiceName != "target" || first.ServiceContractName != "DEFAULT" || first.MessageTypeName != parley.DefaultMessageType ||
+		first.Validation != "N" || first.MessageSequenceNumber != 0 || first.Priority != 5 || first.ConversationHandle == handle ||
+		first.ConversationHandle.IsZero() || first.ConversationGroupID.IsZero() || first.MessageID.IsZero() || first.MessageEnqueueTime.IsZero() {
+		t.Errorf("the first message is %+v", first)
+	}
+	rest := receive("target", parley.FromConversation(first.ConversationHandle))
+	if got := bodies(rest); got != "three  all" || rest[1].MessageBody != nil {
+		t.Errorf("then received %q", got)
+	}
+	group := must[parley.UUID](t)(parley.GetConversationGroup(ctx, db, "target", parley.Wait(time.Second)))
+	if got := bodies(receive("target", parley.FromGroup(group))); got != "all" {
+		t.Errorf("from the other group received %q", got)
+	}
+	if none := must[parley.UUID](t)(parley.GetConversationGroup(ctx, db, "target")); !none.IsZero() {
+		t.Errorf("group %s has messages", none)
+	}
+
+	reply := first.ConversationHandle
+	requireNoError(t, parley.Send(ctx, db, reply, parley.DefaultMessageType, nil))
+	requireNoError(t, parley.BeginConversationTimer(ctx, db, handle, 0))
+	must[int](t)(parley.FireTimers(ctx, db))
+	if messages := receive("initiator"); len(messages) != 2 || !messages[0].IsDialogTimer() || messages[1].MessageBody != nil {
+		t.Errorf("the initiator received %+v", messages)
+	}
+	if status := must[string](t)(parley.GetTransmissionStatus(ctx, db, handle)); status != "" {
+		t.Errorf("the transmission status is %q", status)
+	}
+	requireNoError(t, parley.MoveConversation(ctx, db, reply, group))
+
+	requireNoError(t, parley.EndConversation(ctx, db, reply))
+	if messages := receive("initiator"); len(messages) != 1 || !messages[0].IsEndDialog() {
+		t.Errorf("the initiator received %+v", messages)
+	}
+	requireNoError(t, parley.EndConversation(ctx, db, handle))
+	requireNoError(t, parley.EndConversationWithError(ctx, db, other, 42, "no thanks"))
+	messages = receive("target")
+	if len(messages) != 1 || !messages[0].IsError() {
+		t.Fatalf("the target received %+v", messages)
+	}
+	cause := must[*parley.ConversationError](t)(parley.ParseError(messages[0].MessageBody))
+	if cause.Code != 42 || cause.Description != "no thanks" {
+		t.Errorf("the error is %v", cause)
+	}
+	requireNoError(t, parley.CleanupConversation(ctx, db, messages[0].ConversationHandle))
+}
+
+func TestStatementsJoinTheTransaction(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	setUpServices(t, pool)
+	undo := errors.New("undo")
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		send(t, tx, beginDialog(t, tx), "never")
+		return undo
+	})
+	requireIs(t, err, undo)
+	send(t, pool, beginDialog(t, pool), "kept")
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		must[[]parley.Message](t)(parley.Receive(t.Context(), tx, "target"))
+		return undo
+	})
+	requireIs(t, err, undo)
+	if got := bodies(must[[]parley.Message](t)(parley.Receive(t.Context(), pool, "target"))); got != "kept" {
+		t.Errorf("received %q", got)
+	}
+}
+
+func TestInGroupPutsDialogsTogether(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	setUpServices(t, pool)
+	group := must[parley.UUID](t)(parley.ParseUUID("11111111-2222-3333-4444-555555555555"))
+	beginDialog(t, pool, parley.InGroup(group))
+	beginDialog(t, pool, parley.InGroup(group))
+	n := value[int](t, pool, "select count(*) from parley.conversation_endpoints where conversation_group_id = $1", group)
+	if n != 2 {
+		t.Errorf("%d conversations are in the group", n)
+	}
+}
+
+func TestErrorsOfTheBrokerCarryTheirNumber(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	setUpServices(t, pool)
+	ctx := t.Context()
+	unknown := must[parley.UUID](t)(parley.ParseUUID("11111111-2222-3333-4444-555555555555"))
+	handle := beginDialog(t, pool)
+	begin := func(from, to string, options ...parley.DialogOption) error {
+		_, err := parley.BeginDialog(ctx, pool, from, to, options...)
+		return err
+	}
+	receive := func(queue string) error { _, err := parley.Receive(ctx, pool, queue); return err }
+	for name, test := range map[string]struct {
+		err  error
+		want int
+	}{
+		"dialog from an unknown service":  {begin("nobody", "target"), 8423},
+		"dialog on an unknown contract":   {begin("initiator", "target", parley.OnContract("none")), 8425},
+		"dialog for no time":              {begin("initiator", "target", parley.WithLifetime(0)), 8411},
+		"send of an unknown message type": {parley.Send(ctx, pool, handle, "none", nil), 8428},
+		"send on an unknown handle":       {parley.Send(ctx, pool, unknown, parley.DefaultMessageType, nil), parley.ConversationNotFound},
+		"send on no handle":               {parley.Send(ctx, pool, parley.UUID{}, parley.DefaultMessageType, nil), 8418},
+		"send to one twice":               {parley.SendToAll(ctx, pool, []parley.UUID{handle, handle}, parley.DefaultMessageType, nil), 8451},
+		"receive from an unknown queue":   {receive("none"), parley.QueueNotFound},
+		"move to an unknown group":        {parley.MoveConversation(ctx, pool, handle, unknown), parley.ConversationGroupNotFound},
+		"end of an unknown handle":        {parley.EndConversation(ctx, pool, unknown), parley.ConversationNotFound},
+	} {
+		requireNumber(t, test.err, test.want)
+		var brokerError *parley.Error
+		if !errors.As(test.err, &brokerError) || brokerError.Message == "" || brokerError.Hint == "" || brokerError.Detail == "" {
+			t.Errorf("%s: got %#v", name, brokerError)
+		}
+		var pgErr *pgconn.PgError
+		if !errors.As(test.err, &pgErr) {
+			t.Errorf("%s: %v does not wrap what PostgreSQL sent", name, test.err)
+		}
+	}
+}
+
+func TestErrorNumberIsOfTheBrokerOnly(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.EmptyDatabase(t)
+	_, err := pool.Exec(t.Context(), "select 1 / 0")
+	for _, err := range []error{nil, errors.New("SB000"), err} {
+		if number, ok := parley.ErrorNumber(err); ok {
+			t.Errorf("%v has number %d", err, number)
+		}
+	}
+}
+
+func TestEverySQLSTATEOfTheBrokerGivesItsNumber(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	rows, err := pool.Query(t.Context(), "select parley.sqlstate_of(n) from generate_series(1, 46655) as n")
+	requireNoError(t, err)
+	states := must[[]string](t)(pgx.CollectRows(rows, pgx.RowTo[string]))
+	for i, state := range states {
+		if number, ok := parley.ErrorNumber(&pgconn.PgError{Code: state}); !ok || number != i+1 {
+			t.Fatalf("SQLSTATE %s gives %d, want %d", state, number, i+1)
+		}
+	}
+	if !slices.Contains(states, "SBZZZ") {
+		t.Error("not all states were tried")
+	}
 }

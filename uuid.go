@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"database/sql/driver"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -30,7 +31,14 @@ func (u UUID) IsZero() bool { return u == UUID{} }
 
 // String writes u as [ParseUUID] reads it.
 func (u UUID) String() string {
-	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+	var text [36]byte
+	hex.Encode(text[:8], u[:4])
+	hex.Encode(text[9:13], u[4:6])
+	hex.Encode(text[14:18], u[6:8])
+	hex.Encode(text[19:23], u[8:10])
+	hex.Encode(text[24:], u[10:])
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	return string(text[:])
 }
 
 // MarshalText makes JSON show a UUID as a string.
@@ -54,7 +62,15 @@ func (u *UUID) ScanUUID(v pgtype.UUID) error {
 	return nil
 }
 
-// UUIDValue lets pgx send a parameter; the zero value becomes NULL.
+// Value lets a parameter travel as text, as some query modes of pgx do; the zero value becomes NULL.
+func (u UUID) Value() (driver.Value, error) {
+	if u.IsZero() {
+		return nil, nil
+	}
+	return u.String(), nil
+}
+
+// UUIDValue lets pgx send a parameter in binary; the zero value becomes NULL.
 func (u UUID) UUIDValue() (pgtype.UUID, error) {
 	return pgtype.UUID{Bytes: u, Valid: !u.IsZero()}, nil
 }
