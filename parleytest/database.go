@@ -98,6 +98,7 @@ func newDatabase(t testing.TB, create func(context.Context, *testRun, *pgx.Conn,
 
 // closePool closes a pool, which waits for connections in use: a test that forgot one must fail, not hang.
 func closePool(t testing.TB, pool *pgxpool.Pool) {
+	t.Helper()
 	closed := make(chan struct{})
 	go func() {
 		pool.Close()

@@ -23,8 +23,7 @@ func (a *app) report(err error) int {
 		return 0
 	}
 	fmt.Fprintf(a.stderr, "parley: %v\n", err)
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if pgErr.Detail != "" {
 			fmt.Fprintf(a.stderr, "DETAIL: %s\n", pgErr.Detail)
 		}

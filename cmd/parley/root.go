@@ -40,9 +40,12 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 	root.SetErr(a.stderr)
 
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.dsn, "dsn", "", "database to use (default PARLEY_DSN, then DATABASE_URL, then a private PostgreSQL)")
-	flags.StringVar(&a.data, "data", "", "data folder of the private PostgreSQL (default PARLEY_DATA, then the user's data directory)")
-	flags.StringVar(&a.postgresVersion, "postgres-version", "", "major version of the private PostgreSQL, such as 18 (default PARLEY_POSTGRES_VERSION, then the newest installed, then 18, fetched)")
+	flags.StringVar(&a.dsn, "dsn", "",
+		"database to use (default PARLEY_DSN, then DATABASE_URL, then a private PostgreSQL)")
+	flags.StringVar(&a.data, "data", "",
+		"data folder of the private PostgreSQL (default PARLEY_DATA, then the user's data directory)")
+	flags.StringVar(&a.postgresVersion, "postgres-version", "",
+		"major version of the private PostgreSQL (default PARLEY_POSTGRES_VERSION, then the newest installed, then 18, fetched)")
 	flags.BoolVar(&a.json, "json", false, "print JSON for programs instead of tables for people")
 	root.MarkFlagsMutuallyExclusive("dsn", "data")
 	root.MarkFlagsMutuallyExclusive("dsn", "postgres-version")

@@ -15,7 +15,7 @@ const awaitPoll = 20 * time.Millisecond
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"parley": func() { os.Exit(run(os.Args[1:])) },
+		"parley": main,
 	})
 }
 
@@ -77,7 +77,9 @@ func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	pattern, err := regexp.Compile(args[0])
 	ts.Check(err)
-	for {
+	retry := time.NewTicker(awaitPoll)
+	defer retry.Stop()
+	for ; ; <-retry.C {
 		text, err := os.ReadFile(ts.MkAbs(args[1]))
 		if err == nil && pattern.Match(text) {
 			return
@@ -85,6 +87,5 @@ func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
 		if err != nil && !os.IsNotExist(err) {
 			ts.Check(err)
 		}
-		time.Sleep(awaitPoll)
 	}
 }

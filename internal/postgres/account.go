@@ -95,7 +95,7 @@ func (a account) barrier(path string) string {
 		return ""
 	}
 	current := string(filepath.Separator)
-	for _, part := range strings.Split(filepath.Clean(path), string(filepath.Separator)) {
+	for part := range strings.SplitSeq(filepath.Clean(path), string(filepath.Separator)) {
 		current = filepath.Join(current, part)
 		info, err := os.Stat(current)
 		if err != nil {

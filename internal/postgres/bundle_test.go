@@ -14,7 +14,7 @@ import (
 // emptyFolder is a new data folder that PostgreSQL's user can reach, which a test's own folder may not be.
 func emptyFolder(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "parley-postgres-test-")
+	folder, err := os.MkdirTemp("", "parley-postgres-test-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

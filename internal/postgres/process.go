@@ -34,15 +34,13 @@ func (f *folder) readPostmaster() (p postmaster, ok bool, err error) {
 	}
 	// Process number, cluster, start time, port, socket folder, address, shared memory key, state.
 	lines := strings.Split(string(text), "\n")
-	if p.pid, err = strconv.Atoi(strings.TrimSpace(lines[0])); err != nil || p.pid <= 0 {
-		return postmaster{}, false, nil
-	}
+	p.pid, _ = strconv.Atoi(lines[0])
 	if len(lines) > 5 {
 		p.port, _ = strconv.Atoi(lines[3])
 		p.sockets = lines[4]
 		p.tcp = lines[5] != ""
 	}
-	return p, true, nil
+	return p, p.pid > 0, nil
 }
 
 // procfs tells whether the system shows the folders that processes work in.

@@ -87,14 +87,13 @@ func TestMain(m *testing.M) {
 	if folder := os.Getenv(folderVariable); folder != "" {
 		server, err := Start(context.Background(), smallConfig(folder))
 		if err != nil {
-			fmt.Println(err)
-			os.Exit(1)
+			panic(err)
 		}
-		fmt.Println("uses", server.DSN("postgres"))
+		fmt.Fprintln(os.Stdout, "uses", server.DSN("postgres"))
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends, if nothing kills us before
 		return
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // startCommand runs such a command and returns once it uses the server.

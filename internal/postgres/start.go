@@ -34,8 +34,8 @@ func (s *Server) ensure(ctx context.Context) error {
 		return err
 	}
 	if made != 0 && s.major != 0 && made != s.major {
-		return fmt.Errorf("data folder %s was made by PostgreSQL %d and cannot be used by %d: choose another folder with --data, or leave the version open",
-			s.folder.root, made, s.major)
+		return fmt.Errorf("data folder %s was made by PostgreSQL %d and cannot be used by %d: "+
+			"choose another folder with --data, or leave the version open", s.folder.root, made, s.major)
 	}
 	for {
 		p, ok, err := s.folder.readPostmaster()
