@@ -44,6 +44,7 @@ type Consumer struct {
 	// transactions roll back. 0 means 30 seconds.
 	GraceTime time.Duration
 	// PollInterval is how often a waiting consumer looks at the queue without being notified; 0 means 1 second.
+	// A disabled queue is looked at after five intervals.
 	PollInterval time.Duration
 	// HandleSystemMessages gives EndDialog and Error messages to the handler. Otherwise the consumer ends this side of
 	// their conversations itself, after the handler has seen the other messages of the same RECEIVE.

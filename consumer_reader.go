@@ -16,8 +16,8 @@ import (
 const (
 	firstPause = 100 * time.Millisecond
 	longPause  = 10 * time.Second
-	// disabledPause is how often a disabled queue is tried: somebody has to enable it by hand.
-	disabledPause = 5 * time.Second
+	// disabledPolls is after how many poll intervals a disabled queue is tried again: somebody has to enable it by hand.
+	disabledPolls = 5
 	// rollbackTimeout bounds the rollback after work was cancelled.
 	rollbackTimeout = 5 * time.Second
 )
@@ -190,7 +190,7 @@ func (run *consumerRun) judge(ctx, work context.Context, logger *slog.Logger, er
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		// Stopped before anything was received.
 	case number == QueueDisabled:
-		retry = disabledPause
+		retry = disabledPolls * run.PollInterval
 		if !run.disabled.Swap(true) {
 			logger.Error("queue is disabled; trying until it is enabled", "error", err, "retry_in", retry)
 		}

@@ -1,0 +1,65 @@
+package parley_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+)
+
+func TestConsumerThatIsStoppedLetsTheHandlerFinish(t *testing.T) {
+	t.Parallel()
+	pool := serviceDatabase(t)
+	handling, goOn := make(chan struct{}), make(chan struct{})
+	consumer := start(t, parley.Consumer{Pool: pool, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+		close(handling)
+		<-goOn
+		return store(ctx, tx, messages)
+	}})
+	handle := beginDialog(t, pool)
+	send(t, pool, handle, "one")
+	<-handling
+	send(t, pool, handle, "two")
+	consumer.stop()
+	close(goOn)
+	requireNoError(t, consumer.finish())
+	requireHandled(t, pool, "one")
+	if n := value[int](t, pool, "select count(*) from parley.queue_contents('target')"); n != 1 {
+		t.Errorf("%d messages wait, want the one that came while it stopped", n)
+	}
+}
+
+func TestConsumerThatIsStoppedCutsHandlersOffAfterTheGraceTime(t *testing.T) {
+	t.Parallel()
+	pool := serviceDatabase(t)
+	handling := make(chan struct{})
+	consumer := start(t, parley.Consumer{Pool: pool, GraceTime: soon, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+		close(handling)
+		<-ctx.Done()
+		return store(ctx, tx, messages)
+	}})
+	send(t, pool, beginDialog(t, pool), "one")
+	<-handling
+	if err := consumer.finish(); err == nil || !strings.Contains(err.Error(), "did not finish") {
+		t.Errorf("got error %v", err)
+	}
+	requireHandled(t, pool, "")
+	if n := value[int](t, pool, "select count(*) from parley.queue_contents('target')"); n != 1 {
+		t.Errorf("%d messages wait, want 1", n)
+	}
+}
+
+func TestConsumerThatIsStoppedLeavesNoConnectionBehind(t *testing.T) {
+	t.Parallel()
+	pool := serviceDatabase(t)
+	consumer := start(t, parley.Consumer{Pool: pool, Handler: store, Readers: 3})
+	waitForSleepers(t, pool)
+	requireNoError(t, consumer.finish())
+	eventually(t, "all connections are back in the pool", func() bool { return pool.Stat().AcquiredConns() == 0 })
+	eventually(t, "nobody listens", func() bool {
+		return value[int](t, pool, "select count(*) from pg_stat_activity where datname = current_database() and query = 'listen parley'") == 0
+	})
+}

@@ -1,0 +1,337 @@
+package parley_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// soon is a poll interval for tests that are not about being notified.
+const soon = 20 * time.Millisecond
+
+// never is a poll interval for tests that are.
+const never = time.Hour
+
+// patience is how long a state may take to come; only a failing test waits so long.
+const patience = time.Minute
+
+// logged is what a consumer logs.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// running is a consumer at work.
+type running struct {
+	stop context.CancelFunc
+	done chan struct{}
+	err  error
+	log  *logged
+}
+
+// start runs a consumer until the test ends or stops it.
+func start(t *testing.T, consumer parley.Consumer) *running {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	r := &running{stop: stop, done: make(chan struct{}), log: &logged{}}
+	consumer.Logger = slog.New(slog.NewTextHandler(r.log, nil))
+	if consumer.Queue == "" {
+		consumer.Queue = "target"
+	}
+	go func() {
+		defer close(r.done)
+		r.err = consumer.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		_ = r.finish()
+		if t.Failed() {
+			t.Logf("the consumer logged:\n%s", r.log)
+		}
+	})
+	return r
+}
+
+// finish stops the consumer and returns what Run returned.
+func (r *running) finish() error {
+	r.stop()
+	<-r.done
+	return r.err
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(patience); !holds(); <-ticker.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("in %s it never came to pass that %s", patience, what)
+		}
+	}
+}
+
+func serviceDatabase(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool := parleytest.Database(t)
+	setUpServices(t, pool)
+	execute(t, pool, "create table handled (n bigint generated always as identity, conversation_handle uuid, body text)")
+	return pool
+}
+
+// store writes what it is given into the table handled.
+func store(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+	for _, message := range messages {
+		_, err := tx.Exec(ctx, "insert into handled (conversation_handle, body) values ($1, $2)", message.ConversationHandle, string(message.MessageBody))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func waitForHandled(t *testing.T, pool *pgxpool.Pool, want int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d messages are handled", want), func() bool {
+		return value[int](t, pool, "select count(*) from handled") >= want
+	})
+}
+
+func requireHandled(t *testing.T, pool *pgxpool.Pool, want string) {
+	t.Helper()
+	if got := value[string](t, pool, "select coalesce(string_agg(body, ' ' order by n), '') from handled"); got != want {
+		t.Errorf("handled %q, want %q", got, want)
+	}
+}
+
+func TestConsumerHandlesEveryMessageOnceAndInOrder(t *testing.T) {
+	t.Parallel()
+	pool := serviceDatabase(t)
+	const conversations, messages = 20, 30
+	start(t, parley.Consumer{Pool: pool, Handler: store, Readers: 4, Top: 7})
+	for range conversations {
+		handle := beginDialog(t, pool)
+		for n := range messages {
+			send(t, pool, handle, fmt.Sprintf("%02d", n))
+		}
+	}
+	waitForHandled(t, pool, conversations*messages)
+	const inOrder = `
+		select count(*)
+		from (
+			select string_agg(body, ' ' order by n) = (select string_agg(to_char(i, 'FM00'), ' ' order by i) from generate_series(0, $1 - 1) as i) as is_whole
+			from handled
+			group by conversation_handle
+		) as c
+		where is_whole`
+	if n := value[int](t, pool, inOrder, messages); n != conversations {
+		t.Errorf("%d of %d conversations were handled once and in order", n, conversations)
+	}
+}
+
+func TestConsumerTakesMessagesAgainWhenTheHandlerFails(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func() error{
+		"error": func() error { return errors.New("not now") },
+		"panic": func() error { panic("not now") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := serviceDatabase(t)
+			var calls atomic.Int32
+			consumer := start(t, parley.Consumer{Pool: pool, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+				if err := store(ctx, tx, messages); err != nil {
+					return err
+				}
+				if calls.Add(1) <= 2 {
+					return fail()
+				}
+				return nil
+			}})
+			send(t, pool, beginDialog(t, pool), "one")
+			waitForHandled(t, pool, 1)
+			requireNoError(t, consumer.finish())
+			requireHandled(t, pool, "one")
+			if got := strings.Count(consumer.log.String(), "not now"); got < 2 {
+				t.Errorf("%d failures are in the log, want 2: %s", got, consumer.log)
+			}
+		})
+	}
+}
+
+func TestConsumerReportsADisabledQueueAndGoesOnWhenItIsEnabled(t *testing.T) {
+	t.Parallel()
+	pool := serviceDatabase(t)
+	var isHealed atomic.Bool
+	consumer := start(t, parley.Consumer{Pool: pool, PollInterval: soon, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+		if !isHealed.Load() {
+			return errors.New("poison")
+		}
+		return store(ctx, tx, messages)
+	}})
+	send(t, pool, beginDialog(t, pool), "one")
+	eventually(t, "the queue is reported disabled", func() bool {
+		return strings.Contains(consumer.log.String(), "queue is disabled")
+	})
+	if got := strings.Count(consumer.log.String(), "handler failed"); got != 5 {
+		t.Errorf("the queue was disabled after %d rollbacks, want 5", got)
+	}
+	isHealed.Store(true)
+	execute(t, pool, "select parley.alter_queue('target', status => true)")
+	waitForHandled(t, pool, 1)
+	eventually(t, "the queue is reported enabled", func() bool {
+		return strings.Contains(consumer.log.String(), "queue is enabled again")
+	})
+}
+
+func TestConsumerEndsConversationsThatTheFarSideHasEnded(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		end    func(ctx context.Context, db parley.DB, handle parley.UUID) error
+		logged string
+	}{
+		"EndDialog": {parley.EndConversation, ""},
+		"Error": {func(ctx context.Context, db parley.DB, handle parley.UUID) error {
+			return parley.EndConversationWithError(ctx, db, handle, 42, "changed my mind")
+		}, "changed my mind"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := serviceDatabase(t)
+			handle := beginDialog(t, pool)
+			send(t, pool, handle, "one")
+			consumer := start(t, parley.Consumer{Pool: pool, PollInterval: soon, Handler: store})
+			waitForHandled(t, pool, 1)
+			requireNoError(t, test.end(t.Context(), pool, handle))
+			eventually(t, "no conversation is open", func() bool {
+				return value[int](t, pool, "select count(*) from parley.conversation_endpoints where state <> 'CD'") == 0
+			})
+			requireNoError(t, consumer.finish())
+			requireHandled(t, pool, "one")
+			if got := consumer.log.String(); !strings.Contains(got, test.logged) {
+				t.Errorf("%q is not in the log: %s", test.logged, got)
+			}
+		})
+	}
+}
+
+func TestConsumerToleratesThatTheHandlerHasEndedTheConversation(t *testing.T) {
+	t.Parallel()
+	pool := serviceDatabase(t)
+	handle := beginDialog(t, pool)
+	send(t, pool, handle, "one")
+	requireNoError(t, parley.EndConversation(t.Context(), pool, handle))
+	consumer := start(t, parley.Consumer{Pool: pool, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+		if err := store(ctx, tx, messages); err != nil {
+			return err
+		}
+		return parley.EndConversation(ctx, tx, messages[0].ConversationHandle)
+	}})
+	waitForHandled(t, pool, 1)
+	requireNoError(t, consumer.finish())
+	requireHandled(t, pool, "one")
+	if got := consumer.log.String(); got != "" {
+		t.Errorf("logged: %s", got)
+	}
+}
+
+func TestConsumerGivesSystemMessagesToAHandlerThatAsksForThem(t *testing.T) {
+	t.Parallel()
+	pool := serviceDatabase(t)
+	handle := beginDialog(t, pool)
+	send(t, pool, handle, "one")
+	requireNoError(t, parley.EndConversation(t.Context(), pool, handle))
+	ended := make(chan parley.UUID, 1)
+	start(t, parley.Consumer{Pool: pool, HandleSystemMessages: true, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+		for _, message := range messages {
+			if message.IsEndDialog() {
+				ended <- message.ConversationHandle
+				return parley.EndConversation(ctx, tx, message.ConversationHandle)
+			}
+		}
+		return nil
+	}})
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("no EndDialog message came")
+	}
+}
+
+func TestConsumerFiresTimersOfItsQueue(t *testing.T) {
+	t.Parallel()
+	pool := serviceDatabase(t)
+	handle := beginDialog(t, pool)
+	fired := make(chan parley.UUID, 1)
+	start(t, parley.Consumer{Pool: pool, Queue: "initiator", PollInterval: soon, Handler: func(_ context.Context, _ pgx.Tx, messages []parley.Message) error {
+		if messages[0].IsDialogTimer() {
+			fired <- messages[0].ConversationHandle
+		}
+		return nil
+	}})
+	requireNoError(t, parley.BeginConversationTimer(t.Context(), pool, handle, time.Second))
+	select {
+	case got := <-fired:
+		if got != handle {
+			t.Errorf("the timer of %s fired, want %s", got, handle)
+		}
+	case <-time.After(patience):
+		t.Error("the timer did not fire")
+	}
+}
+
+func TestConsumerCancelsAHandlerThatTakesTooLong(t *testing.T) {
+	t.Parallel()
+	pool := serviceDatabase(t)
+	var calls atomic.Int32
+	consumer := start(t, parley.Consumer{Pool: pool, HandlerTimeout: soon, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+		if calls.Add(1) == 1 {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return store(context.WithoutCancel(ctx), tx, messages)
+	}})
+	send(t, pool, beginDialog(t, pool), "one")
+	waitForHandled(t, pool, 1)
+	if got := consumer.log.String(); !strings.Contains(got, context.DeadlineExceeded.Error()) {
+		t.Errorf("logged: %s", got)
+	}
+}
+
+func TestConsumerLacksNothingItNeeds(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.EmptyDatabase(t)
+	for missing, consumer := range map[string]parley.Consumer{
+		"Pool":    {Queue: "q", Handler: store},
+		"Queue":   {Pool: pool, Handler: store},
+		"Handler": {Pool: pool, Queue: "q"},
+		"Top":     {Pool: pool, Queue: "q", Handler: store, Top: -1},
+	} {
+		if err := consumer.Run(t.Context()); err == nil || !strings.Contains(err.Error(), missing) {
+			t.Errorf("without %s: got error %v", missing, err)
+		}
+	}
+}
