@@ -112,6 +112,16 @@ func packageOf(dir string) string {
 	return dir
 }
 
+// isFolder tells whether a package of ours has a folder.
+func isFolder(t *testing.T, pkg string) bool {
+	t.Helper()
+	if pkg == packageOf(".") {
+		return true
+	}
+	info, err := os.Stat(filepath.Join(root(t), filepath.FromSlash(pkg)))
+	return err == nil && info.IsDir()
+}
+
 // ours gives the name of a package of this module, or "" for any other.
 func ours(imported string) string {
 	rest, ok := strings.CutPrefix(imported, modulePath)
