@@ -40,8 +40,8 @@ logfile = %[4]s/log
 ignore_startup_parameters = extra_float_digits
 `
 
-// The shell ends with its input, that is with this process, however that ends; and the pooler with the shell.
-const pgbouncerScript = `"$0" -q "$1" <&- & pooler=$!; read -r _; kill "$pooler"; wait "$pooler"`
+// The shell's input ends with this process, however that ends; then the shell ends the pooler and clears up.
+const pgbouncerScript = `"$0" -q "$1" <&- & pooler=$!; read -r _; kill "$pooler"; wait "$pooler"; rm -r "${1%/*}"`
 
 // PgBouncer starts a PgBouncer in transaction mode before a pool's database and returns the DSN that leads
 // through it. The DSN is for pgx, which it keeps from preparing statements. The pooler ends with the test.
@@ -107,7 +107,6 @@ func (r *testRun) startPgBouncer(ctx context.Context, program, database string) 
 	stop = func() {
 		_ = input.Close()
 		_ = cmd.Wait()
-		_ = os.RemoveAll(folder)
 	}
 	dsn = (&url.URL{
 		Scheme: "postgres",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -88,8 +89,8 @@ func (a *app) startPrivate(ctx context.Context) (string, error) {
 		return a.private.dsn, nil
 	}
 	server, err := postgres.Start(ctx, postgres.Config{
-		Data:    firstOf(a.data, os.Getenv("PARLEY_DATA")),
-		Version: firstOf(a.postgresVersion, os.Getenv("PARLEY_POSTGRES_VERSION")),
+		Data:    cmp.Or(a.data, os.Getenv("PARLEY_DATA")),
+		Version: cmp.Or(a.postgresVersion, os.Getenv("PARLEY_POSTGRES_VERSION")),
 		TCP:     a.private.tcp,
 		Logger:  a.notices(),
 	})
@@ -130,14 +131,4 @@ func (a *app) release(ctx context.Context) error {
 		return fmt.Errorf("stop the private PostgreSQL: %w", err)
 	}
 	return nil
-}
-
-// firstOf returns the first value that is not empty.
-func firstOf(values ...string) string {
-	for _, value := range values {
-		if value != "" {
-			return value
-		}
-	}
-	return ""
 }

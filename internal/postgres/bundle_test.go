@@ -5,6 +5,9 @@ package postgres
 import (
 	"context"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -14,13 +17,44 @@ import (
 // emptyFolder is a new data folder that PostgreSQL's user can reach, which a test's own folder may not be.
 func emptyFolder(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "parley-postgres-test-") //nolint:usetesting // see above
+	folder, err := os.MkdirTemp("", "parley-postgres-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	if err := os.Chmod(folder, 0o711); err != nil {
 		t.Fatal(err)
+	}
+	return folder
+}
+
+// seed is a data folder with a new cluster, made once if a test needs it: copying is faster than making another.
+var seed string
+
+var makeSeed = sync.OnceValue(func() (err error) {
+	if seed, err = os.MkdirTemp("", "parley-postgres-test-"); err != nil {
+		return err
+	}
+	if err := os.Chmod(seed, 0o711); err != nil {
+		return err
+	}
+	server, err := Start(context.Background(), smallConfig(seed))
+	if err != nil {
+		return err
+	}
+	return server.Stop(context.Background())
+})
+
+// seededFolder is a data folder with a new cluster that nothing runs on.
+func seededFolder(t *testing.T) string {
+	t.Helper()
+	if err := makeSeed(); err != nil {
+		t.Fatal(err)
+	}
+	folder := emptyFolder(t)
+	out, err := exec.Command("cp", "-a", filepath.Join(seed, "cluster"), filepath.Join(seed, passwordFile), folder).CombinedOutput()
+	if err != nil {
+		t.Fatalf("copy the cluster: %v: %s", err, out)
 	}
 	return folder
 }

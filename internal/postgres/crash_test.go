@@ -15,7 +15,7 @@ import (
 
 func TestSupervisedServerIsStartedAgainAfterACrash(t *testing.T) {
 	t.Parallel()
-	server := start(t, smallConfig(emptyFolder(t)))
+	server := start(t, smallConfig(seededFolder(t)))
 	dsn := server.DSN("postgres")
 	execute(t, dsn, "create table kept as select 'committed' as word")
 	before := birth(t, server)
@@ -45,7 +45,7 @@ func TestSupervisedServerIsStartedAgainAfterACrash(t *testing.T) {
 
 func TestStartRecoversFromACrash(t *testing.T) {
 	t.Parallel()
-	config := smallConfig(emptyFolder(t))
+	config := smallConfig(seededFolder(t))
 	server := start(t, config)
 	execute(t, server.DSN("postgres"), "create table kept as select 'committed' as word")
 	crash(t, server)
@@ -61,7 +61,7 @@ func TestBackendThatOutlivesItsPostmasterDoesNotPreventAStart(t *testing.T) {
 	if !procfs {
 		t.Skip("this system does not show which processes belong to a cluster")
 	}
-	config := smallConfig(emptyFolder(t))
+	config := smallConfig(seededFolder(t))
 	server := start(t, config)
 	conn, err := pgx.Connect(t.Context(), server.DSN("postgres"))
 	if err != nil {
@@ -89,7 +89,7 @@ func TestStaleProcessFileWithTheNumberOfALivingProcessDoesNotPreventAStart(t *te
 	if !procfs {
 		t.Skip("this system does not show which processes belong to a cluster")
 	}
-	config := smallConfig(emptyFolder(t))
+	config := smallConfig(seededFolder(t))
 	server := start(t, config)
 	account := server.folder.account
 	stop(t, server)
@@ -117,7 +117,7 @@ func TestStaleProcessFileWithTheNumberOfALivingProcessDoesNotPreventAStart(t *te
 
 func TestClusterThatDoesNotStartIsAnErrorThatQuotesTheLog(t *testing.T) {
 	t.Parallel()
-	config := smallConfig(emptyFolder(t))
+	config := smallConfig(seededFolder(t))
 	breakCluster(t, config)
 	_, err := Start(t.Context(), config)
 	if err == nil || !strings.Contains(err.Error(), "pg_control") {
@@ -127,7 +127,7 @@ func TestClusterThatDoesNotStartIsAnErrorThatQuotesTheLog(t *testing.T) {
 
 func TestDisposableClusterThatDoesNotStartIsMadeAnew(t *testing.T) {
 	t.Parallel()
-	config := smallConfig(emptyFolder(t))
+	config := smallConfig(seededFolder(t))
 	breakCluster(t, config)
 	config.Disposable = true
 	birth(t, start(t, config))

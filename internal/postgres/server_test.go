@@ -40,7 +40,7 @@ func TestServerNeverRunsAsRoot(t *testing.T) {
 	if !procfs {
 		t.Skip("this system does not show the owners of processes")
 	}
-	server := start(t, smallConfig(emptyFolder(t)))
+	server := start(t, smallConfig(seededFolder(t)))
 	p, _, err := server.folder.readPostmaster()
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestServerNeverRunsAsRoot(t *testing.T) {
 
 func TestTCPNeedsThePassword(t *testing.T) {
 	t.Parallel()
-	config := smallConfig(emptyFolder(t))
+	config := smallConfig(seededFolder(t))
 	config.TCP = true
 	server := start(t, config)
 	dsn, err := server.TCPDSN("postgres")
@@ -79,7 +79,7 @@ func TestTCPNeedsThePassword(t *testing.T) {
 
 func TestTCPCannotBeHadFromAServerThatRunsWithout(t *testing.T) {
 	t.Parallel()
-	config := smallConfig(emptyFolder(t))
+	config := smallConfig(seededFolder(t))
 	server := start(t, config)
 	if _, err := server.TCPDSN("postgres"); err == nil {
 		t.Error("there is a TCP DSN without TCP")
@@ -92,7 +92,7 @@ func TestTCPCannotBeHadFromAServerThatRunsWithout(t *testing.T) {
 
 func TestEnsureDatabaseCreatesItOnce(t *testing.T) {
 	t.Parallel()
-	server := start(t, smallConfig(emptyFolder(t)))
+	server := start(t, smallConfig(seededFolder(t)))
 	for range 2 {
 		if err := server.EnsureDatabase(t.Context(), `odd "name"/?`); err != nil {
 			t.Fatal(err)
@@ -124,7 +124,7 @@ func TestFolderWithALongNameGetsAShortSocket(t *testing.T) {
 
 func TestStartEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	config := smallConfig(emptyFolder(t))
+	config := smallConfig(seededFolder(t))
 	server := start(t, config)
 	// As if another command were starting the server.
 	busy, err := server.lockStart(t.Context())

@@ -16,7 +16,7 @@ import (
 
 func TestSecondStartJoinsTheRunningServer(t *testing.T) {
 	t.Parallel()
-	config := smallConfig(emptyFolder(t))
+	config := smallConfig(seededFolder(t))
 	first := start(t, config)
 	second := start(t, config)
 	if a, b := birth(t, first), birth(t, second); a != b {
@@ -26,7 +26,7 @@ func TestSecondStartJoinsTheRunningServer(t *testing.T) {
 
 func TestLastToLetGoStopsTheServer(t *testing.T) {
 	t.Parallel()
-	config := smallConfig(emptyFolder(t))
+	config := smallConfig(seededFolder(t))
 	first := start(t, config)
 	second := start(t, config)
 	stop(t, first)
@@ -71,7 +71,7 @@ func TestStartsAtOnceShareOneServer(t *testing.T) {
 
 func TestLingeringServerIsJoinedAndThenStopsByItself(t *testing.T) {
 	t.Parallel()
-	config := smallConfig(emptyFolder(t))
+	config := smallConfig(seededFolder(t))
 	config.Linger = 3 * keeperPoll
 	first := start(t, config)
 	stop(t, first)
@@ -94,6 +94,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	m.Run()
+	_ = os.RemoveAll(seed)
 }
 
 // startCommand runs such a command and returns once it uses the server.
@@ -132,7 +133,7 @@ func kill(t *testing.T, cmd *exec.Cmd) {
 
 func TestServerOutlivesTheCommandThatStartedIt(t *testing.T) {
 	t.Parallel()
-	folder := emptyFolder(t)
+	folder := seededFolder(t)
 	command := startCommand(t, folder)
 	server := start(t, smallConfig(folder))
 	before := birth(t, server)
@@ -144,7 +145,7 @@ func TestServerOutlivesTheCommandThatStartedIt(t *testing.T) {
 
 func TestServerStopsWhenItsLastUserIsKilled(t *testing.T) {
 	t.Parallel()
-	folder := emptyFolder(t)
+	folder := seededFolder(t)
 	command := startCommand(t, folder)
 	other := start(t, smallConfig(folder))
 	// Only the killed command is left to stop it.
