@@ -23,7 +23,7 @@ const (
 	// poolConnections lets a test have many sessions at once.
 	poolConnections = 32
 	// releaseTimeout is how long a test's connections may stay in use after the test.
-	releaseTimeout = 30 * time.Second
+	releaseTimeout = 2 * time.Minute
 )
 
 var databases atomic.Int64

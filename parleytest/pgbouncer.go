@@ -123,7 +123,7 @@ func (r *testRun) startPgBouncer(ctx context.Context, program, database string) 
 
 // awaitPgBouncer waits until the pooler lets a client through.
 func awaitPgBouncer(ctx context.Context, dsn, log string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	for {
 		conn, err := pgx.Connect(ctx, dsn)
