@@ -94,7 +94,8 @@ func (b *doorbell) listen(ctx context.Context) {
 		started := time.Now()
 		isPossible, err := b.listenOnce(ctx)
 		if !isPossible {
-			b.run.Logger.Info("connected through a pooler: looking for messages at intervals; set ListenConfig to be notified", "interval", b.run.PollInterval)
+			b.run.Logger.Info("connected through a pooler: looking for messages at intervals; set ListenConfig to be notified",
+				"interval", b.run.PollInterval)
 			return
 		}
 		if ctx.Err() == nil {

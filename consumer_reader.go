@@ -184,9 +184,11 @@ func (run *consumerRun) judge(ctx, work context.Context, logger *slog.Logger, er
 	}
 	switch {
 	case errors.As(err, &panicked):
-		logger.Error("handler panicked; its messages are in the queue again", "panic", panicked.value, "stack", string(panicked.stack), "retry_in", retry)
+		logger.Error("handler panicked; its messages are in the queue again",
+			"panic", panicked.value, "stack", string(panicked.stack), "retry_in", retry)
 	case errors.As(err, &failed):
-		logger.Warn("handler failed; its messages are in the queue again", "error", failed.cause, "conversation_group_id", failed.group, "retry_in", retry)
+		logger.Warn("handler failed; its messages are in the queue again",
+			"error", failed.cause, "conversation_group_id", failed.group, "retry_in", retry)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		// Stopped before anything was received.
 	case number == QueueDisabled:

@@ -35,7 +35,7 @@ const CurrentDatabase = "CURRENT DATABASE"
 // WithLifetime ends the dialog with an error on both sides when it is still open after so long, in whole seconds
 // (rounded up). Without it the dialog lives for 68 years.
 func WithLifetime(lifetime time.Duration) DialogOption {
-	return func(d *dialog) { d.lifetime = ptr(seconds(lifetime)) }
+	return func(d *dialog) { d.lifetime = new(seconds(lifetime)) }
 }
 
 // WithoutEncryption allows messages of the dialog to leave the database unencrypted.

@@ -23,5 +23,3 @@ func inUnits(d, unit time.Duration) int32 {
 	}
 	return int32(max(math.MinInt32, min(units, math.MaxInt32)))
 }
-
-func ptr[T any](value T) *T { return &value }

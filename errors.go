@@ -41,12 +41,10 @@ func (e *Error) Unwrap() error { return e.cause }
 // ErrorNumber returns the SQL Server number of an error of the broker, wherever it is in the chain of err.
 // It is false for every other error.
 func ErrorNumber(err error) (int, bool) {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Number, true
 	}
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return numberOf(pgErr.Code)
 	}
 	return 0, false
@@ -64,15 +62,10 @@ func numberOf(sqlstate string) (int, bool) {
 
 // statementError adds what was tried to an error, and makes an Error of one that the broker raised.
 func statementError(err error, statement string) error {
-	var pgErr *pgconn.PgError
-	if !errors.As(err, &pgErr) {
-		return fmt.Errorf("%s: %w", statement, err)
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if number, ok := numberOf(pgErr.Code); ok {
+			err = &Error{Number: number, Message: pgErr.Message, Detail: pgErr.Detail, Hint: pgErr.Hint, cause: pgErr}
+		}
 	}
-	number, ok := numberOf(pgErr.Code)
-	if !ok {
-		return fmt.Errorf("%s: %w", statement, err)
-	}
-	return fmt.Errorf("%s: %w", statement, &Error{
-		Number: number, Message: pgErr.Message, Detail: pgErr.Detail, Hint: pgErr.Hint, cause: pgErr,
-	})
+	return fmt.Errorf("%s: %w", statement, err)
 }

@@ -3,6 +3,7 @@ package parley_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -15,8 +16,8 @@ func exampleDatabase() (ctx context.Context, pool *pgxpool.Pool, done func()) {
 	tb := &exampleTB{ctx: context.Background()}
 	pool = parleytest.Database(tb)
 	return tb.ctx, pool, func() {
-		for i := len(tb.cleanups) - 1; i >= 0; i-- {
-			tb.cleanups[i]()
+		for _, cleanup := range slices.Backward(tb.cleanups) {
+			cleanup()
 		}
 	}
 }
@@ -31,7 +32,7 @@ type exampleTB struct {
 
 func (tb *exampleTB) Cleanup(f func())                  { tb.cleanups = append(tb.cleanups, f) }
 func (tb *exampleTB) Context() context.Context          { return tb.ctx }
-func (tb *exampleTB) Errorf(format string, args ...any) { fmt.Printf(format+"\n", args...) } //nolint:forbidigo // shows in the example's output
+func (tb *exampleTB) Errorf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 func (tb *exampleTB) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 func (tb *exampleTB) Helper()                           {}
 func (tb *exampleTB) Name() string                      { return "Example" }

@@ -20,8 +20,7 @@ func ExampleErrorNumber() {
 	if number, ok := parley.ErrorNumber(err); ok && number == parley.ConversationNotFound {
 		fmt.Println("the conversation is over")
 	}
-	var broker *parley.Error
-	if errors.As(err, &broker) {
+	if broker, ok := errors.AsType[*parley.Error](err); ok {
 		fmt.Println("hint:", broker.Hint)
 	}
 

@@ -121,8 +121,7 @@ func changeSchema(ctx context.Context, conn *pgx.Conn, change func(tx pgx.Tx) er
 // runSQL runs any number of statements in one round trip, and says in which line one failed.
 func runSQL(ctx context.Context, tx pgx.Tx, file sqlFile) error {
 	_, err := tx.Conn().PgConn().Exec(ctx, file.text).ReadAll()
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) && pgErr.Position > 0 {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Position > 0 {
 		// The position counts characters, not bytes.
 		before := string([]rune(file.text)[:pgErr.Position-1])
 		return fmt.Errorf("%s:%d: %w", file.name, 1+strings.Count(before, "\n"), err)

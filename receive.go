@@ -20,7 +20,7 @@ type ReceiveOption func(*receive)
 
 // Top bounds how many messages a Receive returns. Without it, all that are ready in the group.
 func Top(n int) ReceiveOption {
-	return func(r *receive) { r.top = ptr(int32(min(n, 1<<31-1))) }
+	return func(r *receive) { r.top = new(int32(min(n, 1<<31-1))) }
 }
 
 // FromConversation receives messages of this conversation only.
@@ -39,7 +39,7 @@ const WaitForever time.Duration = -1
 // Wait makes the database wait for a message, up to a time-out in whole milliseconds. Without it nothing waits.
 // The connection is busy meanwhile; a [Consumer] waits without one for each reader.
 func Wait(timeout time.Duration) ReceiveOption {
-	return func(r *receive) { r.timeout = ptr(milliseconds(timeout)) }
+	return func(r *receive) { r.timeout = new(milliseconds(timeout)) }
 }
 
 // Receive takes messages from a queue: all from one conversation group, which stays locked to the end of the

@@ -214,12 +214,11 @@ func TestErrorsOfTheBrokerCarryTheirNumber(t *testing.T) {
 		"end of an unknown handle":        {parley.EndConversation(ctx, pool, unknown), parley.ConversationNotFound},
 	} {
 		requireNumber(t, test.err, test.want)
-		var brokerError *parley.Error
-		if !errors.As(test.err, &brokerError) || brokerError.Message == "" || brokerError.Hint == "" || brokerError.Detail == "" {
+		brokerError, ok := errors.AsType[*parley.Error](test.err)
+		if !ok || brokerError.Message == "" || brokerError.Hint == "" || brokerError.Detail == "" {
 			t.Errorf("%s: got %#v", name, brokerError)
 		}
-		var pgErr *pgconn.PgError
-		if !errors.As(test.err, &pgErr) {
+		if _, ok := errors.AsType[*pgconn.PgError](test.err); !ok {
 			t.Errorf("%s: %v does not wrap what PostgreSQL sent", name, test.err)
 		}
 	}
