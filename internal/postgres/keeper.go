@@ -75,6 +75,11 @@ func keep(text string) error {
 	if err := json.Unmarshal([]byte(text), &task); err != nil {
 		return fmt.Errorf("read the keeper's task: %w", err)
 	}
+	locks, err := openGuard(task.Root)
+	if err != nil {
+		return err
+	}
+	defer locks.release()
 	as := account{uid: task.UID, gid: task.GID, switched: task.Switched}
 	server := as.command(task.Postgres, task.Args...)
 	server.Stdout, server.Stderr = os.Stdout, os.Stderr
@@ -93,48 +98,49 @@ func keep(text string) error {
 			return err
 		case <-ticker.C:
 		}
-		release := lockUnused(task.Root)
 		switch {
-		case release == nil:
+		case !locks.lockUnused():
 			unusedSince = time.Time{}
 			continue
 		case unusedSince.IsZero():
 			unusedSince = time.Now()
 		}
 		if time.Since(unusedSince) < task.Linger {
-			release()
+			locks.release()
 			continue
 		}
-		// Whoever comes now waits for the locks and starts a server of their own.
+		// Whoever comes now waits for the locks and then starts a server of their own.
 		_ = server.Process.Signal(syscall.SIGINT)
-		err := <-ended
-		release()
-		return err
+		return <-ended
 	}
 }
 
-// lockUnused takes both locks if nobody uses the server or is about to, and returns how to release them.
-func lockUnused(root string) (release func()) {
-	start, err := openLock(filepath.Join(root, startLock))
-	if err != nil {
-		return nil
+// guard is the pair of locks of a data folder, in the order in which they are taken.
+type guard struct{ start, users *fileLock }
+
+// openGuard opens the locks for as long as the keeper lives. To open them again later could bring back files of
+// a folder that is just being removed.
+func openGuard(root string) (g guard, err error) {
+	if g.start, err = openLock(filepath.Join(root, startLock)); err != nil {
+		return g, err
 	}
-	if ok, err := start.try(syscall.LOCK_EX); !ok || err != nil {
-		start.close()
-		return nil
+	g.users, err = openLock(filepath.Join(root, usersLock))
+	return g, err
+}
+
+// lockUnused takes both locks if nobody uses the server or is about to.
+func (g guard) lockUnused() bool {
+	if ok, err := g.start.try(syscall.LOCK_EX); !ok || err != nil {
+		return false
 	}
-	users, err := openLock(filepath.Join(root, usersLock))
-	if err != nil {
-		start.close()
-		return nil
+	if ok, err := g.users.try(syscall.LOCK_EX); !ok || err != nil {
+		g.start.release()
+		return false
 	}
-	release = func() {
-		users.close()
-		start.close()
-	}
-	if ok, err := users.try(syscall.LOCK_EX); !ok || err != nil {
-		release()
-		return nil
-	}
-	return release
+	return true
+}
+
+func (g guard) release() {
+	g.users.release()
+	g.start.release()
 }

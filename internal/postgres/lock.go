@@ -60,7 +60,10 @@ func (l *fileLock) wait(ctx context.Context, mode int) error {
 	}
 }
 
-// close drops the lock.
+// release drops the lock and keeps the file, to take it again.
+func (l *fileLock) release() { _ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) }
+
+// close drops the lock for good.
 func (l *fileLock) close() { _ = l.file.Close() }
 
 // pause sleeps unless the context ends first.
