@@ -51,7 +51,14 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 	root.MarkFlagsMutuallyExclusive("dsn", "postgres-version")
 
 	root.AddCommand(
+		newBenchCommand(a),
+		newConversationsCommand(a),
+		newEndCommand(a),
 		newInstallCommand(a),
+		newPeekCommand(a),
+		newQueuesCommand(a),
+		newReceiveCommand(a),
+		newSendCommand(a),
 		newStatusCommand(a),
 		newUninstallCommand(a),
 		newUpCommand(a),

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley/internal/bench"
+)
+
+func newBenchCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure the speed of the broker against a bare INSERT",
+		Long: `Measure the speed of the broker on the chosen server, in databases of its own that are dropped in the end.
+Everything is compared within one run, in turns; the median counts. How it is done, and what to make of the
+figures, is in docs/performance.md.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	for _, scenario := range bench.Scenarios() {
+		cmd.AddCommand(newScenarioCommand(a, scenario))
+	}
+	return cmd
+}
+
+func newScenarioCommand(a *app, scenario bench.Scenario) *cobra.Command {
+	var config bench.Config
+	cmd := &cobra.Command{
+		Use:     scenario.Name,
+		Short:   "Measure " + scenario.Short,
+		Long:    "Measure " + scenario.Short + ".\n\nVariants:\n" + listVariants(scenario),
+		Example: fmt.Sprintf("  parley bench %s\n  parley bench %s --variant %s --repeat 5 --json", scenario.Name, scenario.Name, scenario.Variants[0].Name),
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			// A mistake in the command line is told before a server is started.
+			if err := config.Check(scenario); err != nil {
+				return usageError{err}
+			}
+			var err error
+			if config.DSN, err = a.resolveDSN(cmd.Context()); err != nil {
+				return err
+			}
+			progress := newProgressLine(a.stderr)
+			config.Progress = progress.show
+			report, err := scenario.Run(cmd.Context(), config)
+			progress.clear()
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+			}
+			return writeReport(cmd.OutOrStdout(), report)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&config.Variants, "variant", nil, "variants to measure, separated by commas (default all)")
+	flags.IntVar(&config.Sessions, "sessions", 0, "sessions at once (default the variant's own)")
+	flags.IntVar(&config.Conversations, "conversations", 0, "conversations, in variants with many (default the variant's own)")
+	flags.IntVar(&config.Size, "size", bench.DefaultSize, "bytes of a message body")
+	flags.IntVar(&config.Batch, "batch", 0, "messages of a call, in variants that send batches (default the variant's own)")
+	flags.IntVar(&config.Messages, "messages", 1_000_000, "messages that wait to be received, or that age a database")
+	flags.DurationVar(&config.Duration, "duration", 5*time.Second, "time of a run that has no end of its own")
+	flags.DurationVar(&config.WarmUp, "warm-up", time.Second, "time before such a run that does not count")
+	flags.IntVar(&config.Repeat, "repeat", 3, "runs of each kind, in turns, of which the median counts")
+	return cmd
+}
+
+func listVariants(scenario bench.Scenario) string {
+	var list strings.Builder
+	table := tabwriter.NewWriter(&list, 0, 0, 2, ' ', 0)
+	for _, variant := range scenario.Variants {
+		fmt.Fprintf(table, "  %s\t%s\n", variant.Name, variant.Short)
+	}
+	_ = table.Flush()
+	return strings.TrimRight(list.String(), "\n")
+}
+
+func writeReport(out io.Writer, report bench.Report) error {
+	fmt.Fprintf(out, "%s, %d cores, %s\nPostgreSQL %s, fsync %v, synchronous_commit %v, shared_buffers %v\n\n",
+		report.Machine.CPU, report.Machine.Cores, report.Machine.OS, report.Machine.PostgresVersion,
+		report.Settings["fsync"], report.Settings["synchronous_commit"], report.Settings["shared_buffers"])
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "variant\tsystem\tsessions\tconversations\tsize\tbatch\tmessages/s\tspread\tratio\t")
+	for _, r := range report.Results {
+		variant := strings.Join(append([]string{r.Variant}, nonEmpty(r.Operation, r.Phase)...), " ")
+		ratio := ""
+		if value, ok := report.Ratios[r.RatioKey()]; ok {
+			ratio = strconv.FormatFloat(value, 'f', 2, 64)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%.0f\t%.0f%%\t%s\t\n",
+			variant, r.System, r.Sessions, r.Conversations, r.Size, r.Batch, r.MessagesPerSecond, 100*r.Spread, ratio)
+	}
+	return table.Flush()
+}
+
+func nonEmpty(values ...string) []string {
+	var kept []string
+	for _, value := range values {
+		if value != "" {
+			kept = append(kept, value)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,78 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config says what to measure, and how long. Numbers that are 0 are the variant's own where it has one.
+type Config struct {
+	// DSN names a database of the server, where the role may create databases. The database itself is not touched.
+	DSN string
+	// Variants are the variants to measure; none: all of the scenario.
+	Variants []string
+	// Sessions, Conversations, Size (bytes of a body) and Batch (messages of a call) replace what a variant has of them.
+	// Variants whose point it is to have one conversation, one session or one message a call keep that.
+	Sessions, Conversations, Size, Batch int
+	// Messages is how many wait to be received, or are to age the database.
+	Messages int
+	// Duration of a run that has no end of its own, and before it WarmUp, which does not count.
+	Duration, WarmUp time.Duration
+	// Repeat is how often each trial is run.
+	Repeat int
+	// Progress, if set, is told what is done now.
+	Progress func(text string)
+}
+
+// DefaultSize is the size of a body that the goals are for, in bytes.
+const DefaultSize = 100
+
+// Check tells what is wrong with a configuration for a scenario, before there is a DSN.
+func (c Config) Check(scenario Scenario) error {
+	for _, number := range []struct {
+		name  string
+		value int
+		least int
+	}{
+		{"sessions", c.Sessions, 0},
+		{"conversations", c.Conversations, 0},
+		{"size", c.Size, 0},
+		{"batch", c.Batch, 0},
+		{"messages", c.Messages, 1},
+		{"repeat", c.Repeat, 1},
+		{"duration", int(c.Duration), 1},
+		{"warm-up", int(c.WarmUp), 0},
+	} {
+		if number.value < number.least {
+			return fmt.Errorf("%s must be at least %d", number.name, number.least)
+		}
+	}
+	known := scenario.names()
+	for _, name := range c.Variants {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("variant %q is unknown: there are %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// wants tells whether a variant is to be measured.
+func (c Config) wants(variant string) bool {
+	return len(c.Variants) == 0 || slices.Contains(c.Variants, variant)
+}
+
+func (c Config) progress(format string, args ...any) {
+	if c.Progress != nil {
+		c.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// or is the number asked for, or the usual one.
+func or(asked, usual int) int {
+	if asked > 0 {
+		return asked
+	}
+	return usual
+}

@@ -1,0 +1,135 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// databasePrefix begins the names of all databases of ours.
+const databasePrefix = "parley_bench_"
+
+// cleanUpTimeout is for dropping the databases when the benchmark is over or interrupted.
+const cleanUpTimeout = 2 * time.Minute
+
+// cluster is the server, as a place for databases of our own.
+type cluster struct {
+	config *pgx.ConnConfig
+	admin  *pgx.Conn
+	prefix string
+	made   int
+}
+
+// database is one database of ours.
+type database struct {
+	name   string
+	config *pgx.ConnConfig
+}
+
+func openCluster(ctx context.Context, dsn string) (*cluster, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("read the DSN: %w", err)
+	}
+	admin, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the server: %w", err)
+	}
+	return &cluster{config: config, admin: admin, prefix: databasePrefix + strings.ToLower(rand.Text()[:8]) + "_"}, nil
+}
+
+// create makes a new database, as a copy of another if one is given.
+func (c *cluster) create(ctx context.Context, template database) (database, error) {
+	c.made++
+	made := database{name: fmt.Sprintf("%s%d", c.prefix, c.made), config: c.config.Copy()}
+	made.config.Database = made.name
+	from := "template0"
+	if template.name != "" {
+		from = template.name
+	}
+	statement := fmt.Sprintf("create database %s template %s", pgx.Identifier{made.name}.Sanitize(), pgx.Identifier{from}.Sanitize())
+	if _, err := c.admin.Exec(ctx, statement); err != nil {
+		return database{}, fmt.Errorf("create a database for the benchmark: %w", err)
+	}
+	return made, nil
+}
+
+func (c *cluster) drop(ctx context.Context, d database) error {
+	return dropDatabase(ctx, c.admin, d.name)
+}
+
+func dropDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
+	if _, err := conn.Exec(ctx, "drop database if exists "+pgx.Identifier{name}.Sanitize()+" with (force)"); err != nil {
+		return fmt.Errorf("drop the benchmark's database %s: %w", name, err)
+	}
+	return nil
+}
+
+// cleanUp drops every database made here, also after an interruption, which ends the context and breaks the connection.
+func (c *cluster) cleanUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+	defer cancel()
+	_ = c.admin.Close(ctx)
+	conn, err := pgx.ConnectConfig(ctx, c.config)
+	if err != nil {
+		return fmt.Errorf("connect to drop databases %s*: %w", c.prefix, err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	rows, err := conn.Query(ctx, "select datname from pg_database where starts_with(datname, $1)", c.prefix)
+	if err != nil {
+		return fmt.Errorf("look for databases %s*: %w", c.prefix, err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("look for databases %s*: %w", c.prefix, err)
+	}
+	var failed []error
+	for _, name := range names {
+		failed = append(failed, dropDatabase(ctx, conn, name))
+	}
+	return errors.Join(failed...)
+}
+
+func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, d.config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the benchmark's database: %w", err)
+	}
+	return conn, nil
+}
+
+// sessions opens several connections; closeAll closes them.
+func (d database) sessions(ctx context.Context, n int) ([]*pgx.Conn, error) {
+	conns := make([]*pgx.Conn, 0, n)
+	for range n {
+		conn, err := d.connect(ctx)
+		if err != nil {
+			closeAll(ctx, conns)
+			return nil, err
+		}
+		conns = append(conns, conn)
+	}
+	return conns, nil
+}
+
+func closeAll(ctx context.Context, conns []*pgx.Conn) {
+	ctx = context.WithoutCancel(ctx)
+	for _, conn := range conns {
+		_ = conn.Close(ctx)
+	}
+}
+
+// withConnection runs work on a connection of its own.
+func (d database) withConnection(ctx context.Context, work func(conn *pgx.Conn) error) error {
+	conn, err := d.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeAll(ctx, []*pgx.Conn{conn})
+	return work(conn)
+}

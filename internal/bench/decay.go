@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// decayVariant is a burden under which a database may get slower.
+type decayVariant struct {
+	Variant
+	// age puts the burden on a database, and gives what lifts it in the end.
+	age func(ctx context.Context, b *bench, s stage, d database) (lift func(), err error)
+}
+
+func decayVariants() []decayVariant {
+	return []decayVariant{
+		{Variant{"old_snapshot", "an idle repeatable-read transaction is held while messages are sent and received"}, ageUnderOldSnapshot},
+		{Variant{"pg_dump", "a dump is running while messages are sent and received"}, ageUnderDump},
+		{Variant{"locked_neighbour", "messages wait in a locked conversation group of the same queue"}, ageByLockedNeighbour},
+		{Variant{"idle_conversations", "many conversations are idle: a tenth of --messages"}, ageByIdleConversations},
+		{Variant{"short_conversations", "many conversations were begun, sent on, received from and ended on both sides"}, ageByShortConversations},
+	}
+}
+
+func decayScenario() Scenario {
+	s := Scenario{
+		Name:  "decay",
+		Short: "send and receive in an aged database against a fresh one",
+		measure: func(ctx context.Context, b *bench) ([]Result, error) {
+			var results []Result
+			for _, v := range decayVariants() {
+				if !b.wants(v.Name) {
+					continue
+				}
+				more, err := b.measureDecay(ctx, v)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", v.Name, err)
+				}
+				results = append(results, more...)
+			}
+			return results, nil
+		},
+	}
+	for _, v := range decayVariants() {
+		s.Variants = append(s.Variants, v.Variant)
+	}
+	return s
+}
+
+// measureDecay ages one copy of the stage, and compares runs in it with runs in fresh copies, in turns.
+func (b *bench) measureDecay(ctx context.Context, v decayVariant) ([]Result, error) {
+	s, err := b.stage(ctx, "conversations to send and to receive", func(ctx context.Context, conn *pgx.Conn, s *stage) error {
+		if err := s.addQueue(ctx, conn, sendQueue, or(b.Conversations, sendConversations)); err != nil {
+			return err
+		}
+		return s.addQueue(ctx, conn, receiveQueue, receiveConversations)
+	})
+	if err != nil {
+		return nil, err
+	}
+	aged, err := b.cluster.create(ctx, s.database)
+	if err != nil {
+		return nil, err
+	}
+	b.progress("ageing: %s", v.Name)
+	lift, err := v.age(ctx, b, s, aged)
+	if err != nil {
+		return nil, err
+	}
+	defer lift()
+	var trials []trial
+	for _, op := range decayOperations() {
+		trials = append(
+			trials,
+			b.decayTrial(v.Name, op, phaseFresh, func(ctx context.Context) (float64, error) {
+				return b.onCopy(ctx, s, func(d database) (float64, error) { return op.run(ctx, b, s, d) })
+			}),
+			b.decayTrial(v.Name, op, phaseAged, func(ctx context.Context) (float64, error) { return op.run(ctx, b, s, aged) }),
+		)
+	}
+	results, err := b.measure(ctx, trials)
+	if err != nil {
+		return nil, err
+	}
+	lift()
+	return results, b.cluster.drop(ctx, aged)
+}
+
+func (b *bench) decayTrial(variant string, op decayOperation, phase string, run func(context.Context) (float64, error)) trial {
+	sessions, conversations := op.shape(b.Config)
+	return trial{
+		result: Result{
+			System: systemParley, Variant: variant, Operation: op.name, Phase: phase,
+			Sessions: sessions, Conversations: conversations, Size: b.Size, Batch: op.top,
+		},
+		run: run,
+	}
+}

@@ -1,0 +1,67 @@
+package bench
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// decayOperation is what is measured fresh and aged: it leaves nothing waiting in the queue that is received from.
+type decayOperation struct {
+	name  string
+	top   int // messages of a call
+	shape func(c Config) (sessions, conversations int)
+	run   func(ctx context.Context, b *bench, s stage, d database) (float64, error)
+}
+
+func decayOperations() []decayOperation {
+	return []decayOperation{
+		{
+			name: "send", top: 1,
+			shape: func(c Config) (int, int) { return or(c.Sessions, sendSessions), or(c.Conversations, sendConversations) },
+			run: func(ctx context.Context, b *bench, s stage, d database) (float64, error) {
+				return b.drive(ctx, d, or(b.Sessions, sendSessions), b.sending(s.dialogs[sendQueue], 1, explicit))
+			},
+		},
+		{
+			name: "receive_top_1", top: 1,
+			shape: func(c Config) (int, int) { return or(c.Sessions, receiveSessions), receiveConversations },
+			run:   runReceiveOne,
+		},
+		{
+			name: "receive_top_100", top: 100,
+			shape: func(Config) (int, int) { return 1, receiveConversations },
+			run:   runReceiveHundred,
+		},
+	}
+}
+
+// decayLoad is how many messages wait for one run of a receive, next to the number that ages the database.
+func (b *bench) decayLoad() int { return max(1, b.Messages/5) }
+
+func runReceiveOne(ctx context.Context, b *bench, s stage, d database) (float64, error) {
+	load := b.decayLoad()
+	if err := b.load(ctx, s, d, load); err != nil {
+		return 0, err
+	}
+	rate, err := b.drive(ctx, d, or(b.Sessions, receiveSessions), receivingOne(load, explicit))
+	if err != nil {
+		return 0, err
+	}
+	return rate, d.withConnection(ctx, func(conn *pgx.Conn) error { return drain(ctx, conn, receiveQueue, 100, load) })
+}
+
+func runReceiveHundred(ctx context.Context, b *bench, s stage, d database) (float64, error) {
+	load := b.decayLoad()
+	if err := b.load(ctx, s, d, load); err != nil {
+		return 0, err
+	}
+	return timeDrain(ctx, d, 100, load)
+}
+
+// load lets messages wait that were sent one by one: rows of their own, which is where an aged database would be slow.
+func (b *bench) load(ctx context.Context, s stage, d database, messages int) error {
+	return d.withConnection(ctx, func(conn *pgx.Conn) error {
+		return sendSingles(ctx, conn, s.dialogs[receiveQueue], b.Size, messages)
+	})
+}

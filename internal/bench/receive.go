@@ -1,0 +1,174 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+)
+
+const (
+	receiveSessions      = 8
+	receiveConversations = 100
+)
+
+// receiveQueue is the queue that all messages wait in.
+const receiveQueue = "receive"
+
+// receiveVariant is a variant of RECEIVE with what sets it apart.
+type receiveVariant struct {
+	Variant
+	top     int
+	singles bool        // whether the messages were sent one by one
+	paper   bool        // whether the paper's procedure receives
+	in      transaction // for TOP (1)
+}
+
+func (c Config) receiveVariants() []receiveVariant {
+	return []receiveVariant{
+		{Variant: Variant{"top_100", "one session drains what was sent in batches, 100 a call"}, top: 100},
+		{Variant: Variant{"top_10000", "the same, 10,000 a call"}, top: 10_000},
+		{Variant: Variant{"paper_procedure", "a procedure moves 10,000 a transaction into a table and logs"}, top: 10_000, paper: true},
+		{Variant: Variant{"top_100_single_rows", "one session drains what was sent one by one, 100 a call"}, top: 100, singles: true},
+		{Variant: Variant{"top_10000_single_rows", "the same, 10,000 a call"}, top: 10_000, singles: true},
+		{Variant: Variant{"top_1", "8 sessions, begin, receive one, commit, against a bare INSERT"}, top: 1, singles: true, in: explicit},
+		{Variant: Variant{"top_1_autocommit", "the same as single statements"}, top: 1, singles: true, in: autocommit},
+	}
+}
+
+func receiveScenario() Scenario {
+	s := Scenario{
+		Name:  "receive",
+		Short: "RECEIVE from a queue in which many messages wait",
+		measure: func(ctx context.Context, b *bench) ([]Result, error) {
+			var trials []trial
+			for _, v := range b.receiveVariants() {
+				switch {
+				case !b.wants(v.Name):
+				case v.top == 1:
+					trials = append(trials, b.receiveTrial(v), b.insertTrial(v.Name, or(b.Sessions, receiveSessions), 1, v.in))
+				default:
+					trials = append(trials, b.receiveTrial(v))
+				}
+			}
+			return b.measure(ctx, trials)
+		},
+	}
+	for _, v := range (Config{}).receiveVariants() {
+		s.Variants = append(s.Variants, v.Variant)
+	}
+	return s
+}
+
+// receiveStage has messages waiting.
+func (b *bench) receiveStage(ctx context.Context, singles bool) (stage, error) {
+	how, fill := "in batches", sendBatches
+	if singles {
+		how, fill = "one by one", sendSingles
+	}
+	name := fmt.Sprintf("%d messages sent %s", b.Messages, how)
+	return b.stage(ctx, name, func(ctx context.Context, conn *pgx.Conn, s *stage) error {
+		if err := s.addQueue(ctx, conn, receiveQueue, or(b.Conversations, receiveConversations)); err != nil {
+			return err
+		}
+		return fill(ctx, conn, s.dialogs[receiveQueue], b.Size, b.Messages)
+	})
+}
+
+func (b *bench) receiveTrial(v receiveVariant) trial {
+	sessions := 1
+	if v.top == 1 {
+		sessions = or(b.Sessions, receiveSessions)
+	}
+	return trial{
+		result: Result{
+			System: systemParley, Variant: v.Name,
+			Sessions: sessions, Conversations: or(b.Conversations, receiveConversations), Size: b.Size, Batch: v.top,
+		},
+		run: func(ctx context.Context) (float64, error) {
+			s, err := b.receiveStage(ctx, v.singles)
+			if err != nil {
+				return 0, err
+			}
+			return b.onCopy(ctx, s, func(d database) (float64, error) {
+				switch {
+				case v.top == 1:
+					return b.drive(ctx, d, sessions, receivingOne(b.Messages, v.in))
+				case v.paper:
+					return timePaperProcedure(ctx, d, v.top, b.Messages)
+				default:
+					return timeDrain(ctx, d, v.top, b.Messages)
+				}
+			})
+		},
+	}
+}
+
+// receivingOne is the operation that receives one message, until none of so many is left.
+func receivingOne(messages int, in transaction) operation {
+	var received atomic.Int64
+	return func(ctx context.Context, conn *pgx.Conn, _ int) (int, error) {
+		var got []parley.Message
+		err := in(ctx, conn, func(db parley.DB) (err error) {
+			got, err = parley.Receive(ctx, db, receiveQueue, parley.Top(1))
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+		// An empty result is not the end: the last groups may be locked by other sessions.
+		if all := received.Add(int64(len(got))); len(got) == 0 && all >= int64(messages) {
+			return 0, errNothingLeft
+		}
+		return len(got), nil
+	}
+}
+
+// timeDrain receives all, a transaction a call, and has the rows counted in the server.
+func timeDrain(ctx context.Context, d database, top, messages int) (rate float64, err error) {
+	err = d.withConnection(ctx, func(conn *pgx.Conn) error {
+		begun, received := time.Now(), 0
+		for {
+			var n int
+			if err := conn.QueryRow(ctx, "select count(*) from parley.receive($1, $2)", receiveQueue, top).Scan(&n); err != nil {
+				return fmt.Errorf("receive: %w", err)
+			}
+			if n == 0 {
+				break
+			}
+			received += n
+		}
+		rate = float64(received) / time.Since(begun).Seconds()
+		return requireAll(received, messages)
+	})
+	return rate, err
+}
+
+// timePaperProcedure lets the paper's procedure empty the queue.
+func timePaperProcedure(ctx context.Context, d database, top, messages int) (rate float64, err error) {
+	err = d.withConnection(ctx, func(conn *pgx.Conn) error {
+		begun := time.Now()
+		if _, err := conn.Exec(ctx, "call bench.paper_procedure($1, $2)", receiveQueue, top); err != nil {
+			return fmt.Errorf("run the receive procedure: %w", err)
+		}
+		rate = float64(messages) / time.Since(begun).Seconds()
+		var received int
+		if err := conn.QueryRow(ctx, "select count(*) from bench.message_drop").Scan(&received); err != nil {
+			return fmt.Errorf("count what was received: %w", err)
+		}
+		return requireAll(received, messages)
+	})
+	return rate, err
+}
+
+// requireAll keeps a figure from being told of messages that were not received.
+func requireAll(received, messages int) error {
+	if received != messages {
+		return fmt.Errorf("%d messages were received, %d had been sent", received, messages)
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package bench
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+)
+
+// ours is the SQL that the benchmark keeps beside the broker.
+//
+//go:embed bench.sql
+var ours string
+
+// messageType is the one type of our messages; the contract has the same name.
+const messageType = "bench"
+
+// stage is a database that runs get copies of, and what a client has to know of it.
+type stage struct {
+	database
+	dialogs map[string][]parley.UUID // initiators' handles, by the queue they send to
+}
+
+// builder fills the database of a new stage.
+type builder func(ctx context.Context, conn *pgx.Conn, s *stage) error
+
+// stage gives a stage by its name, and builds it when it is first asked for.
+func (b *bench) stage(ctx context.Context, name string, build builder) (stage, error) {
+	if built, ok := b.stages[name]; ok {
+		return built, nil
+	}
+	b.progress("preparing: %s", name)
+	d, err := b.cluster.create(ctx, database{})
+	if err != nil {
+		return stage{}, err
+	}
+	s := stage{database: d, dialogs: map[string][]parley.UUID{}}
+	err = d.withConnection(ctx, func(conn *pgx.Conn) error {
+		if err := furnish(ctx, conn); err != nil {
+			return err
+		}
+		if err := build(ctx, conn, &s); err != nil {
+			return err
+		}
+		// What autovacuum would do sooner or later, done now: so all copies begin alike.
+		_, err := conn.Exec(ctx, "vacuum (analyze)")
+		return err
+	})
+	if err != nil {
+		return stage{}, fmt.Errorf("prepare the database: %w", err)
+	}
+	b.stages[name] = s
+	return s, nil
+}
+
+// furnish installs the broker and what we keep beside it.
+func furnish(ctx context.Context, conn *pgx.Conn) error {
+	if err := parley.Install(ctx, conn); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, ours); err != nil {
+		return fmt.Errorf("install the benchmark's own functions: %w", err)
+	}
+	_, err := conn.Exec(ctx, `
+		select parley.create_message_type('`+messageType+`', 'NONE');
+		select parley.create_contract('`+messageType+`', array['`+messageType+`'])`)
+	return err
+}
+
+// initiator is the name of the queue and the service that send to a queue.
+func initiator(queue string) string { return queue + "_initiator" }
+
+// addQueue creates a queue with a service of its name, and another pair to send from.
+func (s *stage) addQueue(ctx context.Context, conn *pgx.Conn, queue string, conversations int) error {
+	for _, name := range []string{queue, initiator(queue)} {
+		if _, err := conn.Exec(ctx, "select parley.create_queue($1)", name); err != nil {
+			return err
+		}
+		if _, err := conn.Exec(ctx, "select parley.create_service($1, $1, array[$2])", name, messageType); err != nil {
+			return err
+		}
+	}
+	handles, err := beginDialogs(ctx, conn, queue, conversations)
+	s.dialogs[queue] = handles
+	return err
+}
+
+// beginDialogs begins dialogs to a queue whose first message has been sent and received.
+func beginDialogs(ctx context.Context, conn *pgx.Conn, queue string, n int) ([]parley.UUID, error) {
+	rows, err := conn.Query(ctx, "select parley.begin_dialog($1, $2, contract => $3) from generate_series(1, $4)",
+		initiator(queue), queue, messageType, n)
+	if err != nil {
+		return nil, fmt.Errorf("begin dialogs: %w", err)
+	}
+	handles, err := pgx.CollectRows(rows, pgx.RowTo[parley.UUID])
+	if err != nil {
+		return nil, fmt.Errorf("begin dialogs: %w", err)
+	}
+	_, err = conn.Exec(ctx, `select parley.send(h.handle, $2, '\x00'::bytea) from unnest($1::uuid[]) as h (handle)`, handles, messageType)
+	if err != nil {
+		return nil, fmt.Errorf("send first messages: %w", err)
+	}
+	return handles, drain(ctx, conn, queue, 1000, n)
+}
+
+// sendSingles lets messages wait that were sent one by one.
+func sendSingles(ctx context.Context, conn *pgx.Conn, handles []parley.UUID, size, messages int) error {
+	if _, err := conn.Exec(ctx, "call bench.send_singles($1, $2, $3)", handles, size, messages); err != nil {
+		return fmt.Errorf("send %d messages one by one: %w", messages, err)
+	}
+	return nil
+}
+
+// sendBatches lets messages wait that were sent in batches, each conversation in its turn.
+func sendBatches(ctx context.Context, conn *pgx.Conn, handles []parley.UUID, size, messages int) error {
+	bodies := randomBodies(1000, size)
+	for turn, left := 0, messages; left > 0; turn++ {
+		n := min(left, len(bodies))
+		if err := parley.SendBatch(ctx, conn, handles[turn%len(handles)], messageType, bodies[:n]); err != nil {
+			return err
+		}
+		left -= n
+	}
+	return nil
+}
+
+// drain receives so many messages, or what there is.
+func drain(ctx context.Context, conn *pgx.Conn, queue string, top, messages int) error {
+	if _, err := conn.Exec(ctx, "call bench.drain($1, $2, $3)", queue, top, messages); err != nil {
+		return fmt.Errorf("drain queue %s: %w", queue, err)
+	}
+	return nil
+}
