@@ -29,6 +29,7 @@ type doorbell struct {
 	listening      bool
 	payload        string    // what notifications of our queue carry, once it is known
 	announcedUntil time.Time // when senders may cease to notify
+	isRefused      bool      // the last announcement failed
 }
 
 func newDoorbell(run *consumerRun) *doorbell {
@@ -74,12 +75,13 @@ func (b *doorbell) announce(ctx context.Context, logger *slog.Logger) bool {
 	var payload string
 	err := b.run.Pool.QueryRow(ctx, "select parley.listen_for_messages($1::text, $2::integer)", b.run.Queue, asked).Scan(&payload)
 	if err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !b.isRefused {
 			logger.Warn("cannot ask senders to notify; looking at intervals", "error", err, "interval", b.run.PollInterval)
 		}
+		b.isRefused = true
 		return false
 	}
-	b.payload = payload
+	b.isRefused, b.payload = false, payload
 	// The database counts in whole seconds, of its own clock.
 	b.announcedUntil = now.Add(time.Duration(asked-1) * time.Second)
 	return !known

@@ -99,6 +99,13 @@ set local check_function_bodies = off;
 set local standard_conforming_strings = on;
 set local default_tablespace = '';
 set local default_table_access_method = heap;
+do $$
+begin
+  if current_setting('server_version_num')::integer < 140000 then
+    raise exception 'Parley needs PostgreSQL 14 or newer; this server is %', current_setting('server_version');
+  end if;
+end
+$$;
 `
 
 // changeSchema runs change in a transaction of its own, while no other connection changes the schema.
