@@ -31,14 +31,12 @@ create table parley._p_broker (
   service_broker_guid uuid not null default gen_random_uuid(),
   is_broker_enabled boolean not null default true,
   tombstone_seconds integer not null default 1800 check (tombstone_seconds >= 0),
-  abandoned_seconds integer not null default 1800 check (abandoned_seconds >= 0),
-  rollbacks_before_disable integer not null default 5 check (rollbacks_before_disable between 1 and 15)
+  abandoned_seconds integer not null default 1800 check (abandoned_seconds >= 0)
 );
 
 comment on table parley._p_broker is 'One row: this database as a broker instance, and its settings.';
 comment on column parley._p_broker.tombstone_seconds is 'How long a closed target endpoint is kept to recognise replays (spec 3.3).';
 comment on column parley._p_broker.abandoned_seconds is 'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget).';
-comment on column parley._p_broker.rollbacks_before_disable is 'After so many rollbacks of one message the queue is disabled (spec 5.6).';
 
 insert into parley._p_broker (broker_id) values (true);
 

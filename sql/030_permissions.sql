@@ -2,7 +2,7 @@
 --
 -- A permission row says that a grantee (0 = PUBLIC) holds a permission on one object. Owners and administrators hold all.
 -- CONTROL includes every other permission of its object, ALTER includes VIEW DEFINITION.
--- Permissions on the class 'database' are the rights to create things. Source: spec 7.6, 7.7.
+-- Permissions on the class 'database' are the rights to create things, and with ALTER ANY to alter all of a kind. Source: spec 7.6, 7.7.
 
 create table parley._p_permission (
   class text not null check (class in ('database', 'message type', 'contract', 'queue', 'service')),
@@ -33,6 +33,13 @@ as $$
         )
         and (p.grantee = 0::regrole or pg_has_role(role, p.grantee, 'usage'))
     )
+    or ($2 in ('ALTER', 'VIEW DEFINITION') and exists (
+      select
+      from parley._p_permission as p
+      where p.class = 'database'
+        and p.permission = 'ALTER ANY ' || upper($3)
+        and (p.grantee = 0::regrole or pg_has_role(role, p.grantee, 'usage'))
+    ))
     or parley._p_is_administrator(role)
 $$;
 
@@ -53,14 +60,14 @@ begin
         229,
         format('permission denied: %s', permission),
         format('Role %s may not do this in this database.', v_caller::regrole),
-        format('An administrator can allow it: select parley.grant(%L, ''database'', null, %L);', permission, v_caller::regrole)
+        format('An administrator can allow it: select parley.grant(%L, ''database'', null, %L);', permission, pg_get_userbyid(v_caller))
       );
     end if;
     perform parley._p_raise(
       229,
       format('permission denied: %s on %s "%s"', permission, class, name),
       format('Role %s does not hold it.', v_caller::regrole),
-      format('Its owner or an administrator can grant it: select parley.grant(%L, %L, %L, %L);', permission, class, name, v_caller::regrole)
+      format('Its owner or an administrator can grant it: select parley.grant(%L, %L, %L, %L);', permission, class, name, pg_get_userbyid(v_caller))
     );
   end if;
 end

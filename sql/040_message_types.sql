@@ -186,13 +186,24 @@ begin
   if found then
     perform parley._p_raise(3716, format('message type "%s" is still used', name), format('A contract names it: "%s".', v_contract), 'Drop the contract first.');
   end if;
+  -- What was sent on a contract that is gone may still be received, and must then have a type.
+  if exists (select from parley._p_message as m where m.message_type_id = v_type.message_type_id)
+    or exists (select from parley._p_transmission as t where t.message_type_id = v_type.message_type_id)
+    or exists (select from parley._p_retained as r where r.message_type_id = v_type.message_type_id) then
+    perform parley._p_raise(
+      3716,
+      format('message type "%s" is still used', name),
+      'Messages of this type wait to be received, or are kept by retention.',
+      'Receive them or end their conversations first: see parley.stuck_conversations.'
+    );
+  end if;
   delete from parley._p_permission as p where p.class = 'message type' and p.object_id = v_type.message_type_id;
   delete from parley._p_message_type as t where t.message_type_id = v_type.message_type_id;
 end
 $$;
 
 comment on function parley.drop_message_type(text) is
-'Drops a message type that no contract lists.
+'Drops a message type that no contract lists and no waiting message has.
 Errors: 229, 3716 still used, 9663 system object, 15151 not found.
 Source: spec 2.2.';
 

@@ -95,6 +95,28 @@ Arguments: name; message_types, their names; sent_by, INITIATOR, TARGET or ANY; 
 Errors: 8403 a message type named twice, and those of create_contract with JSON.
 Source: spec 2.3.';
 
+-- A literal has no type yet; without this one PostgreSQL could not choose between JSON and a list.
+create function parley.create_contract(name text, message_types text, "authorization" text default null) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_types jsonb;
+begin
+  begin
+    v_types := message_types::jsonb;
+  exception
+    when data_exception then
+      perform parley._p_raise(8402, 'message_types is not JSON', null, 'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.');
+  end;
+  return parley.create_contract(name, v_types, "authorization");
+end
+$$;
+
+comment on function parley.create_contract(text, text, text) is
+'Creates a contract from JSON that is written as a literal.
+Errors: 8402 not JSON, and those of create_contract with JSON.';
+
 create function parley._p_find_contract(name text, permission text) returns parley._p_contract
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -144,6 +166,8 @@ begin
   if found then
     perform parley._p_raise(3716, format('contract "%s" is still used', name), format('It is named by %s.', v_user), 'Drop or alter that first.');
   end if;
+  -- No message may be on the way that nobody could see yet: the endpoints are locked against their senders.
+  perform from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id order by e.endpoint_id for update;
   -- Live conversations on it end with an error on both sides (spec 2.3).
   perform parley._p_break_conversations(
     array(select e.endpoint_id from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id),

@@ -18,6 +18,7 @@ create table parley._p_queue (
   is_enqueue_enabled boolean not null,
   is_retention_enabled boolean not null,
   is_poison_message_handling_enabled boolean not null,
+  rollbacks_before_disable integer not null default 5 check (rollbacks_before_disable between 1 and 15),
   is_activation_enabled boolean not null default false,
   activation_procedure text,
   max_readers integer not null default 0 check (max_readers between 0 and 32767),
@@ -37,9 +38,18 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_parts text[] := '{}';
+  v_parts text[] := '{}'::text[];
   v_part text;
 begin
+  -- What does not parse to its end must not be taken for the queue that a part of it names.
+  if queue !~ '^(\[([^\]]|\]\])*\]|"([^"]|"")*"|[^.\["]+)(\.(\[([^\]]|\]\])*\]|"([^"]|"")*"|[^.\["]+))*$' then
+    perform parley._p_raise(
+      9609,
+      format('queue name "%s" is malformed', queue),
+      'A part that contains a point, a bracket or a double quote stands in brackets, with ] doubled.',
+      format('For a queue of that very name write [%s].', replace(queue, ']', ']]'))
+    );
+  end if;
   for v_part in
     select coalesce(replace(m[2], ']]', ']'), replace(m[3], '""', '"'), m[4])
     from regexp_matches(coalesce(queue, ''), '(\[((?:[^\]]|\]\])*)\]|"((?:[^"]|"")*)"|([^.\["]+))(?:\.|$)', 'g') as m
@@ -75,10 +85,13 @@ create function parley._p_lookup_name(schema_name text, name text) returns text
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select case schema_name when 'dbo' then name else schema_name || '.' || name end
+  select string_agg(case when p.part ~ '[.\["]' then '[' || replace(p.part, ']', ']]') || ']' else p.part end, '.' order by p.ordinal)
+  from unnest(array[nullif(schema_name, 'dbo'), name]) with ordinality as p (part, ordinal)
+  where p.part is not null
 $$;
 
-comment on function parley._p_lookup_name(text, text) is 'Gives the name under which a queue is found: its own, with the schema in front unless that is dbo.';
+comment on function parley._p_lookup_name(text, text) is
+'Gives the name under which a queue is found, which no other queue can have: its own, with the schema in front unless that is dbo; in brackets where that is needed.';
 
 create function parley._p_find_queue(queue text) returns parley._p_queue
 language plpgsql stable
@@ -245,6 +258,36 @@ comment on function parley.drop_activation(text) is
 Errors: 208 not found, 229 not allowed, 9663 system object.
 Source: spec 2.4, ACTIVATION (DROP).';
 
+create function parley._p_drop_unused_sequences() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '10ms'
+as $$
+declare
+  v_sequence regclass;
+begin
+  for v_sequence in
+    select c.oid
+    from pg_class as c
+    where c.relnamespace = 'parley'::regnamespace
+      and c.relkind = 'S'
+      and c.relname like '\_p\_queue\_%'
+      and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.doorbell_sequence, q.rollback_sequence))
+  loop
+    begin
+      execute format('drop sequence %s', v_sequence);
+    exception
+      when lock_not_available then
+        null;
+    end;
+  end loop;
+end
+$$;
+
+comment on function parley._p_drop_unused_sequences() is
+'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and learns that it is
+gone only when that has committed: so what is locked is left to the next call.';
+
 create function parley.drop_queue(queue text) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -252,7 +295,6 @@ as $$
 declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'CONTROL');
   v_service text;
-  v_sequence regclass;
 begin
   select s.name into v_service from parley._p_service as s where s.queue_id = v_queue.queue_id limit 1;
   if found then
@@ -262,9 +304,7 @@ begin
   delete from parley._p_permission as p where p.class = 'queue' and p.object_id = v_queue.queue_id;
   delete from parley._p_scan_hint as h where h.lane / 16 = v_queue.queue_id;
   delete from parley._p_queue as q where q.queue_id = v_queue.queue_id;
-  foreach v_sequence in array array[v_queue.position_sequence, v_queue.doorbell_sequence, v_queue.rollback_sequence] loop
-    execute format('drop sequence %s', v_sequence);
-  end loop;
+  perform parley._p_drop_unused_sequences();
 end
 $$;
 

@@ -48,7 +48,7 @@ create index on parley._p_receive_progress (endpoint_id, sequence);
 -- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_note_scan.
 -- Rows from low_position to resume_position belong to blocked_groups, which were locked.
 create table parley._p_scan_hint (
-  hint_id bigint generated always as identity primary key,
+  hint_id bigint generated always as identity,
   lane integer not null,
   low_position bigint not null,
   safe_position bigint not null,
@@ -60,7 +60,7 @@ create table parley._p_scan_hint (
 
 comment on table parley._p_scan_hint is 'Append-only hints for readers; the newest of a lane counts. Losing them costs time, not messages.';
 
-create index on parley._p_scan_hint (lane, hint_id);
+create unique index on parley._p_scan_hint (lane, hint_id);
 
 -- Copies that a queue with retention keeps until the conversation ends (spec 5.2): 0 received, 3 sent.
 create table parley._p_retained (

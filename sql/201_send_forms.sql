@@ -234,7 +234,7 @@ begin
   if array_position(bodies, '') is not null then
     bodies := array_replace(bodies, '', null);
   end if;
-  v_frame := greatest(1, least(1000, 7800::bigint * v_count / greatest(pg_column_size(bodies), 1)));
+  v_frame := greatest(1, least(v_count, 1000, 7800::bigint * v_count / greatest(pg_column_size(bodies), 1)));
   if v_frame = 1 then
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
     select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, b.body

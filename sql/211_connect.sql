@@ -54,6 +54,10 @@ begin
     endpoint.conversation_id, v_service.owner, endpoint.service_name, v_guid, endpoint.is_encrypted, endpoint.lifetime
   )
   returning * into v_far;
+  -- Each side keeps its own clock: the initiator may be gone when the time comes (spec 3.2).
+  perform parley._p_set_alarm(v_far.endpoint_id, 'lifetime', a.due_at)
+  from parley._p_alarm as a
+  where a.endpoint_id = endpoint.endpoint_id and a.kind = 'lifetime';
   perform parley._p_use_priority(v_queue, v_far.priority);
   v_type := parley._p_usual_type(endpoint.service_contract_id, true);
   update parley._p_endpoint as e
@@ -83,6 +87,30 @@ $$;
 comment on function parley._p_usual_type(integer, boolean) is
 'Gives the message type a side of a conversation is expected to send most: its first one without validation, if there is one.';
 
+create function parley._p_right_to_send(caller oid, queue parley._p_queue) returns oid
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when pg_has_role(caller, queue.owner, 'usage') then queue.owner
+    else coalesce(
+      (
+        select case p.grantee::oid when 0 then caller else p.grantee end
+        from parley._p_permission as p
+        where p.class = 'queue'
+          and p.object_id = queue.queue_id
+          and p.permission in ('RECEIVE', 'CONTROL')
+          and (p.grantee = 0::regrole or pg_has_role(caller, p.grantee, 'usage'))
+        limit 1
+      ),
+      (select n.nspowner from pg_namespace as n where n.nspname = 'parley' and pg_has_role(caller, n.nspowner, 'usage'))
+    )
+  end
+$$;
+
+comment on function parley._p_right_to_send(oid, parley._p_queue) is
+'Tells through which role a role holds RECEIVE on a queue: who loses that role loses the right, without our being told. Null when that cannot be said.';
+
 create function parley._p_remember_route(handle uuid) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -94,7 +122,7 @@ begin
   set destination_lane = parley._p_lane(fq.queue_id, f.priority),
     destination_position = fq.position_sequence,
     destination_doorbell = fq.doorbell_sequence,
-    sender_role = v_caller
+    sender_role = parley._p_right_to_send(v_caller, q)
   from parley._p_service as s
   join parley._p_queue as q using (queue_id),
     parley._p_endpoint as f
@@ -106,6 +134,7 @@ begin
     and e.usual_message_type_id is not null
     and s.service_id = e.service_id
     and not q.is_retention_enabled
+    and parley._p_right_to_send(v_caller, q) is not null
     and f.endpoint_id = e.far_endpoint_id;
 end
 $$;

@@ -91,7 +91,7 @@ begin
       229,
       format('permission denied: %s', what),
       format('The conversation belongs to %s; role %s may not receive from queue "%s" either.', endpoint.owner, v_caller::regrole, v_queue.lookup_name),
-      format('Its owner can allow it: select parley.grant(''RECEIVE'', ''queue'', %L, %L);', v_queue.lookup_name, v_caller::regrole)
+      format('Its owner can allow it: select parley.grant(''RECEIVE'', ''queue'', %L, %L);', v_queue.lookup_name, pg_get_userbyid(v_caller))
     );
   end if;
 end

@@ -110,6 +110,9 @@ begin
     if v_far.state in ('CO', 'DI', 'SO') and v_far.service_id <> v_endpoint.service_id then
       perform parley._p_enqueue(v_far, 1, parley._p_error_body(-8470, description));
       perform parley._p_set_state(v_far.endpoint_id, 'ER');
+    elsif v_far.state = 'DO' and v_far.service_id <> v_endpoint.service_id then
+      -- It only waited for this side to end.
+      perform parley._p_remove_endpoint(v_far);
     end if;
     perform parley._p_remove_endpoint(v_endpoint);
   end loop;

@@ -25,7 +25,7 @@ declare
 begin
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where priorities & (1 << p.n) > 0 loop
     v_lane := parley._p_lane(queue_id, v_priority);
-    select * into v_hint from parley._p_scan_hint as h where h.lane = v_lane order by h.hint_id desc limit 1;
+    select * into v_hint from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
     v_seen := '{}';
     if cardinality(v_hint.blocked_groups) > 0 then
       for v_group in
@@ -96,7 +96,7 @@ begin
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     return;
   end if;
-  select * into v_old from parley._p_scan_hint as h where h.lane = _p_note_scan.lane order by h.hint_id desc limit 1;
+  select * into v_old from parley._p_scan_hint as h where h.lane = _p_note_scan.lane order by h.lane desc, h.hint_id desc limit 1;
   v_new.low_position := coalesce(v_old.low_position, 0);
   v_new.safe_position := coalesce(v_old.safe_position, 0);
   v_new.blocked_groups := case when cardinality(blocked) <= 64 then blocked else '{}' end;

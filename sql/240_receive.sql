@@ -37,8 +37,11 @@ create function parley.receive(
   conversation_group_id uuid default null,
   timeout integer default null
 ) returns setof parley.received_message
-language plpgsql security definer
+language plpgsql security definer rows 100
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_queue_id integer;
@@ -46,13 +49,14 @@ declare
   v_owner oid;
   v_position_sequence regclass;
   v_is_enabled boolean;
+  v_limit integer;
+  v_rollbacks bigint;
   v_is_simple boolean;
   v_low bigint;
   v_head record;
-  v_rows integer;
+  v_lane integer;
   v_left integer;
   v_sequence bigint;
-  v_from bigint;
   v_count integer;
   v_total integer := 0;
   v_message_id text;
@@ -61,13 +65,14 @@ declare
 begin
   loop
     select q.queue_id, q.lookup_name, q.owner, q.position_sequence,
-      q.is_receive_enabled and (coalesce(pg_sequence_last_value(q.rollback_sequence), 0) = 0 or not parley._p_is_poisoned(q)),
+      q.is_receive_enabled, case when q.is_poison_message_handling_enabled then q.rollbacks_before_disable else 16 end,
+      coalesce(pg_sequence_last_value(q.rollback_sequence), 0),
       q.priorities = 32 and not q.is_retention_enabled and coalesce(cardinality(h.blocked_groups), 0) = 0,
       coalesce(h.low_position, 0)
-    into v_queue_id, v_lookup_name, v_owner, v_position_sequence, v_is_enabled, v_is_simple, v_low
+    into v_queue_id, v_lookup_name, v_owner, v_position_sequence, v_is_enabled, v_limit, v_rollbacks, v_is_simple, v_low
     from parley._p_queue as q
     left join lateral (
-      select s.low_position, s.blocked_groups from parley._p_scan_hint as s where s.lane = q.queue_id * 16 + 6 order by s.hint_id desc limit 1
+      select s.low_position, s.blocked_groups from parley._p_scan_hint as s where s.lane = q.queue_id * 16 + 6 order by s.lane desc, s.hint_id desc limit 1
     ) as h on true
     where q.lookup_name = queue;
     if not found then
@@ -77,7 +82,7 @@ begin
     if current_setting('role') <> 'none' or not pg_has_role(session_user, v_owner, 'usage') then
       perform parley._p_require_permission('RECEIVE', 'queue', v_queue_id, v_lookup_name, v_owner);
     end if;
-    if not v_is_enabled then
+    if not v_is_enabled or (v_rollbacks <> 0 and greatest(v_rollbacks & 15, v_rollbacks >> 31 & 15) >= v_limit) then
       perform parley._p_raise_disabled(v_queue_id);
     end if;
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
@@ -86,6 +91,7 @@ begin
     if top < 1 then
       return;
     end if;
+    v_lane := v_queue_id * 16 + 6;
     -- Read before we look: a sender that draws its position after this makes us look again while we wait.
     v_last := pg_sequence_last_value(v_position_sequence);
 
@@ -94,13 +100,13 @@ begin
       select * from parley._p_receive_group(v_queue_id, top, receive.conversation_handle, receive.conversation_group_id);
       get diagnostics v_total = row_count;
     else
-      select m.position, m.came_back, m.count, e.endpoint_id, e.group_id, e.conversation_handle, e.is_plain, e.priority, e.service_id, e.service_name,
+      select m.position, m.came_back, m.frame_size, e.endpoint_id, e.group_id, e.conversation_handle, e.is_plain, e.priority, e.service_id, e.service_name,
         e.service_contract_id, e.service_contract_name, e.usual_message_type_id, e.usual_message_type_name, g.conversation_group_id
       into v_head
       from (
-        select n.position, n.endpoint_id, n.xmax::text <> '0' as came_back, coalesce(cardinality(n.frame), 1) as count
+        select n.position, n.endpoint_id, n.xmax::text <> '0' as came_back, coalesce(cardinality(n.frame), 0) as frame_size
         from parley._p_message as n
-        where n.lane = v_queue_id * 16 + 6 and n.position >= v_low
+        where n.lane = v_lane and n.position >= v_low
         order by n.position
         limit 32
       ) as m
@@ -120,72 +126,172 @@ begin
           perform parley._p_count_rollback(v_queue_id, v_head.endpoint_id, v_head.position);
         end if;
         if v_head.position - v_low > 262144 then
-          perform parley._p_note_scan(v_queue_id, v_queue_id * 16 + 6, v_head.position, '{}', 0);
+          perform parley._p_note_scan(v_queue_id, v_lane, v_head.position, '{}', 0);
         end if;
+        select p.sequence into v_sequence
+        from parley._p_receive_progress as p
+        where p.endpoint_id = v_head.endpoint_id
+        order by p.sequence desc
+        limit 1;
+        v_sequence := coalesce(v_sequence, 0);
         v_message_id := lpad(to_hex(v_head.endpoint_id), 16, '0');
-        v_left := top;
-        v_from := v_head.position;
-        loop
-          -- Rows hold one message or a frame of them; the first row tells how many to expect in each.
-          v_rows := v_left / v_head.count + case v_left % v_head.count when 0 then 0 else 1 end;
-          select p.sequence into v_sequence
-          from parley._p_receive_progress as p
-          where p.endpoint_id = v_head.endpoint_id
-          order by p.sequence desc
-          limit 1;
-          return query
-          with picked as materialized (
-            select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, coalesce(cardinality(m.frame), 1) as count
-            from parley._p_message as m
-            where m.endpoint_id = v_head.endpoint_id and m.position >= v_from
-            order by m.position
-            limit v_rows
-          ), counted as materialized (
-            select p.*, (sum(p.count) over (order by p.position rows unbounded preceding))::integer - p.count as before
-            from picked as p
-          ), gone as (
-            delete from parley._p_message as m
-            using counted as c
-            where m.ctid = c.row_id and (v_left is null or c.before < v_left)
-          ), left_over as (
-            insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
-            select c.position + r.skipped, v_head.endpoint_id, c.enqueued_at, v_queue_id * 16 + 6, c.message_type_id, r.body, r.frame_left
-            from counted as c
-            cross join lateral parley._p_rest_of_frame(c.frame, v_left - c.before) as r
-            where c.before < v_left and c.before + c.count > v_left
-          ), progress as (
-            insert into parley._p_receive_progress (endpoint_id, sequence)
-            select v_head.endpoint_id, coalesce(v_sequence, 0) + max(least(c.before + c.count, coalesce(v_left, 2147483647)))
-            from counted as c
-            having count(*) > 0
-          )
-          select
-            0::smallint,
-            v_head.priority,
-            c.position + b.ordinal - 1,
-            v_head.conversation_group_id,
-            v_head.conversation_handle,
-            coalesce(v_sequence, 0) + c.before + b.ordinal - 1,
-            v_head.service_name,
-            v_head.service_id,
-            v_head.service_contract_name,
-            v_head.service_contract_id,
-            case c.message_type_id when v_head.usual_message_type_id then v_head.usual_message_type_name else t.name end,
-            c.message_type_id,
-            t.validation::text,
-            b.body,
-            c.enqueued_at,
-            (v_message_id || lpad(to_hex(c.position + b.ordinal - 1), 16, '0'))::uuid
-          from counted as c
-          join parley._p_message_type as t on t.message_type_id = c.message_type_id
-          cross join lateral unnest(coalesce(c.frame, array[c.body])) with ordinality as b (body, ordinal)
-          where v_left is null or c.before + b.ordinal <= v_left
-          order by c.position, b.ordinal;
+        v_left := coalesce(top, 2147483647);
+        while v_left > 0 loop
+          if v_left = 1 and v_head.frame_size = 0 then
+            -- One message, the commonest RECEIVE of all: the same as below, without what only many need.
+            return query
+            with gone as (
+              delete from parley._p_message as m
+              where m.ctid = any (array(
+                  select n.ctid
+                  from parley._p_message as n
+                  where n.endpoint_id = v_head.endpoint_id and n.position >= v_head.position
+                  order by n.position
+                  limit 1
+                ))
+                and m.frame is null
+              returning m.position, m.message_type_id, m.enqueued_at, m.body
+            ), progress as (
+              insert into parley._p_receive_progress (endpoint_id, sequence) select v_head.endpoint_id, v_sequence + 1 from gone
+            )
+            select
+              0::smallint,
+              v_head.priority,
+              g.position,
+              v_head.conversation_group_id,
+              v_head.conversation_handle,
+              v_sequence,
+              v_head.service_name,
+              v_head.service_id,
+              v_head.service_contract_name,
+              v_head.service_contract_id,
+              case
+                when g.message_type_id = v_head.usual_message_type_id then v_head.usual_message_type_name
+                else (select t.name from parley._p_message_type as t where t.message_type_id = g.message_type_id)
+              end,
+              g.message_type_id,
+              case
+                when g.message_type_id = v_head.usual_message_type_id then 'N'
+                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = g.message_type_id)
+              end,
+              g.body,
+              g.enqueued_at,
+              (v_message_id || lpad(to_hex(g.position), 16, '0'))::uuid
+            from gone as g;
+          elsif v_head.frame_size = 0 then
+            return query
+            with picked as materialized (
+              select p.row_id, p.position, p.message_type_id, p.enqueued_at, p.body, p.number
+              from (
+                select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.body,
+                  row_number() over (order by m.position rows unbounded preceding) as number,
+                  count(m.frame) over (order by m.position rows unbounded preceding) as frames
+                from (
+                  select n.ctid, n.position, n.message_type_id, n.enqueued_at, n.body, n.frame
+                  from parley._p_message as n
+                  where n.endpoint_id = v_head.endpoint_id and n.position >= v_head.position
+                  order by n.position
+                  limit v_left
+                ) as m
+              ) as p
+              where p.frames = 0
+            ), gone as (
+              delete from parley._p_message as m where m.ctid = any (array(select p.row_id from picked as p))
+            ), progress as (
+              insert into parley._p_receive_progress (endpoint_id, sequence)
+              select v_head.endpoint_id, v_sequence + max(p.number) from picked as p having count(*) > 0
+            )
+            select
+              0::smallint,
+              v_head.priority,
+              p.position,
+              v_head.conversation_group_id,
+              v_head.conversation_handle,
+              v_sequence + p.number - 1,
+              v_head.service_name,
+              v_head.service_id,
+              v_head.service_contract_name,
+              v_head.service_contract_id,
+              case
+                when p.message_type_id = v_head.usual_message_type_id then v_head.usual_message_type_name
+                else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+              end,
+              p.message_type_id,
+              case
+                when p.message_type_id = v_head.usual_message_type_id then 'N'
+                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+              end,
+              p.body,
+              p.enqueued_at,
+              (v_message_id || lpad(to_hex(p.position), 16, '0'))::uuid
+            from picked as p;
+          else
+            return query
+            with picked as materialized (
+              select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.frame, m.count,
+                sum(m.count) over (order by m.position rows unbounded preceding) - m.count as before
+              from (
+                select n.ctid, n.position, n.message_type_id, n.enqueued_at, coalesce(n.frame, array[n.body]) as frame,
+                  coalesce(cardinality(n.frame), 1) as count
+                from parley._p_message as n
+                where n.endpoint_id = v_head.endpoint_id and n.position >= v_head.position
+                order by n.position
+                limit v_left / v_head.frame_size + 1
+              ) as m
+            ), gone as (
+              delete from parley._p_message as m where m.ctid = any (array(select p.row_id from picked as p where p.before < v_left))
+            ), left_over as (
+              insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
+              select p.position + r.skipped, v_head.endpoint_id, p.enqueued_at, v_lane, p.message_type_id, r.body, r.frame_left
+              from picked as p
+              cross join lateral parley._p_rest_of_frame(p.frame, (v_left - p.before)::integer) as r
+              where p.before < v_left and p.before + p.count > v_left
+            ), progress as (
+              insert into parley._p_receive_progress (endpoint_id, sequence)
+              select v_head.endpoint_id, v_sequence + max(least(p.before + p.count, v_left)) from picked as p having count(*) > 0
+            ), opened as (
+              select p.position, p.message_type_id, p.enqueued_at, p.before,
+                unnest(p.frame) as body, generate_series(1, p.count) as ordinal
+              from picked as p
+            )
+            select
+              0::smallint,
+              v_head.priority,
+              p.position + p.ordinal - 1,
+              v_head.conversation_group_id,
+              v_head.conversation_handle,
+              v_sequence + p.before + p.ordinal - 1,
+              v_head.service_name,
+              v_head.service_id,
+              v_head.service_contract_name,
+              v_head.service_contract_id,
+              case
+                when p.message_type_id = v_head.usual_message_type_id then v_head.usual_message_type_name
+                else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+              end,
+              p.message_type_id,
+              case
+                when p.message_type_id = v_head.usual_message_type_id then 'N'
+                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+              end,
+              p.body,
+              p.enqueued_at,
+              (v_message_id || lpad(to_hex(p.position + p.ordinal - 1), 16, '0'))::uuid
+            from opened as p
+            where p.before + p.ordinal <= v_left;
+          end if;
           get diagnostics v_count = row_count;
           v_total := v_total + v_count;
           v_left := v_left - v_count;
-          exit when v_left is null or v_left <= 0 or v_count = 0;
-          v_head.count := 1;
+          v_sequence := v_sequence + v_count;
+          exit when v_left = 0;
+          -- There may be more: rows of the other kind, or frames smaller than the first.
+          select m.position, coalesce(cardinality(m.frame), 0) into v_head.position, v_head.frame_size
+          from parley._p_message as m
+          where m.endpoint_id = v_head.endpoint_id and m.position >= v_head.position
+          order by m.position
+          limit 1;
+          exit when not found;
         end loop;
       end if;
     end if;
@@ -206,7 +312,7 @@ Call it at READ COMMITTED: an older snapshot does not see what came later, and n
 Source: spec 4.3.';
 
 create function parley._p_rest_of_frame(frame bytea[], taken integer) returns table (skipped integer, body bytea, frame_left bytea[])
-language sql immutable
+language sql immutable rows 2
 set search_path = pg_catalog, pg_temp
 as $$
   select f.first - 1,

@@ -30,7 +30,7 @@ begin
   end if;
   if v_queue.priorities = 32 then
     select coalesce(h.low_position, 0) into v_low
-    from parley._p_scan_hint as h where h.lane = parley._p_lane(v_queue.queue_id, 5) order by h.hint_id desc limit 1;
+    from parley._p_scan_hint as h where h.lane = parley._p_lane(v_queue.queue_id, 5) order by h.lane desc, h.hint_id desc limit 1;
   end if;
   for v_endpoint in
     select e.endpoint_id, e.is_plain, m.position, m.came_back

@@ -30,7 +30,7 @@ begin
       perform pg_sleep(0.001);
       return true;
     end if;
-    perform pg_sleep(least(0.003, extract(epoch from v_until - v_now)));
+    perform pg_sleep(case when v_until = 'infinity' then 0.003 else least(0.003, extract(epoch from v_until - v_now)) end);
     v_now := clock_timestamp();
   end loop;
 end

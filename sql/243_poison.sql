@@ -13,7 +13,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue parley._p_queue;
-  v_limit integer := (select b.rollbacks_before_disable from parley._p_broker as b);
   v_key bigint := (position / 1024) & 134217727;
   v_value bigint;
   v_entry bigint[];
@@ -36,12 +35,12 @@ begin
       end if;
     end loop;
   end if;
-  if v_slot is not null and v_entry[v_slot] & 15 < v_limit then
+  if v_slot is not null and v_entry[v_slot] & 15 < v_queue.rollbacks_before_disable then
     v_entry[v_slot] := v_entry[v_slot] + 1;
     perform setval(v_queue.rollback_sequence, v_entry[2] << 31 | v_entry[1]);
   end if;
   perform pg_advisory_unlock(1346458188, queue_id);
-  if v_slot is not null and v_entry[v_slot] & 15 >= v_limit then
+  if v_slot is not null and v_entry[v_slot] & 15 >= v_queue.rollbacks_before_disable then
     perform parley._p_raise_disabled(queue_id);
   end if;
 end
@@ -87,13 +86,15 @@ $$;
 
 comment on function parley._p_is_own_savepoint(bigint, bigint) is 'Tells whether a message came back because this transaction rolled back to a savepoint.';
 
-create function parley._p_is_poisoned(queue parley._p_queue) returns boolean
+create function parley._p_is_poisoned(queue_id integer) returns boolean
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select queue.is_poison_message_handling_enabled
-    and greatest(coalesce(pg_sequence_last_value(queue.rollback_sequence), 0) & 15, (coalesce(pg_sequence_last_value(queue.rollback_sequence), 0) >> 31) & 15)
-      >= (select b.rollbacks_before_disable from parley._p_broker as b)
+  select q.is_poison_message_handling_enabled
+    and greatest(r.count & 15, r.count >> 31 & 15) >= q.rollbacks_before_disable
+  from parley._p_queue as q
+  cross join lateral (select coalesce(pg_sequence_last_value(q.rollback_sequence), 0) as count) as r
+  where q.queue_id = $1
 $$;
 
-comment on function parley._p_is_poisoned(parley._p_queue) is 'Tells whether poison message handling has disabled a queue.';
+comment on function parley._p_is_poisoned(integer) is 'Tells whether poison message handling has disabled a queue.';

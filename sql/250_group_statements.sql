@@ -12,7 +12,7 @@ declare
 begin
   loop
     v_queue := parley._p_find_queue(queue, 'RECEIVE');
-    if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue) then
+    if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
     perform parley._p_fire_alarms(v_queue.queue_id, 1000);

@@ -71,7 +71,7 @@ select
     else (select r.oid::bigint from pg_catalog.pg_roles as r where pg_catalog.quote_ident(r.rolname) = q.execute_as or r.rolname = q.execute_as limit 1)
   end as execute_as_principal_id,
   q.is_activation_enabled,
-  q.is_receive_enabled and not parley._p_is_poisoned(q) as is_receive_enabled,
+  q.is_receive_enabled and not parley._p_is_poisoned(q.queue_id) as is_receive_enabled,
   q.is_enqueue_enabled,
   q.is_retention_enabled,
   q.is_poison_message_handling_enabled

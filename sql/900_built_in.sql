@@ -84,6 +84,6 @@ begin
     execute format('grant select on %s to public', v_view);
   end loop;
   -- What the views call for whoever looks at them.
-  grant execute on function parley._p_caller(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(parley._p_queue) to public;
+  grant execute on function parley._p_caller(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
 end
 $$;
