@@ -91,7 +91,8 @@ as $$
 $$;
 
 comment on function parley._p_lookup_name(text, text) is
-'Gives the name under which a queue is found, which no other queue can have: its own, with the schema in front unless that is dbo; in brackets where that is needed.';
+'Gives the name under which a queue is found, which no other queue can have: its own, with the schema in front unless that is dbo;
+in brackets where that is needed.';
 
 create function parley._p_find_queue(queue text) returns parley._p_queue
 language plpgsql stable

@@ -89,8 +89,11 @@ set search_path = pg_catalog, pg_temp
 as $$
   select case
     when octet_length(q.lookup_name) <= 63 then q.lookup_name
-    else (select left(q.lookup_name, max(n.characters)) from generate_series(1, 50) as n (characters) where octet_length(left(q.lookup_name, n.characters)) <= 50)
-      || '_' || q.queue_id
+    else (
+      select left(q.lookup_name, max(n.characters)) || '_' || q.queue_id
+      from generate_series(1, 50) as n (characters)
+      where octet_length(left(q.lookup_name, n.characters)) <= 50
+    )
   end
   from parley._p_queue as q
   where q.queue_id = $1
