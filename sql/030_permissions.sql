@@ -67,7 +67,10 @@ begin
       229,
       format('permission denied: %s on %s "%s"', permission, class, name),
       format('Role %s does not hold it.', v_caller::regrole),
-      format('Its owner or an administrator can grant it: select parley.grant(%L, %L, %L, %L);', permission, class, name, pg_get_userbyid(v_caller))
+      format(
+        'Its owner or an administrator can grant it: select parley.grant(%L, %L, %L, %L);',
+        permission, class, name, pg_get_userbyid(v_caller)
+      )
     );
   end if;
 end

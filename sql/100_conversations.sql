@@ -49,7 +49,7 @@ create table parley._p_endpoint (
 comment on table parley._p_endpoint is 'One row for each side of a conversation (spec 3.1). A side that is closed lives on in _p_tombstone.';
 comment on column parley._p_endpoint.destination_lane is 'The lane of the far side, or null when SEND must look closer; see 200_send.sql.';
 comment on column parley._p_endpoint.usual_message_type_id is 'The message type that SEND finds without a look-up: the first of the contract that this side may send and that needs no validation.';
-comment on column parley._p_endpoint.sender_role is 'The role through which the last to send the long way holds RECEIVE on the queue of this side.';
+comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
 comment on column parley._p_endpoint.is_plain is 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer message.';
 
 create unique index on parley._p_endpoint (conversation_id, is_initiator);

@@ -109,7 +109,8 @@ as $$
 $$;
 
 comment on function parley._p_right_to_send(oid, parley._p_queue) is
-'Tells through which role a role holds RECEIVE on a queue: who loses that role loses the right, without our being told. Null when that cannot be said.';
+'Tells through which role a role holds RECEIVE on a queue: who loses that role loses the right, without our being told.
+Null when that cannot be said.';
 
 create function parley._p_remember_route(handle uuid) returns void
 language plpgsql
