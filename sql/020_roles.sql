@@ -60,7 +60,12 @@ begin
   end if;
   select r.oid into v_role from pg_roles as r where r.rolname = name;
   if not found then
-    perform parley._p_raise(15151, format('role "%s" does not exist', name), null, 'Create it with CREATE ROLE, or correct the name; names are compared exactly.');
+    perform parley._p_raise(
+      15151,
+      format('role "%s" does not exist', name),
+      null,
+      'Create it with CREATE ROLE, or correct the name; names are compared exactly.'
+    );
   end if;
   return v_role;
 end

@@ -126,7 +126,12 @@ begin
   on conflict do nothing
   returning message_type_id into v_id;
   if v_id is null then
-    perform parley._p_raise(2714, format('message type "%s" exists already', name), null, 'Use alter_message_type to change its validation, or choose another name.');
+    perform parley._p_raise(
+      2714,
+      format('message type "%s" exists already', name),
+      null,
+      'Use alter_message_type to change its validation, or choose another name.'
+    );
   end if;
   return v_id;
 end
@@ -184,7 +189,12 @@ begin
   where u.message_type_id = v_type.message_type_id
   limit 1;
   if found then
-    perform parley._p_raise(3716, format('message type "%s" is still used', name), format('A contract names it: "%s".', v_contract), 'Drop the contract first.');
+    perform parley._p_raise(
+      3716,
+      format('message type "%s" is still used', name),
+      format('A contract names it: "%s".', v_contract),
+      'Drop the contract first.'
+    );
   end if;
   -- What was sent on a contract that is gone may still be received, and must then have a type.
   if exists (select from parley._p_message as m where m.message_type_id = v_type.message_type_id)

@@ -32,24 +32,44 @@ declare
 begin
   perform parley._p_require_permission('CREATE CONTRACT', 'database', 0, null, null);
   if upper(name) = 'ANY' then
-    perform parley._p_raise(9609, 'a contract cannot be called ANY', null, 'ANY stands for every contract in a broker priority; choose another name.');
+    perform parley._p_raise(
+      9609,
+      'a contract cannot be called ANY',
+      null,
+      'ANY stands for every contract in a broker priority; choose another name.'
+    );
   end if;
   if jsonb_typeof(message_types) is distinct from 'object' then
-    perform parley._p_raise(8402, 'message_types must be a JSON object', null, 'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.');
+    perform parley._p_raise(
+      8402,
+      'message_types must be a JSON object',
+      null,
+      'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.'
+    );
   end if;
   insert into parley._p_contract (service_contract_id, name, owner)
   values (nextval('parley._p_object_id'), parley._p_name('contract', create_contract.name), parley._p_new_owner("authorization"))
   on conflict do nothing
   returning service_contract_id into v_id;
   if v_id is null then
-    perform parley._p_raise(2714, format('contract "%s" exists already', name), null, 'A contract cannot be altered: drop it and create it again, or choose another name.');
+    perform parley._p_raise(
+      2714,
+      format('contract "%s" exists already', name),
+      null,
+      'A contract cannot be altered: drop it and create it again, or choose another name.'
+    );
   end if;
   for v_usage in
     select t.key as name, upper(regexp_replace(t.value, '^\s*(sent\s+by\s+)?', '', 'i')) as sent_by
     from jsonb_each_text(message_types) as t
   loop
     if v_usage.sent_by is null or v_usage.sent_by not in ('INITIATOR', 'TARGET', 'ANY') then
-      perform parley._p_raise(8402, format('message type "%s" is sent by "%s"', v_usage.name, v_usage.sent_by), null, 'Use INITIATOR, TARGET or ANY.');
+      perform parley._p_raise(
+        8402,
+        format('message type "%s" is sent by "%s"', v_usage.name, v_usage.sent_by),
+        null,
+        'Use INITIATOR, TARGET or ANY.'
+      );
     end if;
     v_type := parley._p_find_message_type(v_usage.name, 'REFERENCES');
     insert into parley._p_contract_message_type (service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target)
@@ -83,7 +103,12 @@ declare
 begin
   select t.name into v_repeated from unnest(message_types) as t (name) group by t.name having count(*) > 1 limit 1;
   if found then
-    perform parley._p_raise(8403, format('message type "%s" is named twice', v_repeated), null, 'Name each message type once; ANY lets both sides send it.');
+    perform parley._p_raise(
+      8403,
+      format('message type "%s" is named twice', v_repeated),
+      null,
+      'Name each message type once; ANY lets both sides send it.'
+    );
   end if;
   return parley.create_contract(name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization");
 end
@@ -164,7 +189,12 @@ begin
   where p.service_contract_id = v_contract.service_contract_id
   limit 1;
   if found then
-    perform parley._p_raise(3716, format('contract "%s" is still used', name), format('It is named by %s.', v_user), 'Drop or alter that first.');
+    perform parley._p_raise(
+      3716,
+      format('contract "%s" is still used', name),
+      format('It is named by %s.', v_user),
+      'Drop or alter that first.'
+    );
   end if;
   -- No message may be on the way that nobody could see yet: the endpoints are locked against their senders.
   perform from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id order by e.endpoint_id for update;

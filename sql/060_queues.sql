@@ -192,7 +192,12 @@ begin
   perform pg_advisory_xact_lock(hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0));
   perform from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   if found then
-    perform parley._p_raise(2714, format('queue "%s" exists already', queue), null, 'Use alter_queue to change it, or choose another name.');
+    perform parley._p_raise(
+      2714,
+      format('queue "%s" exists already', queue),
+      null,
+      'Use alter_queue to change it, or choose another name.'
+    );
   end if;
   v_id := nextval('parley._p_object_id');
   perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, parley._p_new_owner("authorization"));
@@ -299,7 +304,12 @@ declare
 begin
   select s.name into v_service from parley._p_service as s where s.queue_id = v_queue.queue_id limit 1;
   if found then
-    perform parley._p_raise(3716, format('queue "%s" is still used', queue), format('Service "%s" is bound to it.', v_service), 'Drop the service, or move it with alter_service.');
+    perform parley._p_raise(
+      3716,
+      format('queue "%s" is still used', queue),
+      format('Service "%s" is bound to it.', v_service),
+      'Drop the service, or move it with alter_service.'
+    );
   end if;
   execute format('drop view if exists parley_queue.%I', parley._p_queue_view_name(v_queue.queue_id));
   delete from parley._p_permission as p where p.class = 'queue' and p.object_id = v_queue.queue_id;

@@ -11,7 +11,12 @@ declare
   v_arguments smallint;
 begin
   if procedure is null then
-    perform parley._p_raise(9614, 'activation is on but there is no procedure', null, 'Give activation_procedure, or leave activation off.');
+    perform parley._p_raise(
+      9614,
+      'activation is on but there is no procedure',
+      null,
+      'Give activation_procedure, or leave activation off.'
+    );
   end if;
   if execute_as is null then
     perform parley._p_raise(9613, 'activation is on but nobody to execute as', null, 'Give execute_as: SELF, OWNER or the name of a role.');
@@ -27,7 +32,12 @@ begin
       'Create it with CREATE PROCEDURE, then try again.'
     );
   elsif v_kind <> 'p' then
-    perform parley._p_raise(9620, format('%s is not a procedure', procedure), null, 'Activation runs CALL procedure(): create it with CREATE PROCEDURE.');
+    perform parley._p_raise(
+      9620,
+      format('%s is not a procedure', procedure),
+      null,
+      'Activation runs CALL procedure(): create it with CREATE PROCEDURE.'
+    );
   elsif v_arguments > 0 then
     perform parley._p_raise(9653, format('procedure %s takes arguments', procedure), null, 'An activation procedure takes none.');
   end if;
@@ -58,7 +68,12 @@ declare
 begin
   select * into v_old from parley._p_queue as q where q.queue_id = _p_alter_queue.queue_id for no key update;
   if max_queue_readers is not null and max_queue_readers not between 0 and 32767 then
-    perform parley._p_raise(8402, format('max_queue_readers is %s', max_queue_readers), '0 to 32767 are allowed.', 'Give a number in that range.');
+    perform parley._p_raise(
+      8402,
+      format('max_queue_readers is %s', max_queue_readers),
+      '0 to 32767 are allowed.',
+      'Give a number in that range.'
+    );
   end if;
   if upper(execute_as) not in ('SELF', 'OWNER') then
     perform parley._p_new_owner(execute_as);

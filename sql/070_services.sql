@@ -55,7 +55,12 @@ declare
 begin
   perform parley._p_require_permission('CREATE SERVICE', 'database', 0, null, null);
   if upper(name) = 'ANY' then
-    perform parley._p_raise(9609, 'a service cannot be called ANY', null, 'ANY stands for every service in a broker priority; choose another name.');
+    perform parley._p_raise(
+      9609,
+      'a service cannot be called ANY',
+      null,
+      'ANY stands for every service in a broker priority; choose another name.'
+    );
   end if;
   v_queue := parley._p_find_queue(queue, 'REFERENCES');
   insert into parley._p_service (service_id, name, owner, queue_id)
@@ -63,7 +68,12 @@ begin
   on conflict do nothing
   returning service_id into v_id;
   if v_id is null then
-    perform parley._p_raise(2714, format('service "%s" exists already', name), null, 'Use alter_service to change it, or choose another name.');
+    perform parley._p_raise(
+      2714,
+      format('service "%s" exists already', name),
+      null,
+      'Use alter_service to change it, or choose another name.'
+    );
   end if;
   perform parley._p_add_service_contracts(v_id, contracts);
   -- What was sent to this name before it existed can be delivered now.
@@ -122,7 +132,12 @@ declare
   v_name text;
 begin
   if queue is null and coalesce(cardinality(add_contracts), 0) + coalesce(cardinality(drop_contracts), 0) = 0 then
-    perform parley._p_raise(8493, format('nothing to change in service "%s"', name), null, 'Give a queue, add_contracts or drop_contracts.');
+    perform parley._p_raise(
+      8493,
+      format('nothing to change in service "%s"', name),
+      null,
+      'Give a queue, add_contracts or drop_contracts.'
+    );
   end if;
   foreach v_name in array coalesce(drop_contracts, '{}') loop
     delete from parley._p_service_contract as u
@@ -132,7 +147,12 @@ begin
       and c.name = v_name
     returning u.service_contract_id into v_dropped;
     if not found then
-      perform parley._p_raise(15151, format('service "%s" does not accept contract "%s"', name, v_name), null, 'See parley.service_contract_usages.');
+      perform parley._p_raise(
+        15151,
+        format('service "%s" does not accept contract "%s"', name, v_name),
+        null,
+        'See parley.service_contract_usages.'
+      );
     end if;
     perform parley._p_break_conversations(
       array(
@@ -170,7 +190,12 @@ declare
 begin
   select p.name into v_priority from parley._p_priority as p where p.local_service_id = v_service.service_id limit 1;
   if found then
-    perform parley._p_raise(3716, format('service "%s" is still used', name), format('Broker priority "%s" names it.', v_priority), 'Drop the priority first.');
+    perform parley._p_raise(
+      3716,
+      format('service "%s" is still used', name),
+      format('Broker priority "%s" names it.', v_priority),
+      'Drop the priority first.'
+    );
   end if;
   perform parley._p_drop_endpoints_of_service(v_service.service_id, format('The service "%s" was dropped.', name));
   delete from parley._p_permission as p where p.class = 'service' and p.object_id = v_service.service_id;

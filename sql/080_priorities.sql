@@ -52,7 +52,12 @@ begin
     remote_name := remote_service_name;
   end if;
   if priority_level is null or priority_level not between 1 and 10 then
-    perform parley._p_raise(8402, format('priority level %s is out of range', coalesce(priority_level::text, 'null')), 'Levels are 1 (low) to 10 (high).', 'Give a level from 1 to 10.');
+    perform parley._p_raise(
+      8402,
+      format('priority level %s is out of range', coalesce(priority_level::text, 'null')),
+      'Levels are 1 (low) to 10 (high).',
+      'Give a level from 1 to 10.'
+    );
   end if;
   priority := priority_level;
 end

@@ -180,15 +180,30 @@ begin
   if to_service is null then
     perform parley._p_raise(8421, 'the target service is missing', null, 'Give to_service.');
   elsif to_service = '' or length(to_service) > 256 then
-    perform parley._p_raise(8412, 'the target service is malformed', format('It has %s characters; 1 to 256 are allowed.', length(to_service)), 'Give the name of a service.');
+    perform parley._p_raise(
+      8412,
+      'the target service is malformed',
+      format('It has %s characters; 1 to 256 are allowed.', length(to_service)),
+      'Give the name of a service.'
+    );
   elsif contract is null then
     perform parley._p_raise(8417, 'the contract is missing', null, 'Give a contract, or leave it out for DEFAULT.');
   elsif lifetime <= 0 then
-    perform parley._p_raise(8411, format('lifetime %s is out of range', lifetime), 'It is counted in seconds, 1 to 2147483647.', 'Give a positive number of seconds.');
+    perform parley._p_raise(
+      8411,
+      format('lifetime %s is out of range', lifetime),
+      'It is counted in seconds, 1 to 2147483647.',
+      'Give a positive number of seconds.'
+    );
   elsif related_conversation is not null and related_conversation_group is not null then
     perform parley._p_raise(9601, 'a dialog can be related to a conversation or to a group, not to both', null, 'Give one of the two.');
   elsif related_conversation_group = '00000000-0000-0000-0000-000000000000' then
-    perform parley._p_raise(8414, 'this conversation group cannot be used', 'Its id is all zeros.', 'Give an id made by gen_random_uuid().');
+    perform parley._p_raise(
+      8414,
+      'this conversation group cannot be used',
+      'Its id is all zeros.',
+      'Give an id made by gen_random_uuid().'
+    );
   end if;
 end
 $$;

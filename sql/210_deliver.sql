@@ -120,9 +120,19 @@ begin
       'Send a message type of the contract, or begin the dialog on another contract.'
     );
   elsif endpoint.is_initiator and not v_usage.is_sent_by_initiator then
-    perform parley._p_raise(8432, format('message type "%s" is for the target to send', message_type), format('Contract "%s".', endpoint.service_contract_name), 'Send another message type.');
+    perform parley._p_raise(
+      8432,
+      format('message type "%s" is for the target to send', message_type),
+      format('Contract "%s".', endpoint.service_contract_name),
+      'Send another message type.'
+    );
   elsif not endpoint.is_initiator and not v_usage.is_sent_by_target then
-    perform parley._p_raise(8434, format('message type "%s" is for the initiator to send', message_type), format('Contract "%s".', endpoint.service_contract_name), 'Send another message type.');
+    perform parley._p_raise(
+      8434,
+      format('message type "%s" is for the initiator to send', message_type),
+      format('Contract "%s".', endpoint.service_contract_name),
+      'Send another message type.'
+    );
   end if;
   return v_type;
 end

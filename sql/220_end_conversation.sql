@@ -128,9 +128,19 @@ begin
   elsif description is null then
     perform parley._p_raise(8422, 'the error description is missing', null, 'Give a description with the code.');
   elsif error_code <= 0 then
-    perform parley._p_raise(8402, format('error code %s is not greater than zero', error_code), 'Negative codes are the broker''s.', 'Give a code from 1 to 2147483647.');
+    perform parley._p_raise(
+      8402,
+      format('error code %s is not greater than zero', error_code),
+      'Negative codes are the broker''s.',
+      'Give a code from 1 to 2147483647.'
+    );
   elsif length(description) > 3000 then
-    perform parley._p_raise(8402, 'the error description is too long', format('It has %s characters; 3000 are allowed.', length(description)), 'Shorten it.');
+    perform parley._p_raise(
+      8402,
+      'the error description is too long',
+      format('It has %s characters; 3000 are allowed.', length(description)),
+      'Shorten it.'
+    );
   end if;
   perform parley._p_end(conversation_handle, 1, parley._p_error_body(error_code, description));
 end

@@ -22,24 +22,30 @@ begin
   if not v_queue.is_poison_message_handling_enabled or parley._p_is_own_savepoint(endpoint_id, position) then
     return;
   end if;
-  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only.
-  perform pg_advisory_lock(1346458188, queue_id);
-  v_value := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
-  v_entry := array[v_value & 2147483647, v_value >> 31];
-  v_slot := case v_key when v_entry[1] >> 4 then 1 when v_entry[2] >> 4 then 2 end;
-  if v_slot is null then
-    for i in 1 .. 2 loop
-      if v_slot is null and not parley._p_is_waiting(queue_id, v_entry[i] >> 4) then
-        v_slot := i;
-        v_entry[i] := v_key << 4;
-      end if;
-    end loop;
-  end if;
-  if v_slot is not null and v_entry[v_slot] & 15 < v_queue.rollbacks_before_disable then
-    v_entry[v_slot] := v_entry[v_slot] + 1;
-    perform setval(v_queue.rollback_sequence, v_entry[2] << 31 | v_entry[1]);
-  end if;
-  perform pg_advisory_unlock(1346458188, queue_id);
+  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and let go of whatever happens.
+  begin
+    perform pg_advisory_lock(1346458188, queue_id);
+    v_value := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
+    v_entry := array[v_value & 2147483647, v_value >> 31];
+    v_slot := case v_key when v_entry[1] >> 4 then 1 when v_entry[2] >> 4 then 2 end;
+    if v_slot is null then
+      for i in 1 .. 2 loop
+        if v_slot is null and not parley._p_is_waiting(queue_id, v_entry[i] >> 4) then
+          v_slot := i;
+          v_entry[i] := v_key << 4;
+        end if;
+      end loop;
+    end if;
+    if v_slot is not null and v_entry[v_slot] & 15 < v_queue.rollbacks_before_disable then
+      v_entry[v_slot] := v_entry[v_slot] + 1;
+      perform setval(v_queue.rollback_sequence, v_entry[2] << 31 | v_entry[1]);
+    end if;
+    perform pg_advisory_unlock(1346458188, queue_id);
+  exception
+    when others or query_canceled then
+      perform pg_advisory_unlock(1346458188, queue_id);
+      raise;
+  end;
   if v_slot is not null and v_entry[v_slot] & 15 >= v_queue.rollbacks_before_disable then
     perform parley._p_raise_disabled(queue_id);
   end if;

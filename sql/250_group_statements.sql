@@ -56,13 +56,23 @@ begin
   v_endpoint := parley._p_find_endpoint(conversation_handle);
   select * into v_target from parley._p_conversation_group as g where g.conversation_group_id = move_conversation.conversation_group_id;
   if not found then
-    perform parley._p_raise(8436, format('conversation group "%s" not found', conversation_group_id), null, 'See parley.conversation_groups.');
+    perform parley._p_raise(
+      8436,
+      format('conversation group "%s" not found', conversation_group_id),
+      null,
+      'See parley.conversation_groups.'
+    );
   end if;
   select t.queue_id = s.queue_id into v_same_queue
   from parley._p_service as s, parley._p_service as t
   where s.service_id = v_endpoint.service_id and t.service_id = v_target.service_id;
   if not v_same_queue then
-    perform parley._p_raise(8439, 'the conversation group is of another queue', format('Group %s.', conversation_group_id), 'Move conversations only between groups of one queue.');
+    perform parley._p_raise(
+      8439,
+      'the conversation group is of another queue',
+      format('Group %s.', conversation_group_id),
+      'Move conversations only between groups of one queue.'
+    );
   elsif v_endpoint.state = 'DO' then
     perform parley._p_raise(
       8438,

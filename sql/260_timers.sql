@@ -15,7 +15,12 @@ begin
   perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
   v_endpoint := parley._p_find_endpoint(conversation_handle);
   if timeout is null or timeout < 0 then
-    perform parley._p_raise(8402, format('timer timeout %s is out of range', coalesce(timeout::text, 'null')), 'It is counted in seconds, 0 to 2147483647.', 'Give a number of seconds.');
+    perform parley._p_raise(
+      8402,
+      format('timer timeout %s is out of range', coalesce(timeout::text, 'null')),
+      'It is counted in seconds, 0 to 2147483647.',
+      'Give a number of seconds.'
+    );
   end if;
   v_due := clock_timestamp() + make_interval(secs => timeout);
   if v_endpoint.state not in ('SO', 'CO', 'DI') then
@@ -43,16 +48,16 @@ Arguments: conversation_handle; timeout in seconds, 0 for at once.
 Errors: 229 not allowed, 8402 out of range, 8410 after the lifetime, 8418 and 8426 handle missing or not found, 8458 the state forbids it.
 Source: spec 4.7.';
 
-create function parley.fire_timers("limit" integer default 1000) returns integer
+create function parley.fire_timers(top integer default 1000) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_fired integer := parley._p_fire_alarms(null, "limit");
+  v_fired integer := parley._p_fire_alarms(null, top);
 begin
   delete from parley._p_tombstone as t
   where t.conversation_handle in (
-    select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= clock_timestamp() order by o.expires_at limit "limit" for update skip locked
+    select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= clock_timestamp() order by o.expires_at limit top for update skip locked
   );
   perform parley._p_deliver_delayed(null) where exists (select from parley._p_transmission);
   return v_fired;
@@ -61,11 +66,12 @@ $$;
 
 comment on function parley.fire_timers(integer) is
 'Does what is due in all queues: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now.
-Returns how many alarms fired; call again at once when that is the limit.
-Arguments: limit, how many to handle at most.
+Returns how many alarms fired; call again at once when that is top.
+Arguments: top, how many to handle at most.
+Errors: none of its own.
 Source: spec 3.3, 3.5.';
 
-create function parley._p_fire_alarms(queue_id integer, "limit" integer) returns integer
+create function parley._p_fire_alarms(queue_id integer, top integer) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -88,7 +94,7 @@ begin
         )
       )
     order by a.due_at
-    limit "limit"
+    limit top
     for update of a skip locked
   loop
     delete from parley._p_alarm as a where a.endpoint_id = v_alarm.endpoint_id and a.kind = v_alarm.kind;

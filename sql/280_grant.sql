@@ -35,7 +35,12 @@ begin
       );
   end case;
   if object_id is null then
-    perform parley._p_raise(15151, format('%s "%s" does not exist', canonical_class, object), 'Names are compared byte by byte.', 'Correct the name.');
+    perform parley._p_raise(
+      15151,
+      format('%s "%s" does not exist', canonical_class, object),
+      'Names are compared byte by byte.',
+      'Correct the name.'
+    );
   end if;
 end
 $$;
