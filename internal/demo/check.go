@@ -56,8 +56,10 @@ type Leftovers struct {
 }
 
 // None tells whether nothing was left behind.
-func (l Leftovers) None() bool {
-	return l.Conversations+l.ConversationGroups+l.Messages+l.Undelivered == 0
+func (l Leftovers) None() bool { return l.total() == 0 }
+
+func (l Leftovers) total() int64 {
+	return l.Conversations + l.ConversationGroups + l.Messages + l.Undelivered
 }
 
 func lookForLeftovers(ctx context.Context, conn *pgx.Conn) (Leftovers, error) {

@@ -98,17 +98,20 @@ func awaitVictim(ctx context.Context, tx pgx.Tx) (victim int32, err error) {
 	poll := time.NewTicker(killPoll)
 	defer poll.Stop()
 	for {
-		// Outside a transaction's snapshot of the statistics, which would show the same each time.
+		// Without it the whole transaction sees the sessions as they were at first.
+		if _, err := tx.Exec(ctx, "select pg_stat_clear_snapshot()"); err != nil {
+			return 0, fmt.Errorf("look for a reader in mid-transaction: %w", err)
+		}
 		err := tx.QueryRow(ctx, `
 			select a.pid
-			from pg_stat_clear_snapshot(), pg_stat_activity as a
+			from pg_stat_activity as a
 			where pg_backend_pid() = any (pg_blocking_pids(a.pid)) and a.backend_xid is not null and a.query like 'call receive_lab_test%'
 			limit 1`).Scan(&victim)
-		if !errors.Is(err, pgx.ErrNoRows) {
-			if err != nil {
-				return 0, fmt.Errorf("look for a reader in mid-transaction: %w", err)
-			}
+		switch {
+		case err == nil:
 			return victim, nil
+		case !errors.Is(err, pgx.ErrNoRows):
+			return 0, fmt.Errorf("look for a reader in mid-transaction: %w", err)
 		}
 		select {
 		case <-ctx.Done():

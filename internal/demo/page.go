@@ -1,0 +1,230 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/parley-broker/parley/internal/report"
+)
+
+// WritePage writes the result page: one HTML file that needs nothing else.
+func WritePage(out io.Writer, r Result) error {
+	page := report.Page{
+		Title:   "Parley demo",
+		Lead:    "The workload of " + paperName + ", played on PostgreSQL " + r.Machine.PostgresVersion + ".",
+		Verdict: report.Verdict{Good: r.Passed, Text: r.Verdict(), Details: r.Examples},
+		Tiles: []report.Tile{
+			{Value: thousands(r.MessagesSent), Label: "messages sent"},
+			{Value: thousands(r.MessagesReceived), Label: "messages received"},
+			{Value: thousands(r.Lost), Label: "lost", Bad: r.Lost > 0},
+			{Value: thousands(r.Duplicated), Label: "duplicated", Bad: r.Duplicated > 0},
+			{Value: thousands(r.OutOfOrder), Label: "out of order", Bad: r.OutOfOrder > 0},
+			{Value: thousands(r.Corrupted), Label: "corrupted", Bad: r.Corrupted > 0},
+			{Value: thousands(r.ReadersKilled), Label: "readers killed in mid-transaction", Bad: r.ReadersKilled != 1},
+			{Value: rate(r.MessagesPerSecond), Label: "messages/s, all phases and pauses"},
+		},
+		Sections: []report.Section{
+			timeSection(r), payloadSection(r), batchSection(r), checkSection(r), settingsSection(r), reproduceSection(r),
+		},
+		Foot: "Made by parley demo, " + r.StartedAt.Format("2 January 2006 15:04:05 MST") + ". This file holds everything it shows and asks nothing of any network.",
+	}
+	return page.Write(out)
+}
+
+func timeSection(r Result) report.Section {
+	sent, received := rates(r.samples, r.Seconds)
+	chart := &report.LineChart{
+		ID: "throughput", Title: "Messages sent and received per second, over time",
+		Description: fmt.Sprintf("Two lines over %.0f seconds, one for messages sent and one for messages received, through four phases by payload size.", r.Seconds),
+		Unit:        "messages/s",
+		Series:      []report.Series{{Name: "sent", Points: sent}, {Name: "received", Points: received}},
+	}
+	for i, p := range r.Payloads {
+		end := r.Seconds
+		if i+1 < len(r.Payloads) {
+			end = r.Payloads[i+1].begun
+		}
+		chart.Bands = append(chart.Bands, report.Band{From: p.begun, To: end, Label: bytesText(p.PayloadBytes)})
+	}
+	text := fmt.Sprintf("%d senders send on %d conversations, one message a transaction; %d readers receive up to 10,000 at a time. "+
+		"Between two payload sizes the senders pause until everything is received.",
+		r.Settings.Senders, r.Settings.Conversations, r.Settings.Readers)
+	section := report.Section{Title: "Throughput over time", Lines: chart, Text: []string{text}}
+	if r.kill.process != 0 {
+		chart.Marks = []report.Mark{{X: r.kill.seconds, Label: "reader killed"}}
+		section.After = []string{fmt.Sprintf("At %.1f s a reader (server process %d) was killed after it had received a batch and inserted it, and before "+
+			"it committed. PostgreSQL undid its work, the messages were in the queue again, and other readers took them.", r.kill.seconds, r.kill.process)}
+	}
+	return section
+}
+
+// rateSeconds is the time over which a point of the chart averages.
+const rateSeconds = 0.5
+
+// rates turns counts into messages per second, up to the end of the run.
+func rates(samples []Sample, end float64) (sent, received []report.Point) {
+	last := Sample{}
+	for _, s := range samples {
+		seconds := s.Seconds - last.Seconds
+		if seconds < rateSeconds {
+			continue
+		}
+		if last.Seconds >= end {
+			break
+		}
+		middle := (s.Seconds + last.Seconds) / 2
+		sent = append(sent, report.Point{X: middle, Y: float64(s.Sent-last.Sent) / seconds})
+		received = append(received, report.Point{X: middle, Y: float64(s.Received-last.Received) / seconds})
+		last = s
+	}
+	return sent, received
+}
+
+func payloadSection(r Result) report.Section {
+	bars := &report.BarChart{
+		ID: "payloads", Title: "Messages per second by payload size, beside the paper's figures",
+		Description: "Bars for each payload size of this run, and grey ones for what the paper reports with one, two and three initiator servers. The table below has the numbers of this run.",
+		Unit:        "messages/s, from the first send to the last receive",
+	}
+	table := &report.Table{Head: []string{"Payload", "Messages", "Messages/s", "Receive calls", "Messages a call (median)", "(most)", "Send p50", "Send p99"}}
+	for _, p := range r.Payloads {
+		bars.Bars = append(bars.Bars, report.Bar{Label: "this run, " + bytesText(p.PayloadBytes), Value: p.MessagesPerSecond, Text: rate(p.MessagesPerSecond)})
+		table.Rows = append(table.Rows, []string{
+			bytesText(p.PayloadBytes), thousands(p.MessagesReceived), rate(p.MessagesPerSecond), thousands(p.ReceiveCalls),
+			thousands(p.MessagesPerCallMedian), thousands(p.MessagesPerCallMax),
+			fmt.Sprintf("%.1f ms", p.SendP50MS), fmt.Sprintf("%.1f ms", p.SendP99MS),
+		})
+	}
+	for _, f := range paperFigures {
+		bars.Bars = append(bars.Bars, report.Bar{Label: f.setup, Value: f.messagesPerSecond, Text: f.text, Other: true})
+	}
+	return report.Section{
+		Title: "By payload size, beside the paper",
+		Bars:  bars, Table: table,
+		After: []string{
+			"The paper's set-up, with small bodies in its best case: " + paperMachine + ". " + differentMachines,
+			"Each send here also writes a row to a ledger in the same transaction, and each receive computes an MD5 of every body, for the check below.",
+		},
+	}
+}
+
+func batchSection(r Result) report.Section {
+	columns := &report.ColumnChart{
+		ID: "batches", Title: "Receive calls by the number of messages they brought",
+		Description: "One column for each class of batch size, as high as the number of receive calls in it.",
+		Unit:        "receive calls", ClassUnit: "messages in one call",
+	}
+	for _, b := range r.batches {
+		label := thousands(b.atLeast)
+		if b.atLeast > 1 {
+			label += "–" + thousands(min(b.atLeast*2-1, 10000))
+		}
+		columns.Columns = append(columns.Columns, report.Column{Label: label, Value: float64(b.calls), Text: thousands(b.calls)})
+	}
+	return report.Section{
+		Title:   "Batches",
+		Columns: columns,
+		Text: []string{
+			"A receive takes what waits in one conversation group, up to 10,000 messages. Small batches mean that the readers keep up; " +
+				"when they fall behind, batches grow and each message costs less.",
+		},
+	}
+}
+
+func checkSection(r Result) report.Section {
+	l := r.LeftBehind
+	return report.Section{
+		Title: "What was checked",
+		Text: []string{
+			"Every send wrote its conversation, sender, number and size to a ledger, in its own transaction. Afterwards the ledger was held against the table " +
+				"that the readers filled: each message must be there once, after all that its sender sent before it on that conversation, with the " +
+				"MD5 its body was given; and nothing may be there that was not sent.",
+		},
+		Table: &report.Table{
+			Head: []string{"Finding", "Count"},
+			Rows: [][]string{
+				{"sent, in the ledger", thousands(r.MessagesSent)},
+				{"received, in message_drop", thousands(r.MessagesReceived)},
+				{"lost", thousands(r.Lost)},
+				{"duplicated", thousands(r.Duplicated)},
+				{"out of order", thousands(r.OutOfOrder)},
+				{"corrupted", thousands(r.Corrupted)},
+				{"received, never sent", thousands(r.NeverSent)},
+				{"conversations still open", thousands(l.Conversations)},
+				{"conversation groups left", thousands(l.ConversationGroups)},
+				{"messages left in queues", thousands(l.Messages)},
+				{"messages not delivered", thousands(l.Undelivered)},
+			},
+		},
+		After: []string{
+			fmt.Sprintf("Both sides ended all their conversations. The broker remembers %s closed targets for half an hour, to recognise a first "+
+				"message that comes twice; then they go too.", thousands(l.ClosedTargets)),
+		},
+	}
+}
+
+func settingsSection(r Result) report.Section {
+	memory := "unknown"
+	if r.Machine.MemoryBytes > 0 {
+		memory = fmt.Sprintf("%.1f GiB", float64(r.Machine.MemoryBytes)/(1<<30))
+	}
+	rows := [][]string{
+		{"CPU", fmt.Sprintf("%s, %d cores", r.Machine.CPU, r.Machine.Cores)},
+		{"Memory", memory},
+		{"System", r.Machine.OS},
+		{"PostgreSQL", r.Machine.PostgresVersion},
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Server)) {
+		rows = append(rows, []string{name, r.Server[name]})
+	}
+	return report.Section{Title: "Machine and settings", Table: &report.Table{Head: []string{"What", "Value"}, Rows: rows, Words: true}}
+}
+
+func reproduceSection(r Result) report.Section {
+	return report.Section{
+		Title: "Run it again",
+		Text:  []string{"In a clone of the repository, with Go and nothing else set up:"},
+		Code:  r.Command(),
+		After: []string{"Without --dsn it starts a private PostgreSQL of its own. With --keep it leaves the database for a closer look."},
+	}
+}
+
+// Command is the command line that plays the same run.
+func (r Result) Command() string {
+	return fmt.Sprintf("go run ./cmd/parley demo --senders %d --readers %d --conversations %d --duration %gs",
+		r.Settings.Senders, r.Settings.Readers, r.Settings.Conversations, r.Settings.DurationSeconds)
+}
+
+// Verdict says in a sentence how the run ended.
+func (r Result) Verdict() string {
+	var wrong []string
+	for _, w := range []struct {
+		count int64
+		text  string
+	}{
+		{r.Lost, "lost"},
+		{r.Duplicated, "duplicated"},
+		{r.OutOfOrder, "out of order"},
+		{r.Corrupted, "corrupted"},
+		{r.NeverSent, "received though never sent"},
+		{r.LeftBehind.Conversations, "conversations still open"},
+		{r.LeftBehind.ConversationGroups, "conversation groups left"},
+		{r.LeftBehind.Messages, "messages left in queues"},
+		{r.LeftBehind.Undelivered, "not delivered"},
+	} {
+		if w.count > 0 {
+			wrong = append(wrong, thousands(w.count)+" "+w.text)
+		}
+	}
+	if r.ReadersKilled != 1 {
+		wrong = append(wrong, fmt.Sprintf("%d readers killed instead of one", r.ReadersKilled))
+	}
+	if len(wrong) > 0 {
+		return "Failed: " + strings.Join(wrong, ", ") + "."
+	}
+	return fmt.Sprintf("All %s messages arrived exactly once, in order and unchanged, though a reader was killed in mid-transaction. Nothing was left behind.",
+		thousands(r.MessagesSent))
+}

@@ -1,0 +1,71 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// WriteTable writes the result for a person at a terminal.
+func WriteTable(out io.Writer, r Result) error {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(table, "payload\tmessages\tmessages/s\treceive calls\ta call (median)\tsend p50\tsend p99\t\n")
+	for _, p := range r.Payloads {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%.1f ms\t%.1f ms\t\n",
+			bytesText(p.PayloadBytes), thousands(p.MessagesReceived), rate(p.MessagesPerSecond), thousands(p.ReceiveCalls),
+			thousands(p.MessagesPerCallMedian), p.SendP50MS, p.SendP99MS)
+	}
+	_ = table.Flush()
+
+	fmt.Fprintf(&text, "\nBeside it, messages/s in %s:\n", paperName)
+	table = tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, f := range paperFigures {
+		fmt.Fprintf(table, "  %s\t%s\n", f.setup, f.text)
+	}
+	_ = table.Flush()
+	fmt.Fprintf(&text, "%s\n\n", wrap("There: "+paperMachine+". "+differentMachines))
+
+	table = tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range []struct {
+		name  string
+		count int64
+	}{
+		{"sent", r.MessagesSent},
+		{"received", r.MessagesReceived},
+		{"lost", r.Lost},
+		{"duplicated", r.Duplicated},
+		{"out of order", r.OutOfOrder},
+		{"corrupted", r.Corrupted},
+		{"received, never sent", r.NeverSent},
+		{"readers killed in mid-transaction", r.ReadersKilled},
+		{"conversations, groups and messages left behind", r.LeftBehind.total()},
+	} {
+		fmt.Fprintf(table, "%s\t%s\n", row.name, thousands(row.count))
+	}
+	_ = table.Flush()
+	for _, example := range r.Examples {
+		fmt.Fprintf(&text, "  %s\n", example)
+	}
+	fmt.Fprintf(&text, "\n%s\n", wrap(r.Verdict()))
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// lineWidth is how wide text for a terminal may be.
+const lineWidth = 100
+
+// wrap breaks a paragraph into lines.
+func wrap(text string) string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > lineWidth {
+			lines = append(lines, line)
+			line = ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return strings.Join(append(lines, line), "\n")
+}
