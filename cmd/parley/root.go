@@ -52,6 +52,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 
 	root.AddCommand(
 		newBenchCommand(a),
+		newDemoCommand(a),
 		newInstallCommand(a),
 		newStatusCommand(a),
 		newUninstallCommand(a),
