@@ -36,7 +36,8 @@ create table parley._p_broker (
 
 comment on table parley._p_broker is 'One row: this database as a broker instance, and its settings.';
 comment on column parley._p_broker.tombstone_seconds is 'How long a closed target endpoint is kept to recognise replays (spec 3.3).';
-comment on column parley._p_broker.abandoned_seconds is 'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget).';
+comment on column parley._p_broker.abandoned_seconds is
+'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget).';
 
 insert into parley._p_broker (broker_id) values (true);
 

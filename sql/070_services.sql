@@ -84,7 +84,8 @@ $$;
 
 comment on function parley.create_service(text, text, text[], text) is
 'Creates a service and returns its id. Messages already sent to that name are delivered.
-Arguments: name, 1 to 128 characters, compared byte by byte; queue; contracts it accepts as target (none: it can only begin dialogs); authorization, the owner (default: the caller).
+Arguments: name, 1 to 128 characters, compared byte by byte; queue; contracts it accepts as target (none: it can only begin dialogs);
+authorization, the owner (default: the caller).
 Errors: 208 no such queue, 229 not allowed, 2714 exists, 8404 contract named twice, 9609 bad name, 15151 unknown contract or owner.
 Source: spec 2.5.';
 

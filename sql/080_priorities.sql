@@ -125,7 +125,10 @@ begin
   if not found then
     perform parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
   end if;
-  v_parts := parley._p_priority_parts(coalesce(contract_name, 'ANY'), coalesce(local_service_name, 'ANY'), coalesce(remote_service_name, 'ANY'), coalesce(priority_level, v_old.priority));
+  v_parts := parley._p_priority_parts(
+    coalesce(contract_name, 'ANY'), coalesce(local_service_name, 'ANY'), coalesce(remote_service_name, 'ANY'),
+    coalesce(priority_level, v_old.priority)
+  );
   update parley._p_priority as p
   set service_contract_id = case when contract_name is null then p.service_contract_id else v_parts.service_contract_id end,
     local_service_id = case when local_service_name is null then p.local_service_id else v_parts.local_service_id end,

@@ -48,7 +48,8 @@ create table parley._p_endpoint (
 
 comment on table parley._p_endpoint is 'One row for each side of a conversation (spec 3.1). A side that is closed lives on in _p_tombstone.';
 comment on column parley._p_endpoint.destination_lane is 'The lane of the far side, or null when SEND must look closer; see 200_send.sql.';
-comment on column parley._p_endpoint.usual_message_type_id is 'The message type that SEND finds without a look-up: the first of the contract that this side may send and that needs no validation.';
+comment on column parley._p_endpoint.usual_message_type_id is
+'The message type that SEND finds without a look-up: the first of the contract that this side may send and that needs no validation.';
 comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
 comment on column parley._p_endpoint.is_plain is 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer message.';
 
@@ -70,7 +71,8 @@ create table parley._p_tombstone (
   expires_at timestamptz not null
 );
 
-comment on table parley._p_tombstone is 'Closed target endpoints, kept until expires_at so that a replayed first message cannot open the conversation again (spec 3.3).';
+comment on table parley._p_tombstone is
+'Closed target endpoints, kept until expires_at so that a replayed first message cannot open the conversation again (spec 3.3).';
 
 create index on parley._p_tombstone (expires_at);
 
@@ -114,7 +116,8 @@ as $$
   select queue_id * 16 + 11 - priority
 $$;
 
-comment on function parley._p_lane(integer, integer) is 'Gives the lane of a queue for a priority: lanes of one queue in ascending order are priorities 10 to 1.';
+comment on function parley._p_lane(integer, integer) is
+'Gives the lane of a queue for a priority: lanes of one queue in ascending order are priorities 10 to 1.';
 
 create function parley._p_find_endpoint(handle uuid) returns parley._p_endpoint
 language plpgsql stable

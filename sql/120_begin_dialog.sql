@@ -163,11 +163,12 @@ $$;
 
 comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid) is
 'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist.
-Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database, CURRENT DATABASE, or null for any;
-lifetime in seconds (null: 2147483647); encryption, whether messages that leave the database must be encrypted; related_conversation, a handle whose group to join,
-or related_conversation_group, the group itself, created when unknown.
+Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database,
+CURRENT DATABASE, or null for any; lifetime in seconds (null: 2147483647); encryption, whether messages that leave the database must be encrypted;
+related_conversation, a handle whose group to join, or related_conversation_group, the group itself, created when unknown.
 Errors: 229 not allowed, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing, 8413 broker_instance malformed, 8414 unusable group,
-8417 contract missing, 8423 from_service not found, 8425 contract not found, 8426 related_conversation not found, 9601 two relations, 9610 the group is of another service.
+8417 contract missing, 8423 from_service not found, 8425 contract not found, 8426 related_conversation not found, 9601 two relations,
+9610 the group is of another service.
 Source: spec 4.1.';
 
 create function parley._p_check_dialog(

@@ -8,7 +8,8 @@ as $$
   select parley.send(conversation_handle::uuid, message_type, body)
 $$;
 
-comment on function parley.send(text, text, text) is 'Sends a text on the conversation whose handle is written as text. Errors: those of send with a bytea body.';
+comment on function parley.send(text, text, text) is
+'Sends a text on the conversation whose handle is written as text. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle text, message_type text, body bytea) returns void
 language sql security definer
@@ -17,7 +18,8 @@ as $$
   select parley.send(conversation_handle::uuid, message_type, body)
 $$;
 
-comment on function parley.send(text, text, bytea) is 'Sends a message on the conversation whose handle is written as text. Errors: those of send with a bytea body.';
+comment on function parley.send(text, text, bytea) is
+'Sends a message on the conversation whose handle is written as text. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, body bytea) returns void
 language sql security definer

@@ -165,7 +165,8 @@ as $$
   ))
 $$;
 
-comment on function parley._p_forget_routes_of_queue(integer) is 'Makes the next send of all endpoints of a queue take the long way: its settings or rights have changed.';
+comment on function parley._p_forget_routes_of_queue(integer) is
+'Makes the next send of all endpoints of a queue take the long way: its settings or rights have changed.';
 
 create function parley._p_forget_routes_of_type(message_type_id integer) returns void
 language sql

@@ -19,7 +19,10 @@ begin
     return convert_from(body, 'UTF8');
   end if;
   for i in 1 .. octet_length(body) / 2 - 1 loop
-    v_unit := case when v_is_little then get_byte(body, 2 * i) + 256 * get_byte(body, 2 * i + 1) else 256 * get_byte(body, 2 * i) + get_byte(body, 2 * i + 1) end;
+    v_unit := case
+      when v_is_little then get_byte(body, 2 * i) + 256 * get_byte(body, 2 * i + 1)
+      else 256 * get_byte(body, 2 * i) + get_byte(body, 2 * i + 1)
+    end;
     if v_unit between 55296 and 56319 then
       v_high := v_unit;
     elsif v_unit between 56320 and 57343 and v_high > 0 then

@@ -149,7 +149,8 @@ $$;
 comment on function parley.end_conversation(uuid, integer, text) is
 'Ends this side of a conversation with an error: the other side gets an Error message. What was sent before and is not delivered yet is dropped.
 Arguments: conversation_handle; error_code, greater than zero; description, at most 3000 characters.
-Errors: 229 not allowed, 8402 code or description out of range, 8418 missing, 8419, 8422 and 8424 code or description missing, 8426 not found, 8427 ended already.
+Errors: 229 not allowed, 8402 code or description out of range, 8418 missing,
+8419, 8422 and 8424 code or description missing, 8426 not found, 8427 ended already.
 Source: spec 4.6.';
 
 create function parley._p_error_body(error_code integer, description text) returns bytea
@@ -214,7 +215,10 @@ as $$
 declare
   v_far parley._p_endpoint;
 begin
-  if endpoint.far_endpoint_id is null or exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and parley._p_delay_reason(endpoint) is not null) then
+  if endpoint.far_endpoint_id is null or exists (
+    select from parley._p_transmission as t
+    where t.endpoint_id = endpoint.endpoint_id and parley._p_delay_reason(endpoint) is not null
+  ) then
     if message_type_id = 2 and exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id) then
       insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
       values (endpoint.endpoint_id, message_type_id, clock_timestamp(), body, coalesce(parley._p_delay_reason(endpoint), ''));
@@ -276,7 +280,8 @@ begin
   delete from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id;
   if not endpoint.is_initiator then
     insert into parley._p_tombstone (
-      conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id, far_service, owner, lifetime, priority, expires_at
+      conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id, far_service,
+      owner, lifetime, priority, expires_at
     )
     select endpoint.conversation_handle, endpoint.conversation_id, false, endpoint.service_contract_id, g.conversation_group_id, endpoint.service_id,
       endpoint.far_service, endpoint.owner, endpoint.lifetime, endpoint.priority, clock_timestamp() + make_interval(secs => b.tombstone_seconds)

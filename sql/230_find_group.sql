@@ -131,7 +131,8 @@ $$;
 
 comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigint) is
 'Tells the readers after this one where to begin to look.
-Arguments: queue_id, lane; first_position, of the first message found in order, or null; blocked, the groups found locked; resume, up to where only they have messages.';
+Arguments: queue_id, lane; first_position, of the first message found in order, or null; blocked, the groups found locked;
+resume, up to where only they have messages.';
 
 create function parley._p_senders_under_way(position_sequence regclass) returns text[]
 language sql volatile

@@ -110,7 +110,9 @@ begin
   end loop;
   -- A timer set by a transaction that has not committed is not seen here, so look again within a second in any case.
   select a.due_at into v_next from parley._p_alarm as a order by a.due_at limit 1;
-  perform setval('parley._p_next_alarm', (extract(epoch from least(greatest(coalesce(v_next, 'infinity'), clock_timestamp() + interval '1 ms'), clock_timestamp() + interval '1 second')) * 1000000)::bigint);
+  v_next := greatest(coalesce(v_next, 'infinity'), clock_timestamp() + interval '1 ms');
+  v_next := least(v_next, clock_timestamp() + interval '1 second');
+  perform setval('parley._p_next_alarm', (extract(epoch from v_next) * 1000000)::bigint);
   return v_fired;
 end
 $$;

@@ -32,7 +32,9 @@ select
   )::bigint + (select count(*) from parley._p_transmission as t where t.endpoint_id = e.endpoint_id) as send_sequence,
   null::bytea as last_send_tran_id,
   -1::bigint as end_dialog_sequence,
-  coalesce((select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1), 0) as receive_sequence,
+  coalesce((
+    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1
+  ), 0) as receive_sequence,
   0 as receive_sequence_frag,
   0::bigint as system_sequence,
   -1::bigint as first_out_of_order_sequence,
@@ -168,7 +170,9 @@ select
 from parley.conversation_endpoints as e
 join parley._p_endpoint as p using (conversation_handle)
 left join lateral (
-  select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)::bigint as waiting, min(m.enqueued_at) as oldest from parley._p_message as m where m.endpoint_id = p.endpoint_id
+  select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)::bigint as waiting, min(m.enqueued_at) as oldest
+  from parley._p_message as m
+  where m.endpoint_id = p.endpoint_id
 ) as w on true
 left join lateral (
   select min(x.enqueued_at) as oldest, max(x.transmission_status) as status from parley._p_transmission as x where x.endpoint_id = p.endpoint_id

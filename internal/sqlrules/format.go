@@ -8,7 +8,7 @@ import (
 
 // Limits of a file: what fits a screen and one idea.
 const (
-	lineCharactersMax = 140
+	lineCharactersMax = 160
 	fileLinesMax      = 400
 )
 

@@ -16,7 +16,7 @@ func fn(name, body string) string {
 
 func TestRulesRefuse(t *testing.T) {
 	t.Parallel()
-	long := "-- " + strings.Repeat("x", 140) + "\n"
+	long := "-- " + strings.Repeat("x", 160) + "\n"
 	cases := []struct {
 		name, file, sql string
 		want            []string // the rules that are broken
@@ -99,6 +99,14 @@ func TestRulesAccept(t *testing.T) {
 		{"an insert of nothing but defaults", "-- Head.\ninsert into parley._p_t default values;\n"},
 		{"dynamic SQL by format", "-- Head.\n" + fn("parley.f", "execute format('drop table %I', x) using y || z;")},
 		{"the privilege execute", "-- Head.\nrevoke execute on function parley.f() from public;\n"},
+		{
+			"further settings of a function that pins its search_path",
+			"-- Head.\n" + strings.Replace(fn("parley.f", "null;"), "pg_temp\n", "pg_temp\nset plan_cache_mode = force_generic_plan\nset enable_seqscan = off\nset jit = off\n", 1),
+		},
+		{
+			"further settings that stand before the search_path",
+			"-- Head.\n" + strings.Replace(fn("parley.f", "null;"), "set search_path", "set jit = off\nset search_path", 1),
+		},
 		{"a function in standard form", "-- Head.\ncreate function parley._p_f() returns int\nlanguage sql\nbegin atomic\n  select case when true then 1 end;\n  select 2;\nend;\n\ncomment on function parley._p_f() is 'F.';\n"},
 	}
 	for _, c := range cases {
