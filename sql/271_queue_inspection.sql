@@ -88,9 +88,9 @@ begin
       is_estimated := is_estimated or v_held.is_estimated;
     end if;
     -- The two entries of the rollback sequence: see 243_poison.sql.
-    select greatest(s.value & 15, (s.value >> 31) & 15)::integer, b.rollbacks_before_disable
-    into rollbacks, rollbacks_before_disable
-    from (select coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0) as value) as s, parley._p_broker as b;
+    select greatest(s.value & 15, (s.value >> 31) & 15)::integer into rollbacks
+    from (select coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0) as value) as s;
+    rollbacks_before_disable := v_queue.rollbacks_before_disable;
     return next;
   end loop;
 end
