@@ -52,8 +52,14 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 
 	root.AddCommand(
 		newBenchCommand(a),
+		newConversationsCommand(a),
 		newDemoCommand(a),
+		newEndCommand(a),
 		newInstallCommand(a),
+		newPeekCommand(a),
+		newQueuesCommand(a),
+		newReceiveCommand(a),
+		newSendCommand(a),
 		newStatusCommand(a),
 		newUninstallCommand(a),
 		newUpCommand(a),

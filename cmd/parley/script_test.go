@@ -24,6 +24,8 @@ func TestMain(m *testing.M) {
 //	database [empty]   names a fresh database in PARLEY_DSN, with the schema or without
 //	datafolder         names a new data folder for a private PostgreSQL in PARLEY_DATA
 //	await PATTERN FILE waits until a file, such as the output of a command in the background, matches
+//	sql STATEMENT...   runs statements in that database
+//	value NAME QUERY   puts what a query gives into a variable
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -42,6 +44,8 @@ func TestScripts(t *testing.T) {
 			"database":   func(ts *testscript.TestScript, neg bool, args []string) { scriptDatabase(t, ts, neg, args) },
 			"datafolder": scriptDataFolder,
 			"await":      scriptAwait,
+			"sql":        scriptSQL,
+			"value":      scriptValue,
 		},
 	})
 }

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+)
+
+// encodeJSON writes one document on one line, as programs read it.
+func encodeJSON(out io.Writer, document any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(document)
+}
+
+// newTable aligns columns that are separated by tabs.
+func newTable(out io.Writer) *tabwriter.Writer {
+	return tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+}
+
+// orNone gives a cell of a table something to show.
+func orNone(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// onOff is how Service Broker's statements write a switch.
+func onOff(on bool) string {
+	if on {
+		return "ON"
+	}
+	return "OFF"
+}
+
+// age tells a time span in its two largest units.
+func age(seconds float64) string {
+	span := time.Duration(max(0, seconds) * float64(time.Second))
+	switch days := int(span.Hours()) / 24; {
+	case days > 0:
+		return fmt.Sprintf("%dd%dh", days, int(span.Hours())%24)
+	case span >= time.Hour:
+		return fmt.Sprintf("%dh%dm", int(span.Hours()), int(span.Minutes())%60)
+	case span >= time.Minute:
+		return fmt.Sprintf("%dm%ds", int(span.Minutes()), int(span.Seconds())%60)
+	case span >= time.Second:
+		return fmt.Sprintf("%ds", int(span.Seconds()))
+	}
+	return span.Round(time.Millisecond).String()
+}
+
+// moment writes a time in a table.
+func moment(at *time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return at.Local().Format("2006-01-02 15:04:05")
+}
+
+// oneLine makes a text fit a cell of a table: it is cut to so many characters (0: not at all), and control characters,
+// which a terminal would obey, become blanks.
+func oneLine(text string, limit int) string {
+	count := 0
+	for i := range text {
+		count++
+		if limit > 0 && count > limit {
+			text = text[:i] + "…"
+			break
+		}
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}

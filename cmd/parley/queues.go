@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+func newQueuesCommand(a *app) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "queues",
+		Short: "List the queues and what waits in them",
+		Long: `List the queues: whether they are on, what they keep, who reads them, the services bound to them, how many
+messages wait and for how long the oldest has waited.
+
+STATUS is ON, OFF (by ALTER QUEUE) or POISONED (a message was rolled back too often).
+POISON tells how often the message at the head was rolled back, of how many times that disable the queue.
+READERS is the largest number of readers that activation may start.
+WAITING is exact up to 10,000 rows; beyond that it is an estimate, marked with ~. Messages that arrived while the
+queue was off are told apart as held: they are still their senders'.`,
+		Example: `  parley queues
+  parley queues --json | jq '.[] | select(.status != "ON") | .queue'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			conn, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			defer closeConnection(ctx, conn)
+			queues, err := parley.ReadQueues(ctx, conn)
+			if err != nil {
+				return err
+			}
+			shown := []parley.QueueStatus{}
+			for _, queue := range queues {
+				if all || !queue.IsSystem {
+					shown = append(shown, queue)
+				}
+			}
+			if a.json {
+				return encodeJSON(cmd.OutOrStdout(), shown)
+			}
+			return writeQueues(cmd.OutOrStdout(), shown)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "list the broker's own queues too")
+	return cmd
+}
+
+func writeQueues(out io.Writer, queues []parley.QueueStatus) error {
+	if len(queues) == 0 {
+		_, err := fmt.Fprintln(out, "no queues; parley.create_queue creates one")
+		return err
+	}
+	table := newTable(out)
+	fmt.Fprintln(table, "QUEUE\tSTATUS\tRETENTION\tPOISON\tREADERS\tWAITING\tOLDEST\tSERVICES")
+	for _, queue := range queues {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			oneLine(queue.Queue, 0), queue.Status, onOff(queue.Retention), poison(queue), readers(queue),
+			waiting(queue.Backlog), oldest(queue.Backlog), orNone(oneLine(strings.Join(queue.Services, ", "), 0)))
+	}
+	return table.Flush()
+}
+
+func poison(queue parley.QueueStatus) string {
+	switch {
+	case !queue.PoisonMessageHandling:
+		return "OFF"
+	case queue.Backlog == nil:
+		return "ON"
+	}
+	return fmt.Sprintf("%d/%d", queue.Backlog.Rollbacks, queue.Backlog.RollbacksBeforeDisable)
+}
+
+func readers(queue parley.QueueStatus) string {
+	if !queue.Activation {
+		return "-"
+	}
+	return fmt.Sprintf("%d", queue.MaxQueueReaders)
+}
+
+func waiting(backlog *parley.QueueBacklog) string {
+	if backlog == nil {
+		return "not allowed"
+	}
+	about := ""
+	if backlog.IsEstimated {
+		about = "~"
+	}
+	text := fmt.Sprintf("%s%d", about, backlog.WaitingMessages)
+	if backlog.HeldMessages > 0 {
+		text += fmt.Sprintf(" + %s%d held", about, backlog.HeldMessages)
+	}
+	return text
+}
+
+func oldest(backlog *parley.QueueBacklog) string {
+	if backlog == nil || backlog.OldestSeconds == nil {
+		return "-"
+	}
+	return age(*backlog.OldestSeconds)
+}

@@ -1,0 +1,89 @@
+package parley
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Status of a queue, as [QueueStatus] tells it.
+const (
+	QueueOn       = "ON"
+	QueueOff      = "OFF"      // by ALTER QUEUE
+	QueuePoisoned = "POISONED" // by poison message handling
+)
+
+// QueueStatus is what can be seen of a queue from outside; as JSON it is a stable format.
+type QueueStatus struct {
+	Queue    string   `json:"queue"` // name as the statements take it
+	QueueID  int32    `json:"queue_id"`
+	IsSystem bool     `json:"is_system"` // the broker's own
+	Status   string   `json:"status"`    // ON, OFF or POISONED
+	Services []string `json:"services"`  // bound to the queue, by name
+
+	Retention             bool    `json:"retention"`
+	PoisonMessageHandling bool    `json:"poison_message_handling"`
+	Activation            bool    `json:"activation"`
+	ActivationProcedure   *string `json:"activation_procedure"`
+	MaxQueueReaders       int32   `json:"max_queue_readers"`
+
+	// What waits is nil for roles that may not receive from the queue.
+	Backlog *QueueBacklog `json:"backlog"`
+}
+
+// QueueBacklog is what waits in a queue.
+type QueueBacklog struct {
+	WaitingMessages int64 `json:"waiting_messages"` // ready to be received
+	HeldMessages    int64 `json:"held_messages"`    // arrived while the queue was off, still the senders'
+	// IsEstimated tells that the numbers are estimates: beyond 10,000 rows nothing is counted.
+	IsEstimated       bool       `json:"is_estimated"`
+	OldestEnqueueTime *time.Time `json:"oldest_enqueue_time"`
+	OldestSeconds     *float64   `json:"oldest_seconds"` // since then, by the clock of the database
+	// Rollbacks counts how often the message at the head came back; at RollbacksBeforeDisable the queue is disabled.
+	Rollbacks              int32 `json:"rollbacks"`
+	RollbacksBeforeDisable int32 `json:"rollbacks_before_disable"`
+}
+
+// ReadQueues reads the status of all queues, the broker's own last. The cost does not grow with what waits in them.
+func ReadQueues(ctx context.Context, db DB) ([]QueueStatus, error) {
+	rows, err := db.Query(ctx, `
+		select
+			case q.schema_name when 'dbo' then q.name else q.schema_name || '.' || q.name end,
+			q.object_id, q.is_ms_shipped,
+			case when q.is_receive_enabled then 'ON' when q.is_enqueue_enabled then 'POISONED' else 'OFF' end,
+			array(select s.name from parley.services as s where s.service_queue_id = q.object_id order by s.name),
+			q.is_retention_enabled, q.is_poison_message_handling_enabled,
+			q.is_activation_enabled, q.activation_procedure, q.max_readers,
+			b.service_queue_id is not null, coalesce(b.waiting_messages, 0), coalesce(b.held_messages, 0), coalesce(b.is_estimated, false),
+			b.oldest_enqueue_time, extract(epoch from clock_timestamp() - b.oldest_enqueue_time)::float8,
+			coalesce(b.rollbacks, 0), coalesce(b.rollbacks_before_disable, 0)
+		from parley.service_queues as q
+		left join parley.queue_backlogs() as b on b.service_queue_id = q.object_id
+		order by q.is_ms_shipped, q.schema_name <> 'dbo', q.schema_name, q.name`)
+	if err != nil {
+		return nil, fmt.Errorf("read the queues: %w", err)
+	}
+	queues, err := pgx.CollectRows(rows, scanQueueStatus)
+	if err != nil {
+		return nil, fmt.Errorf("read the queues: %w", err)
+	}
+	return queues, nil
+}
+
+func scanQueueStatus(row pgx.CollectableRow) (QueueStatus, error) {
+	var q QueueStatus
+	var b QueueBacklog
+	var mayLook bool
+	err := row.Scan(
+		&q.Queue, &q.QueueID, &q.IsSystem, &q.Status, &q.Services, &q.Retention, &q.PoisonMessageHandling,
+		&q.Activation, &q.ActivationProcedure, &q.MaxQueueReaders,
+		&mayLook, &b.WaitingMessages, &b.HeldMessages, &b.IsEstimated, &b.OldestEnqueueTime, &b.OldestSeconds,
+		&b.Rollbacks, &b.RollbacksBeforeDisable,
+	)
+	if mayLook {
+		q.Backlog = &b
+	}
+	return q, err
+}
