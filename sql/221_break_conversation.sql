@@ -6,7 +6,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_endpoint parley._p_endpoint;
-  v_deleted integer;
 begin
   if not coalesce(cleanup, false) then
     perform parley.end_conversation(conversation_handle);
