@@ -73,13 +73,18 @@ func ageByIdleConversations(ctx context.Context, b *bench, _ stage, d database) 
 }
 
 func ageByShortConversations(ctx context.Context, b *bench, _ stage, d database) (lift func(), err error) {
-	return func() {}, together(ctx, d, func(ctx context.Context, conn *pgx.Conn) error {
-		const call = "call bench.live_shortly($1, $2, $3)"
-		if _, err := conn.Exec(ctx, call, receiveQueue, b.Size, (b.Messages+ageingSessions-1)/ageingSessions); err != nil {
+	live := func(ctx context.Context, conn *pgx.Conn, conversations int) error {
+		if _, err := conn.Exec(ctx, "call bench.live_shortly($1, $2, $3)", receiveQueue, b.Size, conversations); err != nil {
 			return fmt.Errorf("live through short conversations: %w", err)
 		}
 		return nil
-	})
+	}
+	share := (b.Messages + ageingSessions - 1) / ageingSessions
+	err = together(ctx, d, func(ctx context.Context, conn *pgx.Conn) error { return live(ctx, conn, share) })
+	if err != nil {
+		return nil, err
+	}
+	return func() {}, d.withConnection(ctx, func(conn *pgx.Conn) error { return live(ctx, conn, 0) })
 }
 
 // churn sends and receives messages in the queue that is measured: nine of ten by TOP (100), one by TOP (1), which leaves more

@@ -5,6 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+
+	"github.com/parley-broker/parley/internal/machine"
 )
 
 // Scenario is what one command measures.
@@ -50,7 +53,7 @@ func (s Scenario) Run(ctx context.Context, config Config) (report Report, err er
 		err = errors.Join(err, cluster.cleanUp(ctx))
 	}()
 	report.Scenario = s.Name
-	if report.Machine, err = readMachine(ctx, cluster.admin); err != nil {
+	if report.Machine, err = machine.Read(ctx, cluster.admin); err != nil {
 		return Report{}, err
 	}
 	if report.Settings, err = readSettings(ctx, cluster.admin, config); err != nil {
@@ -59,9 +62,7 @@ func (s Scenario) Run(ctx context.Context, config Config) (report Report, err er
 	if report.Results, err = s.measure(ctx, b); err != nil {
 		return Report{}, fmt.Errorf("measure %s: %w", s.Name, err)
 	}
-	for name, value := range b.notes {
-		report.Settings[name] = value
-	}
+	maps.Copy(report.Settings, b.notes)
 	report.Ratios = ratios(report.Results)
 	return report, nil
 }

@@ -84,44 +84,49 @@ begin
 end
 $$;
 
--- Whole lives of conversations: begin, send, receive and end at the target, receive and end at the initiator. Other sessions may
--- take part of the work of this one, and the other way round; each goes on until nothing is left to do.
+-- Whole lives of conversations: begin, send, receive and end at the target, receive and end at the initiator. Sessions take work
+-- of one another; whoever comes last with no conversations of his own ends what is left.
 create procedure bench.live_shortly(name text, size integer, conversations bigint)
 language plpgsql
 as $$
 declare
   v_body bytea := bench.random_body(size);
-  v_begun bigint := 0;
+  v_left bigint := conversations;
   v_handle uuid;
+  v_ended integer;
+  v_answered integer;
 begin
   loop
-    for i in 1 .. least(100, conversations - v_begun) loop
+    for i in 1 .. least(100, v_left) loop
       v_handle := parley.begin_dialog(name || '_initiator', name, contract => 'bench');
       perform parley.send(v_handle, 'bench', v_body);
-      v_begun := v_begun + 1;
     end loop;
     commit;
-    call bench.end_what_arrives(name);
-    call bench.end_what_arrives(name || '_initiator');
-    exit when v_begun >= conversations;
+    v_left := v_left - least(100, v_left);
+    call bench.end_what_arrives(name, v_ended);
+    call bench.end_what_arrives(name || '_initiator', v_answered);
+    exit when v_left = 0 and v_ended = 0 and v_answered = 0;
   end loop;
 end
 $$;
 
--- Receives whole groups and ends their conversations, at most a hundred, ten to a transaction.
-create procedure bench.end_what_arrives(queue text)
+-- Receives whole groups and ends their conversations, at most a hundred, ten to a transaction; tells how many.
+create procedure bench.end_what_arrives(queue text, out ended integer)
 language plpgsql
 as $$
 declare
   v_handle uuid;
 begin
-  for i in 1 .. 100 loop
+  ended := 0;
+  loop
     select r.conversation_handle into v_handle from parley.receive(queue) as r limit 1;
     exit when v_handle is null;
     perform parley.end_conversation(v_handle);
-    if i % 10 = 0 then
+    ended := ended + 1;
+    if ended % 10 = 0 then
       commit;
     end if;
+    exit when ended = 100;
   end loop;
   commit;
 end

@@ -63,8 +63,15 @@ func (c *cluster) drop(ctx context.Context, d database) error {
 	return dropDatabase(ctx, c.admin, d.name)
 }
 
+// dropDatabase drops a database. Force is for sessions that an interruption left at work; it is not the first thing to try,
+// because an ordinary role may not force a vacuum of the server's own out of the way, which leaves by itself.
 func dropDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
-	if _, err := conn.Exec(ctx, "drop database if exists "+pgx.Identifier{name}.Sanitize()+" with (force)"); err != nil {
+	statement := "drop database if exists " + pgx.Identifier{name}.Sanitize()
+	_, err := conn.Exec(ctx, statement)
+	if err != nil {
+		_, err = conn.Exec(ctx, statement+" with (force)")
+	}
+	if err != nil {
 		return fmt.Errorf("drop the benchmark's database %s: %w", name, err)
 	}
 	return nil

@@ -20,7 +20,7 @@ func decayVariants() []decayVariant {
 		{Variant{"pg_dump", "a dump is running while messages are sent and received"}, ageUnderDump},
 		{Variant{"locked_neighbour", "messages wait in a locked conversation group of the same queue"}, ageByLockedNeighbour},
 		{Variant{"idle_conversations", "many conversations are idle: a tenth of --messages"}, ageByIdleConversations},
-		{Variant{"short_conversations", "many conversations were begun, sent on, received from and ended on both sides"}, ageByShortConversations},
+		{Variant{"short_conversations", "many conversations were begun, used and ended on both sides"}, ageByShortConversations},
 	}
 }
 

@@ -1,11 +1,13 @@
 package bench
 
+import "github.com/parley-broker/parley/internal/machine"
+
 // Report is what a scenario measured. As JSON it is a stable format, described in docs/json.md.
 type Report struct {
-	Scenario string         `json:"scenario"`
-	Machine  Machine        `json:"machine"`
-	Settings map[string]any `json:"settings"`
-	Results  []Result       `json:"results"`
+	Scenario string          `json:"scenario"`
+	Machine  machine.Machine `json:"machine"`
+	Settings map[string]any  `json:"settings"`
+	Results  []Result        `json:"results"`
 	// Ratios are quotients of medians, under "variant:parley/insert" or, for decay, "variant:operation/fresh".
 	Ratios map[string]float64 `json:"ratios"`
 }
