@@ -176,7 +176,7 @@ begin
               end,
               g.body,
               g.enqueued_at,
-              (v_message_id || lpad(to_hex(g.position), 16, '0'))::uuid
+              (v_message_id || to_hex(g.position + 1152921504606846976))::uuid
             from gone as g;
           elsif v_head.frame_size = 0 then
             return query
@@ -223,7 +223,7 @@ begin
               end,
               p.body,
               p.enqueued_at,
-              (v_message_id || lpad(to_hex(p.position), 16, '0'))::uuid
+              (v_message_id || to_hex(p.position + 1152921504606846976))::uuid
             from picked as p;
           else
             return query
@@ -244,7 +244,7 @@ begin
               insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
               select p.position + r.skipped, v_head.endpoint_id, p.enqueued_at, v_lane, p.message_type_id, r.body, r.frame_left
               from picked as p
-              cross join lateral parley._p_rest_of_frame(p.frame, (v_left - p.before)::integer) as r
+              cross join lateral parley._p_rest_of_frame(p.frame, (v_left - p.before)::integer, top) as r
               where p.before < v_left and p.before + p.count > v_left
             ), progress as (
               insert into parley._p_receive_progress (endpoint_id, sequence)
@@ -276,7 +276,7 @@ begin
               end,
               p.body,
               p.enqueued_at,
-              (v_message_id || lpad(to_hex(p.position + p.ordinal - 1), 16, '0'))::uuid
+              (v_message_id || to_hex(p.position + p.ordinal - 1 + 1152921504606846976))::uuid
             from opened as p
             where p.before + p.ordinal <= v_left;
           end if;
@@ -311,16 +311,16 @@ Errors: 208 no such queue, 229 not allowed, 8426 and 8436 conversation or group 
 Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
 Source: spec 4.3.';
 
-create function parley._p_rest_of_frame(frame bytea[], taken integer) returns table (skipped integer, body bytea, frame_left bytea[])
+create function parley._p_rest_of_frame(frame bytea[], taken integer, top integer) returns table (skipped integer, body bytea, frame_left bytea[])
 language sql immutable rows 2
 set search_path = pg_catalog, pg_temp
 as $$
   select f.first - 1,
     case when p.size = 1 then $1[f.first] end,
     case when p.size > 1 then $1[f.first : f.first + p.size - 1] end
-  from (select least($2, cardinality($1) - $2) as size) as p
+  from (select least($3, cardinality($1) - $2) as size) as p
   cross join lateral generate_series($2 + 1, cardinality($1), p.size) as f (first)
 $$;
 
-comment on function parley._p_rest_of_frame(bytea[], integer) is
-'Cuts what a RECEIVE leaves of a frame into pieces of the size it took, so that the next one like it takes a whole row.';
+comment on function parley._p_rest_of_frame(bytea[], integer, integer) is
+'Cuts what a RECEIVE leaves of a frame into pieces no larger than it may take, so that the next one like it takes whole rows.';

@@ -161,7 +161,7 @@ begin
     t.validation::text,
     b.body,
     m.enqueued_at,
-    (lpad(to_hex(m.endpoint_id), 16, '0') || lpad(to_hex(m.position + b.ordinal - 1), 16, '0'))::uuid
+    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid
   from first as m
   join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
   join parley._p_conversation_group as g using (group_id)
