@@ -33,11 +33,12 @@ figures, is in docs/performance.md.`,
 func newScenarioCommand(a *app, scenario bench.Scenario) *cobra.Command {
 	var config bench.Config
 	cmd := &cobra.Command{
-		Use:     scenario.Name,
-		Short:   "Measure " + scenario.Short,
-		Long:    "Measure " + scenario.Short + ".\n\nVariants:\n" + listVariants(scenario),
-		Example: fmt.Sprintf("  parley bench %s\n  parley bench %s --variant %s --repeat 5 --json", scenario.Name, scenario.Name, scenario.Variants[0].Name),
-		Args:    cobra.NoArgs,
+		Use:   scenario.Name,
+		Short: "Measure " + scenario.Short,
+		Long:  "Measure " + scenario.Short + ".\n\nVariants:\n" + listVariants(scenario),
+		Example: fmt.Sprintf("  parley bench %[1]s\n  parley bench %[1]s --variant %[2]s --repeat 5 --json",
+			scenario.Name, scenario.Variants[0].Name),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// A mistake in the command line is told before a server is started.
 			if err := config.Check(scenario); err != nil {

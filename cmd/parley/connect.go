@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/postgres"
 )
@@ -49,31 +48,6 @@ func (a *app) connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
 	return conn, nil
-}
-
-// pool opens a pool of up to maxConns connections to the database of this command (0: the default of pgx).
-// The caller closes it.
-func (a *app) pool(ctx context.Context, maxConns int32) (*pgxpool.Pool, error) {
-	dsn, err := a.resolveDSN(ctx)
-	if err != nil {
-		return nil, err
-	}
-	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		return nil, fmt.Errorf("read the DSN: %w", err)
-	}
-	if maxConns > 0 {
-		config.MaxConns = maxConns
-	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the database: %w", err)
-	}
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
-		return nil, fmt.Errorf("connect to the database: %w", err)
-	}
-	return pool, nil
 }
 
 // resolveDSN says which database this command uses. The private PostgreSQL is started, or joined when

@@ -75,7 +75,8 @@ func (t *terminal) Progress(p Progress) {
 			label = ""
 		}
 		full := min(barLength, int(shown/most*barLength+0.5))
-		fmt.Fprintf(&text, "  %5s  %s%s  %s\n", bytesText(size), strings.Repeat("█", full), strings.Repeat("·", barLength-full), rateOf(shown, label))
+		bar := strings.Repeat("█", full) + strings.Repeat("·", barLength-full)
+		fmt.Fprintf(&text, "  %5s  %s  %s\n", bytesText(size), bar, rateOf(shown, label))
 	}
 	fmt.Fprintf(&text, "  %s sent, %s received, %s under way; %.0f of about %.0f s\n",
 		thousands(p.Sent), thousands(p.Received), thousands(p.Sent-p.Received), p.Elapsed.Seconds(), p.Duration.Seconds())

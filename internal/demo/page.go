@@ -29,7 +29,8 @@ func WritePage(out io.Writer, r Result) error {
 		Sections: []report.Section{
 			timeSection(r), payloadSection(r), batchSection(r), checkSection(r), settingsSection(r), reproduceSection(r),
 		},
-		Foot: "Made by parley demo, " + r.StartedAt.Format("2 January 2006 15:04:05 MST") + ". This file holds everything it shows and asks nothing of any network.",
+		Foot: "Made by parley demo, " + r.StartedAt.Format("2 January 2006 15:04:05 MST") +
+			". This file holds everything it shows and asks nothing of any network.",
 	}
 	return page.Write(out)
 }
@@ -38,9 +39,10 @@ func timeSection(r Result) report.Section {
 	sent, received := rates(r.samples, r.Seconds)
 	chart := &report.LineChart{
 		ID: "throughput", Title: "Messages sent and received per second, over time",
-		Description: fmt.Sprintf("Two lines over %.0f seconds, one for messages sent and one for messages received, through four phases by payload size.", r.Seconds),
-		Unit:        "messages/s",
-		Series:      []report.Series{{Name: "sent", Points: sent}, {Name: "received", Points: received}},
+		Description: fmt.Sprintf("Two lines over %.0f seconds, one for messages sent and one for messages received, "+
+			"through four phases by payload size.", r.Seconds),
+		Unit:   "messages/s",
+		Series: []report.Series{{Name: "sent", Points: sent}, {Name: "received", Points: received}},
 	}
 	for i, p := range r.Payloads {
 		end := r.Seconds
@@ -55,8 +57,9 @@ func timeSection(r Result) report.Section {
 	section := report.Section{Title: "Throughput over time", Lines: chart, Text: []string{text}}
 	if r.kill.process != 0 {
 		chart.Marks = []report.Mark{{X: r.kill.seconds, Label: "reader killed"}}
-		section.After = []string{fmt.Sprintf("At %.1f s a reader (server process %d) was killed after it had received a batch and inserted it, and before "+
-			"it committed. PostgreSQL undid its work, the messages were in the queue again, and other readers took them.", r.kill.seconds, r.kill.process)}
+		section.After = []string{fmt.Sprintf("At %.1f s a reader (server process %d) was killed after it had received a batch "+
+			"and inserted it, and before it committed. PostgreSQL undid its work, the messages were in the queue again, "+
+			"and other readers took them.", r.kill.seconds, r.kill.process)}
 	}
 	return section
 }
@@ -86,12 +89,17 @@ func rates(samples []Sample, end float64) (sent, received []report.Point) {
 func payloadSection(r Result) report.Section {
 	bars := &report.BarChart{
 		ID: "payloads", Title: "Messages per second by payload size, beside the paper's figures",
-		Description: "Bars for each payload size of this run, and grey ones for what the paper reports with one, two and three initiator servers. The table below has the numbers of this run.",
-		Unit:        "messages/s, from the first send to the last receive",
+		Description: "Bars for each payload size of this run, and grey ones for what the paper reports with one, two and three " +
+			"initiator servers. The table below has the numbers of this run.",
+		Unit: "messages/s, from the first send to the last receive",
 	}
-	table := &report.Table{Head: []string{"Payload", "Messages", "Messages/s", "Receive calls", "Messages a call (median)", "(most)", "Send p50", "Send p99"}}
+	table := &report.Table{Head: []string{
+		"Payload", "Messages", "Messages/s", "Receive calls", "Messages a call (median)", "(most)", "Send p50", "Send p99",
+	}}
 	for _, p := range r.Payloads {
-		bars.Bars = append(bars.Bars, report.Bar{Label: "this run, " + bytesText(p.PayloadBytes), Value: p.MessagesPerSecond, Text: rate(p.MessagesPerSecond)})
+		bars.Bars = append(bars.Bars, report.Bar{
+			Label: "this run, " + bytesText(p.PayloadBytes), Value: p.MessagesPerSecond, Text: rate(p.MessagesPerSecond),
+		})
 		table.Rows = append(table.Rows, []string{
 			bytesText(p.PayloadBytes), thousands(p.MessagesReceived), rate(p.MessagesPerSecond), thousands(p.ReceiveCalls),
 			thousands(p.MessagesPerCallMedian), thousands(p.MessagesPerCallMax),
@@ -106,7 +114,8 @@ func payloadSection(r Result) report.Section {
 		Bars:  bars, Table: table,
 		After: []string{
 			"The paper's set-up, with small bodies in its best case: " + paperMachine + ". " + differentMachines,
-			"Each send here also writes a row to a ledger in the same transaction, and each receive computes an MD5 of every body, for the check below.",
+			"Each send here also writes a row to a ledger in the same transaction, and each receive computes an MD5 of every body, " +
+				"for the check below.",
 		},
 	}
 }
@@ -139,9 +148,9 @@ func checkSection(r Result) report.Section {
 	return report.Section{
 		Title: "What was checked",
 		Text: []string{
-			"Every send wrote its conversation, sender, number and size to a ledger, in its own transaction. Afterwards the ledger was held against the table " +
-				"that the readers filled: each message must be there once, after all that its sender sent before it on that conversation, with the " +
-				"MD5 its body was given; and nothing may be there that was not sent.",
+			"Every send wrote its conversation, sender, number and size to a ledger, in its own transaction. Afterwards the ledger " +
+				"was held against the table that the readers filled: each message must be there once, after all that its sender sent " +
+				"before it on that conversation, with the MD5 its body was given; and nothing may be there that was not sent.",
 		},
 		Table: &report.Table{
 			Head: []string{"Finding", "Count"},
@@ -160,8 +169,8 @@ func checkSection(r Result) report.Section {
 			},
 		},
 		After: []string{
-			fmt.Sprintf("Both sides ended all their conversations. The broker remembers %s closed targets for half an hour, to recognise a first "+
-				"message that comes twice; then they go too.", thousands(l.ClosedTargets)),
+			fmt.Sprintf("Both sides ended all their conversations. The broker remembers %s closed targets for half an hour, "+
+				"to recognise a first message that comes twice; then they go too.", thousands(l.ClosedTargets)),
 		},
 	}
 }
@@ -225,6 +234,6 @@ func (r Result) Verdict() string {
 	if len(wrong) > 0 {
 		return "Failed: " + strings.Join(wrong, ", ") + "."
 	}
-	return fmt.Sprintf("All %s messages arrived exactly once, in order and unchanged, though a reader was killed in mid-transaction. Nothing was left behind.",
-		thousands(r.MessagesSent))
+	return fmt.Sprintf("All %s messages arrived exactly once, in order and unchanged, "+
+		"though a reader was killed in mid-transaction. Nothing was left behind.", thousands(r.MessagesSent))
 }

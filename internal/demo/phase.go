@@ -81,7 +81,8 @@ func (r *run) killReader(ctx context.Context) error {
 		return err
 	}
 	r.kill = kill{seconds: at.Sub(r.watch.start).Seconds(), process: process}
-	r.note(fmt.Sprintf("A reader (process %d) was killed after it had received and inserted, before its commit. Another takes its place.", process))
+	r.note(fmt.Sprintf("A reader (process %d) was killed after it had received and inserted, before its commit. "+
+		"Another takes its place.", process))
 	return nil
 }
 

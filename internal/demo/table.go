@@ -60,7 +60,7 @@ const lineWidth = 100
 func wrap(text string) string {
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if line != "" && len(line)+1+len(word) > lineWidth {
 			lines = append(lines, line)
 			line = ""

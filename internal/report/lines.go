@@ -99,7 +99,9 @@ func layoutLines(c *LineChart) lineLayout {
 	}
 	for i, b := range c.Bands {
 		from, to := lineLeft+x.at(b.From), lineLeft+x.at(b.To)
-		l.Bands = append(l.Bands, lineBand{X: round(from), Width: round(to - from), Middle: round((from + to) / 2), Label: b.Label, Odd: i%2 == 1})
+		l.Bands = append(l.Bands, lineBand{
+			X: round(from), Width: round(to - from), Middle: round((from + to) / 2), Label: b.Label, Odd: i%2 == 1,
+		})
 	}
 	for _, m := range c.Marks {
 		at := round(lineLeft + x.at(m.X))
