@@ -6,8 +6,8 @@ const (
 	paperMachine = "SQL Server 2008 and 2005; each server with 8 cores of 2.8 GHz, 64 GB and a SAN of 240 disks with 16 GB of cache; " +
 		"senders on up to three further servers; up to 50 client threads a server, one message a transaction"
 	differentMachines = "The machines differ by more than fifteen years, the paper's initiators and target were servers of their " +
-		"own that spoke over a network with encryption, and here senders, broker and readers share one machine and one database. So the figures " +
-		"say what to expect of each, not which is better."
+		"own that spoke over a network with encryption, and here senders, broker and readers share one machine and one database. " +
+		"So the figures say what to expect of each, not which is better."
 )
 
 // paperFigure is what the paper tells of one of its set-ups, with small bodies; it has no figure for each payload size.
