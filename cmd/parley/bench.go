@@ -39,27 +39,7 @@ func newScenarioCommand(a *app, scenario bench.Scenario) *cobra.Command {
 		Example: fmt.Sprintf("  parley bench %[1]s\n  parley bench %[1]s --variant %[2]s --repeat 5 --json",
 			scenario.Name, scenario.Variants[0].Name),
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			// A mistake in the command line is told before a server is started.
-			if err := config.Check(scenario); err != nil {
-				return usageError{err}
-			}
-			var err error
-			if config.DSN, err = a.resolveDSN(cmd.Context()); err != nil {
-				return err
-			}
-			progress := newProgressLine(a.stderr)
-			config.Progress = progress.show
-			report, err := scenario.Run(cmd.Context(), config)
-			progress.clear()
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
-			}
-			return writeReport(cmd.OutOrStdout(), report)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runScenario(cmd, scenario, config) },
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&config.Variants, "variant", nil, "variants to measure, separated by commas (default all)")
@@ -72,6 +52,29 @@ func newScenarioCommand(a *app, scenario bench.Scenario) *cobra.Command {
 	flags.DurationVar(&config.WarmUp, "warm-up", time.Second, "time before such a run that does not count")
 	flags.IntVar(&config.Repeat, "repeat", 3, "runs of each kind, in turns, of which the median counts")
 	return cmd
+}
+
+func (a *app) runScenario(cmd *cobra.Command, scenario bench.Scenario, config bench.Config) error {
+	// A mistake in the command line is told before a server is started.
+	err := config.Check(scenario)
+	if err != nil {
+		return usageError{err}
+	}
+	config.DSN, err = a.resolveDSN(cmd.Context())
+	if err != nil {
+		return err
+	}
+	progress := newProgressLine(a.stderr)
+	config.Progress = progress.show
+	report, err := scenario.Run(cmd.Context(), config)
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+	}
+	return writeReport(cmd.OutOrStdout(), report)
 }
 
 func listVariants(scenario bench.Scenario) string {
