@@ -42,7 +42,7 @@ begin
   insert into parley._p_conversation_group (conversation_group_id, service_id)
   values (gen_random_uuid(), v_service.service_id)
   returning group_id into v_group;
-  v_type := parley._p_usual_type(endpoint.service_contract_id, false);
+  select t.message_type_id, t.name into v_type from parley._p_usual_type(endpoint.service_contract_id, false) as t;
   insert into parley._p_endpoint (
     far_endpoint_id, group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
     service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
@@ -59,7 +59,7 @@ begin
   from parley._p_alarm as a
   where a.endpoint_id = endpoint.endpoint_id and a.kind = 'lifetime';
   perform parley._p_use_priority(v_queue, v_far.priority);
-  v_type := parley._p_usual_type(endpoint.service_contract_id, true);
+  select t.message_type_id, t.name into v_type from parley._p_usual_type(endpoint.service_contract_id, true) as t;
   update parley._p_endpoint as e
   set far_endpoint_id = v_far.endpoint_id, far_broker_instance = v_guid, usual_message_type_id = v_type.message_type_id, usual_message_type_name = v_type.name
   where e.endpoint_id = endpoint.endpoint_id;
