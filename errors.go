@@ -20,7 +20,7 @@ type Error struct {
 	cause *pgconn.PgError
 }
 
-// Numbers that programs decide on; docs/errors.md lists all.
+// Numbers that programs decide on; docs/reference.md tells which function raises which.
 const (
 	ConversationNotFound      = 8426 // the handle is unknown, or its conversation has ended
 	EndNotAllowed             = 8427 // this side has ended already

@@ -108,8 +108,8 @@ comment on function parley.grant(text, text, text, text, boolean) is
 'Grants a permission: parley.grant(''SEND'', ''service'', ''//example.com/orders'', ''web'').
 Arguments: permission; class, database, message type, contract, queue or service;
 object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
-Permissions: CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all; REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on services;
-CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE on the database.
+Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE on the database; CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else;
+REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on services.
 Errors: 208 and 15151 not found, no such permission, or not allowed to grant it.
 Source: spec 7.6.';
 

@@ -134,7 +134,7 @@ select
   format('The queue "%s" of the target service is disabled.', q.lookup_name),
   e.priority
 from parley._p_queue as q
-join parley._p_message as m on m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 10 and m.position >= q.disabled_position
+join parley._p_message as m on m.lane >= q.queue_id * 16 + 1 and m.lane <= q.queue_id * 16 + 10 and m.position >= q.disabled_position
 join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
 join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
 join parley._p_message_type as y on y.message_type_id = m.message_type_id
