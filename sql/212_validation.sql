@@ -65,8 +65,13 @@ begin
       null;
   end case;
   if message_type.validation_function is not null then
-    -- A regprocedure prints as its name, quoted and qualified, with its argument types.
-    execute format('select %s($1)', split_part(message_type.validation_function::text, '(', 1)) into v_is_valid using body;
+    -- A function that was dropped makes no statement, which is a data exception: nothing is good any more.
+    execute (
+      select format('select %I.%I($1)', n.nspname, p.proname)
+      from pg_proc as p
+      join pg_namespace as n on n.oid = p.pronamespace
+      where p.oid = message_type.validation_function
+    ) into v_is_valid using body;
   end if;
   return coalesce(v_is_valid, false);
 exception

@@ -1,0 +1,175 @@
+package sql_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestBuiltInMessageTypesHaveTheirIDsAndValidations(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	got := values[string](b.session, `
+		select format('%s %s %s', message_type_id, name, validation) from parley.service_message_types order by message_type_id`)
+	const prefix = "http://schemas.microsoft.com/SQL/"
+	want := []string{
+		"1 " + prefix + "ServiceBroker/Error X",
+		"2 " + prefix + "ServiceBroker/EndDialog E",
+		"3 " + prefix + "Notifications/QueryNotification X",
+		"4 " + prefix + "Notifications/EventNotification X",
+		"5 " + prefix + "ServiceBroker/DialogTimer E",
+		"6 " + prefix + "ServiceBroker/BrokerConfigurationNotice/MissingRoute X",
+		"7 " + prefix + "ServiceBroker/BrokerConfigurationNotice/FailedRoute X",
+		"8 " + prefix + "ServiceBroker/BrokerConfigurationNotice/MissingRemoteServiceBinding X",
+		"9 " + prefix + "ServiceBroker/BrokerConfigurationNotice/FailedRemoteServiceBinding X",
+		"10 " + prefix + "ServiceBroker/ServiceEcho/Echo N",
+		"11 " + prefix + "ServiceBroker/ServiceDiagnostic/Query X",
+		"12 " + prefix + "ServiceBroker/ServiceDiagnostic/Status X",
+		"13 " + prefix + "ServiceBroker/ServiceDiagnostic/Description N",
+		"14 DEFAULT N",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// So the test id < 65536 tells system objects from users' (spec 2.0).
+func TestUserObjectsHaveIDsFrom65536(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	ids := []int{
+		value[int](b.session, "select parley.create_message_type('//m')"),
+		value[int](b.session, `select parley.create_contract('//c', '{"//m": "ANY"}')`),
+		value[int](b.session, "select parley.create_queue('Q')"),
+		value[int](b.session, "select parley.create_service('//s', 'Q')"),
+		value[int](b.session, "select parley.create_broker_priority('P')"),
+	}
+	for _, id := range ids {
+		if id < 65536 {
+			t.Errorf("a user's object has id %d", id)
+		}
+	}
+	slices.Sort(ids)
+	if len(slices.Compact(ids)) != 5 {
+		t.Errorf("ids repeat: %v", ids)
+	}
+}
+
+func TestMessageTypeValidationDefaultsToNone(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec("select parley.create_message_type('//m')")
+	equal(b.session, "N NONE", "select validation || ' ' || validation_desc from parley.service_message_types where name = '//m'")
+}
+
+func TestValidationWordsGiveCatalogLetters(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec("create function public.check_body(body bytea) returns boolean language sql as 'select true'")
+	for _, c := range []struct{ arguments, want string }{
+		{"'NONE'", "N NONE"},
+		{"'empty'", "E EMPTY"},
+		{"'WELL_FORMED_XML'", "X XML"},
+		{"'well formed xml'", "X XML"},
+		{"'VALID_XML', schema_collection => 'orders'", "X XML"},
+		{"'VALID_XML', validation_function => 'public.check_body(bytea)'", "X XML"},
+		{"'JSON'", "J JSON"},
+		{"'JSON_SCHEMA', validation_function => 'public.check_body(bytea)'", "J JSON"},
+		{"'FUNCTION', validation_function => 'public.check_body(bytea)'", "F FUNCTION"},
+	} {
+		b.exec(fmt.Sprintf("select parley.create_message_type('//m', %s)", c.arguments))
+		equal(b.session, c.want, "select validation || ' ' || validation_desc from parley.service_message_types where name = '//m'")
+		// ALTER takes the same words.
+		b.exec("select parley.alter_message_type('//m', 'NONE')")
+		b.exec(fmt.Sprintf("select parley.alter_message_type('//m', %s)", c.arguments))
+		equal(b.session, c.want, "select validation || ' ' || validation_desc from parley.service_message_types where name = '//m'")
+		b.exec("select parley.drop_message_type('//m')")
+	}
+}
+
+func TestNamesOfMessageTypesAreComparedByteByByte(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	// Case, accents, normal forms, blanks: each is another name.
+	names := []string{"Caf\u00e9", "CAF\u00c9", "Cafe\u0301", "Cafe", "caf\u00e9", "Caf\u00e9 ", " Caf\u00e9", "#Caf\u00e9"}
+	for _, name := range names {
+		b.exec("select parley.create_message_type($1)", name)
+	}
+	for _, name := range names {
+		b.refuses(2714, "select parley.create_message_type($1)", name)
+	}
+	equal(b.session, len(names), "select count(*) from parley.service_message_types where message_type_id >= 65536")
+}
+
+func TestHintNamesWhatDiffersByCaseOnly(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	err := b.refuses(8428, "select parley.send($1::uuid, '//TEST/Request', 'x')", b.dialog())
+	if want := `Did you mean "//test/Request"?`; !strings.Contains(err.Detail, want) {
+		t.Errorf("the detail %q does not ask %q", err.Detail, want)
+	}
+}
+
+func TestNamesMayBe128CharactersOfAnyScript(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	for _, letter := range []string{"x", "ü", "€", "𝄞"} {
+		b.exec("select parley.create_message_type(repeat($1, 128))", letter)
+		b.exec("select parley.drop_message_type(repeat($1, 128))", letter)
+	}
+}
+
+func TestAlterMessageTypeLeavesWaitingMessages(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handle := b.dialog()
+	b.send(handle, request, "no JSON")
+	b.exec("select parley.alter_message_type($1, 'JSON')", request)
+	if got := b.bodies("Answering"); !slices.Equal(got, []string{"no JSON"}) {
+		t.Errorf("received %q", got)
+	}
+}
+
+// A conversation that has sent before takes a short way: that way must not miss the change.
+func TestAlterMessageTypeGovernsTheNextSend(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, target := b.conversation()
+	b.send(initiator, request, "no JSON")
+	b.exec("select parley.alter_message_type($1, 'JSON')", request)
+	b.send(initiator, request, "{}")
+	b.send(initiator, request, "no JSON either")
+	b.requireError("Asking", -8430)
+	b.requireState(initiator, "ER")
+	b.requireState(target, "ER")
+}
+
+func TestDroppedMessageTypeNameIsFreeAgain(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	first := value[int](b.session, "select parley.create_message_type('//m', 'JSON')")
+	b.exec("select parley.drop_message_type('//m')")
+	if second := value[int](b.session, "select parley.create_message_type('//m')"); second == first {
+		t.Errorf("the id %d is used again", first)
+	}
+	equal(b.session, "N", "select validation from parley.service_message_types where name = '//m'")
+}
+
+// A type that were gone would leave a message nobody can receive, and nothing behind it either.
+func TestMessageTypeOfWaitingMessagesCannotBeDropped(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, target := b.conversation()
+	b.send(initiator, request, "waiting")
+	b.exec("select parley.alter_service('//test/Asker', drop_contracts => array['//test/Work'])")
+	b.exec("select parley.alter_service('//test/Answerer', drop_contracts => array['//test/Work'])")
+	b.exec("select parley.drop_contract('//test/Work')")
+	b.refuses(3716, "select parley.drop_message_type($1)", request)
+	if got := typesOf(b.receive("Answering")); !slices.Equal(got, []string{errorMessage, request}) {
+		t.Errorf("received %q", got)
+	}
+	b.exec("select parley.drop_message_type($1)", request)
+	b.end(initiator)
+	b.end(target)
+}

@@ -1,0 +1,132 @@
+package sql_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// The ranks of spec 2.9, from the best match to the worst: contract, local service, remote service.
+var ranks = [][3]bool{
+	{true, true, true},
+	{true, true, false},
+	{true, false, true},
+	{true, false, false},
+	{false, true, true},
+	{false, true, false},
+	{false, false, true},
+	{false, false, false},
+}
+
+func (s session) createPriority(name string, rank [3]bool, local, remote string, level int) {
+	s.Helper()
+	given := func(i int, name string) string {
+		if rank[i] {
+			return name
+		}
+		return "ANY"
+	}
+	s.exec("select parley.create_broker_priority($1, $2, $3, $4, $5)",
+		name, given(0, "//test/Work"), given(1, local), given(2, remote), level)
+}
+
+func TestBestMatchingPriorityWinsInEightRanks(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	// The worst first, so that each new one is better than all before.
+	for i, rank := range slices.Backward(ranks) {
+		b.createPriority(fmt.Sprint("initiator ", i), rank, "//test/Asker", "//test/Answerer", i+1)
+		equal(b.session, i+1, "select priority from parley.conversation_endpoints where conversation_handle = $1", b.dialog())
+	}
+	// And the best first, so that none of those after changes anything.
+	b.exec("select parley.drop_broker_priority(name) from parley.conversation_priorities")
+	for i, rank := range ranks {
+		b.createPriority(fmt.Sprint("initiator ", i), rank, "//test/Asker", "//test/Answerer", i+1)
+		equal(b.session, 1, "select priority from parley.conversation_endpoints where conversation_handle = $1", b.dialog())
+	}
+}
+
+// For the target's endpoint "local" is the target service (spec 2.9).
+func TestEachSideHasThePriorityOfItsOwnView(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley.create_broker_priority('asker', local_service_name => '//test/Asker', priority_level => 8)")
+	b.exec("select parley.create_broker_priority('answerer', local_service_name => '//test/Answerer', remote_service_name => '//test/Asker', priority_level => 2)")
+	initiator, target := b.conversation()
+	for handle, want := range map[string]int{initiator: 8, target: 2} {
+		equal(b.session, want, "select priority from parley.conversation_endpoints where conversation_handle = $1", handle)
+	}
+	b.send(initiator, request, "down")
+	b.send(target, reply, "up")
+	if got := b.receive("Answering"); len(got) != 1 || got[0].Priority != 2 {
+		t.Errorf("the target received %v", got)
+	}
+	if got := b.receive("Asking"); len(got) != 1 || got[0].Priority != 8 {
+		t.Errorf("the initiator received %v", got)
+	}
+}
+
+func TestPriorityIsFiveWhenNoneMatches(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley.create_broker_priority('other', 'DEFAULT', priority_level => 9)")
+	b.exec("select parley.create_broker_priority('remote', remote_service_name => '//TEST/Answerer', priority_level => 9)")
+	equal(b.session, 5, "select priority from parley.conversation_endpoints where conversation_handle = $1", b.dialog())
+}
+
+func TestRemoteServiceOfPriorityNeedNotExist(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley.create_broker_priority('remote', remote_service_name => '//far/away', priority_level => 9)")
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//far/away')")
+	equal(b.session, 9, "select priority from parley.conversation_endpoints where conversation_handle = $1", handle)
+}
+
+func TestPriorityIsFixedWhenTheEndpointIsCreated(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	before := b.dialog()
+	b.exec("select parley.create_broker_priority('p', priority_level => 10)")
+	equal(b.session, 5, "select priority from parley.conversation_endpoints where conversation_handle = $1", before)
+	after := b.dialog()
+	b.exec("select parley.alter_broker_priority('p', priority_level => 1)")
+	equal(b.session, 10, "select priority from parley.conversation_endpoints where conversation_handle = $1", after)
+	b.exec("select parley.drop_broker_priority('p')")
+	equal(b.session, 10, "select priority from parley.conversation_endpoints where conversation_handle = $1", after)
+	// The target's endpoint is created by the first message.
+	b.send(after, request, "x")
+	equal(b.session, 5, "select priority from parley.conversation_endpoints where conversation_handle = $1", b.farHandle(after))
+}
+
+func TestAlterBrokerPriorityChangesOnlyWhatIsGiven(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	const show = `
+		select format('%s %s %s %s', coalesce(c.name, 'ANY'), coalesce(s.name, 'ANY'), coalesce(p.remote_service_name, 'ANY'), p.priority)
+		from parley.conversation_priorities as p
+		left join parley.service_contracts as c using (service_contract_id)
+		left join parley.services as s on s.service_id = p.local_service_id`
+	b.exec("select parley.create_broker_priority('p')")
+	equal(b.session, "ANY ANY ANY 5", show)
+	for _, step := range [][2]string{
+		{"contract_name => '//test/Work'", "//test/Work ANY ANY 5"},
+		{"local_service_name => '//test/Asker'", "//test/Work //test/Asker ANY 5"},
+		{"remote_service_name => '//far'", "//test/Work //test/Asker //far 5"},
+		{"priority_level => 1", "//test/Work //test/Asker //far 1"},
+		{"contract_name => 'any', local_service_name => 'ANY'", "ANY ANY //far 1"},
+		{"remote_service_name => 'Any', priority_level => 10", "ANY ANY ANY 10"},
+	} {
+		b.exec("select parley.alter_broker_priority('p', " + step[0] + ")")
+		equal(b.session, step[1], show)
+	}
+}
+
+func TestContractNamedByAPriorityCannotBeDropped(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley.create_contract('//c', array['//test/Note'])")
+	b.exec("select parley.create_broker_priority('p', '//c')")
+	b.refuses(3716, "select parley.drop_contract('//c')")
+	b.exec("select parley.drop_broker_priority('p')")
+	b.exec("select parley.drop_contract('//c')")
+}

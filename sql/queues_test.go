@@ -1,0 +1,172 @@
+package sql_test
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestBuiltInQueuesAndServices(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	got := values[string](b.session, `
+		select format('%s %s on %s.%s', s.service_id, s.name, q.schema_name, q.name)
+		from parley.services as s
+		join parley.service_queues as q on q.object_id = s.service_queue_id and q.is_ms_shipped
+		order by s.service_id`)
+	want := []string{
+		"1 http://schemas.microsoft.com/SQL/Notifications/QueryNotificationService on dbo.QueryNotificationErrorsQueue",
+		"2 http://schemas.microsoft.com/SQL/Notifications/EventNotificationService on dbo.EventNotificationErrorsQueue",
+		"3 http://schemas.microsoft.com/SQL/ServiceBroker/ServiceBroker on dbo.ServiceBrokerQueue",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+const queueSettings = `
+	select format('receive %s enqueue %s retention %s poison %s activation %s procedure %s readers %s as %s',
+		is_receive_enabled::int, is_enqueue_enabled::int, is_retention_enabled::int, is_poison_message_handling_enabled::int,
+		is_activation_enabled::int, coalesce(activation_procedure, '-'), max_readers, coalesce(execute_as_principal_id::text, '-'))
+	from parley.service_queues
+	where name = 'Q'`
+
+func TestQueueOptionsHaveTheirDefaults(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec("select parley.create_queue('Q')")
+	equal(b.session, "receive 1 enqueue 1 retention 0 poison 1 activation 0 procedure - readers 0 as -", queueSettings)
+}
+
+func TestAlterQueueChangesOnlyWhatIsGiven(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec("create procedure public.read() language sql as ''")
+	b.exec("create procedure public.read_too() language sql as ''")
+	b.exec("select parley.create_queue('Q')")
+	for _, step := range []struct{ arguments, want string }{
+		{"status => false", "receive 0 enqueue 0 retention 0 poison 1 activation 0 procedure - readers 0 as -"},
+		{"retention => true", "receive 0 enqueue 0 retention 1 poison 1 activation 0 procedure - readers 0 as -"},
+		{"poison_message_handling => false", "receive 0 enqueue 0 retention 1 poison 0 activation 0 procedure - readers 0 as -"},
+		{"status => true", "receive 1 enqueue 1 retention 1 poison 0 activation 0 procedure - readers 0 as -"},
+		// Adding a procedure does not change the activation status (spec 2.4).
+		{"activation_procedure => 'public.read'", "receive 1 enqueue 1 retention 1 poison 0 activation 0 procedure public.read readers 0 as -"},
+		{"execute_as => 'OWNER'", "receive 1 enqueue 1 retention 1 poison 0 activation 0 procedure public.read readers 0 as -2"},
+		{
+			"activation => true, max_queue_readers => 32767",
+			"receive 1 enqueue 1 retention 1 poison 0 activation 1 procedure public.read readers 32767 as -2",
+		},
+		{
+			"activation_procedure => 'public.read_too'",
+			"receive 1 enqueue 1 retention 1 poison 0 activation 1 procedure public.read_too readers 32767 as -2",
+		},
+		{"activation => false", "receive 1 enqueue 1 retention 1 poison 0 activation 0 procedure public.read_too readers 32767 as -2"},
+	} {
+		b.exec("select parley.alter_queue('Q', " + step.arguments + ")")
+		equal(b.session, step.want, queueSettings)
+	}
+	b.exec("select parley.drop_activation('Q')")
+	equal(b.session, "receive 1 enqueue 1 retention 1 poison 0 activation 0 procedure - readers 0 as -", queueSettings)
+}
+
+func TestActivationIsOnWhenAProcedureIsGiven(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec("create procedure public.read() language sql as ''")
+	b.exec("select parley.create_queue('Q', activation_procedure => 'public.read', max_queue_readers => 2, execute_as => 'SELF')")
+	equal(b.session, true, "select is_activation_enabled from parley.service_queues where name = 'Q'")
+	// SELF is stored as the id of who ran the statement.
+	equal(b.session, true, `
+		select execute_as_principal_id = (select oid from pg_roles where rolname = current_user) from parley.service_queues where name = 'Q'`)
+	b.exec("select parley.create_queue('Off', activation_procedure => 'public.read', execute_as => 'SELF', activation => false)")
+	equal(b.session, false, "select is_activation_enabled from parley.service_queues where name = 'Off'")
+}
+
+func TestActivationAsARoleWithAnyName(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	role := b.role(`odd "role"`)
+	b.exec("create procedure public.read() language sql as ''")
+	b.exec("select parley.create_queue('Q', activation_procedure => 'public.read', max_queue_readers => 1, execute_as => $1)", role)
+	equal(b.session, true, "select execute_as_principal_id = (select oid from pg_roles where rolname = $1) from parley.service_queues where name = 'Q'", role)
+
+	s := b.as(role)
+	b.exec("select parley.grant('CREATE QUEUE', 'database', null, $1)", role)
+	s.exec("select parley.create_queue('Own', activation_procedure => 'public.read', max_queue_readers => 1, execute_as => 'SELF')")
+	equal(b.session, true, "select execute_as_principal_id = (select oid from pg_roles where rolname = $1) from parley.service_queues where name = 'Own'", role)
+}
+
+// The procedure is no tracked dependency (spec 2.4).
+func TestActivationProcedureMayBeDropped(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec("create procedure public.read() language sql as ''")
+	b.exec("select parley.create_queue('Q', activation_procedure => 'public.read', max_queue_readers => 1, execute_as => 'SELF')")
+	b.exec("drop procedure public.read")
+	b.exec("select parley.alter_queue('Q', activation => false)")
+}
+
+func TestQueueIsFoundByItsNameInOneToThreeParts(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	database := value[string](b.session, "select current_database()")
+	id := value[int](b.session, "select parley.create_queue('Q')")
+	for _, name := range []string{"Q", "[Q]", `"Q"`, "dbo.Q", "[dbo].[Q]", `dbo."Q"`, database + ".dbo.Q", "[" + database + "].[dbo].[Q]"} {
+		equal(b.session, id, "select parley.listen_for_messages($1)::int", name)
+	}
+	for _, name := range []string{"q", "DBO.Q", "other.Q", "Q ", "'Q'"} {
+		b.refuses(208, "select parley.listen_for_messages($1)", name)
+	}
+}
+
+func TestQueuesOfOneNameInTwoSchemasAreTwo(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	one := value[int](b.session, "select parley.create_queue('sales.Q')")
+	two := value[int](b.session, "select parley.create_queue('Q')")
+	// A point inside brackets is no separator.
+	three := value[int](b.session, "select parley.create_queue('[sales.Q]')")
+	for name, id := range map[string]int{"sales.Q": one, "[sales].[Q]": one, "Q": two, "[sales.Q]": three, "dbo.[sales.Q]": three} {
+		equal(b.session, id, "select parley.listen_for_messages($1)::int", name)
+	}
+}
+
+// Whatever does not parse to its end must not be taken for the queue that a part of it names.
+func TestMalformedQueueNamesAreRefused(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec("select parley.create_queue('b')")
+	for _, name := range []string{"a[b", "[a]b", "[b", `"b`, `a"b`, "a.", ".b", "a..b", "b.", "[a][b]", `""b`, "[]", "", "."} {
+		b.refuses(9609, "select parley.drop_queue($1)", name)
+		b.refuses(9609, "select parley.create_queue($1)", name)
+	}
+}
+
+func TestDroppedQueueIsGone(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	before := value[int](b.session, "select count(*) from pg_class where relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace)")
+	b.exec("select parley.create_queue('Q')")
+	b.exec("select parley.drop_queue('Q')")
+	b.refuses(208, "select parley.receive('Q')")
+	equal(b.session, before, "select count(*) from pg_class where relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace)")
+	b.exec("select parley.create_queue('Q')")
+}
+
+// Who waits for ever holds its locks for ever: neither may wait for the other.
+func TestDropQueueFailsItsWaitingReaders(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley.create_queue('Q')")
+	receiving := b.waiting("select parley.receive('Q', timeout => -1)")
+	searching := b.waiting("select parley.get_conversation_group('Q', timeout => -1)")
+	b.exec("select parley.drop_queue('Q')")
+	receiving.requireRefusal(208)
+	searching.requireRefusal(208)
+	// What the readers still held goes with the next queue.
+	b.exec("select parley.create_queue('Next')")
+	b.exec("select parley.drop_queue('Next')")
+	equal(b.session, 0, `
+		select count(*) from pg_class as c
+		where c.relname like '\_p\_queue\_%' and c.relkind = 'S'
+			and not exists (select from parley.service_queues as q where starts_with(c.relname, format('_p_queue_%s_', q.object_id)))`)
+}

@@ -1,0 +1,157 @@
+package sql_test
+
+import (
+	"encoding/binary"
+	"slices"
+	"testing"
+	"unicode/utf16"
+)
+
+// utf16Body is text as T-SQL programs send it: UTF-16 with a byte order mark.
+func utf16Body(order binary.AppendByteOrder, text string) []byte {
+	body := order.AppendUint16(nil, 0xfeff)
+	for _, unit := range utf16.Encode([]rune(text)) {
+		body = order.AppendUint16(body, unit)
+	}
+	return body
+}
+
+type validationCase struct {
+	name string
+	body []byte
+	good bool
+}
+
+func text(s string) []byte { return []byte(s) }
+
+// Bodies are checked when they are delivered: SEND never fails for a bad one. It is thrown away, and the sender gets an Error.
+func TestBodiesAreValidatedOnDelivery(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(`create function public.is_even(body bytea) returns boolean language sql as 'select octet_length(body) % 2 = 0'`)
+	b.exec(`create function public.is_number(body bytea) returns boolean language sql as $$ select convert_from(body, 'UTF8')::int is not null $$`)
+	for _, v := range []struct {
+		validation string
+		code       int
+		cases      []validationCase
+	}{
+		{"'NONE'", 0, []validationCase{
+			{"nothing", nil, true}, {"empty", []byte{}, true}, {"any bytes", []byte{0, 255, 0}, true},
+		}},
+		{"'EMPTY'", -8430, []validationCase{
+			{"nothing", nil, true}, {"empty", []byte{}, true}, {"a byte", []byte{0}, false},
+		}},
+		{"'WELL_FORMED_XML'", -9615, []validationCase{
+			{"nothing", nil, false},
+			{"an element", text("<a/>"), true},
+			{"open element", text("<a>"), false},
+			{"two roots", text("<a/><b/>"), false},
+			{"text", text("words"), false},
+			{"UTF-8 with mark", text("\ufeff<a>é</a>"), true},
+			{"UTF-16 little", utf16Body(binary.LittleEndian, "<a>é𝄞</a>"), true},
+			{"UTF-16 big", utf16Body(binary.BigEndian, "<a>é𝄞</a>"), true},
+			{"no characters", []byte{0x3c, 0x61, 0x2f, 0x3e, 0xc3}, false},
+			{"NUL", text("<a>\x00</a>"), false},
+		}},
+		{"'VALID_XML', validation_function => 'public.is_even(bytea)'", -9615, []validationCase{
+			{"good", text("<a/>"), true}, {"function says no", text("<aa/>"), false}, {"no XML", text("<a>>"), false},
+		}},
+		{"'JSON'", -8430, []validationCase{
+			{"nothing", nil, false},
+			{"object", text(`{"a": [1, "é"]}`), true},
+			{"number", text("1"), true},
+			{"trailing", text("{} {}"), false},
+			{"NUL in a string", text(`"\u0000"`), false},
+			{"no characters", []byte{'"', 0xff, '"'}, false},
+			{"UTF-16", utf16Body(binary.LittleEndian, "{}"), true},
+		}},
+		{"'JSON_SCHEMA', 'public.is_even(bytea)'", -8430, []validationCase{
+			{"good", text("{}"), true}, {"function says no", text("{ }"), false}, {"no JSON", text("{{"), false},
+		}},
+		{"'FUNCTION', 'public.is_number(bytea)'", -8430, []validationCase{
+			{"good", text("12"), true}, {"function raises", text("twelve"), false}, {"function says no", nil, false},
+		}},
+	} {
+		b.exec("select parley.alter_message_type('//test/Request', " + v.validation + ")")
+		for _, c := range v.cases {
+			t.Run(v.validation+" "+c.name, func(t *testing.T) {
+				session{T: t, db: b.db}.requireValidated(c, v.code)
+			})
+		}
+	}
+}
+
+func (s session) requireValidated(c validationCase, code int) {
+	s.Helper()
+	handle := s.dialog()
+	s.exec("select parley.send($1::uuid, '//test/Request', $2::bytea)", handle, c.body)
+	got := s.messages("select * from parley.queue_contents('Answering') where message_type_name = '//test/Request'")
+	if !c.good {
+		if len(got) > 0 {
+			s.Errorf("the bad body arrived: %q", got[0].MessageBody)
+		}
+		s.requireError("Asking", code)
+		s.requireState(handle, "ER")
+	} else {
+		if len(got) != 1 || string(got[0].MessageBody) != string(c.body) {
+			s.Errorf("arrived: %q", bodiesOf(got))
+		}
+		s.requireState(handle, "CO")
+	}
+	s.exec("select parley.end_conversation(conversation_handle, cleanup => true) from parley.conversation_endpoints where state <> 'CD'")
+}
+
+func TestValidationFunctionMustBeAnAdministrators(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	role := b.role("ordinary")
+	b.exec("create function public.judge(body bytea) returns boolean language sql as 'select true'")
+	b.exec("select parley.create_message_type('//m', 'FUNCTION', 'public.judge(bytea)')")
+	b.exec("grant create on schema public to " + quote(role))
+	b.exec("alter function public.judge(bytea) owner to " + quote(role))
+	b.refuses(8402, "select parley.create_message_type('//n', 'FUNCTION', 'public.judge(bytea)')")
+	b.exec("drop function public.judge(bytea)")
+	b.exec("revoke create on schema public from " + quote(role))
+}
+
+func TestValidationFunctionMayHaveAnyName(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(`create schema "odd (schema"`)
+	b.exec(`create function "odd (schema"."is ""good"" (or not)"(body bytea) returns boolean language sql as $$ select body = 'good' $$`)
+	b.exec(`select parley.alter_message_type('//test/Request', 'FUNCTION', '"odd (schema"."is ""good"" (or not)"(bytea)')`)
+	handle := b.dialog()
+	b.send(handle, request, "good")
+	if got := b.bodies("Answering"); !slices.Equal(got, []string{"good"}) {
+		t.Errorf("received %q", got)
+	}
+}
+
+func TestNothingIsGoodWhenTheValidationFunctionIsGone(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("create function public.judge(body bytea) returns boolean language sql as 'select true'")
+	b.exec("select parley.alter_message_type('//test/Request', 'FUNCTION', 'public.judge(bytea)')")
+	b.exec("drop function public.judge(bytea)")
+	handle := b.dialog()
+	b.send(handle, request, "x")
+	b.requireError("Asking", -8430)
+}
+
+func TestBodyTextReadsWhatSendersWrite(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	const want = "a é € 𝄞 z"
+	for name, body := range map[string][]byte{
+		"UTF-8":           text(want),
+		"UTF-8 with mark": text("\ufeff" + want),
+		"UTF-16 little":   utf16Body(binary.LittleEndian, want),
+		"UTF-16 big":      utf16Body(binary.BigEndian, want),
+	} {
+		if got := value[string](b.session, "select parley.body_text($1)", body); got != want {
+			t.Errorf("%s reads as %q", name, got)
+		}
+	}
+	equal(b.session, "", "select parley.body_text('')")
+	equal(b.session, true, "select parley.body_text(null) is null")
+}
