@@ -59,7 +59,6 @@ declare
   v_sequence bigint;
   v_count integer;
   v_total integer := 0;
-  v_message_id text;
   v_started timestamptz;
   v_last bigint;
 begin
@@ -125,7 +124,8 @@ begin
         if v_head.came_back then
           perform parley._p_count_rollback(v_queue_id, v_head.endpoint_id, v_head.position);
         end if;
-        if v_head.position - v_low > 262144 then
+        -- The hint is 64 rows old: renew it, but not all readers at once.
+        if v_head.position - v_low > 65536 and (v_head.position - v_low > 262144 or (v_head.position >> 10) % 4 = pg_backend_pid() % 4) then
           perform parley._p_note_scan(v_queue_id, v_lane, v_head.position, '{}', 0);
         end if;
         select p.sequence into v_sequence
@@ -134,7 +134,6 @@ begin
         order by p.sequence desc
         limit 1;
         v_sequence := coalesce(v_sequence, 0);
-        v_message_id := lpad(to_hex(v_head.endpoint_id), 16, '0');
         v_left := coalesce(top, 2147483647);
         while v_left > 0 loop
           if v_left = 1 and v_head.frame_size = 0 then
@@ -176,7 +175,7 @@ begin
               end,
               g.body,
               g.enqueued_at,
-              (v_message_id || to_hex(g.position + 1152921504606846976))::uuid
+              null::uuid
             from gone as g;
           elsif v_head.frame_size = 0 then
             return query
@@ -223,7 +222,7 @@ begin
               end,
               p.body,
               p.enqueued_at,
-              (v_message_id || to_hex(p.position + 1152921504606846976))::uuid
+              null::uuid
             from picked as p;
           else
             return query
@@ -241,10 +240,13 @@ begin
             ), gone as (
               delete from parley._p_message as m where m.ctid = any (array(select p.row_id from picked as p where p.before < v_left))
             ), left_over as (
+              -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
               insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
-              select p.position + r.skipped, v_head.endpoint_id, p.enqueued_at, v_lane, p.message_type_id, r.body, r.frame_left
+              select p.position + f.first - 1, v_head.endpoint_id, p.enqueued_at, v_lane, p.message_type_id,
+                case when top = 1 then p.frame[f.first] end,
+                case when top > 1 then p.frame[f.first : f.first + top - 1] end
               from picked as p
-              cross join lateral parley._p_rest_of_frame(p.frame, (v_left - p.before)::integer, top) as r
+              cross join lateral generate_series((v_left - p.before)::integer + 1, p.count, top) as f (first)
               where p.before < v_left and p.before + p.count > v_left
             ), progress as (
               insert into parley._p_receive_progress (endpoint_id, sequence)
@@ -276,7 +278,7 @@ begin
               end,
               p.body,
               p.enqueued_at,
-              (v_message_id || to_hex(p.position + p.ordinal - 1 + 1152921504606846976))::uuid
+              null::uuid
             from opened as p
             where p.before + p.ordinal <= v_left;
           end if;
@@ -310,17 +312,3 @@ waiting for its lock; timeout in milliseconds to wait for a message (null or 0: 
 Errors: 208 no such queue, 229 not allowed, 8426 and 8436 conversation or group not found in this queue, 9609 malformed name, 9617 the queue is disabled.
 Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
 Source: spec 4.3.';
-
-create function parley._p_rest_of_frame(frame bytea[], taken integer, top integer) returns table (skipped integer, body bytea, frame_left bytea[])
-language sql immutable rows 2
-set search_path = pg_catalog, pg_temp
-as $$
-  select f.first - 1,
-    case when p.size = 1 then $1[f.first] end,
-    case when p.size > 1 then $1[f.first : f.first + p.size - 1] end
-  from (select least($3, cardinality($1) - $2) as size) as p
-  cross join lateral generate_series($2 + 1, cardinality($1), p.size) as f (first)
-$$;
-
-comment on function parley._p_rest_of_frame(bytea[], integer, integer) is
-'Cuts what a RECEIVE leaves of a frame into pieces no larger than it may take, so that the next one like it takes whole rows.';

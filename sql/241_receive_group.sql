@@ -168,7 +168,6 @@ begin
       v_row.message_body := case when v_message.frame is null then v_message.body else v_message.frame[i] end;
       -- Timer messages and Errors stand outside the sequence.
       v_row.message_sequence_number := case when v_message.message_type_id in (1, 5) then -1 else v_sequence end;
-      v_row.message_id := (lpad(to_hex(v_endpoint.endpoint_id), 16, '0') || to_hex(v_row.queuing_order + 1152921504606846976))::uuid;
       if v_message.message_type_id not in (1, 5) then
         v_sequence := v_sequence + 1;
       end if;
@@ -183,8 +182,10 @@ begin
     end loop;
     if v_taken < cardinality(v_message.frame) then
       insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
-      select v_message.position + r.skipped, v_endpoint.endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id, r.body, r.frame_left
-      from parley._p_rest_of_frame(v_message.frame, v_taken, top) as r;
+      select v_message.position + f.first - 1, v_endpoint.endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
+        case when top = 1 then v_message.frame[f.first] end,
+        case when top > 1 then v_message.frame[f.first : f.first + top - 1] end
+      from generate_series(v_taken + 1, cardinality(v_message.frame), top) as f (first);
     end if;
     v_left := v_left - v_taken;
   end loop;
