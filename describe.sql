@@ -76,7 +76,8 @@ described as (
   cross join lateral (
     values ('comment', obj_description(r.oid, 'pg_class')),
     ('persistence', case r.relpersistence when 'p' then 'permanent' when 'u' then 'unlogged' else r.relpersistence::text end),
-    ('options', r.reloptions::text),
+    -- How eagerly a table is vacuumed is its administrator's choice.
+    ('options', (select string_agg(o, ', ' order by o) from unnest(r.reloptions) as o where o not like 'autovacuum%')),
     ('access method', am.amname::text),
     ('partition key', case r.relkind when 'p' then pg_get_partkeydef(r.oid) end),
     ('partition bounds', pg_get_expr(r.relpartbound, r.oid)),

@@ -220,6 +220,13 @@ func TestVerifyLooksOnlyAtItsOwnVersion(t *testing.T) {
 	requireIs(t, err, parley.ErrReleaseTooOld)
 }
 
+func TestVerifyLeavesAutovacuumToTheAdministrator(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.Database(t))
+	execute(t, conn, "alter table parley._p_message reset (autovacuum_vacuum_threshold), set (autovacuum_vacuum_scale_factor = 0.02)")
+	requireNoDifferences(t, conn, parley.Verify)
+}
+
 func TestVerifyTakesQueuesOfUsersForTheirOwn(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, parleytest.Database(t))
