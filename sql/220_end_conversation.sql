@@ -2,7 +2,28 @@
 --
 -- Locks: the group of this side, then both endpoint rows in the order of their ids; this side's FOR UPDATE, so that no send on it
 -- is under way, the far side's FOR NO KEY UPDATE, so that its senders are not held up. A reader of the far side holds only its
--- group row and is never waited for.
+-- group row and is never waited for: when a side that ended before goes too, its group is locked only if it is free, and otherwise the
+-- alarms remove that side a little later.
+
+create function parley._p_lock_group_of(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group_id bigint;
+begin
+  loop
+    select e.group_id into v_group_id from parley._p_endpoint as e where e.endpoint_id = _p_lock_group_of.endpoint_id;
+    exit when not found;
+    perform from parley._p_conversation_group as g where g.group_id = v_group_id for update;
+    -- MOVE may have changed the group while we waited. Now it cannot any more (keeps S9).
+    exit when exists (select from parley._p_endpoint as e where e.endpoint_id = _p_lock_group_of.endpoint_id and e.group_id = v_group_id);
+  end loop;
+end
+$$;
+
+comment on function parley._p_lock_group_of(bigint) is
+'Locks the group that an endpoint is in, waiting for its holder; does nothing when the endpoint is gone.';
 
 create function parley._p_lock_to_end(handle uuid) returns parley._p_endpoint
 language plpgsql
@@ -12,8 +33,9 @@ declare
   v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_end(handle);
   v_far bigint;
 begin
+  perform parley._p_lock_group_of(v_endpoint.endpoint_id);
+  v_endpoint := parley._p_find_endpoint_to_end(handle);
   loop
-    perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
     v_far := v_endpoint.far_endpoint_id;
     if v_far < v_endpoint.endpoint_id then
       perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update;
@@ -23,7 +45,7 @@ begin
       perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update;
     end if;
     v_endpoint := parley._p_find_endpoint_to_end(handle);
-    -- While we waited, MOVE may have changed the group, or the first send may have made the far side.
+    -- While we waited, the first send may have made the far side.
     exit when v_endpoint.far_endpoint_id is not distinct from v_far;
   end loop;
   return v_endpoint;
@@ -275,6 +297,14 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform parley._p_discard_messages(endpoint.endpoint_id);
+  -- Who holds the group may be about to begin a dialog in it, which must not find it gone (keeps S2).
+  -- When this is our own side we hold it ourselves.
+  perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
+  if not found then
+    perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp());
+    return;
+  end if;
   delete from parley._p_receive_progress as p where p.endpoint_id = endpoint.endpoint_id;
   delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
   delete from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id;
@@ -295,7 +325,8 @@ end
 $$;
 
 comment on function parley._p_remove_endpoint(parley._p_endpoint) is
-'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).';
+'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
+When somebody else holds the group the endpoint is closed now and removed by an alarm.';
 
 create function parley._p_close_both(endpoint parley._p_endpoint) returns void
 language plpgsql

@@ -102,6 +102,11 @@ declare
   v_endpoint parley._p_endpoint;
   v_far parley._p_endpoint;
 begin
+  perform
+  from parley._p_conversation_group as g
+  where g.service_id = _p_drop_endpoints_of_service.service_id
+  order by g.group_id
+  for update;
   for v_endpoint in
     select e.* from parley._p_endpoint as e where e.service_id = _p_drop_endpoints_of_service.service_id order by e.endpoint_id for update
   loop

@@ -42,16 +42,23 @@ declare
   v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
   v_target parley._p_conversation_group;
   v_same_queue boolean;
+  v_group_id bigint;
 begin
   if conversation_group_id is null then
     perform parley._p_raise(8420, 'the conversation group is missing', null, 'Give conversation_group_id.');
   end if;
   perform parley._p_require_conversation_owner(v_endpoint, 'MOVE CONVERSATION');
-  perform
-  from parley._p_conversation_group as g
-  where g.group_id = v_endpoint.group_id or g.conversation_group_id = move_conversation.conversation_group_id
-  order by g.group_id
-  for update;
+  loop
+    v_group_id := v_endpoint.group_id;
+    perform
+    from parley._p_conversation_group as g
+    where g.group_id = v_group_id or g.conversation_group_id = move_conversation.conversation_group_id
+    order by g.group_id
+    for update;
+    v_endpoint := parley._p_find_endpoint(conversation_handle);
+    -- Another MOVE may have come first while we waited.
+    exit when v_endpoint.group_id = v_group_id;
+  end loop;
   perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
   v_endpoint := parley._p_find_endpoint(conversation_handle);
   select * into v_target from parley._p_conversation_group as g where g.conversation_group_id = move_conversation.conversation_group_id;

@@ -12,7 +12,7 @@ declare
   v_due timestamptz;
 begin
   perform parley._p_require_conversation_owner(v_endpoint, 'BEGIN CONVERSATION TIMER');
-  perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
+  perform parley._p_lock_group_of(v_endpoint.endpoint_id);
   v_endpoint := parley._p_find_endpoint(conversation_handle);
   if timeout is null or timeout < 0 then
     perform parley._p_raise(
@@ -146,7 +146,11 @@ declare
   v_seconds integer := (select b.abandoned_seconds from parley._p_broker as b);
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_end_abandoned.endpoint_id;
-  if not found or v_endpoint.state not in ('DI', 'ER') then
+  if not found or v_endpoint.state not in ('DI', 'ER', 'DO') then
+    return;
+  elsif v_endpoint.state = 'DO' then
+    -- It was to be removed when its group was held.
+    perform parley._p_remove_endpoint(v_endpoint);
     return;
   end if;
   perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update skip locked;
