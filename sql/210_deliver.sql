@@ -3,7 +3,8 @@
 --
 -- Delivery inside the database happens in the sender's transaction (spec 3.4). What cannot be delivered waits in
 -- _p_transmission with a status text. What must not be delivered comes back as an Error message (spec 2.2, 4.10).
--- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message.
+-- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long as there is no far
+-- side, so that a message that is delayed and one that is delivered keep their order (S4).
 
 create function parley._p_send(handle uuid, message_type text, bodies bytea[]) returns void
 language plpgsql
@@ -37,6 +38,9 @@ begin
     update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
     v_endpoint.state := 'CO';
   end if;
+  if v_endpoint.far_endpoint_id is null then
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
+  end if;
   v_refusal := parley._p_delay_reason(v_endpoint);
   if v_refusal is not null then
     insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
@@ -44,6 +48,15 @@ begin
     from unnest(bodies) with ordinality as b (body, ordinal)
     order by b.ordinal;
     return;
+  end if;
+  if v_endpoint.far_endpoint_id is null
+    and exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id) then
+    -- What was delayed goes first. It may turn out that the target refuses.
+    perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id;
+    if v_endpoint.state <> 'CO' then
+      return;
+    end if;
   end if;
   perform parley._p_deliver(v_endpoint, v_type, bodies);
   if v_endpoint.destination_lane is null then

@@ -188,9 +188,6 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint;
-  v_message record;
-  v_type parley._p_message_type;
   v_id bigint;
 begin
   for v_id in
@@ -201,24 +198,45 @@ begin
     order by e.endpoint_id
     for update of e
   loop
-    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_id;
-    continue when parley._p_delay_reason(v_endpoint) is not null;
-    for v_message in
-      select t.message_type_id, t.body from parley._p_transmission as t where t.endpoint_id = v_id order by t.transmission_id
-    loop
-      select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_id;
-      exit when not found or v_endpoint.state = 'ER';
-      if v_message.message_type_id in (1, 2) then
-        perform parley._p_tell_end(v_endpoint, v_message.message_type_id, v_message.body);
-      else
-        select * into v_type from parley._p_message_type as t where t.message_type_id = v_message.message_type_id;
-        perform parley._p_deliver(v_endpoint, v_type, array[v_message.body]);
-      end if;
-    end loop;
-    delete from parley._p_transmission as t where t.endpoint_id = v_id;
+    perform parley._p_deliver_delayed_of(v_id);
   end loop;
 end
 $$;
 
 comment on function parley._p_deliver_delayed(text) is
 'Delivers what waits in the transmission queue for a service, or for any (null), and can be delivered now, in the order it was sent.';
+
+create function parley._p_deliver_delayed_of(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_message record;
+  v_type parley._p_message_type;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
+  if not found or parley._p_delay_reason(v_endpoint) is not null then
+    return;
+  end if;
+  for v_message in
+    select t.message_type_id, t.body
+    from parley._p_transmission as t
+    where t.endpoint_id = _p_deliver_delayed_of.endpoint_id
+    order by t.transmission_id
+  loop
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
+    exit when not found or v_endpoint.state = 'ER';
+    if v_message.message_type_id in (1, 2) then
+      perform parley._p_tell_end(v_endpoint, v_message.message_type_id, v_message.body);
+    else
+      select * into v_type from parley._p_message_type as t where t.message_type_id = v_message.message_type_id;
+      perform parley._p_deliver(v_endpoint, v_type, array[v_message.body]);
+    end if;
+  end loop;
+  delete from parley._p_transmission as t where t.endpoint_id = _p_deliver_delayed_of.endpoint_id;
+end
+$$;
+
+comment on function parley._p_deliver_delayed_of(bigint) is
+'Delivers what waits in the transmission queue for one endpoint, which the caller has locked, if it can be delivered now.';
