@@ -6,7 +6,8 @@
 -- Why a hint may be believed (keeps S2, S19). A sender draws its position from the queue's sequence, and so holds a lock on that
 -- sequence until its transaction ends. If all who held that lock when the sequence stood at P have let go of it, then every row
 -- up to P is there to be seen or never will be. _p_note_scan notes P and the holders (the probe); a later reader that finds none of
--- them left declares P safe; and the readers after that may skip what they find gone or locked up to P.
+-- them left declares P safe; and readers whose look began after that may skip what they find gone or locked up to P. A look that began
+-- before may have missed a row that is safe by now, so each look is judged by what was safe when it began.
 -- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
 
 create function parley._p_lock_next_group(
@@ -27,23 +28,39 @@ begin
     v_lane := parley._p_lane(queue_id, v_priority);
     select * into v_hint from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
     v_seen := '{}';
-    if cardinality(v_hint.blocked_groups) > 0 then
-      for v_group in
-        select g.group_id from parley._p_conversation_group as g where g.group_id = any (v_hint.blocked_groups) for update skip locked
-      loop
-        select m.endpoint_id, m.position into endpoint_id, position
+    -- Groups that were locked when somebody passed them by, in the order of their first message.
+    for v_group in
+      select b.group_id
+      from unnest(v_hint.blocked_groups) as b (group_id)
+      cross join lateral (
+        select min(m.position) as position
         from parley._p_endpoint as e
-        join parley._p_message as m on m.endpoint_id = e.endpoint_id and m.position >= v_hint.low_position
-        where e.group_id = v_group and e.state <> 'DO' and m.lane = v_lane
-        order by m.position
-        limit 1;
-        if found then
-          group_id := v_group;
-          return;
-        end if;
-      end loop;
-      v_seen := v_hint.blocked_groups;
-    end if;
+        join parley._p_message as m
+          on m.endpoint_id = e.endpoint_id
+          and m.lane = v_lane
+          and m.position >= v_hint.low_position
+          and m.position < v_hint.resume_position
+        where e.group_id = b.group_id and e.state <> 'DO'
+      ) as f
+      where f.position is not null
+      order by f.position
+    loop
+      perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;
+      if not found then
+        v_seen := v_seen || v_group;
+        continue;
+      end if;
+      select m.endpoint_id, m.position into endpoint_id, position
+      from parley._p_endpoint as e
+      join parley._p_message as m on m.endpoint_id = e.endpoint_id and m.position >= v_hint.low_position
+      where e.group_id = v_group and e.state <> 'DO' and m.lane = v_lane
+      order by m.position
+      limit 1;
+      if found then
+        group_id := v_group;
+        return;
+      end if;
+    end loop;
     v_from := greatest(coalesce(v_hint.low_position, 0), coalesce(v_hint.resume_position, 0));
     loop
       select m.endpoint_id, m.position, e.group_id into endpoint_id, position, v_group
@@ -61,11 +78,16 @@ begin
         v_seen := v_seen || v_group;
         v_from := position;
       else
-        -- Between our look and our lock another reader may have taken it.
-        perform from parley._p_message as m where m.endpoint_id = _p_lock_next_group.endpoint_id and m.position = _p_lock_next_group.position;
+        -- Between our look and our lock another reader may have taken it, or MOVE the conversation.
+        perform
+        from parley._p_message as m
+        join parley._p_endpoint as e using (endpoint_id)
+        where m.endpoint_id = _p_lock_next_group.endpoint_id
+          and m.position = _p_lock_next_group.position
+          and e.group_id = v_group;
         if found then
           group_id := v_group;
-          perform parley._p_note_scan(queue_id, v_lane, null, v_seen, position);
+          perform parley._p_note_scan(queue_id, v_lane, position, v_seen, least(position, coalesce(v_hint.safe_position, 0)));
           return;
         end if;
       end if;
@@ -82,7 +104,7 @@ comment on function parley._p_lock_next_group(integer, integer) is
 Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
 Source: spec 3.6, 4.3.';
 
-create function parley._p_note_scan(queue_id integer, lane integer, first_position bigint, blocked bigint[], resume bigint) returns void
+create function parley._p_note_scan(queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -97,21 +119,36 @@ begin
     return;
   end if;
   select * into v_old from parley._p_scan_hint as h where h.lane = _p_note_scan.lane order by h.lane desc, h.hint_id desc limit 1;
-  v_new.low_position := coalesce(v_old.low_position, 0);
-  v_new.safe_position := coalesce(v_old.safe_position, 0);
+  v_old.low_position := coalesce(v_old.low_position, 0);
+  v_old.safe_position := coalesce(v_old.safe_position, 0);
+  v_old.resume_position := coalesce(v_old.resume_position, 0);
+  v_old.blocked_groups := coalesce(v_old.blocked_groups, '{}');
+  v_new.low_position := v_old.low_position;
+  v_new.safe_position := v_old.safe_position;
   v_new.blocked_groups := case when cardinality(blocked) <= 64 then blocked else '{}' end;
-  v_new.resume_position := case when cardinality(blocked) between 1 and 64 then least(resume, v_new.safe_position) else 0 end;
-  if first_position is not null then
-    v_new.low_position := greatest(v_new.low_position, least(first_position, v_new.safe_position));
-  elsif v_new.resume_position - coalesce(v_old.resume_position, 0) < 65536 and v_new.safe_position - v_new.resume_position < 1048576
-    and v_old.blocked_groups is not distinct from v_new.blocked_groups then
+  v_new.resume_position := case when cardinality(v_new.blocked_groups) > 0 then resume else 0 end;
+  if head_position - v_old.low_position > 65536 then
+    -- Our own look, begun now: the first row of all, though somebody may hold its group.
+    select least(m.position, v_old.safe_position) into v_new.low_position
+    from parley._p_message as m
+    join parley._p_endpoint as e using (endpoint_id)
+    where m.lane = _p_note_scan.lane and m.position >= v_old.low_position and e.state <> 'DO'
+    order by m.position
+    limit 1;
+    v_new.low_position := greatest(v_old.low_position, v_new.low_position);
+  end if;
+  if v_new.low_position - v_old.low_position < 65536
+    and v_new.resume_position - v_old.resume_position < 65536
+    and head_position - v_old.safe_position < 65536
+    and v_old.blocked_groups = v_new.blocked_groups then
     return;
   end if;
   select q.position_sequence into v_sequence from parley._p_queue as q where q.queue_id = _p_note_scan.queue_id;
-  -- The last position first, then who is under way: the other way round would miss a sender between the two.
-  v_last := coalesce(pg_sequence_last_value(v_sequence), 0);
+  -- The last position first, then who is under way: the other way round would miss a sender between the two. A prepared transaction that
+  -- has outlived a restart (-1/xid) may be any of the old ones.
+  v_last := coalesce(parley._p_last_position(v_sequence), 0);
   v_new.probe_senders := parley._p_senders_under_way(v_sequence);
-  if v_old.probe_senders is null or not (v_old.probe_senders && v_new.probe_senders) then
+  if v_old.probe_senders is null or not (v_old.probe_senders && v_new.probe_senders or v_new.probe_senders::text like '%-1/%') then
     v_new.safe_position := greatest(v_new.safe_position, coalesce(v_old.probe_position, 0));
     v_new.probe_position := (v_last + 1) * 1024;
   else
@@ -121,8 +158,16 @@ begin
   if cardinality(v_new.probe_senders) = 0 then
     v_new.safe_position := v_new.probe_position;
   end if;
+  if v_new.low_position - v_old.low_position < 65536
+    and v_new.resume_position - v_old.resume_position < 65536
+    and v_new.probe_position = v_old.probe_position
+    and v_old.blocked_groups = v_new.blocked_groups then
+    return;
+  end if;
   insert into parley._p_scan_hint (lane, low_position, safe_position, probe_position, probe_senders, blocked_groups, resume_position)
-  values (lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_groups, v_new.resume_position);
+  values (
+    lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_groups, v_new.resume_position
+  );
   if v_old.hint_id % 64 = 0 then
     delete from parley._p_scan_hint as h where h.lane = _p_note_scan.lane and h.hint_id < v_old.hint_id;
   end if;
@@ -131,8 +176,8 @@ $$;
 
 comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigint) is
 'Tells the readers after this one where to begin to look.
-Arguments: queue_id, lane; first_position, of the first message found in order, or null; blocked, the groups found locked;
-resume, up to where only they have messages.';
+Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the groups found locked before it;
+resume, up to where only they have messages, and no further than was safe when the look began.';
 
 create function parley._p_senders_under_way(position_sequence regclass) returns text[]
 language sql volatile
@@ -149,4 +194,5 @@ as $$
 $$;
 
 comment on function parley._p_senders_under_way(regclass) is
-'Gives the transactions that have drawn a position from a queue''s sequence and not ended yet, prepared ones included; not our own.';
+'Gives the transactions that have drawn a position from a queue''s sequence and not ended yet, prepared ones included; not our own.
+A prepared transaction that has outlived a restart of the server is named anew, -1/xid.';

@@ -3,7 +3,8 @@
 -- 1. Look at the first rows of the lane and lock the first group that is free, in one statement (skip locked).
 -- 2. With the lock held, a new statement sees all that earlier holders did: take the group's messages by (endpoint_id, position).
 -- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is already old: then step 2 finds
--- less or nothing, and we look again. Messages that the snapshot of step 2 does not see were committed later (keeps S19).
+-- less or nothing, or that the conversation has moved to another group, and we look again. It may also find more, in front of what step 1
+-- saw: senders that have committed since. Therefore it begins where the hint says that all senders are done (keeps S4, S19).
 -- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named
 -- conversation) goes through 241_receive_group.sql.
 --
@@ -53,6 +54,8 @@ declare
   v_rollbacks bigint;
   v_is_simple boolean;
   v_low bigint;
+  v_safe bigint;
+  v_from bigint;
   v_head record;
   v_lane integer;
   v_left integer;
@@ -67,11 +70,15 @@ begin
       q.is_receive_enabled, case when q.is_poison_message_handling_enabled then q.rollbacks_before_disable else 16 end,
       coalesce(pg_sequence_last_value(q.rollback_sequence), 0),
       q.priorities = 32 and not q.is_retention_enabled and coalesce(cardinality(h.blocked_groups), 0) = 0,
-      coalesce(h.low_position, 0)
-    into v_queue_id, v_lookup_name, v_owner, v_position_sequence, v_is_enabled, v_limit, v_rollbacks, v_is_simple, v_low
+      coalesce(h.low_position, 0), coalesce(h.safe_position, 0)
+    into v_queue_id, v_lookup_name, v_owner, v_position_sequence, v_is_enabled, v_limit, v_rollbacks, v_is_simple, v_low, v_safe
     from parley._p_queue as q
     left join lateral (
-      select s.low_position, s.blocked_groups from parley._p_scan_hint as s where s.lane = q.queue_id * 16 + 6 order by s.lane desc, s.hint_id desc limit 1
+      select s.low_position, s.safe_position, s.blocked_groups
+      from parley._p_scan_hint as s
+      where s.lane = q.queue_id * 16 + 6
+      order by s.lane desc, s.hint_id desc
+      limit 1
     ) as h on true
     where q.lookup_name = queue;
     if not found then
@@ -92,7 +99,9 @@ begin
     end if;
     v_lane := v_queue_id * 16 + 6;
     -- Read before we look: a sender that draws its position after this makes us look again while we wait.
-    v_last := pg_sequence_last_value(v_position_sequence);
+    if coalesce(timeout, 0) <> 0 then
+      v_last := parley._p_last_position(v_position_sequence);
+    end if;
 
     if conversation_handle is not null or conversation_group_id is not null or not v_is_simple then
       return query
@@ -120,6 +129,7 @@ begin
       elsif not v_head.is_plain then
         return query select * from parley._p_receive_group(v_queue_id, top, null, v_head.conversation_group_id);
         get diagnostics v_total = row_count;
+        continue when v_total = 0;
       else
         if v_head.came_back then
           perform parley._p_count_rollback(v_queue_id, v_head.endpoint_id, v_head.position);
@@ -128,12 +138,15 @@ begin
         if v_head.position - v_low > 65536 and (v_head.position - v_low > 262144 or (v_head.position >> 10) % 4 = pg_backend_pid() % 4) then
           perform parley._p_note_scan(v_queue_id, v_lane, v_head.position, '{}', 0);
         end if;
-        select p.sequence into v_sequence
-        from parley._p_receive_progress as p
-        where p.endpoint_id = v_head.endpoint_id
-        order by p.sequence desc
-        limit 1;
-        v_sequence := coalesce(v_sequence, 0);
+        select coalesce(
+          (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
+          0
+        )
+        into v_sequence
+        from parley._p_endpoint as e
+        where e.endpoint_id = v_head.endpoint_id and e.group_id = v_head.group_id and e.is_plain;
+        continue when not found;
+        v_from := least(v_head.position, v_safe);
         v_left := coalesce(top, 2147483647);
         while v_left > 0 loop
           if v_left = 1 and v_head.frame_size = 0 then
@@ -144,7 +157,7 @@ begin
               where m.ctid = any (array(
                   select n.ctid
                   from parley._p_message as n
-                  where n.endpoint_id = v_head.endpoint_id and n.position >= v_head.position
+                  where n.endpoint_id = v_head.endpoint_id and n.position >= v_from
                   order by n.position
                   limit 1
                 ))
@@ -188,7 +201,7 @@ begin
                 from (
                   select n.ctid, n.position, n.message_type_id, n.enqueued_at, n.body, n.frame
                   from parley._p_message as n
-                  where n.endpoint_id = v_head.endpoint_id and n.position >= v_head.position
+                  where n.endpoint_id = v_head.endpoint_id and n.position >= v_from
                   order by n.position
                   limit v_left
                 ) as m
@@ -233,7 +246,7 @@ begin
                 select n.ctid, n.position, n.message_type_id, n.enqueued_at, coalesce(n.frame, array[n.body]) as frame,
                   coalesce(cardinality(n.frame), 1) as count
                 from parley._p_message as n
-                where n.endpoint_id = v_head.endpoint_id and n.position >= v_head.position
+                where n.endpoint_id = v_head.endpoint_id and n.position >= v_from
                 order by n.position
                 limit v_left / v_head.frame_size + 1
               ) as m
@@ -290,11 +303,12 @@ begin
           -- There may be more: rows of the other kind, or frames smaller than the first.
           select m.position, coalesce(cardinality(m.frame), 0) into v_head.position, v_head.frame_size
           from parley._p_message as m
-          where m.endpoint_id = v_head.endpoint_id and m.position >= v_head.position
+          where m.endpoint_id = v_head.endpoint_id and m.position >= v_from
           order by m.position
           limit 1;
           exit when not found;
         end loop;
+        continue when v_total = 0;
       end if;
     end if;
     exit when v_total > 0 or coalesce(timeout, 0) = 0;

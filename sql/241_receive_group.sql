@@ -13,7 +13,6 @@ declare
   v_queue parley._p_queue;
   v_group_id bigint;
   v_left integer := top;
-  v_low bigint := 0;
   v_endpoint record;
   v_count integer;
 begin
@@ -28,17 +27,23 @@ begin
       return;
     end if;
   end if;
-  if v_queue.priorities = 32 then
-    select coalesce(h.low_position, 0) into v_low
-    from parley._p_scan_hint as h where h.lane = parley._p_lane(v_queue.queue_id, 5) order by h.lane desc, h.hint_id desc limit 1;
-  end if;
   for v_endpoint in
-    select e.endpoint_id, e.is_plain, m.position, m.came_back
+    select e.endpoint_id, e.is_plain, m.position, m.came_back, h.safe_position
     from parley._p_endpoint as e
+    cross join lateral (
+      select coalesce(max(o.low_position), 0) as low_position, coalesce(max(o.safe_position), 0) as safe_position
+      from (
+        select s.low_position, s.safe_position
+        from parley._p_scan_hint as s
+        where s.lane = parley._p_lane(v_queue.queue_id, e.priority)
+        order by s.lane desc, s.hint_id desc
+        limit 1
+      ) as o
+    ) as h
     cross join lateral (
       select n.position, n.xmax::text <> '0' as came_back
       from parley._p_message as n
-      where n.endpoint_id = e.endpoint_id and n.position >= coalesce(v_low, 0)
+      where n.endpoint_id = e.endpoint_id and n.position >= h.low_position
       order by n.position
       limit 1
     ) as m
@@ -51,7 +56,9 @@ begin
     if v_endpoint.came_back then
       perform parley._p_count_rollback(queue_id, v_endpoint.endpoint_id, v_endpoint.position);
     end if;
-    return query select * from parley._p_take(v_queue, v_endpoint.endpoint_id, v_endpoint.position, v_left);
+    -- Senders that have committed since we looked may have filled places in front of the first message we saw (keeps S4).
+    return query
+    select * from parley._p_take(v_queue, v_endpoint.endpoint_id, least(v_endpoint.position, v_endpoint.safe_position), v_left);
     get diagnostics v_count = row_count;
     v_left := v_left - v_count;
   end loop;

@@ -5,6 +5,22 @@
 -- commit, and otherwise ten times a second, for groups that were let go of. Clients that hold a connection wait better: they LISTEN
 -- (parley.listen_for_messages), and the Go package does.
 
+create function parley._p_last_position(position_sequence regclass) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_last bigint;
+begin
+  execute format('select case when s.is_called then s.last_value end from %s as s', position_sequence) into v_last;
+  return v_last;
+end
+$$;
+
+comment on function parley._p_last_position(regclass) is
+'Gives the last value of a queue''s position sequence.
+Unlike pg_sequence_last_value this leaves no lock behind that looks like a sender''s.';
+
 create function parley._p_wait_for_message(position_sequence regclass, last bigint, started timestamptz, timeout integer) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp

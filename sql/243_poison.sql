@@ -66,7 +66,7 @@ as $$
     from parley._p_queue as q
     cross join generate_series(10, 1, -1) as p (n)
     cross join lateral (
-      select (coalesce(pg_sequence_last_value(q.position_sequence), 0) & ~134217727::bigint) + key as number
+      select (coalesce(parley._p_last_position(q.position_sequence), 0) & ~134217727::bigint) + key as number
     ) as k
     join parley._p_message as m
       on m.lane = parley._p_lane(q.queue_id, p.n)

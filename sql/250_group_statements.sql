@@ -16,7 +16,9 @@ begin
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
     perform parley._p_fire_alarms(v_queue.queue_id, 1000);
-    v_last := pg_sequence_last_value(v_queue.position_sequence);
+    if coalesce(timeout, 0) <> 0 then
+      v_last := parley._p_last_position(v_queue.position_sequence);
+    end if;
     v_group := (parley._p_lock_next_group(v_queue.queue_id, v_queue.priorities)).group_id;
     if v_group is not null then
       return (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_group);
