@@ -1,0 +1,6 @@
+// Package pages holds the test that runs the SQL of the documentation, so that no page shows a statement that fails or
+// an output that does not come.
+//
+// Each page is one session of psql in a fresh database: its blocks marked sql run in their order. A block marked text that
+// follows is what the last statement shows; identifiers and times in it may be any. \gset and :'name' work as in psql.
+package pages

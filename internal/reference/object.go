@@ -1,0 +1,84 @@
+package reference
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/parley-broker/parley/internal/sqltext"
+)
+
+// An object is a function, a view or a type of the interface.
+type object struct {
+	file      string
+	kind      string // function, view or type
+	name      string // without the schema
+	signature string // of a function, as the source writes it
+	comment   string
+}
+
+// A function is any function of the schema, as text; overloads are functions of their own.
+type function struct {
+	name string
+	body string
+}
+
+var (
+	creation    = regexp.MustCompile(`(?s)^create (function|view|type) parley\.("?[a-z0-9_]+"?)(.*)$`)
+	commenting  = regexp.MustCompile(`(?s)^comment on (function|view|type) parley\.("?[a-z0-9_]+"?)(?:\([^)]*\))? is\s+'(.*)'$`)
+	endOfHeader = regexp.MustCompile(`\nlanguage `)
+)
+
+// readSource reads what the files create, in their order.
+func readSource(files fs.FS) (public []object, all []function, err error) {
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the files of the schema: %w", err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read a file of the schema: %w", err)
+		}
+		statements, err := sqltext.Split(string(text))
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+		objects, functions := readStatements(name, statements)
+		public = append(public, objects...)
+		all = append(all, functions...)
+	}
+	return public, all, nil
+}
+
+// readStatements relies on a comment following what it is on, which a rule of the schema demands.
+func readStatements(file string, statements []sqltext.Statement) (public []object, all []function) {
+	for _, statement := range statements {
+		if found := creation.FindStringSubmatch(statement.Text); found != nil {
+			kind, name, rest := found[1], strings.Trim(found[2], `"`), found[3]
+			o := object{file: file, kind: kind, name: name}
+			if kind == "function" {
+				o.signature = "parley." + found[2] + rest
+				if end := endOfHeader.FindStringIndex(o.signature); end != nil {
+					o.signature = o.signature[:end[0]]
+				}
+				all = append(all, function{name: name, body: rest})
+			}
+			public = append(public, o)
+			continue
+		}
+		if found := commenting.FindStringSubmatch(statement.Text); found != nil {
+			kind, name, text := found[1], strings.Trim(found[2], `"`), strings.ReplaceAll(found[3], "''", "'")
+			for i := range public {
+				if o := &public[i]; o.kind == kind && o.name == name && o.comment == "" {
+					o.comment = text
+					break
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(public, func(o object) bool { return strings.HasPrefix(o.name, "_p_") }), all
+}

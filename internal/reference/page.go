@@ -1,0 +1,167 @@
+package reference
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/parley-broker/parley"
+)
+
+const head = `# SQL reference
+
+<!-- Written by go generate ./internal/reference out of the files in sql/. Change them, not this page. -->
+
+Everything that may be used of the schema ` + "`parley`" + `. Names that begin with ` + "`_p_`" + ` are private and change without
+notice. For what the words mean see [concepts](concepts.md); for statements of SQL Server see [migration](migration.md).
+
+`
+
+// Page writes the reference page from the files of the schema and a database in which it is installed.
+//
+// Errors: a public object without a place on the page, or without a comment.
+func Page(ctx context.Context, files fs.FS, db parley.DB) (string, error) {
+	objects, functions, err := readSource(files)
+	if err != nil {
+		return "", err
+	}
+	columns, err := readColumns(ctx, db)
+	if err != nil {
+		return "", err
+	}
+	raised, unreadable := raisedErrors(functions, objects)
+	if len(unreadable) > 0 {
+		return "", fmt.Errorf("write the number and the message of an error as constants in: %s", strings.Join(unreadable, ", "))
+	}
+	if err := check(objects, raised); err != nil {
+		return "", err
+	}
+	var page strings.Builder
+	page.WriteString(head)
+	for _, s := range sections {
+		writeIndex(&page, s, objects)
+	}
+	for _, s := range sections {
+		fmt.Fprintf(&page, "\n## %s\n", s.title)
+		if s.intro != "" {
+			fmt.Fprintf(&page, "\n%s\n", s.intro)
+		}
+		if s.title == "Errors" {
+			writeErrors(&page, raised)
+		}
+		writeObjects(&page, s.of(objects), columns)
+	}
+	return page.String(), nil
+}
+
+// check refuses what the page could not tell.
+func check(objects []object, raised []raisedError) error {
+	for _, o := range objects {
+		if !slices.ContainsFunc(sections, func(s section) bool { return slices.Contains(s.files, o.file) }) {
+			return fmt.Errorf("sql/%s has no section in internal/reference/section.go", o.file)
+		}
+		if o.comment == "" {
+			return fmt.Errorf("sql/%s: %s parley.%s has no comment", o.file, o.kind, o.name)
+		}
+	}
+	for _, e := range raised {
+		if len(e.raisedBy) == 0 {
+			return fmt.Errorf("error %d is raised, but no public function says so in its comment", e.number)
+		}
+	}
+	return nil
+}
+
+// of gives the objects of a section in the order of its files.
+func (s section) of(objects []object) []object {
+	var found []object
+	for _, file := range s.files {
+		for _, o := range objects {
+			if o.file == file {
+				found = append(found, o)
+			}
+		}
+	}
+	return found
+}
+
+func writeIndex(page *strings.Builder, s section, objects []object) {
+	var links []string
+	for _, o := range s.of(objects) {
+		link := fmt.Sprintf("[%s](#%s)", o.name, anchor(o.name))
+		if !slices.Contains(links, link) {
+			links = append(links, link)
+		}
+	}
+	fmt.Fprintf(page, "- [%s](#%s): %s\n", s.title, strings.ReplaceAll(strings.ToLower(s.title), " ", "-"), strings.Join(links, ", "))
+}
+
+// anchor is what a heading parley.name can be linked to by.
+func anchor(name string) string { return "parley" + name }
+
+func writeObjects(page *strings.Builder, objects []object, columns map[string][]column) {
+	previous := ""
+	for _, o := range objects {
+		if o.name != previous {
+			fmt.Fprintf(page, "\n### parley.%s\n", o.name)
+		}
+		previous = o.name
+		if o.kind == "function" {
+			fmt.Fprintf(page, "\n```sql\n%s\n```\n", o.signature)
+		}
+		writeComment(page, o.comment)
+		if o.kind != "function" {
+			writeColumns(page, columns[o.name])
+		}
+	}
+}
+
+// sources are for those who read the code.
+var sources = regexp.MustCompile(` *\(spec [0-9., ]+\)`)
+
+// writeComment makes paragraphs of the parts of a comment.
+func writeComment(page *strings.Builder, comment string) {
+	comment = sources.ReplaceAllString(comment, "")
+	for line := range strings.Lines(comment) {
+		line = strings.TrimSpace(line)
+		label, rest, isLabelled := strings.Cut(line, ":")
+		switch {
+		case line == "" || isLabelled && label == "Source":
+		case isLabelled && slices.Contains([]string{"Arguments", "Columns", "Errors", "Permissions"}, label):
+			fmt.Fprintf(page, "\n**%s:**%s\n", label, rest)
+		case line == strings.TrimSpace(strings.SplitN(comment, "\n", 2)[0]):
+			fmt.Fprintf(page, "\n%s\n", line)
+		default:
+			fmt.Fprintln(page, line)
+		}
+	}
+}
+
+func writeColumns(page *strings.Builder, columns []column) {
+	page.WriteString("\n| Column | Type | Meaning |\n| --- | --- | --- |\n")
+	for _, c := range columns {
+		fmt.Fprintf(page, "| `%s` | `%s` | %s |\n", c.name, c.kind, cell(c.comment))
+	}
+}
+
+// manyFunctions is from where on it is no help to list who raises an error.
+const manyFunctions = 12
+
+func writeErrors(page *strings.Builder, errors []raisedError) {
+	page.WriteString("\n| Number | SQLSTATE | Meaning | Raised by |\n| ---: | --- | --- | --- |\n")
+	for _, e := range errors {
+		by := "many functions"
+		if len(e.raisedBy) < manyFunctions {
+			by = "`" + strings.Join(e.raisedBy, "`, `") + "`"
+		}
+		fmt.Fprintf(page, "| %d | `%s` | %s | %s |\n", e.number, e.sqlstate, cell(strings.Join(e.messages, "; ")), by)
+	}
+}
+
+// cell keeps a text inside its cell.
+func cell(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\n", " "), "|", "\\|")
+}

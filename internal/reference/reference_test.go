@@ -1,0 +1,78 @@
+package reference_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/parley-broker/parley/internal/reference"
+	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/sql"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/reference.md")
+
+func TestReferencePageIsUpToDate(t *testing.T) {
+	t.Parallel()
+	page, err := reference.Page(t.Context(), sql.Files, parleytest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("..", "..", "docs", "reference.md")
+	if *update {
+		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	written, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(written) != page {
+		t.Errorf("docs/reference.md is out of date in line %d: run go generate ./internal/reference", differingLine(string(written), page))
+	}
+}
+
+// differingLine gives the first line in which two texts differ, from 1.
+func differingLine(a, b string) int {
+	linesOfA, linesOfB := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(linesOfA), len(linesOfB)) {
+		if linesOfA[i] != linesOfB[i] {
+			return i + 1
+		}
+	}
+	return min(len(linesOfA), len(linesOfB)) + 1
+}
+
+// What the page cannot tell must stop it, not be missing from it.
+func TestReferencePageRefuses(t *testing.T) {
+	t.Parallel()
+	const function = "create function parley.f() returns void\nlanguage plpgsql\nas $$\nbegin\n  %\nend\n$$;\n"
+	const comment = "comment on function parley.f() is 'Does it.';\n"
+	cases := []struct{ name, file, sql, want string }{
+		{"a file without a section", "999_new.sql", function + comment, "sql/999_new.sql has no section"},
+		{"a function without a comment", "200_send.sql", function, "function parley.f has no comment"},
+		{
+			"an error whose number is not written out", "200_send.sql",
+			strings.Replace(function, "%", "perform parley._p_raise(v_number, 'no', null, null);", 1) + comment, "as constants in: f",
+		},
+		{
+			"an error that no function tells of", "200_send.sql",
+			strings.Replace(function, "%", "perform parley._p_raise(8426, 'no', null, null);", 1) + comment, "error 8426 is raised",
+		},
+	}
+	pool := parleytest.Database(t)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			files := fstest.MapFS{c.file: {Data: []byte("-- Head.\n\n" + c.sql)}}
+			_, err := reference.Page(t.Context(), files, pool)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got error %v, want one with %q", err, c.want)
+			}
+		})
+	}
+}

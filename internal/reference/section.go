@@ -1,0 +1,82 @@
+package reference
+
+// A section puts together what belongs together; its files stand in reading order.
+type section struct {
+	title string
+	intro string
+	files []string // names in sql/
+}
+
+var sections = []section{
+	{
+		title: "Message types",
+		files: []string{"040_message_types.sql", "212_validation.sql"},
+	},
+	{
+		title: "Contracts",
+		files: []string{"050_contracts.sql"},
+	},
+	{
+		title: "Queues",
+		intro: "A queue is named by one or two parts, `queue` or `schema.queue`; each may stand in brackets or double quotes. Without a\n" +
+			"schema it is `dbo`, which need not exist: it is a part of the name and nothing more.",
+		files: []string{"060_queues.sql", "061_alter_queue.sql"},
+	},
+	{
+		title: "Services",
+		files: []string{"070_services.sql"},
+	},
+	{
+		title: "Broker priorities",
+		files: []string{"080_priorities.sql"},
+	},
+	{
+		title: "Dialogs",
+		files: []string{"120_begin_dialog.sql"},
+	},
+	{
+		title: "Sending",
+		intro: "Bodies may be given as `bytea`, `text`, `jsonb`, `json` or `xml`; text travels as UTF-8.",
+		files: []string{"200_send.sql", "201_send_forms.sql", "210_deliver.sql", "211_connect.sql"},
+	},
+	{
+		title: "Receiving",
+		files: []string{"240_receive.sql", "241_receive_group.sql", "250_group_statements.sql", "110_messages.sql", "242_wait_for_message.sql"},
+	},
+	{
+		title: "Looking at queues",
+		intro: "Each queue has a view in schema `parley_queue`, called like the queue, in the columns of\n" +
+			"[`parley.received_message`](#parleyreceived_message): `select * from parley_queue.shop`.",
+		files: []string{"270_queue_views.sql", "271_queue_inspection.sql"},
+	},
+	{
+		title: "Ending conversations",
+		files: []string{"220_end_conversation.sql", "221_break_conversation.sql"},
+	},
+	{
+		title: "Timers",
+		files: []string{"260_timers.sql"},
+	},
+	{
+		title: "Permissions",
+		files: []string{"280_grant.sql"},
+	},
+	{
+		title: "Catalog",
+		intro: "Everybody may look at what exists.",
+		files: []string{"300_catalog_views.sql"},
+	},
+	{
+		title: "Conversations",
+		intro: "Everybody sees the conversations of his own services and of roles that he is a member of; administrators see all.",
+		files: []string{"310_conversation_views.sql"},
+	},
+	{
+		title: "Errors",
+		intro: "Each error carries its SQL Server number twice: in its SQLSTATE, class `SB` and then the number in base 36, and\n" +
+			"at the start of its DETAIL. The message states the fact, the DETAIL the values, the HINT what to do. Errors of PostgreSQL itself keep\n" +
+			"their own SQLSTATE.\n\n" +
+			"Errors that arrive as messages, with negative codes, are told in [the page on concepts](concepts.md#errors-that-arrive).",
+		files: []string{"010_errors.sql", "243_poison.sql"},
+	},
+}
