@@ -173,7 +173,7 @@ func equal[T comparable](s session, want T, query string, arguments ...any) {
 }
 
 // refuses requires that a statement fails with an error of the broker, well-formed, and gives it.
-func (s session) refuses(number int, statement string, arguments ...any) *pgconn.PgError {
+func (s session) refuses(number int, statement string, arguments ...any) pgconn.PgError {
 	s.Helper()
 	_, err := s.db.Exec(s.Context(), statement, arguments...)
 	var refusal *pgconn.PgError
@@ -186,7 +186,7 @@ func (s session) refuses(number int, statement string, arguments ...any) *pgconn
 	if refusal.Hint == "" || refusal.Message == "" {
 		s.Errorf("%s: the error does not say what happened and what to do: %s", clip(statement), describe(err))
 	}
-	return refusal
+	return *refusal
 }
 
 // sqlState is the SQLSTATE of a number: class SB, then the number in base 36.
@@ -196,8 +196,7 @@ func sqlState(number int) string {
 }
 
 func describe(err error) string {
-	var refusal *pgconn.PgError
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return fmt.Sprintf("%s (%s) detail %q hint %q where %q", refusal.Message, refusal.Code, refusal.Detail, refusal.Hint, refusal.Where)
 	}
 	return err.Error()

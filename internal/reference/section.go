@@ -74,8 +74,8 @@ var sections = []section{
 	{
 		title: "Errors",
 		intro: "Each error carries its SQL Server number twice: in its SQLSTATE, class `SB` and then the number in base 36, and\n" +
-			"at the start of its DETAIL. The message states the fact, the DETAIL the values, the HINT what to do. Errors of PostgreSQL itself keep\n" +
-			"their own SQLSTATE.\n\n" +
+			"at the start of its DETAIL. The message states the fact, the DETAIL the values, the HINT what to do. Errors of PostgreSQL itself " +
+			"keep\ntheir own SQLSTATE.\n\n" +
 			"Errors that arrive as messages, with negative codes, are told in [the page on concepts](concepts.md#errors-that-arrive).",
 		files: []string{"010_errors.sql", "243_poison.sql"},
 	},

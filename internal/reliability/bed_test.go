@@ -61,6 +61,7 @@ func (b *bed) session(t testing.TB) *session {
 }
 
 func connect(t testing.TB, dsn string) (*session, error) {
+	t.Helper()
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, err
@@ -175,8 +176,7 @@ func (s *session) state(handle string) string {
 
 // code is the SQLSTATE of an error, empty for none and for errors that do not come from the server.
 func code(err error) string {
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pgErr.Code
 	}
 	return ""

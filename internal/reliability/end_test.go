@@ -2,7 +2,7 @@ package reliability_test
 
 import "testing"
 
-// keeps S2, S11
+// Keeps S2, S11.
 func TestEndWaitsForSendersInFlightAndComesAfterTheirMessages(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -24,7 +24,7 @@ func TestEndWaitsForSendersInFlightAndComesAfterTheirMessages(t *testing.T) {
 	b.wantNothingLeft(t)
 }
 
-// keeps S11
+// Keeps S11.
 func TestSendThatWaitsForEndIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -147,7 +147,7 @@ func TestMessageUnderWayToASideThatEndsVanishes(t *testing.T) {
 	b.wantNothingLeft(t)
 }
 
-// keeps S2: the group of a side that ended long ago may get a new dialog while the other side ends too.
+// Keeps S2: the group of a side that ended long ago may get a new dialog while the other side ends too.
 func TestDialogBegunInAGroupThatIsAboutToVanishIsReachable(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

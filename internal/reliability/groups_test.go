@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// keeps S9
+// Keeps S9.
 func TestTwoReceiversNeverHoldOneGroup(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -103,7 +103,7 @@ func TestReceiveLocksOnlyTheGroupItReturns(t *testing.T) {
 	}
 }
 
-// keeps S10
+// Keeps S10.
 func TestGroupsThatWereLockedComeBackInTheirOrder(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

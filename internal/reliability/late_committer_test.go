@@ -7,7 +7,7 @@ import (
 )
 
 // A sender that draws its place early and commits late must not be passed over, however far the readers have got meanwhile.
-// keeps S2, S19
+// Keeps S2, S19.
 func TestLateCommitterIsNotSkipped(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -65,7 +65,7 @@ func TestReaderAtRepeatableReadDoesNotHideMessages(t *testing.T) {
 	wantBodies(t, b.admin.receive(from{}), "unseen")
 }
 
-// keeps S3: what was taken since its snapshot began is an error for a reader at REPEATABLE READ, never a second delivery.
+// Keeps S3: what was taken since its snapshot began is an error for a reader at REPEATABLE READ, never a second delivery.
 func TestReaderAtRepeatableReadDoesNotReceiveTwice(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
