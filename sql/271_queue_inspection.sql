@@ -13,7 +13,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_rows_max integer := 10000;
-  v_end bigint := least(up_to_position, (coalesce(pg_sequence_last_value(queue.position_sequence), 0) + 1) * 1024);
+  v_end bigint := least(up_to_position, (coalesce(parley._p_last_position(queue.position_sequence), 0) + 1) * 1024);
   v_lane integer;
   v_low bigint;
   v_seen record;

@@ -147,4 +147,4 @@ comment on column parley.received_message.message_type_id is 'Identity of the me
 comment on column parley.received_message.validation is 'What the message type asks of a body: N, E, X, J or F.';
 comment on column parley.received_message.message_body is 'Body, or null when there is none; parley.body_text reads it as text.';
 comment on column parley.received_message.message_enqueue_time is 'When it arrived.';
-comment on column parley.received_message.message_id is 'Identity of the message.';
+comment on column parley.received_message.message_id is 'Identity of the message, in views of queues; RECEIVE leaves it null.';

@@ -23,19 +23,19 @@ const (
 
 // shownMessage is a message as peek and receive print it; as JSON it is a stable format.
 type shownMessage struct {
-	Status                int16       `json:"status"`
-	Priority              int16       `json:"priority"`
-	QueuingOrder          int64       `json:"queuing_order"`
-	ConversationGroupID   parley.UUID `json:"conversation_group_id"`
-	ConversationHandle    parley.UUID `json:"conversation_handle"`
-	MessageSequenceNumber int64       `json:"message_sequence_number"`
-	ServiceName           string      `json:"service_name"`
-	ServiceContractName   string      `json:"service_contract_name"`
-	MessageTypeName       string      `json:"message_type_name"`
-	Validation            string      `json:"validation"`
-	MessageEnqueueTime    time.Time   `json:"message_enqueue_time"`
-	MessageID             parley.UUID `json:"message_id"`
-	BodyBytes             int         `json:"body_bytes"`
+	Status                int16        `json:"status"`
+	Priority              int16        `json:"priority"`
+	QueuingOrder          int64        `json:"queuing_order"`
+	ConversationGroupID   parley.UUID  `json:"conversation_group_id"`
+	ConversationHandle    parley.UUID  `json:"conversation_handle"`
+	MessageSequenceNumber int64        `json:"message_sequence_number"`
+	ServiceName           string       `json:"service_name"`
+	ServiceContractName   string       `json:"service_contract_name"`
+	MessageTypeName       string       `json:"message_type_name"`
+	Validation            string       `json:"validation"`
+	MessageEnqueueTime    time.Time    `json:"message_enqueue_time"`
+	MessageID             *parley.UUID `json:"message_id"` // nil from receive
+	BodyBytes             int          `json:"body_bytes"`
 	// BodyEncoding says how to read Body: text, base64, hex, json, or none.
 	BodyEncoding string `json:"body_encoding"`
 	Body         any    `json:"body"`
@@ -55,7 +55,10 @@ func show(m parley.Message, way string) shownMessage {
 		Status: m.Status, Priority: m.Priority, QueuingOrder: m.QueuingOrder, ConversationGroupID: m.ConversationGroupID,
 		ConversationHandle: m.ConversationHandle, MessageSequenceNumber: m.MessageSequenceNumber, ServiceName: m.ServiceName,
 		ServiceContractName: m.ServiceContractName, MessageTypeName: m.MessageTypeName, Validation: m.Validation,
-		MessageEnqueueTime: m.MessageEnqueueTime, MessageID: m.MessageID, BodyBytes: len(m.MessageBody),
+		MessageEnqueueTime: m.MessageEnqueueTime, BodyBytes: len(m.MessageBody),
+	}
+	if !m.MessageID.IsZero() {
+		shown.MessageID = &m.MessageID
 	}
 	shown.BodyEncoding, shown.Body = encodeBody(m.MessageBody, way)
 	return shown
