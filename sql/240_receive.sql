@@ -248,7 +248,7 @@ begin
                 from parley._p_message as n
                 where n.endpoint_id = v_head.endpoint_id and n.position >= v_from
                 order by n.position
-                limit v_left / v_head.frame_size + 1
+                limit v_left::bigint / v_head.frame_size + 1
               ) as m
             ), gone as (
               delete from parley._p_message as m where m.ctid = any (array(select p.row_id from picked as p where p.before < v_left))
