@@ -92,7 +92,9 @@ func TestChartsHaveTitleAndDescription(t *testing.T) {
 func TestChartsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	empty := report.Page{Sections: []report.Section{
-		{Lines: &report.LineChart{ID: "a"}}, {Bars: &report.BarChart{ID: "b"}}, {Columns: &report.ColumnChart{ID: "c"}},
+		{Lines: &report.LineChart{ID: "a"}},
+		{Bars: &report.BarChart{ID: "b"}},
+		{Columns: &report.ColumnChart{ID: "c"}},
 		{Lines: &report.LineChart{ID: "d", Series: []report.Series{{Points: []report.Point{{X: 0, Y: 0}}}}}},
 	}}
 	for name, page := range map[string]report.Page{"full": sample(), "empty": empty} {
