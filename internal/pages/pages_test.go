@@ -9,7 +9,7 @@ import (
 )
 
 // Pages whose statements run.
-var pages = []string{"docs/concepts.md", "docs/tutorial.md"}
+var pages = []string{"docs/concepts.md", "docs/differences.md", "docs/migration.md"}
 
 func TestStatementsOfTheDocumentationRun(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,7 @@ const gset = "gset"
 
 var variable = regexp.MustCompile(`:'([a-z_]+)'`)
 
-// run gives what the last statement of a block shows. Only that one may fail, and only when the page says so.
+// run gives the last rows that a block shows. Only its last statement may fail, and only when the page says so.
 func (s *session) run(b block) (shown string) {
 	s.t.Helper()
 	statements, err := sqltext.Split(strings.ReplaceAll(b.sql, ` \gset`, "; "+gset+";"))
@@ -64,7 +64,9 @@ func (s *session) run(b block) (shown string) {
 		if err != nil {
 			s.t.Fatalf("line %d: %v: %s", b.line+statement.Line-1, err, text)
 		}
-		result = results[len(results)-1]
+		if last := results[len(results)-1]; len(last.FieldDescriptions) > 0 {
+			result = last
+		}
 	}
 	return showRows(result)
 }
@@ -92,7 +94,7 @@ func showError(e *pgconn.PgError) string {
 
 // showRows writes rows as psql does, but for the blanks, which are not compared.
 func showRows(result *pgconn.Result) string {
-	if result == nil || len(result.FieldDescriptions) == 0 {
+	if result == nil {
 		return ""
 	}
 	var shown strings.Builder
