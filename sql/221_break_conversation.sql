@@ -26,6 +26,8 @@ begin
   end if;
   perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
   perform parley._p_remove_endpoint(v_endpoint);
+  -- Removed is removed: not even a tombstone stays (spec 3.2).
+  delete from parley._p_tombstone as t where t.conversation_handle = end_conversation.conversation_handle;
 end
 $$;
 
