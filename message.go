@@ -28,7 +28,8 @@ type Message struct {
 	// MessageBody is nil when the message has none.
 	MessageBody        []byte
 	MessageEnqueueTime time.Time
-	MessageID          UUID
+	// MessageID is the zero value in what [Receive] gives; [Peek] tells it.
+	MessageID UUID
 }
 
 // messageColumns are the columns of RECEIVE in the order in which scanMessage reads them.

@@ -108,7 +108,7 @@ func holdDialog(t *testing.T, db parley.DB) {
 	first := messages[0]
 	if first.ServiceName != "target" || first.ServiceContractName != "DEFAULT" || first.MessageTypeName != parley.DefaultMessageType ||
 		first.Validation != "N" || first.MessageSequenceNumber != 0 || first.Priority != 5 || first.ConversationHandle == handle ||
-		first.ConversationHandle.IsZero() || first.ConversationGroupID.IsZero() || first.MessageID.IsZero() || first.MessageEnqueueTime.IsZero() {
+		first.ConversationHandle.IsZero() || first.ConversationGroupID.IsZero() || first.MessageEnqueueTime.IsZero() {
 		t.Errorf("the first message is %+v", first)
 	}
 	rest := receive("target", parley.FromConversation(first.ConversationHandle))

@@ -24,7 +24,7 @@ type message struct {
 	Validation            string
 	MessageBody           []byte
 	MessageEnqueueTime    time.Time
-	MessageID             string
+	MessageID             *string // RECEIVE leaves it null
 }
 
 // dialog begins a dialog from Asker to Answerer on their contract and gives its handle.
