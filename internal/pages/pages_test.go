@@ -9,7 +9,7 @@ import (
 )
 
 // Pages whose statements run.
-var pages = []string{"docs/concepts.md", "docs/differences.md", "docs/migration.md"}
+var pages = []string{"README.md", "docs/concepts.md", "docs/differences.md", "docs/migration.md", "docs/tutorial.md", "docs/operations.md"}
 
 func TestStatementsOfTheDocumentationRun(t *testing.T) {
 	t.Parallel()
