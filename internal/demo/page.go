@@ -94,7 +94,7 @@ func payloadSection(r Result) report.Section {
 		Unit: "messages/s, from the first send to the last receive",
 	}
 	table := &report.Table{Head: []string{
-		"Payload", "Messages", "Messages/s", "Receive calls", "Messages a call (median)", "(most)", "Send p50", "Send p99",
+		"Payload", "Messages", "Messages/s", "Receive calls", "Median batch", "Largest batch", "Send p50", "Send p99",
 	}}
 	for _, p := range r.Payloads {
 		bars.Bars = append(bars.Bars, report.Bar{

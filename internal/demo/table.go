@@ -11,7 +11,7 @@ import (
 func WriteTable(out io.Writer, r Result) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(table, "payload\tmessages\tmessages/s\treceive calls\ta call (median)\tsend p50\tsend p99\t\n")
+	fmt.Fprint(table, "payload\tmessages\tmessages/s\treceive calls\tmedian batch\tsend p50\tsend p99\t\n")
 	for _, p := range r.Payloads {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%.1f ms\t%.1f ms\t\n",
 			bytesText(p.PayloadBytes), thousands(p.MessagesReceived), rate(p.MessagesPerSecond), thousands(p.ReceiveCalls),

@@ -59,9 +59,9 @@ type linePath struct {
 }
 
 type lineBand struct {
-	X, Width, Middle float64
-	Label            string
-	Odd              bool
+	X, Width float64
+	Label    string
+	Odd      bool
 }
 
 type lineMark struct {
@@ -100,7 +100,7 @@ func layoutLines(c *LineChart) lineLayout {
 	for i, b := range c.Bands {
 		from, to := lineLeft+x.at(b.From), lineLeft+x.at(b.To)
 		l.Bands = append(l.Bands, lineBand{
-			X: round(from), Width: round(to - from), Middle: round((from + to) / 2), Label: b.Label, Odd: i%2 == 1,
+			X: round(from), Width: round(to - from), Label: b.Label, Odd: i%2 == 1,
 		})
 	}
 	for _, m := range c.Marks {

@@ -5,9 +5,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -123,74 +120,5 @@ func TestChartsAreWellFormed(t *testing.T) {
 		if charts < 3 {
 			t.Errorf("%s: %d charts", name, charts)
 		}
-	}
-}
-
-// picturesVariable names a folder for pictures of the page, for a person to look at.
-const picturesVariable = "PARLEY_TEST_PICTURES"
-
-func TestPageInABrowser(t *testing.T) {
-	t.Parallel()
-	b := startBrowser(t)
-	path := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(path, []byte(write(t, sample())), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	address := (&url.URL{Scheme: "file", Path: path}).String()
-	b.open(address)
-	for _, requested := range b.requested {
-		if requested != address && !strings.HasPrefix(requested, "data:") {
-			t.Errorf("the page asked for %s", requested)
-		}
-	}
-	if len(b.complained) > 0 {
-		t.Errorf("the browser complains: %s", b.complained)
-	}
-	for _, want := range []struct {
-		what, expression string
-	}{
-		{"all charts are drawn, large enough to be seen", `[...document.querySelectorAll("svg")].filter(s => s.getBoundingClientRect().width > 300 && s.getBoundingClientRect().height > 60).length == 3`},
-		{"both lines have all their points", `[...document.querySelectorAll("#time-title")].length == 1 && [...document.querySelectorAll("polyline")].every(p => p.points.numberOfItems == 3)`},
-		{"nothing of a chart lies outside of it", `[...document.querySelectorAll("svg")].every(s => [...s.querySelectorAll("rect,polyline,text:not(.mark text):not(.legend text)")].every(e => { const a = s.getBoundingClientRect(), b = e.getBoundingClientRect(); return b.left >= a.left - 1 && b.right <= a.right + 1 && b.top >= a.top - 1 && b.bottom <= a.bottom + 1 }))`},
-		{"bars are as long as their values", `(([a, b]) => Math.abs(a.width / b.width - 12000 / 18000) < 0.01)([...document.querySelectorAll("[aria-labelledby^=bars] rect")].map(r => r.getBoundingClientRect()))`},
-		{"no text became an element", `document.querySelectorAll("img,script").length == 0`},
-		{"the verdict can be read", `document.querySelector(".verdict.bad").innerText.startsWith("Failed: 1 lost.")`},
-	} {
-		var holds bool
-		if b.evaluate(want.expression, &holds); !holds {
-			t.Errorf("not so: %s", want.what)
-		}
-	}
-	checkColours(t, b)
-	if folder := os.Getenv(picturesVariable); folder != "" {
-		b.dress(900, "light")
-		b.picture(filepath.Join(folder, "light.png"))
-		b.dress(900, "dark")
-		b.picture(filepath.Join(folder, "dark.png"))
-		b.dress(400, "light")
-		b.picture(filepath.Join(folder, "narrow.png"))
-	}
-}
-
-// checkColours looks at the page in the dark and on a narrow screen.
-func checkColours(t *testing.T, b *browser) {
-	t.Helper()
-	const paper = `getComputedStyle(document.body).backgroundColor`
-	const ink = `getComputedStyle(document.body).color`
-	seen := map[string]string{}
-	for _, colours := range []string{"light", "dark"} {
-		b.dress(900, colours)
-		var background, text string
-		b.evaluate(paper, &background)
-		b.evaluate(ink, &text)
-		if background == text || background == seen["paper"] {
-			t.Errorf("%s: %s on %s", colours, text, background)
-		}
-		seen["paper"] = background
-	}
-	b.dress(400, "light")
-	var fits bool
-	if b.evaluate(`document.documentElement.scrollWidth <= 400`, &fits); !fits {
-		t.Error("the page is wider than a narrow screen")
 	}
 }
