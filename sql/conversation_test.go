@@ -121,12 +121,12 @@ func (s session) requireState(handle, want string) {
 	}
 }
 
-// requireError receives one message from the asking side's queue, which must be an Error message with this code.
-func (s session) requireError(code int) message {
+// requireError receives one Error message and compares its code.
+func (s session) requireError(queue string, code int) message {
 	s.Helper()
-	got := s.messages("select * from parley.receive('Asking', top => 1)")
+	got := s.messages("select * from parley.receive($1, top => 1)", queue)
 	if len(got) != 1 || got[0].MessageTypeName != errorMessage {
-		s.Fatalf("queue Asking gives %v, want one Error message", typesOf(got))
+		s.Fatalf("queue %s gives %v, want one Error message", queue, typesOf(got))
 	}
 	s.requireCode(got[0], code)
 	return got[0]

@@ -140,7 +140,7 @@ func TestAlterMessageTypeGovernsTheNextSend(t *testing.T) {
 	b.exec("select parley.alter_message_type($1, 'JSON')", request)
 	b.send(initiator, request, "{}")
 	b.send(initiator, request, "no JSON either")
-	b.requireError(-8430)
+	b.requireError("Asking", -8430)
 	b.requireState(initiator, "ER")
 	b.requireState(target, "ER")
 }

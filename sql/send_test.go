@@ -204,7 +204,7 @@ func TestTargetThatRefusesSendsAnError(t *testing.T) {
 	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Deaf')")
 	b.send(handle, "DEFAULT", "x")
 	b.requireState(handle, "ER")
-	b.requireError(-8408)
+	b.requireError("Asking", -8408)
 	equal(b.session, 0, "select count(*) from parley.conversation_endpoints where is_initiator = 0")
 	b.refuses(8429, "select parley.send($1::uuid, 'DEFAULT', 'y')", handle)
 	b.end(handle)
@@ -219,7 +219,7 @@ func TestLateTargetThatRefusesSendsAnError(t *testing.T) {
 	b.send(handle, request, "x")
 	b.send(handle, request, "y")
 	b.exec("select parley.create_service('//test/Late', 'Answering', array['DEFAULT'])")
-	b.requireError(-8408)
+	b.requireError("Asking", -8408)
 	equal(b.session, 0, "select count(*) from parley.transmission_queue")
 	if got := b.receive("Asking"); len(got) > 0 {
 		t.Errorf("received more: %v", got)
@@ -233,6 +233,6 @@ func TestSendToASideThatWasCleanedUpFailsTheConversation(t *testing.T) {
 	b.send(initiator, request, "by the short way")
 	b.exec("select parley.end_conversation($1::uuid, cleanup => true)", target)
 	b.send(initiator, request, "to nobody")
-	b.requireError(-8462)
+	b.requireError("Asking", -8462)
 	b.requireState(initiator, "ER")
 }

@@ -17,7 +17,7 @@ func TestServiceWithoutContractsCanOnlyInitiate(t *testing.T) {
 	b.requireState(handle, "CO")
 	handle = value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Caller')")
 	b.send(handle, "DEFAULT", "x")
-	b.requireError(-8408)
+	b.requireError("Asking", -8408)
 }
 
 func TestServicesOnOneQueueShareIt(t *testing.T) {
@@ -140,13 +140,13 @@ func TestServiceThatDropsAContractEndsConversationsOnIt(t *testing.T) {
 	b.requireState(initiator, "ER")
 	b.requireState(target, "ER")
 	b.requireState(other, "CO")
-	if m := b.requireError(-8469); !strings.Contains(string(m.MessageBody), "//test/Work") {
+	if m := b.requireError("Asking", -8469); !strings.Contains(string(m.MessageBody), "//test/Work") {
 		t.Errorf("the Error message does not name the contract: %s", m.MessageBody)
 	}
 	// New ones are refused.
 	handle := b.dialog()
 	b.send(handle, request, "x")
-	b.requireError(-8408)
+	b.requireError("Asking", -8408)
 	// And taken again when it is back.
 	b.exec("select parley.alter_service('//test/Answerer', add_contracts => array['//test/Work'])")
 	b.conversation()

@@ -90,7 +90,7 @@ func (s session) requireValidated(c validationCase, code int) {
 		if len(got) > 0 {
 			s.Errorf("the bad body arrived: %q", got[0].MessageBody)
 		}
-		s.requireError(code)
+		s.requireError("Asking", code)
 		s.requireState(handle, "ER")
 	} else {
 		if len(got) != 1 || string(got[0].MessageBody) != string(c.body) {
@@ -135,7 +135,7 @@ func TestNothingIsGoodWhenTheValidationFunctionIsGone(t *testing.T) {
 	b.exec("drop function public.judge(bytea)")
 	handle := b.dialog()
 	b.send(handle, request, "x")
-	b.requireError(-8430)
+	b.requireError("Asking", -8430)
 }
 
 func TestBodyTextReadsWhatSendersWrite(t *testing.T) {

@@ -1,0 +1,245 @@
+package sql_test
+
+import (
+	"slices"
+	"testing"
+)
+
+// fire lets what is set ring now, and handles it.
+func (s session) fire(kind string) {
+	s.Helper()
+	s.exec("update parley._p_alarm set due_at = now() where kind = $1", kind)
+	s.exec("select setval('parley._p_next_alarm', 0)")
+	s.exec("select parley.fire_timers()")
+}
+
+func TestTimerOfZeroSecondsFiresAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, _ := b.conversation()
+	b.exec("select parley.begin_conversation_timer($1::uuid, 0)", initiator)
+	got := b.receive("Asking")
+	if len(got) != 1 || got[0].MessageTypeName != dialogTimer || got[0].MessageBody != nil || got[0].Validation != "E" {
+		t.Fatalf("received %+v", got)
+	}
+	if got[0].ConversationHandle != initiator {
+		t.Errorf("it is of %s", got[0].ConversationHandle)
+	}
+	b.requireState(initiator, "CO")
+}
+
+func TestTimerFiresOnceOnItsOwnSideOnly(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, target := b.conversation()
+	b.exec("select parley.begin_conversation_timer($1::uuid, 1000)", target)
+	equal(b.session, 0, "select count(*) from parley.queue_contents('Answering')")
+	equal(b.session, true, "select dialog_timer > now() + interval '900 s' from parley.conversation_endpoints where conversation_handle = $1", target)
+	equal(b.session, true, "select dialog_timer is null from parley.conversation_endpoints where conversation_handle = $1", initiator)
+	b.fire("timer")
+	if got := typesOf(b.receive("Answering")); !slices.Equal(got, []string{dialogTimer}) {
+		t.Errorf("received %q", got)
+	}
+	b.fire("timer")
+	for _, queue := range []string{"Asking", "Answering"} {
+		if got := b.receive(queue); len(got) > 0 {
+			t.Errorf("received %v", got)
+		}
+	}
+	equal(b.session, true, "select dialog_timer is null from parley.conversation_endpoints where conversation_handle = $1", target)
+}
+
+func TestTimerSetAgainReplacesTheEarlierSetting(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, _ := b.conversation()
+	for _, seconds := range []int{1000, 5000, 2000} {
+		b.exec("select parley.begin_conversation_timer($1::uuid, $2)", initiator, seconds)
+		equal(b.session, true, `
+			select dialog_timer between now() + make_interval(secs => $2 - 100) and now() + make_interval(secs => $2)
+			from parley.conversation_endpoints where conversation_handle = $1`, initiator, seconds)
+	}
+	b.fire("timer")
+	if got := typesOf(b.receive("Asking")); !slices.Equal(got, []string{dialogTimer}) {
+		t.Errorf("received %q", got)
+	}
+}
+
+// A timer fires in SO too: it tells a program that begins dialogs and waits for something else.
+func TestTimerBeforeTheFirstSend(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handle := b.dialog()
+	b.exec("select parley.begin_conversation_timer($1::uuid, 0)", handle)
+	if got := typesOf(b.receive("Asking")); !slices.Equal(got, []string{dialogTimer}) {
+		t.Errorf("received %q", got)
+	}
+	b.requireState(handle, "SO")
+}
+
+func TestTimerDiesWithItsSide(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, target := b.conversation()
+	b.exec("select parley.begin_conversation_timer($1::uuid, 1000)", initiator)
+	b.end(initiator)
+	b.fire("timer")
+	if got := b.receive("Asking"); len(got) > 0 {
+		t.Errorf("received %v", got)
+	}
+	b.end(target)
+	equal(b.session, 0, "select count(*) from parley._p_alarm")
+}
+
+func TestRolledBackTimerDoesNotFire(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, _ := b.conversation()
+	tx := b.begin()
+	tx.exec("select parley.begin_conversation_timer($1::uuid, 0)", initiator)
+	tx.rollback()
+	b.exec("select parley.fire_timers()")
+	if got := b.receive("Asking"); len(got) > 0 {
+		t.Errorf("received %v", got)
+	}
+}
+
+func TestReceiveFiresTheTimersOfItsOwnQueue(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, target := b.conversation()
+	b.exec("select parley.begin_conversation_timer($1::uuid, 0)", initiator)
+	b.exec("select parley.begin_conversation_timer($1::uuid, 0)", target)
+	if got := typesOf(b.receive("Asking")); !slices.Equal(got, []string{dialogTimer}) {
+		t.Errorf("received %q", got)
+	}
+	equal(b.session, 1, "select count(*) from parley._p_alarm where kind = 'timer'")
+	if got := typesOf(b.receive("Answering")); !slices.Equal(got, []string{dialogTimer}) {
+		t.Errorf("received %q", got)
+	}
+}
+
+func TestWaitingReceiveIsWokenByATimer(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, _ := b.conversation()
+	b.exec("select parley.begin_conversation_timer($1::uuid, 1)", initiator)
+	if got := typesOf(b.messages("select * from parley.receive('Asking', timeout => -1)")); !slices.Equal(got, []string{dialogTimer}) {
+		t.Errorf("received %q", got)
+	}
+}
+
+func TestGetConversationGroupFiresTimersToo(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, _ := b.conversation()
+	b.exec("select parley.begin_conversation_timer($1::uuid, 0)", initiator)
+	equal(b.session, b.groupOf(initiator), "select parley.get_conversation_group('Asking')::text")
+}
+
+func TestFireTimersTellsHowManyFiredUpToItsLimit(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	for range 5 {
+		b.exec("select parley.begin_conversation_timer($1::uuid, 0)", b.dialog())
+	}
+	for _, want := range []int{2, 2, 1, 0} {
+		equal(b.session, want, "select parley.fire_timers(2)")
+	}
+}
+
+func TestLifetimeFailsBothSides(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work', lifetime => 1000)")
+	b.send(initiator, request, "data")
+	target := b.farHandle(initiator)
+	b.fire("lifetime")
+	b.requireState(initiator, "ER")
+	b.requireState(target, "ER")
+	b.requireError("Asking", -8489)
+	b.requireError("Answering", -8489)
+	b.refuses(8429, "select parley.send($1::uuid, '//test/Note', 'x')", target)
+	// What was delivered before may still be received.
+	if got := b.bodies("Answering"); !slices.Equal(got, []string{"data"}) {
+		t.Errorf("received %q", got)
+	}
+	b.end(initiator)
+	b.end(target)
+	b.requireState(initiator, "")
+	b.requireState(target, "CD")
+}
+
+func TestLifetimeEndsBeforeTheFirstSend(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Answerer', lifetime => 1000)")
+	b.fire("lifetime")
+	b.requireState(handle, "ER")
+	b.requireError("Asking", -8489)
+}
+
+// Messages that wait in the transmission queue when the lifetime ends are never delivered (spec 3.5).
+func TestLifetimeEndsWhatIsNotDelivered(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late', '//test/Work', lifetime => 1000)")
+	b.send(handle, request, "x")
+	b.fire("lifetime")
+	b.requireError("Asking", -8489)
+	b.exec("select parley.create_service('//test/Late', 'Answering', array['//test/Work'])")
+	b.exec("select parley.fire_timers()")
+	if got := b.receive("Answering"); len(got) > 0 {
+		t.Errorf("received %v", got)
+	}
+	b.end(handle)
+	b.requireState(handle, "")
+	equal(b.session, 0, "select count(*) from parley.transmission_queue")
+}
+
+// Each side has its own clock (spec 3.2).
+func TestLifetimeFailsASideWhoseOtherSideIsGone(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	begin := "select parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work', lifetime => 1000)"
+	cleaned := value[string](b.session, begin)
+	b.send(cleaned, request, "x")
+	left := b.farHandle(cleaned)
+	b.exec("select parley.end_conversation($1::uuid, cleanup => true)", cleaned)
+	ended := value[string](b.session, begin)
+	b.send(ended, request, "x")
+	disconnected := b.farHandle(ended)
+	b.end(ended)
+	b.fire("lifetime")
+	b.requireState(left, "ER")
+	b.requireState(disconnected, "ER")
+	b.requireState(ended, "")
+}
+
+func TestReceiveEndsLifetimesOfItsQueue(t *testing.T) {
+	t.Parallel()
+	for _, queue := range []string{"Asking", "Answering"} {
+		t.Run(queue, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work', lifetime => 1000)")
+			b.send(handle, request, "x")
+			b.receive("Answering")
+			b.exec("update parley._p_alarm set due_at = now()")
+			b.exec("select setval('parley._p_next_alarm', 0)")
+			b.requireError(queue, -8489)
+		})
+	}
+}
+
+func TestLifetimeOfAnEndedConversationMeansNothing(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work', lifetime => 1000)")
+	b.send(handle, request, "x")
+	target := b.farHandle(handle)
+	b.end(target)
+	b.end(handle)
+	equal(b.session, 0, "select count(*) from parley._p_alarm")
+	b.requireState(target, "CD")
+}
