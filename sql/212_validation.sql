@@ -46,6 +46,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_is_valid boolean := true;
+  v_schema name;
+  v_name name;
 begin
   case message_type.validation
     when 'N' then
@@ -65,13 +67,12 @@ begin
       null;
   end case;
   if message_type.validation_function is not null then
-    -- A function that was dropped makes no statement, which is a data exception: nothing is good any more.
-    execute (
-      select format('select %I.%I($1)', n.nspname, p.proname)
-      from pg_proc as p
-      join pg_namespace as n on n.oid = p.pronamespace
-      where p.oid = message_type.validation_function
-    ) into v_is_valid using body;
+    -- A function that was dropped has no name to put in, which is a data exception: nothing is good any more.
+    select n.nspname, p.proname into v_schema, v_name
+    from pg_proc as p
+    join pg_namespace as n on n.oid = p.pronamespace
+    where p.oid = message_type.validation_function;
+    execute format('select %I.%I($1)', v_schema, v_name) into v_is_valid using body;
   end if;
   return coalesce(v_is_valid, false);
 exception
