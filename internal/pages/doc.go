@@ -2,5 +2,6 @@
 // an output that does not come.
 //
 // Each page is one session of psql in a fresh database: its blocks marked sql run in their order. A block marked text that
-// follows is what the last rows are, or the error of the last statement; identifiers and times in it may be any. \gset and :'name' work as in psql.
+// follows is the last rows, or the error of the last statement; identifiers and times in it may be any. \gset and :'name'
+// work as in psql.
 package pages
