@@ -168,12 +168,6 @@ func (s *session) group(handle string) string {
 	return ask[string](s, "select conversation_group_id::text from parley.conversation_endpoints where conversation_handle = $1::uuid", handle)
 }
 
-// state gives the state of an endpoint, and nothing when it is not there.
-func (s *session) state(handle string) string {
-	s.t.Helper()
-	return ask[string](s, "select coalesce((select state from parley.conversation_endpoints where conversation_handle = $1::uuid), '')", handle)
-}
-
 // code is the SQLSTATE of an error, empty for none and for errors that do not come from the server.
 func code(err error) string {
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {

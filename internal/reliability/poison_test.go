@@ -28,7 +28,7 @@ var failures = map[string]func(t *testing.T, b *bed, s *session){
 	"Deadlock": func(t *testing.T, b *bed, s *session) { b.deadlock(t, s) },
 }
 
-// keeps S8, S15
+// Keeps S8, S15.
 func TestFifthFailureOfAMessageDisablesTheQueue(t *testing.T) {
 	t.Parallel()
 	for name, fail := range failures {

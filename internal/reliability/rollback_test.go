@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// keeps S8
+// Keeps S8.
 func TestRollbackReturnsTheMessagesInTheirOrder(t *testing.T) {
 	t.Parallel()
 	for name, what := range map[string]from{"All": {}, "Some": {top: 2}} {
@@ -51,7 +51,7 @@ func TestRollbackReturnsPartsOfABatch(t *testing.T) {
 	}
 }
 
-// keeps S7
+// Keeps S7.
 func TestRollbackUndoesEachStatement(t *testing.T) {
 	t.Parallel()
 	for name, statement := range map[string]string{
