@@ -26,9 +26,9 @@ func newReceiveCommand(a *app) *cobra.Command {
 		Use:   "receive QUEUE",
 		Short: "Take messages from a queue and print them",
 		Long: `Receive messages of one conversation group, print them, and commit when all of them are printed. When that fails, or
-on Ctrl-C, they stay in the queue.
+on Ctrl-C, they stay in the queue, and a rollback is counted as for any reader.
 
-End your side of a conversation that has sent EndDialog or Error with parley end.
+When a message is EndDialog or Error, end your side of its conversation with parley end.
 
 A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, any other in hex (base64 in JSON).`,
 		Example: `  parley receive shop

@@ -1,0 +1,134 @@
+package parley_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// shop gives a database with services Web and Shop, and a dialog between them.
+func shop(t *testing.T) (*pgxpool.Pool, parley.UUID) {
+	t.Helper()
+	pool := parleytest.Database(t)
+	for _, statement := range []string{
+		"select parley.create_queue('web'), parley.create_queue('shop')",
+		"select parley.create_service('Web', 'web'), parley.create_service('Shop', 'shop', array['DEFAULT'])",
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	handle, err := parley.BeginDialog(t.Context(), pool, "Web", "Shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pool, handle
+}
+
+func sendMany(t *testing.T, pool *pgxpool.Pool, handle parley.UUID, count int) {
+	t.Helper()
+	_, err := pool.Exec(t.Context(), "select parley.send($1::uuid, 'DEFAULT', 'x'::text) from generate_series(1, $2::int)", handle, count)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readShop(t *testing.T, pool *pgxpool.Pool) parley.QueueStatus {
+	t.Helper()
+	queues, err := parley.ReadQueues(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(queues, func(q parley.QueueStatus) bool { return q.Queue == "shop" })
+	if i < 0 {
+		t.Fatalf("no queue shop among %v", queues)
+	}
+	return queues[i]
+}
+
+func TestBacklogIsCountedUpToALimitAndEstimatedBeyond(t *testing.T) {
+	t.Parallel()
+	pool, handle := shop(t)
+	sendMany(t, pool, handle, 9_999)
+	if b := readShop(t, pool).Backlog; b.WaitingMessages != 9_999 || b.IsEstimated {
+		t.Errorf("%d messages, estimated %v; want 9999, counted", b.WaitingMessages, b.IsEstimated)
+	}
+	// Messages that stand as dense as those that were counted are estimated well.
+	sendMany(t, pool, handle, 5_001)
+	if b := readShop(t, pool).Backlog; b.WaitingMessages < 14_900 || b.WaitingMessages > 15_100 || !b.IsEstimated {
+		t.Errorf("%d messages, estimated %v; want about 15000, estimated", b.WaitingMessages, b.IsEstimated)
+	}
+}
+
+func TestQueueStatusTellsOfPoison(t *testing.T) {
+	t.Parallel()
+	pool, handle := shop(t)
+	sendMany(t, pool, handle, 1)
+	receiveAndRollBack := func() error {
+		tx, err := pool.Begin(t.Context())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback(t.Context()) }()
+		_, err = parley.Receive(t.Context(), tx, "shop")
+		return err
+	}
+	for range 3 {
+		if err := receiveAndRollBack(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A rollback is noticed when the message is received again.
+	if q := readShop(t, pool); q.Status != parley.QueueOn || q.Backlog.Rollbacks != 2 || q.Backlog.RollbacksBeforeDisable != 5 {
+		t.Errorf("after three rollbacks: %s, %d of %d", q.Status, q.Backlog.Rollbacks, q.Backlog.RollbacksBeforeDisable)
+	}
+	for range 2 {
+		if err := receiveAndRollBack(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if number, _ := parley.ErrorNumber(receiveAndRollBack()); number != parley.QueueDisabled {
+		t.Errorf("error %d after five rollbacks, want %d", number, parley.QueueDisabled)
+	}
+	if q := readShop(t, pool); q.Status != parley.QueuePoisoned || q.Backlog.Rollbacks != 5 || q.Backlog.WaitingMessages != 1 {
+		t.Errorf("after five rollbacks: %s, %d rollbacks, %d waiting", q.Status, q.Backlog.Rollbacks, q.Backlog.WaitingMessages)
+	}
+}
+
+func TestPeekTakesNothingAndSeesLockedGroups(t *testing.T) {
+	t.Parallel()
+	pool, handle := shop(t)
+	sendMany(t, pool, handle, 3)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	taken, err := parley.Receive(t.Context(), tx, "shop", parley.Top(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		seen, err := parley.Peek(t.Context(), pool, "shop", parley.FromConversation(taken[0].ConversationHandle))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(seen) != 3 || seen[2].MessageSequenceNumber != 2 || seen[0].Status != 1 {
+			t.Errorf("peek while a reader works: %+v", seen)
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := parley.Peek(t.Context(), pool, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) != 1 || seen[0].MessageSequenceNumber != 2 {
+		t.Errorf("peek after the reader: %+v", seen)
+	}
+}
