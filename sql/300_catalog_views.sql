@@ -92,8 +92,8 @@ select
   p.object_id,
   coalesce(t.name, c.name, q.lookup_name, s.name) as object_name,
   p.permission,
-  case p.grantee::oid when 0 then 'PUBLIC' else p.grantee::text end as grantee,
-  p.grantor::text as grantor,
+  case p.grantee::oid when 0 then 'PUBLIC' else pg_catalog.pg_get_userbyid(p.grantee)::text end as grantee,
+  pg_catalog.pg_get_userbyid(p.grantor)::text as grantor,
   p.is_grantable
 from parley._p_permission as p
 left join parley._p_message_type as t on p.class = 'message type' and t.message_type_id = p.object_id

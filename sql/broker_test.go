@@ -95,12 +95,18 @@ func (b *broker) role(name string) string {
 	b.Helper()
 	name = fmt.Sprintf("%s %s %d", name, value[string](b.session, "select current_database()"), roles.Add(1))
 	b.exec("create role " + quote(name))
+	b.afterwards("drop role " + quote(name))
+	return name
+}
+
+// afterwards runs a statement when the test has ended.
+func (b *broker) afterwards(statement string) {
+	b.Helper()
 	b.Cleanup(func() {
-		if _, err := b.pool.Exec(context.Background(), "drop role "+quote(name)); err != nil {
-			b.Error(err)
+		if _, err := b.pool.Exec(context.Background(), statement); err != nil {
+			b.Errorf("%s: %v", statement, err)
 		}
 	})
-	return name
 }
 
 // as opens a session in which a role has logged in.
