@@ -27,7 +27,7 @@ begin
   raise exception using
     errcode = parley.sqlstate_of(error_number),
     message = message,
-    detail = 'Service Broker error ' || error_number || '. ' || coalesce(detail, ''),
+    detail = 'Service Broker error ' || error_number || '.' || coalesce(' ' || detail, ''),
     hint = coalesce(hint, '');
 end
 $$;

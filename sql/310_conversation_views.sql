@@ -58,29 +58,29 @@ select
   t.conversation_group_id,
   t.service_id,
   t.lifetime,
-  'CD',
-  'CLOSED',
+  'CD'::text,
+  'CLOSED'::text,
   t.far_service,
-  null,
+  null::text,
   t.owner::oid,
   0::oid,
-  '00000000-0000-0000-0000-000000000000',
-  '00000000-0000-0000-0000-000000000000',
+  '00000000-0000-0000-0000-000000000000'::uuid,
+  '00000000-0000-0000-0000-000000000000'::uuid,
   t.expires_at,
-  null,
+  null::timestamptz,
+  0::bigint,
+  null::bytea,
+  -1::bigint,
+  0::bigint,
   0,
-  null,
-  -1,
-  0,
-  0,
-  0,
-  -1,
-  -1,
+  0::bigint,
+  -1::bigint,
+  -1::bigint,
   -1,
   t.service_id < 65536,
   t.priority,
-  null,
-  null,
+  null::timestamptz,
+  null::timestamptz,
   s.name,
   c.name
 from parley._p_tombstone as t
@@ -150,7 +150,7 @@ select
   e.service_name,
   e.far_service,
   e.state,
-  e.state_since,
+  case e.state when 'CO' then coalesce(t.oldest, w.oldest) else e.state_since end as state_since,
   w.waiting,
   case
     when e.state = 'DI' and w.waiting = 0 then 'The other side has ended and everything was received, but this side was not ended.'
@@ -180,7 +180,8 @@ left join lateral (
 where e.state in ('DI', 'DO', 'ER', 'SO') or t.oldest is not null or w.waiting > 0;
 
 comment on view parley.stuck_conversations is
-'Conversations that wait for somebody: not ended, not read, not deliverable; with the reason, since when, and what to do.';
+'Conversations that wait for somebody: not ended, not read, not deliverable; with the reason, since when, and what to do.
+While both sides may send, state_since is the age of the oldest message that waits.';
 
 create function parley.leaked_conversations(older_than interval default '1 hour') returns setof parley.stuck_conversations
 language sql stable
