@@ -1,0 +1,154 @@
+package sql_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const messageColumns = "status priority queuing_order conversation_group_id conversation_handle message_sequence_number service_name service_id " +
+	"service_contract_name service_contract_id message_type_name message_type_id validation message_body message_enqueue_time message_id"
+
+// Columns have the documented names in the documented order (spec 4.3, 8.1, 8.2); what is ours stands behind them.
+func TestViewsHaveTheDocumentedColumns(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	for view, documented := range map[string]string{
+		"parley.service_message_types":           "name message_type_id principal_id validation validation_desc xml_collection_id",
+		"parley.service_contracts":               "name service_contract_id principal_id",
+		"parley.service_contract_message_usages": "service_contract_id message_type_id is_sent_by_initiator is_sent_by_target",
+		"parley.services":                        "name service_id principal_id service_queue_id",
+		"parley.service_contract_usages":         "service_id service_contract_id",
+		"parley.service_queue_usages":            "service_id service_queue_id",
+		"parley.conversation_priorities":         "priority_id name service_contract_id local_service_id remote_service_name priority",
+		"parley.service_queues": "name object_id principal_id schema_name parent_object_id type type_desc create_date modify_date is_ms_shipped " +
+			"is_published is_schema_published max_readers activation_procedure execute_as_principal_id is_activation_enabled is_receive_enabled " +
+			"is_enqueue_enabled is_retention_enabled is_poison_message_handling_enabled",
+		"parley.conversation_endpoints": "conversation_handle conversation_id is_initiator service_contract_id conversation_group_id service_id lifetime " +
+			"state state_desc far_service far_broker_instance principal_id far_principal_id outbound_session_key_identifier " +
+			"inbound_session_key_identifier security_timestamp dialog_timer send_sequence last_send_tran_id end_dialog_sequence receive_sequence " +
+			"receive_sequence_frag system_sequence first_out_of_order_sequence last_out_of_order_sequence last_out_of_order_frag is_system priority",
+		"parley.conversation_groups": "conversation_group_id service_id is_system",
+		"parley.transmission_queue": "conversation_handle to_service_name to_broker_instance from_service_name service_contract_name enqueue_time " +
+			"message_sequence_number message_type_name is_conversation_error is_end_of_dialog message_body transmission_status priority",
+		"parley.databases":         "name database_id service_broker_guid is_broker_enabled is_honor_broker_priority_on",
+		"parley.received_message":  messageColumns,
+		`parley_queue."Answering"`: messageColumns,
+	} {
+		got := values[string](b.session, "select attname::text from pg_attribute where attrelid = $1::regclass and attnum > 0 order by attnum", view)
+		if want := strings.Fields(documented); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+			t.Errorf("%s has the columns %q, want %q", view, got, want)
+		}
+	}
+}
+
+func TestQueueColumnsInTheCatalog(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	equal(b.session, "SQ SERVICE_QUEUE dbo f", `
+		select format('%s %s %s %s', type, type_desc, schema_name, is_ms_shipped) from parley.service_queues where name = 'Asking'`)
+	equal(b.session, 3, "select count(*) from parley.service_queues where is_ms_shipped")
+	before := value[string](b.session, "select format('%s %s', create_date, modify_date) from parley.service_queues where name = 'Asking'")
+	b.exec("select parley.alter_queue('Asking', retention => true)")
+	equal(b.session, true, "select create_date < modify_date from parley.service_queues where name = 'Asking'")
+	if after := value[string](b.session, "select format('%s %s', create_date, modify_date) from parley.service_queues where name = 'Asking'"); after == before {
+		t.Error("modify_date did not change")
+	}
+}
+
+func TestUsagesTellWhatIsBoundToWhat(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	got := values[string](b.session, `
+		select format('%s %s %s', s.name, q.name, c.name)
+		from parley.services as s
+		join parley.service_queue_usages as qu using (service_id)
+		join parley.service_queues as q on q.object_id = qu.service_queue_id and q.object_id = s.service_queue_id
+		join parley.service_contract_usages as cu using (service_id)
+		join parley.service_contracts as c using (service_contract_id)
+		where not q.is_ms_shipped
+		order by 1`)
+	want := []string{"//test/Answerer Answering //test/Work", "//test/Answerer Answering DEFAULT", "//test/Asker Asking //test/Work", "//test/Asker Asking DEFAULT"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestEndpointsCountWhatWasSentAndReceived(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, target := b.conversation()
+	b.send(initiator, request, "1")
+	b.exec("select parley.send_batch($1::uuid, '//test/Request', array['2', '3'])", initiator)
+	b.send(target, reply, "0")
+	b.messages("select * from parley.receive('Answering', 2)")
+	counters := "select format('%s %s', send_sequence, receive_sequence) from parley.conversation_endpoints where conversation_handle = $1"
+	equal(b.session, "4 0", counters, initiator)
+	equal(b.session, "1 3", counters, target)
+	b.exec("select parley.begin_conversation_timer($1::uuid, 0)", target)
+	b.exec("select parley.fire_timers()")
+	b.receive("Answering")
+	b.receive("Asking")
+	equal(b.session, "4 1", counters, initiator)
+	equal(b.session, "1 4", counters, target)
+}
+
+func TestEndpointsOfClosedTargetsShowWhenTheyAreForgotten(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, target := b.conversation()
+	equal(b.session, true, "select security_timestamp is null from parley.conversation_endpoints where conversation_handle = $1", target)
+	b.end(initiator)
+	b.end(target)
+	equal(b.session, "CD CLOSED 0 //test/Asker //test/Work", `
+		select format('%s %s %s %s %s', state, state_desc, is_initiator, far_service, service_contract_name)
+		from parley.conversation_endpoints where conversation_handle = $1 and security_timestamp > now()`, target)
+}
+
+func TestConversationsAreShownToTheirOwnersAndAdministrators(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	role := b.role("owner")
+	b.exec("select parley.create_queue('Mine', \"authorization\" => $1)", role)
+	b.exec("select parley.create_service('//mine', 'Mine', array['DEFAULT'], $1)", role)
+	mine := value[string](b.session, "select parley.begin_dialog('//mine', '//missing')")
+	b.send(mine, "DEFAULT", "x")
+	b.dialog()
+	equal(b.session, 2, "select count(*) from parley.conversation_endpoints")
+	equal(b.session, 1, "select count(*) from parley.transmission_queue")
+	s := b.as(role)
+	equal(s, mine, "select string_agg(conversation_handle::text, ' ') from parley.conversation_endpoints")
+	equal(s, 1, "select count(*) from parley.conversation_groups")
+	equal(s, 1, "select count(*) from parley.stuck_conversations")
+	// The transmission queue shows bodies: it is for administrators only.
+	equal(s, 0, "select count(*) from parley.transmission_queue")
+}
+
+func TestTransmissionQueueTellsErrorsAndEndsApart(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley.alter_queue('Answering', status => false)")
+	ended, failed := b.dialog(), b.dialog()
+	b.send(ended, request, "x")
+	b.send(failed, request, "y")
+	b.end(ended)
+	b.endWithError(failed, 1, "no")
+	got := values[string](b.session, `
+		select format('%s %s %s %s', message_type_name, is_conversation_error, is_end_of_dialog, transmission_status like '%disabled%')
+		from parley.transmission_queue order by 1`)
+	want := []string{request + " f f t", request + " f f t", endDialog + " f t t", errorMessage + " t f t"}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("the transmission queue holds %q, want %q", got, want)
+	}
+}
+
+func TestTransmissionStatusOfWhatIsUnknownOrDeliveredIsEmpty(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, target := b.conversation()
+	for _, handle := range []any{initiator, target, "00000000-0000-0000-0000-000000000001", nil} {
+		equal(b.session, "", "select parley.get_transmission_status($1)", handle)
+	}
+}
