@@ -2,6 +2,8 @@ package demo
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -9,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 // requireVariable makes a missing chromium a failure, for CI.
@@ -60,10 +63,14 @@ func startBrowser(t *testing.T) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program,
+	// Not by t.Context, which would kill it and leave its children writing into the folder that is to be removed.
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program,
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir(), "about:blank")
 	cmd.ExtraFiles = []*os.File{commands, answers} // 3 and 4, where chromium looks for them
+	var noise bytes.Buffer // they all hold its other end, so Wait returns when the last of them has ended
+	cmd.Stderr = &noise
+	cmd.WaitDelay = time.Minute
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +78,9 @@ func startBrowser(t *testing.T) *browser {
 	b := &browser{t: t, in: in, out: bufio.NewReader(out)}
 	t.Cleanup(func() {
 		_ = in.Close() // which ends it
-		_ = cmd.Wait()
+		if err := cmd.Wait(); err != nil {
+			t.Logf("chromium: %v\n%s", err, &noise)
+		}
 		_ = out.Close()
 	})
 	var target struct {
