@@ -1,0 +1,5896 @@
+-- Parley 0.1.0, Service Broker for PostgreSQL: schema version 1.
+--
+-- Run it as any role that may create schemas in the database:
+--   psql --set ON_ERROR_STOP=1 --file parley.sql
+-- It is one transaction: all of it happens or nothing. To change an installed schema, use parley upgrade.
+
+begin;
+set local client_min_messages = warning;
+set local search_path = pg_catalog, pg_temp;
+set local check_function_bodies = off;
+set local standard_conforming_strings = on;
+set local default_tablespace = '';
+set local default_table_access_method = heap;
+do $$
+begin
+  if current_setting('server_version_num')::integer < 140000 then
+    raise exception 'Parley needs PostgreSQL 14 or newer; this server is %', current_setting('server_version');
+  end if;
+end
+$$;
+select pg_advisory_xact_lock(123563833845113);
+
+-- sql/000_schema.sql
+
+-- The schema that holds everything, and the row that says which version is installed.
+--
+-- Every function here is owned by the role that installs it, and runs with that role's rights
+-- (security definer), because nobody else may touch the private tables. Private tables and
+-- functions begin with _p_. Rights are those of the session's role: see 020_roles.sql.
+--
+-- Tables that hold no user data worth dumping do not exist: a dump of the database carries
+-- the broker, its conversations and its waiting messages with it.
+
+create schema parley;
+
+comment on schema parley is 'Parley: Service Broker for PostgreSQL. Functions and views are the interface; names that begin with _p_ are private.';
+
+-- The views that let each queue be looked at live apart, so that no queue can take the name of a view of ours.
+create schema parley_queue;
+
+comment on schema parley_queue is 'One view for each Parley queue: what waits in it, in the columns that RECEIVE returns.';
+
+create table parley._p_installation (
+  installation_id boolean primary key default true check (installation_id),
+  schema_version integer not null,
+  release text not null,
+  installed_at timestamptz not null default now(),
+  upgraded_at timestamptz
+);
+
+comment on table parley._p_installation is 'One row: the version of this schema.';
+
+create table parley._p_broker (
+  broker_id boolean primary key default true check (broker_id),
+  service_broker_guid uuid not null default gen_random_uuid(),
+  is_broker_enabled boolean not null default true,
+  tombstone_seconds integer not null default 1800 check (tombstone_seconds >= 0),
+  abandoned_seconds integer not null default 1800 check (abandoned_seconds >= 0)
+);
+
+comment on table parley._p_broker is 'One row: this database as a broker instance, and its settings.';
+comment on column parley._p_broker.tombstone_seconds is 'How long a closed target endpoint is kept to recognise replays (spec 3.3).';
+comment on column parley._p_broker.abandoned_seconds is
+'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget).';
+
+insert into parley._p_broker (broker_id) values (true);
+
+-- One number series for message types, contracts, services, queues and priorities, so that id < 65536 means built in.
+create sequence parley._p_object_id as integer start with 65536 minvalue 1;
+
+-- sql/010_errors.sql
+
+-- How errors leave the broker.
+--
+-- Each error of the broker carries the SQL Server error number twice: in its SQLSTATE (class SB, then the number
+-- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT says what to do.
+-- Source: spec section 4.10.
+
+create function parley.sqlstate_of(error_number integer) returns text
+language sql immutable strict parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'SB'
+    || substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', error_number / 1296 + 1, 1)
+    || substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', (error_number / 36) % 36 + 1, 1)
+    || substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', error_number % 36 + 1, 1)
+$$;
+
+comment on function parley.sqlstate_of(integer) is
+'Gives the SQLSTATE under which a Service Broker error is raised.
+Arguments: error_number, the SQL Server number (0 to 46655).
+Source: spec 4.10.';
+
+create function parley._p_raise(error_number integer, message text, detail text, hint text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  raise exception using
+    errcode = parley.sqlstate_of(error_number),
+    message = message,
+    detail = 'Service Broker error ' || error_number || '.' || coalesce(' ' || detail, ''),
+    hint = coalesce(hint, '');
+end
+$$;
+
+comment on function parley._p_raise(integer, text, text, text) is
+'Raises one error of the broker; never returns.
+Arguments: error_number, the SQL Server number; message, the fact; detail, the values; hint, the remedy.
+Errors: always, with sqlstate_of(error_number).';
+
+-- sql/020_roles.sql
+
+-- Who is asking, and who may do everything.
+--
+-- The rights of a call are those of the session's role: the role of SET ROLE when one is set, otherwise the role that
+-- logged in. A function of the user's that is security definer does not change them (docs/differences.md).
+-- An administrator (spec: db_owner, sysadmin) is a superuser, the owner of the database, or a member of the role that owns the schema parley.
+
+create function parley._p_caller() returns oid
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select r.oid
+  from pg_roles as r
+  where r.rolname = case current_setting('role') when 'none' then session_user else current_setting('role')::name end
+$$;
+
+comment on function parley._p_caller() is 'Gives the role whose rights count for this call.';
+
+create function parley._p_is_administrator(role oid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select pg_has_role(role, n.nspowner, 'usage')
+    or exists (select from pg_database as d where d.datname = current_database() and pg_has_role(role, d.datdba, 'usage'))
+  from pg_namespace as n
+  where n.nspname = 'parley'
+$$;
+
+comment on function parley._p_is_administrator(oid) is 'Tells whether a role may do everything with the broker of this database.';
+
+create function parley._p_require_administrator(what text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not parley._p_is_administrator(parley._p_caller()) then
+    perform parley._p_raise(
+      15151,
+      format('%s is for administrators of the broker', what),
+      format('Role %s neither owns this database nor the schema parley.', parley._p_caller()::regrole),
+      'Ask the owner of the database, or have its role granted to you.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_require_administrator(text) is
+'Refuses callers that are not administrators.
+Arguments: what, the statement, for the message.
+Errors: 15151.';
+
+create function parley._p_role(name text) returns oid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role oid;
+begin
+  if lower(name) = 'public' then
+    return 0;
+  end if;
+  select r.oid into v_role from pg_roles as r where r.rolname = name;
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('role "%s" does not exist', name),
+      null,
+      'Create it with CREATE ROLE, or correct the name; names are compared exactly.'
+    );
+  end if;
+  return v_role;
+end
+$$;
+
+comment on function parley._p_role(text) is
+'Finds a role by its exact name; PUBLIC gives 0.
+Errors: 15151 when there is no such role.';
+
+create function parley._p_new_owner(owner text) returns oid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller();
+  v_owner oid;
+begin
+  if owner is null then
+    return v_caller;
+  end if;
+  v_owner := parley._p_role(owner);
+  if v_owner = 0 or not (parley._p_is_administrator(v_caller) or pg_has_role(v_caller, v_owner, 'member')) then
+    perform parley._p_raise(
+      15151,
+      format('cannot make role "%s" the owner', owner),
+      format('Role %s is not a member of it.', v_caller::regrole),
+      'Name yourself, a role you are a member of, or ask an administrator.'
+    );
+  end if;
+  return v_owner;
+end
+$$;
+
+comment on function parley._p_new_owner(text) is
+'Gives the owner of a new object: the caller, or the named role when the caller may name it (spec 2.0).
+Errors: 15151.';
+
+-- sql/030_permissions.sql
+
+-- Permissions on the broker's objects.
+--
+-- A permission row says that a grantee (0 = PUBLIC) holds a permission on one object. Owners and administrators hold all.
+-- CONTROL includes every other permission of its object, ALTER includes VIEW DEFINITION.
+-- Permissions on the class 'database' are the rights to create things, and with ALTER ANY to alter all of a kind. Source: spec 7.6, 7.7.
+
+create table parley._p_permission (
+  class text not null check (class in ('database', 'message type', 'contract', 'queue', 'service')),
+  object_id integer not null,
+  permission text not null,
+  grantee regrole not null,
+  grantor regrole not null,
+  is_grantable boolean not null default false,
+  primary key (class, object_id, permission, grantee)
+);
+
+comment on table parley._p_permission is 'Who was granted what on which object; grantee 0 is PUBLIC.';
+
+create function parley._p_has_permission(role oid, permission text, class text, object_id integer, owner oid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select (owner is not null and pg_has_role(role, owner, 'usage'))
+    or exists (
+      select
+      from parley._p_permission as p
+      where p.class = $3
+        and p.object_id = $4
+        and (
+          p.permission in ($2, 'CONTROL')
+          or ($2 = 'VIEW DEFINITION' and p.permission = 'ALTER')
+          or ($3 = 'database' and p.permission = replace($2, 'CREATE ', 'ALTER ANY '))
+        )
+        and (p.grantee = 0::regrole or pg_has_role(role, p.grantee, 'usage'))
+    )
+    or ($2 in ('ALTER', 'VIEW DEFINITION') and exists (
+      select
+      from parley._p_permission as p
+      where p.class = 'database'
+        and p.permission = 'ALTER ANY ' || upper($3)
+        and (p.grantee = 0::regrole or pg_has_role(role, p.grantee, 'usage'))
+    ))
+    or parley._p_is_administrator(role)
+$$;
+
+comment on function parley._p_has_permission(oid, text, text, integer, oid) is
+'Tells whether a role holds a permission: by ownership, by grant (to it, to a role it inherits, to PUBLIC), or as administrator.
+Arguments: role; permission, such as SEND; class, such as service; object_id; owner, the owner of the object or null.';
+
+create function parley._p_require_permission(permission text, class text, object_id integer, name text, owner oid) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller();
+begin
+  if not parley._p_has_permission(v_caller, permission, class, object_id, owner) then
+    if class = 'database' then
+      perform parley._p_raise(
+        229,
+        format('permission denied: %s', permission),
+        format('Role %s may not do this in this database.', v_caller::regrole),
+        format('An administrator can allow it: select parley.grant(%L, ''database'', null, %L);', permission, pg_get_userbyid(v_caller))
+      );
+    end if;
+    perform parley._p_raise(
+      229,
+      format('permission denied: %s on %s "%s"', permission, class, name),
+      format('Role %s does not hold it.', v_caller::regrole),
+      format(
+        'Its owner or an administrator can grant it: select parley.grant(%L, %L, %L, %L);',
+        permission, class, name, pg_get_userbyid(v_caller)
+      )
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_require_permission(text, text, integer, text, oid) is
+'Refuses a caller that lacks a permission.
+Errors: 229.';
+
+-- sql/040_message_types.sql
+
+-- Message types: a name, and what a body of that type must be.
+--
+-- Validation letters: N none, E empty, X XML, J JSON, F what a function of the user's says. The first three are Service
+-- Broker's; the others are ours. A body is checked when it is delivered, not by SEND (spec 2.2): see 210_deliver.sql.
+
+create table parley._p_message_type (
+  message_type_id integer primary key,
+  name text collate "C" not null unique check (name <> '' and length(name) <= 128),
+  owner regrole not null,
+  validation "char" not null check (validation in ('N', 'E', 'X', 'J', 'F')),
+  validation_function regprocedure,
+  schema_collection text,
+  check ((validation = 'F') <= (validation_function is not null))
+);
+
+comment on table parley._p_message_type is 'Message types (spec 2.2).';
+
+create function parley._p_name(kind text, name text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if name is null or name = '' or length(name) > 128 then
+    perform parley._p_raise(
+      9609,
+      format('this is no name for a %s', kind),
+      format('It has %s characters; 1 to 128 are allowed.', coalesce(length(name), 0)),
+      'Choose a shorter, non-empty name.'
+    );
+  end if;
+  return name;
+end
+$$;
+
+comment on function parley._p_name(text, text) is
+'Checks the length of a new name (spec 2.0).
+Errors: 9609.';
+
+create function parley._p_validation(validation text, validation_function regprocedure, schema_collection text) returns "char"
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_letter "char" := case upper(replace(validation, ' ', '_'))
+    when 'NONE' then 'N'
+    when 'EMPTY' then 'E'
+    when 'WELL_FORMED_XML' then 'X'
+    when 'VALID_XML' then 'X'
+    when 'JSON' then 'J'
+    when 'JSON_SCHEMA' then 'J'
+    when 'FUNCTION' then 'F'
+  end;
+begin
+  if v_letter is null then
+    perform parley._p_raise(
+      8402,
+      format('unknown validation "%s"', validation),
+      null,
+      'Use NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION.'
+    );
+  end if;
+  if upper(replace(validation, ' ', '_')) in ('FUNCTION', 'JSON_SCHEMA') and validation_function is null then
+    perform parley._p_raise(
+      8402,
+      format('validation %s needs a function', upper(validation)),
+      null,
+      'Give validation_function => ''schema.name(bytea)''::regprocedure, a function that returns true for a good body.'
+    );
+  end if;
+  if upper(replace(validation, ' ', '_')) = 'VALID_XML' and validation_function is null and schema_collection is null then
+    perform parley._p_raise(
+      8402,
+      'validation VALID_XML needs a schema collection or a function',
+      null,
+      'PostgreSQL has no XML Schema validator: give validation_function to check more than well-formedness.'
+    );
+  end if;
+  if validation_function is not null then
+    perform
+    from pg_proc as p
+    where p.oid = validation_function
+      and p.pronargs = 1
+      and p.proargtypes[0] = 'bytea'::regtype
+      and p.prorettype = 'boolean'::regtype
+      and parley._p_is_administrator(p.proowner);
+    if not found then
+      perform parley._p_raise(
+        8402,
+        format('function %s cannot validate messages', validation_function),
+        'It must take one bytea, return boolean, and be owned by an administrator of the broker, because it runs with the broker''s rights.',
+        'Change the function, or have an administrator own it.'
+      );
+    end if;
+  end if;
+  return v_letter;
+end
+$$;
+
+comment on function parley._p_validation(text, regprocedure, text) is
+'Turns the words of a validation into its letter and checks that its function can serve.
+Errors: 8402.';
+
+create function parley.create_message_type(
+  name text,
+  validation text default 'NONE',
+  validation_function regprocedure default null,
+  schema_collection text default null,
+  "authorization" text default null
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+begin
+  perform parley._p_require_permission('CREATE MESSAGE TYPE', 'database', 0, null, null);
+  insert into parley._p_message_type (message_type_id, name, owner, validation, validation_function, schema_collection)
+  values (
+    nextval('parley._p_object_id'),
+    parley._p_name('message type', create_message_type.name),
+    parley._p_new_owner("authorization"),
+    parley._p_validation(create_message_type.validation, create_message_type.validation_function, create_message_type.schema_collection),
+    create_message_type.validation_function,
+    create_message_type.schema_collection
+  )
+  on conflict do nothing
+  returning message_type_id into v_id;
+  if v_id is null then
+    perform parley._p_raise(
+      2714,
+      format('message type "%s" exists already', name),
+      null,
+      'Use alter_message_type to change its validation, or choose another name.'
+    );
+  end if;
+  return v_id;
+end
+$$;
+
+comment on function parley.create_message_type(text, text, regprocedure, text, text) is
+'Creates a message type and returns its id.
+Arguments: name, 1 to 128 characters, compared byte by byte; validation, NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION;
+validation_function, takes the body as bytea and returns whether it is good (required for JSON_SCHEMA and FUNCTION); schema_collection, kept for VALID_XML;
+authorization, the owner (default: the caller).
+Errors: 229 not allowed, 2714 exists, 8402 bad validation, 9609 bad name, 15151 unknown owner.
+Source: spec 2.2.';
+
+create function parley.alter_message_type(
+  name text,
+  validation text,
+  validation_function regprocedure default null,
+  schema_collection text default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_type parley._p_message_type;
+begin
+  v_type := parley._p_find_message_type(name, 'ALTER');
+  update parley._p_message_type as t
+  set validation = parley._p_validation(alter_message_type.validation, alter_message_type.validation_function, alter_message_type.schema_collection),
+    validation_function = alter_message_type.validation_function,
+    schema_collection = alter_message_type.schema_collection
+  where t.message_type_id = v_type.message_type_id;
+  -- Senders that skip validation must look again.
+  perform parley._p_forget_routes_of_type(v_type.message_type_id);
+end
+$$;
+
+comment on function parley.alter_message_type(text, text, regprocedure, text) is
+'Changes the validation of a message type; messages already in a queue stay as they are.
+Arguments: as create_message_type.
+Errors: 229, 8402, 9663 system object, 15151 not found.
+Source: spec 2.2.';
+
+create function parley.drop_message_type(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_type parley._p_message_type;
+  v_contract text;
+begin
+  v_type := parley._p_find_message_type(name, 'CONTROL');
+  select c.name into v_contract
+  from parley._p_contract_message_type as u
+  join parley._p_contract as c using (service_contract_id)
+  where u.message_type_id = v_type.message_type_id
+  limit 1;
+  if found then
+    perform parley._p_raise(
+      3716,
+      format('message type "%s" is still used', name),
+      format('A contract names it: "%s".', v_contract),
+      'Drop the contract first.'
+    );
+  end if;
+  -- What was sent on a contract that is gone may still be received, and must then have a type.
+  if exists (select from parley._p_message as m where m.message_type_id = v_type.message_type_id)
+    or exists (select from parley._p_transmission as t where t.message_type_id = v_type.message_type_id)
+    or exists (select from parley._p_retained as r where r.message_type_id = v_type.message_type_id) then
+    perform parley._p_raise(
+      3716,
+      format('message type "%s" is still used', name),
+      'Messages of this type wait to be received, or are kept by retention.',
+      'Receive them or end their conversations first: see parley.stuck_conversations.'
+    );
+  end if;
+  delete from parley._p_permission as p where p.class = 'message type' and p.object_id = v_type.message_type_id;
+  delete from parley._p_message_type as t where t.message_type_id = v_type.message_type_id;
+end
+$$;
+
+comment on function parley.drop_message_type(text) is
+'Drops a message type that no contract lists and no waiting message has.
+Errors: 229, 3716 still used, 9663 system object, 15151 not found.
+Source: spec 2.2.';
+
+create function parley._p_find_message_type(name text, permission text) returns parley._p_message_type
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_type parley._p_message_type;
+begin
+  select * into v_type from parley._p_message_type as t where t.name = _p_find_message_type.name;
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('message type "%s" does not exist', name),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select t.name from parley._p_message_type as t)),
+      'See parley.service_message_types.'
+    );
+  end if;
+  if v_type.message_type_id < 65536 and permission <> 'REFERENCES' then
+    perform parley._p_raise(9663, format('message type "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+  end if;
+  perform parley._p_require_permission(permission, 'message type', v_type.message_type_id, name, v_type.owner);
+  return v_type;
+end
+$$;
+
+comment on function parley._p_find_message_type(text, text) is
+'Finds a message type the caller may use for something.
+Errors: 229, 9663 when a system object would be changed, 15151.';
+
+create function parley._p_did_you_mean(name text, names text[]) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    (select format(' Did you mean "%s"?', n.name) from unnest(names) as n (name) where lower(n.name) = lower($1) and n.name <> $1 limit 1),
+    ''
+  )
+$$;
+
+comment on function parley._p_did_you_mean(text, text[]) is 'Names the object that differs by case only, for a message.';
+
+-- sql/050_contracts.sql
+
+-- Contracts: which message types a conversation may carry, and which side may send each.
+--
+-- A contract never changes once created (spec 2.3), so endpoints may remember what it allows.
+
+create table parley._p_contract (
+  service_contract_id integer primary key,
+  name text collate "C" not null unique check (name <> '' and length(name) <= 128),
+  owner regrole not null
+);
+
+comment on table parley._p_contract is 'Contracts (spec 2.3).';
+
+create table parley._p_contract_message_type (
+  service_contract_id integer not null references parley._p_contract,
+  message_type_id integer not null references parley._p_message_type,
+  is_sent_by_initiator boolean not null,
+  is_sent_by_target boolean not null,
+  primary key (service_contract_id, message_type_id),
+  check (is_sent_by_initiator or is_sent_by_target)
+);
+
+comment on table parley._p_contract_message_type is 'The message types of each contract, and who may send them.';
+
+create function parley.create_contract(name text, message_types jsonb, "authorization" text default null) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+  v_type parley._p_message_type;
+  v_usage record;
+begin
+  perform parley._p_require_permission('CREATE CONTRACT', 'database', 0, null, null);
+  if upper(name) = 'ANY' then
+    perform parley._p_raise(
+      9609,
+      'a contract cannot be called ANY',
+      null,
+      'ANY stands for every contract in a broker priority; choose another name.'
+    );
+  end if;
+  if jsonb_typeof(message_types) is distinct from 'object' then
+    perform parley._p_raise(
+      8402,
+      'message_types must be a JSON object',
+      null,
+      'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.'
+    );
+  end if;
+  insert into parley._p_contract (service_contract_id, name, owner)
+  values (nextval('parley._p_object_id'), parley._p_name('contract', create_contract.name), parley._p_new_owner("authorization"))
+  on conflict do nothing
+  returning service_contract_id into v_id;
+  if v_id is null then
+    perform parley._p_raise(
+      2714,
+      format('contract "%s" exists already', name),
+      null,
+      'A contract cannot be altered: drop it and create it again, or choose another name.'
+    );
+  end if;
+  for v_usage in
+    select t.key as name, upper(regexp_replace(t.value, '^\s*(sent\s+by\s+)?', '', 'i')) as sent_by
+    from jsonb_each_text(message_types) as t
+  loop
+    if v_usage.sent_by is null or v_usage.sent_by not in ('INITIATOR', 'TARGET', 'ANY') then
+      perform parley._p_raise(
+        8402,
+        format('message type "%s" is sent by "%s"', v_usage.name, v_usage.sent_by),
+        null,
+        'Use INITIATOR, TARGET or ANY.'
+      );
+    end if;
+    v_type := parley._p_find_message_type(v_usage.name, 'REFERENCES');
+    insert into parley._p_contract_message_type (service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target)
+    values (v_id, v_type.message_type_id, v_usage.sent_by in ('INITIATOR', 'ANY'), v_usage.sent_by in ('TARGET', 'ANY'));
+  end loop;
+  perform from parley._p_contract_message_type as u where u.service_contract_id = v_id and u.is_sent_by_initiator;
+  if not found then
+    perform parley._p_raise(
+      8492,
+      format('contract "%s" gives the initiator nothing to send', name),
+      null,
+      'Let at least one message type be sent by INITIATOR or ANY.'
+    );
+  end if;
+  return v_id;
+end
+$$;
+
+comment on function parley.create_contract(text, jsonb, text) is
+'Creates a contract and returns its id.
+Arguments: name, 1 to 128 characters; message_types, a JSON object of message type to INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
+Errors: 229 not allowed, 2714 exists, 8402 bad argument, 8492 nothing for the initiator, 9609 bad name, 15151 unknown message type.
+Source: spec 2.3.';
+
+create function parley.create_contract(name text, message_types text[], sent_by text default 'ANY', "authorization" text default null) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_repeated text;
+begin
+  select t.name into v_repeated from unnest(message_types) as t (name) group by t.name having count(*) > 1 limit 1;
+  if found then
+    perform parley._p_raise(
+      8403,
+      format('message type "%s" is named twice', v_repeated),
+      null,
+      'Name each message type once; ANY lets both sides send it.'
+    );
+  end if;
+  return parley.create_contract(name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization");
+end
+$$;
+
+comment on function parley.create_contract(text, text[], text, text) is
+'Creates a contract all of whose message types are sent by the same side.
+Arguments: name; message_types, their names; sent_by, INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
+Errors: 8403 a message type named twice, and those of create_contract with JSON.
+Source: spec 2.3.';
+
+-- A literal has no type yet; without this one PostgreSQL could not choose between JSON and a list.
+create function parley.create_contract(name text, message_types text, "authorization" text default null) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_types jsonb;
+begin
+  begin
+    v_types := message_types::jsonb;
+  exception
+    when data_exception then
+      perform parley._p_raise(8402, 'message_types is not JSON', null, 'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.');
+  end;
+  return parley.create_contract(name, v_types, "authorization");
+end
+$$;
+
+comment on function parley.create_contract(text, text, text) is
+'Creates a contract from JSON that is written as a literal.
+Errors: 8402 not JSON, and those of create_contract with JSON.';
+
+create function parley._p_find_contract(name text, permission text) returns parley._p_contract
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_contract parley._p_contract;
+begin
+  select * into v_contract from parley._p_contract as c where c.name = _p_find_contract.name;
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('contract "%s" does not exist', name),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select c.name from parley._p_contract as c)),
+      'See parley.service_contracts.'
+    );
+  end if;
+  if v_contract.service_contract_id < 65536 and permission <> 'REFERENCES' then
+    perform parley._p_raise(9663, format('contract "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+  end if;
+  perform parley._p_require_permission(permission, 'contract', v_contract.service_contract_id, name, v_contract.owner);
+  return v_contract;
+end
+$$;
+
+comment on function parley._p_find_contract(text, text) is
+'Finds a contract the caller may use for something.
+Errors: 229, 9663 when a system object would be changed, 15151.';
+
+create function parley.drop_contract(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_contract parley._p_contract;
+  v_user text;
+begin
+  v_contract := parley._p_find_contract(name, 'CONTROL');
+  select format('service "%s"', s.name) into v_user
+  from parley._p_service_contract as u
+  join parley._p_service as s using (service_id)
+  where u.service_contract_id = v_contract.service_contract_id
+  union all
+  select format('broker priority "%s"', p.name)
+  from parley._p_priority as p
+  where p.service_contract_id = v_contract.service_contract_id
+  limit 1;
+  if found then
+    perform parley._p_raise(
+      3716,
+      format('contract "%s" is still used', name),
+      format('It is named by %s.', v_user),
+      'Drop or alter that first.'
+    );
+  end if;
+  -- No message may be on the way that nobody could see yet: the endpoints are locked against their senders.
+  perform from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id order by e.endpoint_id for update;
+  -- Live conversations on it end with an error on both sides (spec 2.3).
+  perform parley._p_break_conversations(
+    array(select e.endpoint_id from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id),
+    8487,
+    format('The contract "%s" was dropped.', name)
+  );
+  delete from parley._p_permission as p where p.class = 'contract' and p.object_id = v_contract.service_contract_id;
+  delete from parley._p_contract_message_type as u where u.service_contract_id = v_contract.service_contract_id;
+  delete from parley._p_contract as c where c.service_contract_id = v_contract.service_contract_id;
+end
+$$;
+
+comment on function parley.drop_contract(text) is
+'Drops a contract that no service and no priority names; live conversations on it end with error -8487 on both sides.
+Errors: 229, 3716 still used, 9663 system object, 15151 not found.
+Source: spec 2.3.';
+
+-- sql/060_queues.sql
+
+-- Queues: where messages wait. This file holds the objects; what waits is in 100_messages.sql.
+--
+-- Each queue owns two sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
+-- on it to the end of their transaction, which tells readers who is still on the way (docs/architecture.md).
+-- Its doorbell tells senders until when somebody sleeps on the queue, so that nobody is notified for nothing.
+-- Its rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6).
+
+create table parley._p_queue (
+  queue_id integer primary key,
+  lookup_name text collate "C" not null unique,
+  schema_name text not null,
+  name text not null,
+  owner regrole not null,
+  position_sequence regclass not null,
+  doorbell_sequence regclass not null,
+  rollback_sequence regclass not null,
+  is_receive_enabled boolean not null,
+  is_enqueue_enabled boolean not null,
+  is_retention_enabled boolean not null,
+  is_poison_message_handling_enabled boolean not null,
+  rollbacks_before_disable integer not null default 5 check (rollbacks_before_disable between 1 and 15),
+  is_activation_enabled boolean not null default false,
+  activation_procedure text,
+  max_readers integer not null default 0 check (max_readers between 0 and 32767),
+  execute_as text,
+  -- Bit n is set when an endpoint of priority n has existed here; a queue that only knows priority 5 is the fast case.
+  priorities integer not null default 32,
+  -- Messages that arrived while the queue was off stand at or after this position; they are still the sender's.
+  disabled_position bigint,
+  create_date timestamptz not null default now(),
+  modify_date timestamptz not null default now()
+);
+
+comment on table parley._p_queue is 'Queues (spec 2.4).';
+
+create function parley._p_queue_name(queue text, out schema_name text, out name text)
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_parts text[] := '{}'::text[];
+  v_part text;
+begin
+  -- What does not parse to its end must not be taken for the queue that a part of it names.
+  if queue !~ '^(\[([^\]]|\]\])*\]|"([^"]|"")*"|[^.\["]+)(\.(\[([^\]]|\]\])*\]|"([^"]|"")*"|[^.\["]+))*$' then
+    perform parley._p_raise(
+      9609,
+      format('queue name "%s" is malformed', queue),
+      'A part that contains a point, a bracket or a double quote stands in brackets, with ] doubled.',
+      format('For a queue of that very name write [%s].', replace(queue, ']', ']]'))
+    );
+  end if;
+  for v_part in
+    select coalesce(replace(m[2], ']]', ']'), replace(m[3], '""', '"'), m[4])
+    from regexp_matches(coalesce(queue, ''), '(\[((?:[^\]]|\]\])*)\]|"((?:[^"]|"")*)"|([^.\["]+))(?:\.|$)', 'g') as m
+  loop
+    v_parts := v_parts || v_part;
+  end loop;
+  if cardinality(v_parts) > 3 or (cardinality(v_parts) = 3 and v_parts[1] <> current_database()) then
+    perform parley._p_raise(
+      9609,
+      format('queue name "%s" has too many parts or names another database', queue),
+      null,
+      'Write queue, schema.queue or [schema].[queue].'
+    );
+  end if;
+  name := v_parts[cardinality(v_parts)];
+  schema_name := coalesce(nullif(v_parts[cardinality(v_parts) - 1], ''), 'dbo');
+  if name is null or name = '' or length(name) > 128 or length(schema_name) > 128 or left(name, 1) = '#' then
+    perform parley._p_raise(
+      9609,
+      format('"%s" is no name for a queue', queue),
+      'A queue name has 1 to 128 characters and does not begin with #.',
+      'Write queue, schema.queue or [schema].[queue].'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_queue_name(text) is
+'Takes a queue name of one to three parts apart; parts may be in brackets or double quotes, the default schema is dbo.
+Errors: 9609.';
+
+create function parley._p_lookup_name(schema_name text, name text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select string_agg(case when p.part ~ '[.\["]' then '[' || replace(p.part, ']', ']]') || ']' else p.part end, '.' order by p.ordinal)
+  from unnest(array[nullif(schema_name, 'dbo'), name]) with ordinality as p (part, ordinal)
+  where p.part is not null
+$$;
+
+comment on function parley._p_lookup_name(text, text) is
+'Gives the name under which a queue is found, which no other queue can have: its own, with the schema in front unless that is dbo;
+in brackets where that is needed.';
+
+create function parley._p_find_queue(queue text) returns parley._p_queue
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+  v_name record;
+begin
+  select * into v_queue from parley._p_queue as q where q.lookup_name = queue;
+  if not found then
+    v_name := parley._p_queue_name(queue);
+    select * into v_queue from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
+  end if;
+  if not found then
+    perform parley._p_raise(
+      208,
+      format('queue "%s" does not exist', queue),
+      'Names are compared exactly.' || parley._p_did_you_mean(queue, array(select q.lookup_name from parley._p_queue as q)),
+      'See parley.service_queues, or create it with parley.create_queue.'
+    );
+  end if;
+  return v_queue;
+end
+$$;
+
+comment on function parley._p_find_queue(text) is
+'Finds a queue by its name in one to three parts.
+Errors: 208 not found, 9609 malformed name.';
+
+create function parley._p_find_queue(queue text, permission text) returns parley._p_queue
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+begin
+  v_queue := parley._p_find_queue(queue);
+  if v_queue.queue_id < 65536 and permission in ('ALTER', 'CONTROL') then
+    perform parley._p_raise(9663, format('queue "%s" belongs to the system', queue), null, 'System objects cannot be changed.');
+  end if;
+  perform parley._p_require_permission(permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  return v_queue;
+end
+$$;
+
+comment on function parley._p_find_queue(text, text) is
+'Finds a queue the caller may use for something.
+Errors: 208, 229, 9609, 9663 when a system object would be changed.';
+
+create function parley._p_add_queue(queue_id integer, schema_name text, name text, owner oid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_what text;
+begin
+  foreach v_what in array array['position', 'doorbell', 'rollback'] loop
+    execute format('create sequence parley.%I minvalue 0 start 1', format('_p_queue_%s_%s', queue_id, v_what));
+  end loop;
+  insert into parley._p_queue (
+    queue_id, lookup_name, schema_name, name, owner, position_sequence, doorbell_sequence, rollback_sequence,
+    is_receive_enabled, is_enqueue_enabled, is_retention_enabled, is_poison_message_handling_enabled
+  )
+  values (
+    queue_id, parley._p_lookup_name(schema_name, name), schema_name, name, owner,
+    format('parley._p_queue_%s_position', queue_id)::regclass,
+    format('parley._p_queue_%s_doorbell', queue_id)::regclass,
+    format('parley._p_queue_%s_rollback', queue_id)::regclass,
+    true, true, false, true
+  );
+end
+$$;
+
+comment on function parley._p_add_queue(integer, text, text, oid) is 'Creates a queue with its sequences and the settings every new queue has.';
+
+create function parley.create_queue(
+  queue text,
+  status boolean default true,
+  retention boolean default false,
+  poison_message_handling boolean default true,
+  activation_procedure text default null,
+  max_queue_readers integer default null,
+  execute_as text default null,
+  activation boolean default null,
+  "authorization" text default null
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+  v_name record := parley._p_queue_name(queue);
+begin
+  perform parley._p_require_permission('CREATE QUEUE', 'database', 0, null, null);
+  -- Serialises two creations of the same name, so that the second gets our error and not one of a sequence.
+  perform pg_advisory_xact_lock(hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0));
+  perform from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
+  if found then
+    perform parley._p_raise(
+      2714,
+      format('queue "%s" exists already', queue),
+      null,
+      'Use alter_queue to change it, or choose another name.'
+    );
+  end if;
+  v_id := nextval('parley._p_object_id');
+  perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, parley._p_new_owner("authorization"));
+  perform parley._p_create_queue_view(v_id);
+  perform parley._p_alter_queue(
+    v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
+    coalesce(activation, activation_procedure is not null)
+  );
+  return v_id;
+end
+$$;
+
+comment on function parley.create_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text) is
+'Creates a queue, and a view of it in schema parley_queue, and returns its id.
+Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention, keep copies until the conversation ends;
+poison_message_handling, disable the queue after five rollbacks; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
+execute_as, SELF, OWNER or a role; activation, whether it is on (default: when a procedure is given); authorization, the owner (default: the caller).
+Errors: 229 not allowed, 2714 exists, 9609 bad name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 15151 unknown owner.
+Source: spec 2.4.';
+
+create function parley.alter_queue(
+  queue text,
+  status boolean default null,
+  retention boolean default null,
+  poison_message_handling boolean default null,
+  activation_procedure text default null,
+  max_queue_readers integer default null,
+  execute_as text default null,
+  activation boolean default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+begin
+  perform parley._p_alter_queue(
+    v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation
+  );
+end
+$$;
+
+comment on function parley.alter_queue(text, boolean, boolean, boolean, text, integer, text, boolean) is
+'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so far.
+Arguments: as create_queue.
+Errors: 208 not found, 229 not allowed, 9613, 9614, 9620, 9653 activation, 9663 system object.
+Source: spec 2.4, 5.1.';
+
+create function parley.drop_activation(queue text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+begin
+  update parley._p_queue as q
+  set activation_procedure = null, max_readers = 0, execute_as = null, is_activation_enabled = false, modify_date = now()
+  where q.queue_id = v_queue.queue_id;
+end
+$$;
+
+comment on function parley.drop_activation(text) is
+'Removes all activation settings of a queue.
+Errors: 208 not found, 229 not allowed, 9663 system object.
+Source: spec 2.4, ACTIVATION (DROP).';
+
+create function parley._p_drop_unused_sequences() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '10ms'
+as $$
+declare
+  v_sequence regclass;
+begin
+  for v_sequence in
+    select c.oid
+    from pg_class as c
+    where c.relnamespace = 'parley'::regnamespace
+      and c.relkind = 'S'
+      and c.relname like '\_p\_queue\_%'
+      and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.doorbell_sequence, q.rollback_sequence))
+  loop
+    begin
+      execute format('drop sequence %s', v_sequence);
+    exception
+      when lock_not_available then
+        null;
+    end;
+  end loop;
+end
+$$;
+
+comment on function parley._p_drop_unused_sequences() is
+'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and learns that it is
+gone only when that has committed: so what is locked is left to the next call.';
+
+create function parley.drop_queue(queue text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'CONTROL');
+  v_service text;
+begin
+  select s.name into v_service from parley._p_service as s where s.queue_id = v_queue.queue_id limit 1;
+  if found then
+    perform parley._p_raise(
+      3716,
+      format('queue "%s" is still used', queue),
+      format('Service "%s" is bound to it.', v_service),
+      'Drop the service, or move it with alter_service.'
+    );
+  end if;
+  execute format('drop view if exists parley_queue.%I', parley._p_queue_view_name(v_queue.queue_id));
+  delete from parley._p_permission as p where p.class = 'queue' and p.object_id = v_queue.queue_id;
+  delete from parley._p_scan_hint as h where h.lane / 16 = v_queue.queue_id;
+  delete from parley._p_queue as q where q.queue_id = v_queue.queue_id;
+  perform parley._p_drop_unused_sequences();
+end
+$$;
+
+comment on function parley.drop_queue(text) is
+'Drops a queue that no service uses; sessions waiting in RECEIVE on it fail at once.
+Errors: 208 not found, 229 not allowed, 3716 still used, 9663 system object.
+Source: spec 2.4.';
+
+-- sql/061_alter_queue.sql
+
+-- The settings of a queue, their rules, and what changing them sets off.
+--
+-- Locks: the queue's row. Switching retention on or off makes senders on the queue look again (_p_forget_routes).
+
+create function parley._p_check_activation(procedure text, execute_as text) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_kind "char";
+  v_arguments smallint;
+begin
+  if procedure is null then
+    perform parley._p_raise(
+      9614,
+      'activation is on but there is no procedure',
+      null,
+      'Give activation_procedure, or leave activation off.'
+    );
+  end if;
+  if execute_as is null then
+    perform parley._p_raise(9613, 'activation is on but nobody to execute as', null, 'Give execute_as: SELF, OWNER or the name of a role.');
+  end if;
+  select p.prokind, p.pronargs into v_kind, v_arguments
+  from pg_proc as p
+  where p.oid = to_regproc(procedure);
+  if not found then
+    perform parley._p_raise(
+      9614,
+      format('procedure %s does not exist', procedure),
+      'Its name must be qualified with its schema and must not be overloaded.',
+      'Create it with CREATE PROCEDURE, then try again.'
+    );
+  elsif v_kind <> 'p' then
+    perform parley._p_raise(
+      9620,
+      format('%s is not a procedure', procedure),
+      null,
+      'Activation runs CALL procedure(): create it with CREATE PROCEDURE.'
+    );
+  elsif v_arguments > 0 then
+    perform parley._p_raise(9653, format('procedure %s takes arguments', procedure), null, 'An activation procedure takes none.');
+  end if;
+end
+$$;
+
+comment on function parley._p_check_activation(text, text) is
+'Checks that activation can be switched on.
+Errors: 9613, 9614, 9620, 9653.
+Source: spec 2.4.';
+
+create function parley._p_alter_queue(
+  queue_id integer,
+  status boolean,
+  retention boolean,
+  poison_message_handling boolean,
+  activation_procedure text,
+  max_queue_readers integer,
+  execute_as text,
+  activation boolean
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_old parley._p_queue;
+  v_new parley._p_queue;
+begin
+  select * into v_old from parley._p_queue as q where q.queue_id = _p_alter_queue.queue_id for no key update;
+  if max_queue_readers is not null and max_queue_readers not between 0 and 32767 then
+    perform parley._p_raise(
+      8402,
+      format('max_queue_readers is %s', max_queue_readers),
+      '0 to 32767 are allowed.',
+      'Give a number in that range.'
+    );
+  end if;
+  if upper(execute_as) not in ('SELF', 'OWNER') then
+    perform parley._p_new_owner(execute_as);
+  end if;
+  update parley._p_queue as q
+  set is_receive_enabled = coalesce(status, q.is_receive_enabled),
+    is_enqueue_enabled = coalesce(status, q.is_enqueue_enabled),
+    is_retention_enabled = coalesce(retention, q.is_retention_enabled),
+    is_poison_message_handling_enabled = coalesce(poison_message_handling, q.is_poison_message_handling_enabled),
+    activation_procedure = coalesce(_p_alter_queue.activation_procedure, q.activation_procedure),
+    max_readers = coalesce(max_queue_readers, q.max_readers),
+    execute_as = coalesce(
+      case upper(_p_alter_queue.execute_as) when 'SELF' then parley._p_caller()::regrole::text when 'OWNER' then 'OWNER' else _p_alter_queue.execute_as end,
+      q.execute_as
+    ),
+    is_activation_enabled = coalesce(activation, q.is_activation_enabled),
+    disabled_position = case
+      when coalesce(status, q.is_enqueue_enabled) then null
+      else coalesce(q.disabled_position, (coalesce(pg_sequence_last_value(q.position_sequence), 0) + 1) * 1024)
+    end,
+    modify_date = now()
+  where q.queue_id = _p_alter_queue.queue_id
+  returning * into v_new;
+  if v_new.is_activation_enabled then
+    perform parley._p_check_activation(v_new.activation_procedure, v_new.execute_as);
+    if v_new.max_readers = 0 then
+      raise warning using
+        message = format('activation of queue "%s" is on but max_queue_readers is 0', v_new.lookup_name),
+        detail = 'Service Broker error 9648. No reader will be started.',
+        hint = 'Give max_queue_readers.';
+    end if;
+  end if;
+  if status then
+    perform setval(v_new.rollback_sequence, 0);
+  end if;
+  if v_new.is_retention_enabled is distinct from v_old.is_retention_enabled then
+    perform parley._p_forget_routes_of_queue(queue_id);
+  end if;
+end
+$$;
+
+comment on function parley._p_alter_queue(integer, boolean, boolean, boolean, text, integer, text, boolean) is
+'Changes the settings of a queue; null leaves a setting as it is.
+Errors: 8402, 9613, 9614, 9620, 9653, 15151.';
+
+-- sql/070_services.sql
+
+-- Services: named addresses, each bound to one queue, each with the contracts it accepts as target.
+
+create table parley._p_service (
+  service_id integer primary key,
+  name text collate "C" not null unique check (name <> '' and length(name) <= 256),
+  owner regrole not null,
+  queue_id integer not null references parley._p_queue
+);
+
+comment on table parley._p_service is 'Services (spec 2.5).';
+
+create index on parley._p_service (queue_id);
+
+create table parley._p_service_contract (
+  service_id integer not null references parley._p_service,
+  service_contract_id integer not null references parley._p_contract,
+  primary key (service_id, service_contract_id)
+);
+
+comment on table parley._p_service_contract is 'The contracts each service accepts as target.';
+
+create index on parley._p_service_contract (service_contract_id);
+
+create function parley._p_add_service_contracts(service_id integer, contracts text[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_name text;
+  v_contract parley._p_contract;
+begin
+  foreach v_name in array coalesce(contracts, '{}') loop
+    v_contract := parley._p_find_contract(v_name, 'REFERENCES');
+    insert into parley._p_service_contract (service_id, service_contract_id)
+    values (_p_add_service_contracts.service_id, v_contract.service_contract_id)
+    on conflict do nothing;
+    if not found then
+      perform parley._p_raise(8404, format('contract "%s" is named twice', v_name), null, 'Name each contract of a service once.');
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley._p_add_service_contracts(integer, text[]) is
+'Lets a service accept more contracts.
+Errors: 229, 8404 named twice or accepted already, 15151 not found.';
+
+create function parley.create_service(name text, queue text, contracts text[] default '{}', "authorization" text default null) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+  v_queue parley._p_queue;
+begin
+  perform parley._p_require_permission('CREATE SERVICE', 'database', 0, null, null);
+  if upper(name) = 'ANY' then
+    perform parley._p_raise(
+      9609,
+      'a service cannot be called ANY',
+      null,
+      'ANY stands for every service in a broker priority; choose another name.'
+    );
+  end if;
+  v_queue := parley._p_find_queue(queue, 'REFERENCES');
+  insert into parley._p_service (service_id, name, owner, queue_id)
+  values (nextval('parley._p_object_id'), parley._p_name('service', create_service.name), parley._p_new_owner("authorization"), v_queue.queue_id)
+  on conflict do nothing
+  returning service_id into v_id;
+  if v_id is null then
+    perform parley._p_raise(
+      2714,
+      format('service "%s" exists already', name),
+      null,
+      'Use alter_service to change it, or choose another name.'
+    );
+  end if;
+  perform parley._p_add_service_contracts(v_id, contracts);
+  -- What was sent to this name before it existed can be delivered now.
+  perform parley._p_deliver_delayed(name);
+  return v_id;
+end
+$$;
+
+comment on function parley.create_service(text, text, text[], text) is
+'Creates a service and returns its id. Messages already sent to that name are delivered.
+Arguments: name, 1 to 128 characters, compared byte by byte; queue; contracts it accepts as target (none: it can only begin dialogs);
+authorization, the owner (default: the caller).
+Errors: 208 no such queue, 229 not allowed, 2714 exists, 8404 contract named twice, 9609 bad name, 15151 unknown contract or owner.
+Source: spec 2.5.';
+
+create function parley._p_find_service(name text, permission text) returns parley._p_service
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service;
+begin
+  select * into v_service from parley._p_service as s where s.name = _p_find_service.name;
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('service "%s" does not exist', name),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select s.name from parley._p_service as s)),
+      'See parley.services.'
+    );
+  end if;
+  if v_service.service_id < 65536 and permission in ('ALTER', 'CONTROL') then
+    perform parley._p_raise(9663, format('service "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+  end if;
+  perform parley._p_require_permission(permission, 'service', v_service.service_id, name, v_service.owner);
+  return v_service;
+end
+$$;
+
+comment on function parley._p_find_service(text, text) is
+'Finds a service the caller may use for something.
+Errors: 229, 9663 when a system object would be changed, 15151.';
+
+create function parley.alter_service(
+  name text,
+  queue text default null,
+  add_contracts text[] default null,
+  drop_contracts text[] default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service := parley._p_find_service(name, 'ALTER');
+  v_queue parley._p_queue;
+  v_dropped integer;
+  v_name text;
+begin
+  if queue is null and coalesce(cardinality(add_contracts), 0) + coalesce(cardinality(drop_contracts), 0) = 0 then
+    perform parley._p_raise(
+      8493,
+      format('nothing to change in service "%s"', name),
+      null,
+      'Give a queue, add_contracts or drop_contracts.'
+    );
+  end if;
+  foreach v_name in array coalesce(drop_contracts, '{}') loop
+    delete from parley._p_service_contract as u
+    using parley._p_contract as c
+    where u.service_id = v_service.service_id
+      and c.service_contract_id = u.service_contract_id
+      and c.name = v_name
+    returning u.service_contract_id into v_dropped;
+    if not found then
+      perform parley._p_raise(
+        15151,
+        format('service "%s" does not accept contract "%s"', name, v_name),
+        null,
+        'See parley.service_contract_usages.'
+      );
+    end if;
+    perform parley._p_break_conversations(
+      array(
+        select e.endpoint_id
+        from parley._p_endpoint as e
+        where e.service_id = v_service.service_id and e.service_contract_id = v_dropped and not e.is_initiator
+      ),
+      8469,
+      format('The service "%s" no longer accepts the contract "%s".', name, v_name)
+    );
+  end loop;
+  perform parley._p_add_service_contracts(v_service.service_id, add_contracts);
+  if queue is not null then
+    v_queue := parley._p_find_queue(queue, 'REFERENCES');
+    if v_queue.queue_id <> v_service.queue_id then
+      perform parley._p_move_service(v_service, v_queue);
+    end if;
+  end if;
+end
+$$;
+
+comment on function parley.alter_service(text, text, text[], text[]) is
+'Moves a service, with its waiting messages, to another queue; lets it accept more or fewer contracts.
+Conversations on a contract it no longer accepts end with error -8469 on both sides.
+Errors: 208 no such queue, 229 not allowed, 8404 accepted already, 8493 nothing to change, 9663 system object, 15151 not found.
+Source: spec 2.5.';
+
+create function parley.drop_service(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service := parley._p_find_service(name, 'CONTROL');
+  v_priority text;
+begin
+  select p.name into v_priority from parley._p_priority as p where p.local_service_id = v_service.service_id limit 1;
+  if found then
+    perform parley._p_raise(
+      3716,
+      format('service "%s" is still used', name),
+      format('Broker priority "%s" names it.', v_priority),
+      'Drop the priority first.'
+    );
+  end if;
+  perform parley._p_drop_endpoints_of_service(v_service.service_id, format('The service "%s" was dropped.', name));
+  delete from parley._p_permission as p where p.class = 'service' and p.object_id = v_service.service_id;
+  delete from parley._p_service_contract as u where u.service_id = v_service.service_id;
+  delete from parley._p_service as s where s.service_id = v_service.service_id;
+end
+$$;
+
+comment on function parley.drop_service(text) is
+'Drops a service with its endpoints and its waiting messages; the other sides of its open conversations get error -8470.
+Errors: 229 not allowed, 3716 a priority names it, 9663 system object, 15151 not found.
+Source: spec 2.5.';
+
+-- sql/080_priorities.sql
+
+-- Broker priorities: which level, 1 to 10, a new endpoint gets.
+--
+-- The level is fixed when the endpoint is created and never changes (spec 2.9).
+
+create table parley._p_priority (
+  priority_id integer primary key,
+  name text collate "C" not null unique check (name <> '' and length(name) <= 128),
+  service_contract_id integer references parley._p_contract,
+  local_service_id integer references parley._p_service,
+  remote_service_name text collate "C",
+  priority smallint not null check (priority between 1 and 10)
+);
+
+comment on table parley._p_priority is 'Broker priorities (spec 2.9); null means ANY.';
+
+create function parley._p_priority_of(service_contract_id integer, local_service_id integer, remote_service_name text) returns smallint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    (
+      select p.priority
+      from parley._p_priority as p
+      where (p.service_contract_id is null or p.service_contract_id = $1)
+        and (p.local_service_id is null or p.local_service_id = $2)
+        and (p.remote_service_name is null or p.remote_service_name = $3)
+      order by p.service_contract_id is null, p.local_service_id is null, p.remote_service_name is null, p.priority_id
+      limit 1
+    ),
+    5::smallint
+  )
+$$;
+
+comment on function parley._p_priority_of(integer, integer, text) is
+'Gives the priority of a new endpoint: the best match in the eight ranks of spec 2.9, else 5.';
+
+create function parley._p_priority_parts(
+  contract_name text, local_service_name text, remote_service_name text, priority_level integer,
+  out service_contract_id integer, out local_service_id integer, out remote_name text, out priority smallint
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if upper(contract_name) <> 'ANY' then
+    service_contract_id := (parley._p_find_contract(contract_name, 'REFERENCES')).service_contract_id;
+  end if;
+  if upper(local_service_name) <> 'ANY' then
+    local_service_id := (parley._p_find_service(local_service_name, 'VIEW DEFINITION')).service_id;
+  end if;
+  if upper(remote_service_name) <> 'ANY' then
+    remote_name := remote_service_name;
+  end if;
+  if priority_level is null or priority_level not between 1 and 10 then
+    perform parley._p_raise(
+      8402,
+      format('priority level %s is out of range', coalesce(priority_level::text, 'null')),
+      'Levels are 1 (low) to 10 (high).',
+      'Give a level from 1 to 10.'
+    );
+  end if;
+  priority := priority_level;
+end
+$$;
+
+comment on function parley._p_priority_parts(text, text, text, integer) is
+'Checks the parts of a priority and finds what they name.
+Errors: 229, 8402, 15151.';
+
+create function parley.create_broker_priority(
+  name text,
+  contract_name text default 'ANY',
+  local_service_name text default 'ANY',
+  remote_service_name text default 'ANY',
+  priority_level integer default 5
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+  v_parts record;
+begin
+  perform parley._p_require_administrator('create_broker_priority');
+  v_parts := parley._p_priority_parts(contract_name, local_service_name, remote_service_name, priority_level);
+  insert into parley._p_priority (priority_id, name, service_contract_id, local_service_id, remote_service_name, priority)
+  values (
+    nextval('parley._p_object_id'), parley._p_name('broker priority', create_broker_priority.name),
+    v_parts.service_contract_id, v_parts.local_service_id, v_parts.remote_name, v_parts.priority
+  )
+  on conflict do nothing
+  returning priority_id into v_id;
+  if v_id is null then
+    perform parley._p_raise(2714, format('broker priority "%s" exists already', name), null, 'Use alter_broker_priority to change it.');
+  end if;
+  return v_id;
+end
+$$;
+
+comment on function parley.create_broker_priority(text, text, text, text, integer) is
+'Creates a broker priority and returns its id. It governs endpoints created from now on.
+Arguments: name; contract_name, local_service_name, remote_service_name, a name or ANY; priority_level, 1 (low) to 10 (high).
+Errors: 2714 exists, 8402 level out of range, 9609 bad name, 15151 not found or not an administrator.
+Source: spec 2.9.';
+
+create function parley.alter_broker_priority(
+  name text,
+  contract_name text default null,
+  local_service_name text default null,
+  remote_service_name text default null,
+  priority_level integer default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_old parley._p_priority;
+  v_parts record;
+begin
+  perform parley._p_require_administrator('alter_broker_priority');
+  if coalesce(contract_name, local_service_name, remote_service_name, priority_level::text) is null then
+    perform parley._p_raise(8493, format('nothing to change in broker priority "%s"', name), null, 'Give at least one item.');
+  end if;
+  select * into v_old from parley._p_priority as p where p.name = alter_broker_priority.name for update;
+  if not found then
+    perform parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
+  end if;
+  v_parts := parley._p_priority_parts(
+    coalesce(contract_name, 'ANY'), coalesce(local_service_name, 'ANY'), coalesce(remote_service_name, 'ANY'),
+    coalesce(priority_level, v_old.priority)
+  );
+  update parley._p_priority as p
+  set service_contract_id = case when contract_name is null then p.service_contract_id else v_parts.service_contract_id end,
+    local_service_id = case when local_service_name is null then p.local_service_id else v_parts.local_service_id end,
+    remote_service_name = case when alter_broker_priority.remote_service_name is null then p.remote_service_name else v_parts.remote_name end,
+    priority = v_parts.priority
+  where p.priority_id = v_old.priority_id;
+end
+$$;
+
+comment on function parley.alter_broker_priority(text, text, text, text, integer) is
+'Changes what is given of a broker priority; existing endpoints keep their level.
+Errors: 8402 level out of range, 8493 nothing to change, 15151 not found or not an administrator.
+Source: spec 2.9.';
+
+create function parley.drop_broker_priority(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_require_administrator('drop_broker_priority');
+  delete from parley._p_priority as p where p.name = drop_broker_priority.name;
+  if not found then
+    perform parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
+  end if;
+end
+$$;
+
+comment on function parley.drop_broker_priority(text) is
+'Drops a broker priority.
+Errors: 15151 not found or not an administrator.
+Source: spec 2.9.';
+
+-- sql/100_conversations.sql
+
+-- Conversations: groups, endpoints, and what remains of an endpoint that is closed.
+--
+-- Who writes what. A SEND writes nothing here after the first on a conversation: it locks the sender's endpoint row FOR KEY SHARE,
+-- so that any number of senders share it and END CONVERSATION (FOR UPDATE) waits for them. A RECEIVE locks only the group's row,
+-- which nobody ever updates. State changes update endpoint rows; counters never do, so an old snapshot has no chain of
+-- dead versions to grow here.
+-- Lock order: group rows (by group_id), then endpoint rows (by endpoint_id), then messages.
+
+create table parley._p_conversation_group (
+  group_id bigint generated always as identity primary key,
+  conversation_group_id uuid not null unique,
+  service_id integer not null
+);
+
+comment on table parley._p_conversation_group is 'Conversation groups (spec 3.6). Its rows are the group locks; they are never updated.';
+
+-- The columns that SEND reads stand first.
+create table parley._p_endpoint (
+  endpoint_id bigint generated always as identity primary key,
+  far_endpoint_id bigint,
+  group_id bigint not null,
+  conversation_handle uuid not null default gen_random_uuid() unique,
+  destination_lane integer,
+  destination_position regclass,
+  destination_doorbell regclass,
+  usual_message_type_id integer,
+  sender_role regrole,
+  usual_message_type_name text collate "C",
+  state text not null,
+  is_initiator boolean not null,
+  is_plain boolean not null,
+  priority smallint not null,
+  service_id integer not null,
+  service_contract_id integer not null,
+  service_name text collate "C" not null,
+  service_contract_name text collate "C" not null,
+  conversation_id uuid not null,
+  owner regrole not null,
+  far_service text collate "C" not null,
+  far_broker_instance text,
+  is_encrypted boolean not null,
+  lifetime timestamptz not null,
+  begun_at timestamptz not null default clock_timestamp(),
+  state_since timestamptz not null default clock_timestamp(),
+  check (state in ('SO', 'SI', 'CO', 'DI', 'DO', 'ER')),
+  check (destination_lane is null or state = 'CO')
+);
+
+comment on table parley._p_endpoint is 'One row for each side of a conversation (spec 3.1). A side that is closed lives on in _p_tombstone.';
+comment on column parley._p_endpoint.destination_lane is 'The lane of the far side, or null when SEND must look closer; see 200_send.sql.';
+comment on column parley._p_endpoint.usual_message_type_id is
+'The message type that SEND finds without a look-up: the first of the contract that this side may send and that needs no validation.';
+comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
+comment on column parley._p_endpoint.is_plain is 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer message.';
+
+create unique index on parley._p_endpoint (conversation_id, is_initiator);
+create index on parley._p_endpoint (group_id);
+create index on parley._p_endpoint (service_id);
+
+create table parley._p_tombstone (
+  conversation_handle uuid primary key,
+  conversation_id uuid not null,
+  is_initiator boolean not null,
+  service_contract_id integer not null,
+  conversation_group_id uuid not null,
+  service_id integer not null,
+  far_service text collate "C" not null,
+  owner regrole not null,
+  lifetime timestamptz not null,
+  priority smallint not null,
+  expires_at timestamptz not null
+);
+
+comment on table parley._p_tombstone is
+'Closed target endpoints, kept until expires_at so that a replayed first message cannot open the conversation again (spec 3.3).';
+
+create index on parley._p_tombstone (expires_at);
+
+-- Conversation timers, lifetimes and abandoned endpoints: whatever is due at a time.
+create table parley._p_alarm (
+  endpoint_id bigint not null,
+  kind text not null check (kind in ('timer', 'lifetime', 'abandoned')),
+  due_at timestamptz not null,
+  primary key (endpoint_id, kind)
+);
+
+comment on table parley._p_alarm is 'What is due when, for which endpoint (spec 3.5).';
+
+create index on parley._p_alarm (due_at);
+
+-- Tells, outside any transaction, when to look for alarms next: microseconds since 1970. It may be early, never later than a second too late.
+create sequence parley._p_next_alarm minvalue 0 start 0;
+
+create function parley._p_set_alarm(endpoint_id bigint, kind text, due_at timestamptz) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_due bigint := least(extract(epoch from due_at) * 1000000, 9000000000000000)::bigint;
+begin
+  insert into parley._p_alarm as a (endpoint_id, kind, due_at)
+  values (_p_set_alarm.endpoint_id, _p_set_alarm.kind, _p_set_alarm.due_at)
+  on conflict on constraint _p_alarm_pkey do update set due_at = excluded.due_at;
+  if v_due < coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) then
+    perform setval('parley._p_next_alarm', v_due);
+  end if;
+end
+$$;
+
+comment on function parley._p_set_alarm(bigint, text, timestamptz) is 'Sets or replaces an alarm of an endpoint.';
+
+create function parley._p_lane(queue_id integer, priority integer) returns integer
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select queue_id * 16 + 11 - priority
+$$;
+
+comment on function parley._p_lane(integer, integer) is
+'Gives the lane of a queue for a priority: lanes of one queue in ascending order are priorities 10 to 1.';
+
+create function parley._p_find_endpoint(handle uuid) returns parley._p_endpoint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  if handle is null then
+    perform parley._p_raise(8418, 'the conversation handle is missing', null, 'Give the handle that begin_dialog or receive returned.');
+  end if;
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if not found then
+    perform parley._p_raise_unknown_handle(handle);
+  end if;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_find_endpoint(uuid) is
+'Finds an endpoint by its handle, without locking it.
+Errors: 8418 null, 8426 not found.';
+
+create function parley._p_raise_unknown_handle(handle uuid) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_raise(
+    8426,
+    format('conversation handle "%s" not found', handle),
+    case
+      when exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then 'The conversation is closed.'
+      else 'It never existed here, was rolled back, or its conversation has ended.'
+    end,
+    'See parley.conversation_endpoints; begin a new dialog to go on.'
+  );
+end
+$$;
+
+comment on function parley._p_raise_unknown_handle(uuid) is
+'Says that a handle leads nowhere.
+Errors: 8426, always.';
+
+create function parley._p_state_name(state text) returns text
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select case state
+    when 'SO' then 'STARTED_OUTBOUND'
+    when 'SI' then 'STARTED_INBOUND'
+    when 'CO' then 'CONVERSING'
+    when 'DI' then 'DISCONNECTED_INBOUND'
+    when 'DO' then 'DISCONNECTED_OUTBOUND'
+    when 'ER' then 'ERROR'
+    when 'CD' then 'CLOSED'
+  end
+$$;
+
+comment on function parley._p_state_name(text) is 'Gives the long name of an endpoint state (spec 3.1).';
+
+-- sql/110_messages.sql
+
+-- The message store: one append-only table for every queue.
+--
+-- position    order of arrival in the queue: 1024 times a number of the queue's sequence, so that a frame, a row that holds
+--             up to 1,000 consecutive messages of one conversation, gives each of them a position of its own.
+-- lane        queue and priority in one number, ascending from the highest priority; see _p_lane.
+-- endpoint_id who is to receive it. Its group is looked up, so MOVE CONVERSATION touches no message.
+--
+-- Two indexes: (lane, position) finds the next group in order of arrival, (endpoint_id, position) its messages.
+-- Receiving deletes. Nothing is ever updated, and no counter is kept in a row: see _p_scan_hint and _p_receive_progress for how
+-- readers stay clear of the dead rows that an old snapshot holds back.
+
+create table parley._p_message (
+  position bigint not null,
+  endpoint_id bigint not null,
+  enqueued_at timestamptz not null,
+  lane integer not null,
+  message_type_id integer not null,
+  body bytea,
+  frame bytea[]
+) with (
+  toast_tuple_target = 8160,
+  autovacuum_vacuum_scale_factor = 0.1,
+  autovacuum_vacuum_threshold = 10000,
+  autovacuum_vacuum_insert_scale_factor = 0.5,
+  autovacuum_analyze_scale_factor = 0.5,
+  autovacuum_analyze_threshold = 100000
+);
+
+comment on table parley._p_message is 'Messages that wait to be received: one in body, or several in frame.';
+
+alter table parley._p_message alter column body set storage external;
+alter table parley._p_message alter column frame set storage external;
+
+create index on parley._p_message (lane, position);
+create index on parley._p_message (endpoint_id, position);
+
+-- How many messages each endpoint has received. Each RECEIVE appends a row; the newest is found first, scanning backwards.
+create table parley._p_receive_progress (
+  endpoint_id bigint not null,
+  sequence bigint not null
+);
+
+comment on table parley._p_receive_progress is 'The next message_sequence_number of each endpoint: the largest row counts (spec 3.4).';
+
+create index on parley._p_receive_progress (endpoint_id, sequence);
+
+-- Where a reader may begin to look. All rows of the lane before low_position are received for good. Such a claim is only made
+-- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_note_scan.
+-- Rows from low_position to resume_position belong to blocked_groups, which were locked.
+create table parley._p_scan_hint (
+  hint_id bigint generated always as identity,
+  lane integer not null,
+  low_position bigint not null,
+  safe_position bigint not null,
+  probe_position bigint not null,
+  probe_senders text[] not null,
+  blocked_groups bigint[] not null,
+  resume_position bigint not null
+);
+
+comment on table parley._p_scan_hint is 'Append-only hints for readers; the newest of a lane counts. Losing them costs time, not messages.';
+
+create unique index on parley._p_scan_hint (lane, hint_id);
+
+-- Copies that a queue with retention keeps until the conversation ends (spec 5.2): 0 received, 3 sent.
+create table parley._p_retained (
+  queue_id integer not null,
+  endpoint_id bigint not null,
+  status smallint not null check (status in (0, 3)),
+  position bigint not null,
+  message_sequence_number bigint not null,
+  message_type_id integer not null,
+  enqueued_at timestamptz not null,
+  body bytea
+);
+
+comment on table parley._p_retained is 'Messages kept by retention.';
+
+create index on parley._p_retained (endpoint_id);
+
+-- Messages that cannot be delivered yet.
+create table parley._p_transmission (
+  transmission_id bigint generated always as identity primary key,
+  endpoint_id bigint not null,
+  message_type_id integer not null,
+  enqueued_at timestamptz not null,
+  body bytea,
+  transmission_status text not null
+);
+
+comment on table parley._p_transmission is 'The transmission queue: sent, not yet deliverable, in the order of transmission_id for each endpoint.';
+
+create index on parley._p_transmission (endpoint_id, transmission_id);
+
+create function parley._p_enqueue(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
+  select nextval(q.position_sequence) * 1024, endpoint.endpoint_id, clock_timestamp(), parley._p_lane(q.queue_id, endpoint.priority),
+    _p_enqueue.message_type_id, nullif(_p_enqueue.body, '')
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = endpoint.service_id;
+  perform parley._p_ring(q.queue_id, q.doorbell_sequence)
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = endpoint.service_id;
+end
+$$;
+
+comment on function parley._p_enqueue(parley._p_endpoint, integer, bytea) is 'Puts one message on the queue of an endpoint.';
+
+create function parley._p_ring(queue_id integer, doorbell regclass) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if pg_sequence_last_value(doorbell) > extract(epoch from clock_timestamp()) then
+    perform pg_notify('parley', queue_id::text);
+  end if;
+end
+$$;
+
+comment on function parley._p_ring(integer, regclass) is 'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
+
+create function parley.listen_for_messages(queue text, seconds integer default 10) returns text
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+begin
+  perform setval(v_queue.doorbell_sequence, greatest(0, extract(epoch from clock_timestamp())::bigint + seconds));
+  return v_queue.queue_id::text;
+end
+$$;
+
+comment on function parley.listen_for_messages(text, integer) is
+'Asks senders to notify channel parley for some seconds, and returns the payload to expect: the id of the queue.
+Call LISTEN parley first, then this, then look at the queue once more, then sleep. A sender that looked just before may not notify: look again after
+a second at the latest. Not undone by a rollback.
+Arguments: queue; seconds, how long to be notified; 0 or less ends it.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+-- sql/120_begin_dialog.sql
+
+-- BEGIN DIALOG: the initiator's endpoint, and its group when that is new.
+--
+-- Nothing is sent, and nothing tells whether the target exists (spec 4.1). The group row of a new group is locked by being
+-- uncommitted; the row of an existing one is locked FOR UPDATE.
+
+create function parley._p_lock_group(conversation_group_id uuid) returns parley._p_conversation_group
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group parley._p_conversation_group;
+begin
+  select * into v_group from parley._p_conversation_group as g where g.conversation_group_id = _p_lock_group.conversation_group_id for update;
+  return v_group;
+end
+$$;
+
+comment on function parley._p_lock_group(uuid) is 'Locks a group to the end of the transaction, waiting for its holder; gives null when there is none.';
+
+create function parley._p_join_group(conversation_group_id uuid, service_id integer) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group parley._p_conversation_group;
+begin
+  loop
+    insert into parley._p_conversation_group (conversation_group_id, service_id)
+    values (_p_join_group.conversation_group_id, _p_join_group.service_id)
+    on conflict do nothing
+    returning * into v_group;
+    if found then
+      return v_group.group_id;
+    end if;
+    v_group := parley._p_lock_group(conversation_group_id);
+    exit when v_group.group_id is not null;
+  end loop;
+  if v_group.service_id <> service_id then
+    perform parley._p_raise(
+      9610,
+      'the group belongs to another service',
+      format('Group %s is not of the service the dialog is begun from.', conversation_group_id),
+      'Begin the dialog from the service of the group, or in a group of its own.'
+    );
+  end if;
+  update parley._p_endpoint as e set is_plain = false where e.group_id = v_group.group_id and e.is_plain;
+  return v_group.group_id;
+end
+$$;
+
+comment on function parley._p_join_group(uuid, integer) is
+'Finds and locks a group, or creates it, for a new endpoint.
+Errors: 9610 the group belongs to another service.';
+
+create function parley._p_broker_instance(broker_instance text) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if broker_instance is null then
+    return null;
+  elsif upper(broker_instance) = 'CURRENT DATABASE' then
+    return (select b.service_broker_guid::text from parley._p_broker as b);
+  end if;
+  return broker_instance::uuid::text;
+exception
+  when invalid_text_representation then
+    perform parley._p_raise(
+      8413,
+      format('"%s" is no broker instance', left(broker_instance, 60)),
+      null,
+      'Give the service_broker_guid of the target (parley.databases), or CURRENT DATABASE.'
+    );
+end
+$$;
+
+comment on function parley._p_broker_instance(text) is
+'Gives a broker instance in its canonical form; CURRENT DATABASE is this one.
+Errors: 8413 malformed.';
+
+create function parley.begin_dialog(
+  from_service text,
+  to_service text,
+  contract text default 'DEFAULT',
+  broker_instance text default null,
+  lifetime integer default null,
+  encryption boolean default true,
+  related_conversation uuid default null,
+  related_conversation_group uuid default null
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_handle uuid;
+  v_service parley._p_service;
+  v_queue parley._p_queue;
+  v_contract parley._p_contract;
+  v_group bigint;
+  v_is_alone boolean := true;
+  v_endpoint bigint;
+  v_priority smallint;
+  v_lifetime timestamptz := clock_timestamp() + make_interval(secs => coalesce(begin_dialog.lifetime, 2147483647));
+begin
+  perform parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
+  select * into v_service from parley._p_service as s where s.name = from_service;
+  if not found then
+    perform parley._p_raise(
+      8423,
+      format('service "%s" not found', from_service),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(from_service, array(select s.name from parley._p_service as s)),
+      'FROM SERVICE must be a service of this database: see parley.services.'
+    );
+  end if;
+  select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
+  perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  select * into v_contract from parley._p_contract as c where c.name = begin_dialog.contract;
+  if not found then
+    perform parley._p_raise(
+      8425,
+      format('contract "%s" not found', contract),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(contract, array(select c.name from parley._p_contract as c)),
+      'See parley.service_contracts.'
+    );
+  end if;
+  if v_contract.service_contract_id >= 65536 then
+    perform parley._p_require_permission('REFERENCES', 'contract', v_contract.service_contract_id, contract, v_contract.owner);
+  end if;
+  if related_conversation is not null then
+    select g.conversation_group_id into related_conversation_group
+    from parley._p_endpoint as e
+    join parley._p_conversation_group as g using (group_id)
+    where e.conversation_handle = related_conversation;
+    if not found then
+      perform parley._p_raise_unknown_handle(related_conversation);
+    end if;
+  end if;
+  if related_conversation_group is null then
+    insert into parley._p_conversation_group (conversation_group_id, service_id)
+    values (gen_random_uuid(), v_service.service_id)
+    returning group_id into v_group;
+  else
+    v_group := parley._p_join_group(related_conversation_group, v_service.service_id);
+    v_is_alone := not exists (select from parley._p_endpoint as e where e.group_id = v_group);
+  end if;
+  v_priority := parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, to_service);
+  perform parley._p_use_priority(v_queue, v_priority);
+  insert into parley._p_endpoint (
+    group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name, service_contract_name,
+    conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+  )
+  values (
+    v_group, 'SO', true, v_is_alone, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
+    gen_random_uuid(), v_service.owner, to_service, parley._p_broker_instance(broker_instance), encryption, v_lifetime
+  )
+  returning conversation_handle, endpoint_id into v_handle, v_endpoint;
+  if lifetime is not null then
+    perform parley._p_set_alarm(v_endpoint, 'lifetime', v_lifetime);
+  end if;
+  return v_handle;
+end
+$$;
+
+comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid) is
+'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist.
+Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database,
+CURRENT DATABASE, or null for any; lifetime in seconds (null: 2147483647); encryption, whether messages that leave the database must be encrypted;
+related_conversation, a handle whose group to join, or related_conversation_group, the group itself, created when unknown.
+Errors: 229 not allowed, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing, 8413 broker_instance malformed, 8414 unusable group,
+8417 contract missing, 8423 from_service not found, 8425 contract not found, 8426 related_conversation not found, 9601 two relations,
+9610 the group is of another service.
+Source: spec 4.1.';
+
+create function parley._p_check_dialog(
+  to_service text, contract text, lifetime integer, related_conversation uuid, related_conversation_group uuid
+) returns void
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if to_service is null then
+    perform parley._p_raise(8421, 'the target service is missing', null, 'Give to_service.');
+  elsif to_service = '' or length(to_service) > 256 then
+    perform parley._p_raise(
+      8412,
+      'the target service is malformed',
+      format('It has %s characters; 1 to 256 are allowed.', length(to_service)),
+      'Give the name of a service.'
+    );
+  elsif contract is null then
+    perform parley._p_raise(8417, 'the contract is missing', null, 'Give a contract, or leave it out for DEFAULT.');
+  elsif lifetime <= 0 then
+    perform parley._p_raise(
+      8411,
+      format('lifetime %s is out of range', lifetime),
+      'It is counted in seconds, 1 to 2147483647.',
+      'Give a positive number of seconds.'
+    );
+  elsif related_conversation is not null and related_conversation_group is not null then
+    perform parley._p_raise(9601, 'a dialog can be related to a conversation or to a group, not to both', null, 'Give one of the two.');
+  elsif related_conversation_group = '00000000-0000-0000-0000-000000000000' then
+    perform parley._p_raise(
+      8414,
+      'this conversation group cannot be used',
+      'Its id is all zeros.',
+      'Give an id made by gen_random_uuid().'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_check_dialog(text, text, integer, uuid, uuid) is
+'Checks the arguments of begin_dialog that need no look-up.
+Errors: 8411, 8412, 8414, 8417, 8421, 9601.';
+
+create function parley._p_use_priority(queue parley._p_queue, priority integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if queue.priorities & (1 << priority) = 0 then
+    update parley._p_queue as q set priorities = q.priorities | (1 << priority) where q.queue_id = queue.queue_id;
+  end if;
+end
+$$;
+
+comment on function parley._p_use_priority(parley._p_queue, integer) is 'Remembers that a queue has endpoints of a priority, so that readers look in its lane.';
+
+-- sql/200_send.sql
+
+-- SEND: the hot path.
+--
+-- A send on a conversation that has sent before is one statement: it reads the sender's endpoint row, locks it FOR KEY SHARE, and
+-- appends the message to the far side's lane. Invariants, and what keeps each:
+--   no committed message is lost to END CONVERSATION   the row lock: END takes it FOR UPDATE and so waits for senders
+--   a send that begins after another's commit comes later   the position is drawn from the queue's sequence inside the statement
+--   rights and states are checked each time   the conditions of the statement; when any fails, _p_send finds out which and why
+-- What was tried: see docs/performance.md. Each further statement here costs about a tenth of a bare INSERT; so does
+-- a pinned search_path, which is why every name and operator is qualified instead.
+--
+-- Cost: one index probe, one row lock, one insert with two index entries, one look at the doorbell.
+
+create function parley.send(conversation_handle uuid, message_type text, body bytea) returns void
+language plpgsql security definer
+as $$
+begin
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
+  select
+    pg_catalog.nextval(e.destination_position) operator(pg_catalog.*) 1024::pg_catalog.int8,
+    e.far_endpoint_id,
+    case
+      when pg_catalog.pg_sequence_last_value(e.destination_doorbell) operator(pg_catalog.>) 0::pg_catalog.int8
+        then parley._p_ring_bell(e.destination_lane, e.destination_doorbell)
+      else pg_catalog.clock_timestamp()
+    end,
+    e.destination_lane,
+    e.usual_message_type_id,
+    case when pg_catalog.octet_length(send.body) operator(pg_catalog.>) 0 then send.body end
+  from parley._p_endpoint as e
+  where e.conversation_handle operator(pg_catalog.=) send.conversation_handle
+    and e.usual_message_type_name operator(pg_catalog.=) send.message_type
+    and e.destination_lane is not null
+    and pg_catalog.current_setting('role') operator(pg_catalog.=) 'none'
+    and pg_catalog.pg_has_role(session_user, e.sender_role, 'usage')
+  for key share of e;
+  if not found then
+    perform parley._p_send(send.conversation_handle, send.message_type, array[send.body]);
+  end if;
+end
+$$;
+
+comment on function parley.send(uuid, text, bytea) is
+'Sends a message on a conversation, in this transaction.
+Arguments: conversation_handle; message_type, of the conversation''s contract; body, null or empty for none.
+Errors: 229 not allowed, 8418 and 8426 handle missing or not found, 8428 message type not found, 8429 the state of the conversation forbids it,
+8431 not in the contract, 8432 and 8434 reserved for the other side, 9618 queue disabled with retention on.
+A body that fails validation, or a target that refuses, does not make SEND fail: an Error message comes back on the conversation.
+Source: spec 4.2.';
+
+create function parley.send(conversation_handle uuid, message_type text default 'DEFAULT', body text default null) returns void
+language plpgsql security definer
+as $$
+begin
+  -- As above, with the body turned into UTF-8; a call instead of a copy would cost every text sender a tenth.
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
+  select
+    pg_catalog.nextval(e.destination_position) operator(pg_catalog.*) 1024::pg_catalog.int8,
+    e.far_endpoint_id,
+    case
+      when pg_catalog.pg_sequence_last_value(e.destination_doorbell) operator(pg_catalog.>) 0::pg_catalog.int8
+        then parley._p_ring_bell(e.destination_lane, e.destination_doorbell)
+      else pg_catalog.clock_timestamp()
+    end,
+    e.destination_lane,
+    e.usual_message_type_id,
+    case when pg_catalog.octet_length(send.body) operator(pg_catalog.>) 0 then pg_catalog.convert_to(send.body, 'UTF8') end
+  from parley._p_endpoint as e
+  where e.conversation_handle operator(pg_catalog.=) send.conversation_handle
+    and e.usual_message_type_name operator(pg_catalog.=) send.message_type
+    and e.destination_lane is not null
+    and pg_catalog.current_setting('role') operator(pg_catalog.=) 'none'
+    and pg_catalog.pg_has_role(session_user, e.sender_role, 'usage')
+  for key share of e;
+  if not found then
+    perform parley._p_send(send.conversation_handle, send.message_type, array[pg_catalog.convert_to(send.body, 'UTF8')]);
+  end if;
+end
+$$;
+
+comment on function parley.send(uuid, text, text) is
+'Sends a message whose body is text; it travels as UTF-8.
+Arguments: conversation_handle; message_type, default DEFAULT; body, null or empty for none.
+Errors: those of send with a bytea body.
+Source: spec 4.2.';
+
+create function parley._p_ring_bell(lane integer, doorbell regclass) returns timestamptz
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_ring(lane / 16, doorbell);
+  return clock_timestamp();
+end
+$$;
+
+comment on function parley._p_ring_bell(integer, regclass) is 'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';
+
+-- sql/201_send_forms.sql
+
+-- SEND in its other forms: bodies of other types, several conversations at once, many messages at once.
+
+-- A handle written as a literal has no type yet; without these two PostgreSQL could not choose between one handle and a list.
+create function parley.send(conversation_handle text, message_type text default 'DEFAULT', body text default null) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle::uuid, message_type, body)
+$$;
+
+comment on function parley.send(text, text, text) is
+'Sends a text on the conversation whose handle is written as text. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle text, message_type text, body bytea) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle::uuid, message_type, body)
+$$;
+
+comment on function parley.send(text, text, bytea) is
+'Sends a message on the conversation whose handle is written as text. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, body bytea) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle, 'DEFAULT', body)
+$$;
+
+comment on function parley.send(uuid, bytea) is 'Sends a message of type DEFAULT. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, message_type text, body jsonb) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
+$$;
+
+comment on function parley.send(uuid, text, jsonb) is 'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, body jsonb) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
+$$;
+
+comment on function parley.send(uuid, jsonb) is 'Sends a JSON body of type DEFAULT. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, message_type text, body json) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
+$$;
+
+comment on function parley.send(uuid, text, json) is 'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, body json) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
+$$;
+
+comment on function parley.send(uuid, json) is 'Sends a JSON body of type DEFAULT. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, message_type text, body xml) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
+$$;
+
+comment on function parley.send(uuid, text, xml) is 'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, body xml) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
+$$;
+
+comment on function parley.send(uuid, xml) is 'Sends an XML body of type DEFAULT. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handles uuid[], message_type text, body bytea) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_count integer := coalesce(cardinality(conversation_handles), 0);
+  v_repeated uuid;
+  v_rest uuid[];
+begin
+  if v_count = 0 or array_position(conversation_handles, null) is not null then
+    perform parley._p_raise(
+      8441,
+      'a conversation handle is missing',
+      format('Position %s of the list is null, or the list is empty.', coalesce(array_position(conversation_handles, null), 0)),
+      'Give at least one handle, and no null.'
+    );
+  end if;
+  select h.handle into v_repeated from unnest(conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
+  if found then
+    perform parley._p_raise(
+      8451,
+      format('conversation handle "%s" is named twice', v_repeated),
+      format('It stands at position %s and again later.', array_position(conversation_handles, v_repeated)),
+      'Name each conversation once.'
+    );
+  end if;
+  -- Endpoint rows are locked in their order, so that two such sends cannot wait for each other.
+  with ready as materialized (
+    select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_doorbell, e.destination_lane, e.usual_message_type_id
+    from parley._p_endpoint as e
+    where e.conversation_handle = any (conversation_handles)
+      and e.usual_message_type_name = message_type
+      and e.destination_lane is not null
+      and current_setting('role') = 'none'
+      and pg_has_role(session_user, e.sender_role, 'usage')
+    order by e.endpoint_id
+    for key share of e
+  ), sent as (
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
+    select nextval(r.destination_position) * 1024, r.far_endpoint_id,
+      parley._p_ring_bell(r.destination_lane, r.destination_doorbell), r.destination_lane, r.usual_message_type_id, nullif(send.body, '')
+    from ready as r
+  )
+  select array_agg(h.handle order by h.position) into v_rest
+  from unnest(conversation_handles) with ordinality as h (handle, position)
+  left join ready as r on r.conversation_handle = h.handle
+  where r.conversation_handle is null;
+  for i in 1 .. coalesce(cardinality(v_rest), 0) loop
+    perform parley._p_send(v_rest[i], message_type, array[send.body]);
+  end loop;
+end
+$$;
+
+comment on function parley.send(uuid[], text, bytea) is
+'Sends the same message on several conversations: on all of them or, when one cannot send, on none.
+Arguments: conversation_handles, each once, no null; message_type; body.
+Errors: 8441 a handle is missing, 8451 a handle is repeated, and those of send on one conversation.
+Source: spec 4.2.';
+
+create function parley.send(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send(conversation_handles, message_type, convert_to(body, 'UTF8'))
+$$;
+
+comment on function parley.send(uuid[], text, text) is
+'Sends the same text on several conversations: on all of them or on none.
+Errors: those of send on several conversations with a bytea body.
+Source: spec 4.2.';
+
+create function parley.send_batch(conversation_handle uuid, message_type text, bodies bytea[]) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_far bigint;
+  v_lane integer;
+  v_position regclass;
+  v_doorbell regclass;
+  v_type integer;
+begin
+  select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
+  into v_far, v_lane, v_position, v_doorbell, v_type
+  from parley._p_endpoint as e
+  where e.conversation_handle = send_batch.conversation_handle
+    and e.usual_message_type_name = send_batch.message_type
+    and e.destination_lane is not null
+    and current_setting('role') = 'none'
+    and pg_has_role(session_user, e.sender_role, 'usage')
+  for key share of e;
+  if not found then
+    perform parley._p_send(send_batch.conversation_handle, send_batch.message_type, bodies);
+  else
+    perform parley._p_append(v_far, v_lane, v_position, v_type, bodies);
+    if pg_sequence_last_value(v_doorbell) > 0 then
+      perform parley._p_ring_bell(v_lane, v_doorbell);
+    end if;
+  end if;
+end
+$$;
+
+comment on function parley.send_batch(uuid, text, bytea[]) is
+'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body.
+Errors: those of send.
+Source: spec 4.2, R-PERF-3.';
+
+create function parley.send_batch(conversation_handle uuid, message_type text, bodies text[]) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send_batch(
+    conversation_handle,
+    message_type,
+    array(select convert_to(b.body, 'UTF8') from unnest(bodies) with ordinality as b (body, position) order by b.position)
+  )
+$$;
+
+comment on function parley.send_batch(uuid, text, text[]) is 'Sends many texts on one conversation, as UTF-8. Errors: those of send.';
+
+create function parley.send_batch(conversation_handle uuid, message_type text, bodies jsonb[]) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.send_batch(
+    conversation_handle,
+    message_type,
+    array(select convert_to(b.body::text, 'UTF8') from unnest(bodies) with ordinality as b (body, position) order by b.position)
+  )
+$$;
+
+comment on function parley.send_batch(uuid, text, jsonb[]) is 'Sends many JSON bodies on one conversation, as UTF-8. Errors: those of send.';
+
+create function parley._p_append(
+  endpoint_id bigint, lane integer, position_sequence regclass, message_type_id integer, bodies bytea[]
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_count integer := coalesce(cardinality(bodies), 0);
+  v_now timestamptz := clock_timestamp();
+  -- A frame fills one page: that is where a row costs least for what it carries.
+  v_frame integer;
+begin
+  if v_count = 0 then
+    return;
+  end if;
+  if array_position(bodies, '') is not null then
+    bodies := array_replace(bodies, '', null);
+  end if;
+  v_frame := greatest(1, least(v_count, 1000, 7800::bigint * v_count / greatest(pg_column_size(bodies), 1)));
+  if v_frame = 1 then
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, b.body
+    from unnest(bodies) with ordinality as b (body, ordinal)
+    order by b.ordinal;
+  elsif v_count <= 4000 and array_lower(bodies, 1) = 1 then
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, bodies[f.first : f.first + v_frame - 1]
+    from generate_series(1, v_count, v_frame) as f (first);
+  else
+    -- Slicing walks the array from its start each time; for long ones this is quicker.
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, f.frame
+    from (
+      select array_agg(b.body order by b.ordinal) as frame
+      from unnest(bodies) with ordinality as b (body, ordinal)
+      group by (b.ordinal - 1) / v_frame
+      order by (b.ordinal - 1) / v_frame
+    ) as f;
+  end if;
+end
+$$;
+
+comment on function parley._p_append(bigint, integer, regclass, integer, bytea[]) is
+'Appends messages to a lane in their order, as frames of up to a page when they are small.';
+
+-- sql/210_deliver.sql
+
+-- SEND when something has to be looked at: the first message of a conversation, unusual message types, validation, retention,
+-- targets that are not there; and the reasons why a send is refused.
+--
+-- Delivery inside the database happens in the sender's transaction (spec 3.4). What cannot be delivered waits in
+-- _p_transmission with a status text. What must not be delivered comes back as an Error message (spec 2.2, 4.10).
+-- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long as there is no far
+-- side, so that a message that is delayed and one that is delivered keep their order (S4).
+
+create function parley._p_send(handle uuid, message_type text, bodies bytea[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_sender(handle);
+  v_type parley._p_message_type;
+  v_queue parley._p_queue;
+  v_refusal text;
+begin
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
+  perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  v_type := parley._p_sendable_type(v_endpoint, message_type);
+  if v_queue.is_retention_enabled then
+    if not v_queue.is_enqueue_enabled then
+      perform parley._p_raise(
+        9618,
+        format('queue "%s" is disabled and keeps what is sent', v_queue.lookup_name),
+        'With retention on, a message that is sent is copied to the sender''s queue, which is off.',
+        format('Switch it on: select parley.alter_queue(%L, status => true);', v_queue.lookup_name)
+      );
+    end if;
+    insert into parley._p_retained (queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body)
+    select v_queue.queue_id, v_endpoint.endpoint_id, 3, nextval(v_queue.position_sequence) * 1024,
+      (select count(*) from parley._p_retained as r where r.endpoint_id = v_endpoint.endpoint_id and r.status = 3) + b.ordinal - 1,
+      v_type.message_type_id, clock_timestamp(), nullif(b.body, '')
+    from unnest(bodies) with ordinality as b (body, ordinal);
+  end if;
+  if v_endpoint.state = 'SO' then
+    update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
+    v_endpoint.state := 'CO';
+  end if;
+  if v_endpoint.far_endpoint_id is null then
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
+  end if;
+  v_refusal := parley._p_delay_reason(v_endpoint);
+  if v_refusal is not null then
+    insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
+    select v_endpoint.endpoint_id, v_type.message_type_id, clock_timestamp(), nullif(b.body, ''), v_refusal
+    from unnest(bodies) with ordinality as b (body, ordinal)
+    order by b.ordinal;
+    return;
+  end if;
+  if v_endpoint.far_endpoint_id is null
+    and exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id) then
+    -- What was delayed goes first. It may turn out that the target refuses.
+    perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id;
+    if v_endpoint.state <> 'CO' then
+      return;
+    end if;
+  end if;
+  perform parley._p_deliver(v_endpoint, v_type, bodies);
+  if v_endpoint.destination_lane is null then
+    perform parley._p_remember_route(handle);
+  end if;
+end
+$$;
+
+comment on function parley._p_send(uuid, text, bytea[]) is
+'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message, validates, keeps copies, delays.
+Errors: those of parley.send.';
+
+create function parley._p_find_sender(handle uuid) returns parley._p_endpoint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle);
+begin
+  -- Only one may send the first message; asking for the stronger lock at once keeps two first senders from waiting for each other.
+  if v_endpoint.state = 'SO' then
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for update;
+  else
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for key share;
+  end if;
+  if not found then
+    perform parley._p_raise_unknown_handle(handle);
+  end if;
+  if v_endpoint.state not in ('SO', 'CO') then
+    perform parley._p_raise(
+      8429,
+      format('the conversation cannot send: its state is %s', parley._p_state_name(v_endpoint.state)),
+      format('Conversation handle %s, state %s.', handle, v_endpoint.state),
+      case v_endpoint.state
+        when 'DI' then 'The other side has ended the conversation: receive what is left, then end it too, and begin a new one to go on.'
+        when 'ER' then 'It has failed: receive its Error message, then end it, and begin a new one to go on.'
+        else 'This side has ended it: begin a new dialog to go on.'
+      end
+    );
+  end if;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_find_sender(uuid) is
+'Finds and locks an endpoint that is to send.
+Errors: 8418, 8426, 8429.';
+
+create function parley._p_sendable_type(endpoint parley._p_endpoint, message_type text) returns parley._p_message_type
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_type parley._p_message_type;
+  v_usage parley._p_contract_message_type;
+begin
+  select * into v_type from parley._p_message_type as t where t.name = message_type;
+  if not found then
+    perform parley._p_raise(
+      8428,
+      format('message type "%s" not found', message_type),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(message_type, array(select t.name from parley._p_message_type as t)),
+      'See parley.service_message_types.'
+    );
+  end if;
+  select * into v_usage
+  from parley._p_contract_message_type as u
+  where u.service_contract_id = endpoint.service_contract_id and u.message_type_id = v_type.message_type_id;
+  if not found then
+    perform parley._p_raise(
+      8431,
+      format('message type "%s" is not part of the contract', message_type),
+      format('The conversation is on contract "%s".', endpoint.service_contract_name),
+      'Send a message type of the contract, or begin the dialog on another contract.'
+    );
+  elsif endpoint.is_initiator and not v_usage.is_sent_by_initiator then
+    perform parley._p_raise(
+      8432,
+      format('message type "%s" is for the target to send', message_type),
+      format('Contract "%s".', endpoint.service_contract_name),
+      'Send another message type.'
+    );
+  elsif not endpoint.is_initiator and not v_usage.is_sent_by_target then
+    perform parley._p_raise(
+      8434,
+      format('message type "%s" is for the initiator to send', message_type),
+      format('Contract "%s".', endpoint.service_contract_name),
+      'Send another message type.'
+    );
+  end if;
+  return v_type;
+end
+$$;
+
+comment on function parley._p_sendable_type(parley._p_endpoint, text) is
+'Finds a message type that this side of a conversation may send.
+Errors: 8428, 8431, 8432, 8434.';
+
+create function parley._p_delay_reason(endpoint parley._p_endpoint) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if endpoint.far_endpoint_id is not null then
+    return null;
+  elsif endpoint.far_broker_instance is not null
+    and endpoint.far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
+    return format('The broker instance %s is not this database, and there is no route to it.', endpoint.far_broker_instance);
+  elsif not exists (select from parley._p_service as s where s.name = endpoint.far_service) then
+    return format('The target service "%s" does not exist in this database, and there is no route to it.', endpoint.far_service)
+      || parley._p_did_you_mean(endpoint.far_service, array(select s.name from parley._p_service as s));
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_delay_reason(parley._p_endpoint) is 'Tells why messages of an endpoint cannot be delivered yet, or null when they can.';
+
+create function parley._p_deliver(endpoint parley._p_endpoint, message_type parley._p_message_type, bodies bytea[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_far parley._p_endpoint;
+  v_queue parley._p_queue;
+  v_body bytea;
+  v_refusal record;
+begin
+  if endpoint.far_endpoint_id is null then
+    v_refusal := parley._p_refusal(endpoint);
+    if v_refusal.error_number is not null then
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description);
+      return;
+    end if;
+    v_far := parley._p_connect(endpoint);
+  else
+    select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id;
+    if not found then
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], 8462, 'The other side of the conversation no longer exists.');
+      return;
+    end if;
+  end if;
+  if message_type.validation <> 'N' then
+    foreach v_body in array bodies loop
+      if not parley._p_is_valid(message_type, nullif(v_body, '')) then
+        perform parley._p_break_conversations(
+          array[endpoint.endpoint_id],
+          case message_type.validation when 'X' then 9615 else 8430 end,
+          format('A message of type "%s" failed its validation.', message_type.name)
+        );
+        return;
+      end if;
+    end loop;
+  end if;
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_far.service_id;
+  perform parley._p_append(
+    v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id, bodies
+  );
+  perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
+end
+$$;
+
+comment on function parley._p_deliver(parley._p_endpoint, parley._p_message_type, bytea[]) is
+'Delivers messages to the far side in this database, or breaks the conversation when the target refuses them.';
+
+-- sql/211_connect.sql
+
+-- The target's side of a first message: what it refuses, its endpoint, and the short cut that later sends take.
+
+create function parley._p_refusal(endpoint parley._p_endpoint, out error_number integer, out description text)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service;
+begin
+  select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
+  if not parley._p_has_permission(endpoint.owner, 'SEND', 'service', v_service.service_id, v_service.owner) then
+    error_number := 8494;
+    description := format('%s, the owner of service "%s", may not SEND to service "%s".', endpoint.owner, endpoint.service_name, endpoint.far_service);
+  elsif not exists (
+    select
+    from parley._p_service_contract as u
+    where u.service_id = v_service.service_id and u.service_contract_id = endpoint.service_contract_id
+  ) then
+    error_number := 8408;
+    description := format('Service "%s" does not accept the contract "%s".', endpoint.far_service, endpoint.service_contract_name);
+  end if;
+end
+$$;
+
+comment on function parley._p_refusal(parley._p_endpoint) is
+'Tells why a target in this database refuses a conversation: no permission (8494) or contract not accepted (8408); nulls when it takes it.';
+
+create function parley._p_connect(endpoint parley._p_endpoint) returns parley._p_endpoint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service;
+  v_queue parley._p_queue;
+  v_group bigint;
+  v_far parley._p_endpoint;
+  v_guid text := (select b.service_broker_guid::text from parley._p_broker as b);
+  v_type record;
+begin
+  select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
+  select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
+  insert into parley._p_conversation_group (conversation_group_id, service_id)
+  values (gen_random_uuid(), v_service.service_id)
+  returning group_id into v_group;
+  select t.message_type_id, t.name into v_type from parley._p_usual_type(endpoint.service_contract_id, false) as t;
+  insert into parley._p_endpoint (
+    far_endpoint_id, group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
+    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+  )
+  values (
+    endpoint.endpoint_id, v_group, v_type.message_type_id, v_type.name, 'CO', false, true,
+    parley._p_priority_of(endpoint.service_contract_id, v_service.service_id, endpoint.service_name),
+    v_service.service_id, endpoint.service_contract_id, v_service.name, endpoint.service_contract_name,
+    endpoint.conversation_id, v_service.owner, endpoint.service_name, v_guid, endpoint.is_encrypted, endpoint.lifetime
+  )
+  returning * into v_far;
+  -- Each side keeps its own clock: the initiator may be gone when the time comes (spec 3.2).
+  perform parley._p_set_alarm(v_far.endpoint_id, 'lifetime', a.due_at)
+  from parley._p_alarm as a
+  where a.endpoint_id = endpoint.endpoint_id and a.kind = 'lifetime';
+  perform parley._p_use_priority(v_queue, v_far.priority);
+  select t.message_type_id, t.name into v_type from parley._p_usual_type(endpoint.service_contract_id, true) as t;
+  update parley._p_endpoint as e
+  set far_endpoint_id = v_far.endpoint_id, far_broker_instance = v_guid, usual_message_type_id = v_type.message_type_id, usual_message_type_name = v_type.name
+  where e.endpoint_id = endpoint.endpoint_id;
+  return v_far;
+end
+$$;
+
+comment on function parley._p_connect(parley._p_endpoint) is
+'Creates the target''s endpoint of a conversation in this database and lets both sides know each other.';
+
+create function parley._p_usual_type(service_contract_id integer, is_initiator boolean, out message_type_id integer, out name text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select t.message_type_id, t.name
+  from parley._p_contract_message_type as u
+  join parley._p_message_type as t using (message_type_id)
+  where u.service_contract_id = $1
+    and t.validation = 'N'
+    and case when $2 then u.is_sent_by_initiator else u.is_sent_by_target end
+  order by t.message_type_id
+  limit 1
+$$;
+
+comment on function parley._p_usual_type(integer, boolean) is
+'Gives the message type a side of a conversation is expected to send most: its first one without validation, if there is one.';
+
+create function parley._p_right_to_send(caller oid, queue parley._p_queue) returns oid
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when pg_has_role(caller, queue.owner, 'usage') then queue.owner
+    else coalesce(
+      (
+        select case p.grantee::oid when 0 then caller else p.grantee end
+        from parley._p_permission as p
+        where p.class = 'queue'
+          and p.object_id = queue.queue_id
+          and p.permission in ('RECEIVE', 'CONTROL')
+          and (p.grantee = 0::regrole or pg_has_role(caller, p.grantee, 'usage'))
+        limit 1
+      ),
+      (select n.nspowner from pg_namespace as n where n.nspname = 'parley' and pg_has_role(caller, n.nspowner, 'usage'))
+    )
+  end
+$$;
+
+comment on function parley._p_right_to_send(oid, parley._p_queue) is
+'Tells through which role a role holds RECEIVE on a queue: who loses that role loses the right, without our being told.
+Null when that cannot be said.';
+
+create function parley._p_remember_route(handle uuid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller();
+begin
+  update parley._p_endpoint as e
+  set destination_lane = parley._p_lane(fq.queue_id, f.priority),
+    destination_position = fq.position_sequence,
+    destination_doorbell = fq.doorbell_sequence,
+    sender_role = parley._p_right_to_send(v_caller, q)
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id),
+    parley._p_endpoint as f
+    join parley._p_service as fs using (service_id)
+    join parley._p_queue as fq on fq.queue_id = fs.queue_id
+  where e.conversation_handle = handle
+    and e.state = 'CO'
+    and e.destination_lane is null
+    and e.usual_message_type_id is not null
+    and s.service_id = e.service_id
+    and not q.is_retention_enabled
+    and parley._p_right_to_send(v_caller, q) is not null
+    and f.endpoint_id = e.far_endpoint_id;
+end
+$$;
+
+comment on function parley._p_remember_route(uuid) is
+'Lets the next send of a conversation take the short way, when nothing stands against it. Call only after the caller''s rights were checked.';
+
+create function parley._p_forget_routes(endpoints bigint[]) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  update parley._p_endpoint as e set destination_lane = null, sender_role = null
+  where e.endpoint_id = any (endpoints) and (e.destination_lane is not null or e.sender_role is not null)
+$$;
+
+comment on function parley._p_forget_routes(bigint[]) is 'Makes the next send of these endpoints take the long way.';
+
+create function parley._p_forget_routes_of_queue(queue_id integer) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_forget_routes(array(
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    join parley._p_service as s using (service_id)
+    where s.queue_id = $1
+  ))
+$$;
+
+comment on function parley._p_forget_routes_of_queue(integer) is
+'Makes the next send of all endpoints of a queue take the long way: its settings or rights have changed.';
+
+create function parley._p_forget_routes_of_type(message_type_id integer) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  with changed as (
+    update parley._p_endpoint as e set usual_message_type_id = null, usual_message_type_name = null, destination_lane = null, sender_role = null
+    where e.usual_message_type_id = $1
+      and exists (select from parley._p_message_type as t where t.message_type_id = $1 and t.validation <> 'N')
+    returning e.endpoint_id
+  )
+  select
+$$;
+
+comment on function parley._p_forget_routes_of_type(integer) is 'Makes sends of a message type that now needs validation take the long way.';
+
+create function parley._p_deliver_delayed(service_name text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id bigint;
+begin
+  for v_id in
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where (_p_deliver_delayed.service_name is null or e.far_service = _p_deliver_delayed.service_name)
+      and e.endpoint_id in (select t.endpoint_id from parley._p_transmission as t)
+    order by e.endpoint_id
+    for update of e
+  loop
+    perform parley._p_deliver_delayed_of(v_id);
+  end loop;
+end
+$$;
+
+comment on function parley._p_deliver_delayed(text) is
+'Delivers what waits in the transmission queue for a service, or for any (null), and can be delivered now, in the order it was sent.';
+
+create function parley._p_deliver_delayed_of(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_message record;
+  v_type parley._p_message_type;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
+  if not found or parley._p_delay_reason(v_endpoint) is not null then
+    return;
+  end if;
+  for v_message in
+    select t.message_type_id, t.body
+    from parley._p_transmission as t
+    where t.endpoint_id = _p_deliver_delayed_of.endpoint_id
+    order by t.transmission_id
+  loop
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
+    exit when not found or v_endpoint.state = 'ER';
+    if v_message.message_type_id in (1, 2) then
+      perform parley._p_tell_end(v_endpoint, v_message.message_type_id, v_message.body);
+    else
+      select * into v_type from parley._p_message_type as t where t.message_type_id = v_message.message_type_id;
+      perform parley._p_deliver(v_endpoint, v_type, array[v_message.body]);
+    end if;
+  end loop;
+  delete from parley._p_transmission as t where t.endpoint_id = _p_deliver_delayed_of.endpoint_id;
+end
+$$;
+
+comment on function parley._p_deliver_delayed_of(bigint) is
+'Delivers what waits in the transmission queue for one endpoint, which the caller has locked, if it can be delivered now.';
+
+-- sql/212_validation.sql
+
+-- Whether a body is what its message type says.
+--
+-- Bodies are checked once, when they are delivered. Text is read as UTF-8, with or without a byte order mark, or as
+-- UTF-16 when it begins with the byte order mark of that, as T-SQL programs send it.
+
+create function parley.body_text(body bytea) returns text
+language plpgsql immutable strict parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_is_little boolean := substr(body, 1, 2) = '\xfffe';
+  v_text text := '';
+  v_high integer := 0;
+  v_unit integer;
+begin
+  if substr(body, 1, 3) = '\xefbbbf' then
+    return convert_from(substr(body, 4), 'UTF8');
+  elsif not v_is_little and substr(body, 1, 2) <> '\xfeff' then
+    return convert_from(body, 'UTF8');
+  end if;
+  for i in 1 .. octet_length(body) / 2 - 1 loop
+    v_unit := case
+      when v_is_little then get_byte(body, 2 * i) + 256 * get_byte(body, 2 * i + 1)
+      else 256 * get_byte(body, 2 * i) + get_byte(body, 2 * i + 1)
+    end;
+    if v_unit between 55296 and 56319 then
+      v_high := v_unit;
+    elsif v_unit between 56320 and 57343 and v_high > 0 then
+      v_text := v_text || chr(65536 + (v_high - 55296) * 1024 + v_unit - 56320);
+      v_high := 0;
+    else
+      v_text := v_text || chr(v_unit);
+    end if;
+  end loop;
+  return v_text;
+end
+$$;
+
+comment on function parley.body_text(bytea) is
+'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark.
+Errors: 22021 when it is neither.';
+
+create function parley._p_is_valid(message_type parley._p_message_type, body bytea) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_is_valid boolean := true;
+  v_schema name;
+  v_name name;
+begin
+  case message_type.validation
+    when 'N' then
+      return true;
+    when 'E' then
+      return body is null;
+    when 'X' then
+      if body is null or not xml_is_well_formed_document(parley.body_text(body)) then
+        return false;
+      end if;
+    when 'J' then
+      if body is null then
+        return false;
+      end if;
+      perform parley.body_text(body)::jsonb;
+    else
+      null;
+  end case;
+  if message_type.validation_function is not null then
+    -- A function that was dropped has no name to put in, which is a data exception: nothing is good any more.
+    select n.nspname, p.proname into v_schema, v_name
+    from pg_proc as p
+    join pg_namespace as n on n.oid = p.pronamespace
+    where p.oid = message_type.validation_function;
+    execute format('select %I.%I($1)', v_schema, v_name) into v_is_valid using body;
+  end if;
+  return coalesce(v_is_valid, false);
+exception
+  when data_exception or program_limit_exceeded or raise_exception then
+    return false;
+end
+$$;
+
+comment on function parley._p_is_valid(parley._p_message_type, bytea) is
+'Tells whether a body is good for a message type (spec 2.2). A validation function that raises a data exception says no.';
+
+-- sql/220_end_conversation.sql
+
+-- END CONVERSATION in its three forms, and what ends conversations from the broker's side.
+--
+-- Locks: the group of this side, then both endpoint rows in the order of their ids; this side's FOR UPDATE, so that no send on it
+-- is under way, the far side's FOR NO KEY UPDATE, so that its senders are not held up. A reader of the far side holds only its
+-- group row and is never waited for: when a side that ended before goes too, its group is locked only if it is free, and otherwise the
+-- alarms remove that side a little later.
+
+create function parley._p_lock_group_of(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group_id bigint;
+begin
+  loop
+    select e.group_id into v_group_id from parley._p_endpoint as e where e.endpoint_id = _p_lock_group_of.endpoint_id;
+    exit when not found;
+    perform from parley._p_conversation_group as g where g.group_id = v_group_id for update;
+    -- MOVE may have changed the group while we waited. Now it cannot any more (keeps S9).
+    exit when exists (select from parley._p_endpoint as e where e.endpoint_id = _p_lock_group_of.endpoint_id and e.group_id = v_group_id);
+  end loop;
+end
+$$;
+
+comment on function parley._p_lock_group_of(bigint) is
+'Locks the group that an endpoint is in, waiting for its holder; does nothing when the endpoint is gone.';
+
+create function parley._p_lock_to_end(handle uuid) returns parley._p_endpoint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_end(handle);
+  v_far bigint;
+begin
+  perform parley._p_lock_group_of(v_endpoint.endpoint_id);
+  v_endpoint := parley._p_find_endpoint_to_end(handle);
+  loop
+    v_far := v_endpoint.far_endpoint_id;
+    if v_far < v_endpoint.endpoint_id then
+      perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update;
+    end if;
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update;
+    if v_far > v_endpoint.endpoint_id then
+      perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update;
+    end if;
+    v_endpoint := parley._p_find_endpoint_to_end(handle);
+    -- While we waited, the first send may have made the far side.
+    exit when v_endpoint.far_endpoint_id is not distinct from v_far;
+  end loop;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_lock_to_end(uuid) is
+'Locks a side of a conversation, its group and its far side, in the order that all follow.
+Errors: 8418, 8426, 8427.';
+
+create function parley._p_find_endpoint_to_end(handle uuid) returns parley._p_endpoint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+    perform parley._p_raise_cannot_end(handle, 'CD');
+  elsif not found then
+    return parley._p_find_endpoint(handle);
+  end if;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_find_endpoint_to_end(uuid) is
+'Finds an endpoint that is to end.
+Errors: 8418 null, 8426 not found, 8427 closed already.';
+
+create function parley._p_raise_cannot_end(handle uuid, state text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_raise(
+    8427,
+    format('the conversation cannot be ended: its state is %s', parley._p_state_name(state)),
+    format('Conversation handle %s, state %s.', handle, state),
+    'It has been ended here already; an administrator can remove what is left with end_conversation(handle, cleanup => true).'
+  );
+end
+$$;
+
+comment on function parley._p_raise_cannot_end(uuid, text) is
+'Says that a conversation has been ended already.
+Errors: 8427, always.';
+
+create function parley._p_require_conversation_owner(endpoint parley._p_endpoint, what text) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller();
+  v_queue parley._p_queue;
+begin
+  if pg_has_role(v_caller, endpoint.owner, 'usage') then
+    return;
+  end if;
+  -- Whoever may receive from the queue does the work of the service; it must be able to finish it.
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
+  if not parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) then
+    perform parley._p_raise(
+      229,
+      format('permission denied: %s', what),
+      format('The conversation belongs to %s; role %s may not receive from queue "%s" either.', endpoint.owner, v_caller::regrole, v_queue.lookup_name),
+      format('Its owner can allow it: select parley.grant(''RECEIVE'', ''queue'', %L, %L);', v_queue.lookup_name, pg_get_userbyid(v_caller))
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_require_conversation_owner(parley._p_endpoint, text) is
+'Refuses callers that neither own a conversation nor read its queue (spec 7.7 and docs/differences.md).
+Errors: 229.';
+
+create function parley.end_conversation(conversation_handle uuid) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_end(conversation_handle, 2, null);
+end
+$$;
+
+comment on function parley.end_conversation(uuid) is
+'Ends this side of a conversation: what waits for it is removed, and the other side gets an EndDialog message after everything sent before.
+Arguments: conversation_handle.
+Errors: 229 not allowed, 8418 missing, 8426 not found, 8427 ended already.
+Source: spec 4.6.';
+
+create function parley.end_conversation(conversation_handle uuid, error_code integer, description text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if error_code is null and description is null then
+    perform parley._p_raise(8424, 'error code and description are missing', null, 'Give both, or end the conversation without an error.');
+  elsif error_code is null then
+    perform parley._p_raise(8419, 'the error code is missing', null, 'Give a code greater than zero with the description.');
+  elsif description is null then
+    perform parley._p_raise(8422, 'the error description is missing', null, 'Give a description with the code.');
+  elsif error_code <= 0 then
+    perform parley._p_raise(
+      8402,
+      format('error code %s is not greater than zero', error_code),
+      'Negative codes are the broker''s.',
+      'Give a code from 1 to 2147483647.'
+    );
+  elsif length(description) > 3000 then
+    perform parley._p_raise(
+      8402,
+      'the error description is too long',
+      format('It has %s characters; 3000 are allowed.', length(description)),
+      'Shorten it.'
+    );
+  end if;
+  perform parley._p_end(conversation_handle, 1, parley._p_error_body(error_code, description));
+end
+$$;
+
+comment on function parley.end_conversation(uuid, integer, text) is
+'Ends this side of a conversation with an error: the other side gets an Error message. What was sent before and is not delivered yet is dropped.
+Arguments: conversation_handle; error_code, greater than zero; description, at most 3000 characters.
+Errors: 229 not allowed, 8402 code or description out of range, 8418 missing,
+8419, 8422 and 8424 code or description missing, 8426 not found, 8427 ended already.
+Source: spec 4.6.';
+
+create function parley._p_error_body(error_code integer, description text) returns bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select convert_to(
+    xmlelement(
+      name "Error",
+      xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/Error' as xmlns),
+      xmlelement(name "Code", error_code),
+      xmlelement(name "Description", regexp_replace(description, '[\u0001-\u0008\u000b\u000c\u000e-\u001f]', '?', 'g'))
+    )::text,
+    'UTF8'
+  )
+$$;
+
+comment on function parley._p_error_body(integer, text) is 'Gives the body of an Error message (spec 4.9), in UTF-8.';
+
+create function parley._p_end(handle uuid, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_lock_to_end(handle);
+begin
+  perform parley._p_require_conversation_owner(v_endpoint, 'END CONVERSATION');
+  case v_endpoint.state
+    when 'SO' then
+      perform parley._p_remove_endpoint(v_endpoint);
+    when 'CO' then
+      perform parley._p_discard_messages(v_endpoint.endpoint_id);
+      if message_type_id = 1 then
+        delete from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id;
+      end if;
+      perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
+      perform parley._p_tell_end(v_endpoint, message_type_id, body);
+    when 'DI' then
+      perform parley._p_close_both(v_endpoint);
+    when 'ER' then
+      if exists (select from parley._p_endpoint as f where f.endpoint_id = v_endpoint.far_endpoint_id and f.state in ('CO', 'DI')) then
+        perform parley._p_discard_messages(v_endpoint.endpoint_id);
+        perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
+        perform parley._p_tell_end(v_endpoint, message_type_id, body);
+      else
+        perform parley._p_close_both(v_endpoint);
+      end if;
+    else
+      perform parley._p_raise_cannot_end(handle, v_endpoint.state);
+  end case;
+end
+$$;
+
+comment on function parley._p_end(uuid, integer, bytea) is
+'Ends one side with EndDialog (2) or Error (1); the transitions of spec 3.2.
+Errors: 229, 8418, 8426, 8427.';
+
+create function parley._p_tell_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_far parley._p_endpoint;
+begin
+  if endpoint.far_endpoint_id is null or exists (
+    select from parley._p_transmission as t
+    where t.endpoint_id = endpoint.endpoint_id and parley._p_delay_reason(endpoint) is not null
+  ) then
+    if message_type_id = 2 and exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id) then
+      insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
+      values (endpoint.endpoint_id, message_type_id, clock_timestamp(), body, coalesce(parley._p_delay_reason(endpoint), ''));
+    else
+      -- Nobody over there ever heard of this conversation.
+      perform parley._p_remove_endpoint(endpoint);
+    end if;
+    return;
+  end if;
+  select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id for no key update;
+  if not found then
+    perform parley._p_remove_endpoint(endpoint);
+  elsif v_far.state = 'DO' then
+    perform parley._p_close_both(endpoint);
+  elsif v_far.state in ('CO', 'SO') then
+    perform parley._p_enqueue(v_far, message_type_id, body);
+    perform parley._p_set_state(v_far.endpoint_id, case message_type_id when 2 then 'DI' else 'ER' end);
+    if not v_far.is_initiator then
+      perform parley._p_set_alarm(v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+      from parley._p_broker as b;
+    end if;
+  end if;
+end
+$$;
+
+comment on function parley._p_tell_end(parley._p_endpoint, integer, bytea) is
+'Tells the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before.';
+
+create function parley._p_set_state(endpoint_id bigint, state text) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  update parley._p_endpoint as e
+  set state = $2, state_since = clock_timestamp(), is_plain = e.is_plain and $2 <> 'ER', destination_lane = null
+  where e.endpoint_id = $1
+$$;
+
+comment on function parley._p_set_state(bigint, text) is 'Changes the state of an endpoint; sends on it take the long way from now on.';
+
+create function parley._p_discard_messages(endpoint_id bigint) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  delete from parley._p_message as m where m.endpoint_id = $1;
+  delete from parley._p_retained as r where r.endpoint_id = $1;
+  delete from parley._p_alarm as a where a.endpoint_id = $1
+$$;
+
+comment on function parley._p_discard_messages(bigint) is 'Removes whatever waits for an endpoint, is kept for it, or would ring for it.';
+
+create function parley._p_remove_endpoint(endpoint parley._p_endpoint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_discard_messages(endpoint.endpoint_id);
+  -- Who holds the group may be about to begin a dialog in it, which must not find it gone (keeps S2).
+  -- When this is our own side we hold it ourselves.
+  perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
+  if not found then
+    perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp());
+    return;
+  end if;
+  delete from parley._p_receive_progress as p where p.endpoint_id = endpoint.endpoint_id;
+  delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  delete from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id;
+  if not endpoint.is_initiator then
+    insert into parley._p_tombstone (
+      conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id, far_service,
+      owner, lifetime, priority, expires_at
+    )
+    select endpoint.conversation_handle, endpoint.conversation_id, false, endpoint.service_contract_id, g.conversation_group_id, endpoint.service_id,
+      endpoint.far_service, endpoint.owner, endpoint.lifetime, endpoint.priority, clock_timestamp() + make_interval(secs => b.tombstone_seconds)
+    from parley._p_broker as b, parley._p_conversation_group as g
+    where g.group_id = endpoint.group_id;
+  end if;
+  delete from parley._p_conversation_group as g
+  where g.group_id = endpoint.group_id
+    and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
+end
+$$;
+
+comment on function parley._p_remove_endpoint(parley._p_endpoint) is
+'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
+When somebody else holds the group the endpoint is closed now and removed by an alarm.';
+
+create function parley._p_close_both(endpoint parley._p_endpoint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_far parley._p_endpoint;
+begin
+  select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id;
+  perform parley._p_remove_endpoint(endpoint);
+  if v_far.state = 'DO' then
+    perform parley._p_remove_endpoint(v_far);
+  end if;
+end
+$$;
+
+comment on function parley._p_close_both(parley._p_endpoint) is 'Closes a side, and the far side too when that had ended before.';
+
+-- sql/221_break_conversation.sql
+
+-- What ends conversations from outside: cleanup by an administrator, and errors of the broker.
+
+create function parley.end_conversation(conversation_handle uuid, cleanup boolean) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  if not coalesce(cleanup, false) then
+    perform parley.end_conversation(conversation_handle);
+    return;
+  end if;
+  if exists (select from parley._p_tombstone as t where t.conversation_handle = end_conversation.conversation_handle) then
+    if not parley._p_is_administrator(parley._p_caller()) then
+      perform parley._p_raise_no_cleanup(conversation_handle, 'CD');
+    end if;
+    delete from parley._p_tombstone as t where t.conversation_handle = end_conversation.conversation_handle;
+    return;
+  end if;
+  perform parley._p_find_endpoint(conversation_handle);
+  v_endpoint := parley._p_lock_to_end(conversation_handle);
+  if not parley._p_is_administrator(parley._p_caller())
+    and not (pg_has_role(parley._p_caller(), v_endpoint.owner, 'usage') and v_endpoint.state <> 'DO') then
+    perform parley._p_raise_no_cleanup(conversation_handle, v_endpoint.state);
+  end if;
+  perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
+  perform parley._p_remove_endpoint(v_endpoint);
+  -- Removed is removed: not even a tombstone stays (spec 3.2).
+  delete from parley._p_tombstone as t where t.conversation_handle = end_conversation.conversation_handle;
+end
+$$;
+
+comment on function parley.end_conversation(uuid, boolean) is
+'Removes one side of a conversation at once, without telling the other side: for administrators, when nothing else helps.
+Arguments: conversation_handle; cleanup, true (false: the plain form).
+Errors: 8418 missing, 8426 not found, 28006 not an administrator.
+Source: spec 4.6.';
+
+create function parley._p_raise_no_cleanup(handle uuid, state text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_raise(
+    28006,
+    'only an administrator may clean up this conversation',
+    format('Conversation handle %s, state %s.', handle, state),
+    'End it without cleanup, or ask the owner of the database.'
+  );
+end
+$$;
+
+comment on function parley._p_raise_no_cleanup(uuid, text) is
+'Refuses a cleanup.
+Errors: 28006, always.';
+
+create function parley._p_break_conversations(endpoints bigint[], error_number integer, description text) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_broken integer := 0;
+begin
+  -- Both sides of each, locked in their order.
+  for v_endpoint in
+    select e.*
+    from parley._p_endpoint as e
+    where e.endpoint_id = any (endpoints)
+      or e.endpoint_id in (select f.far_endpoint_id from parley._p_endpoint as f where f.endpoint_id = any (endpoints))
+    order by e.endpoint_id
+    for no key update of e
+  loop
+    case v_endpoint.state
+      when 'CO', 'SO', 'DI', 'SI' then
+        perform parley._p_enqueue(v_endpoint, 1, parley._p_error_body(-error_number, description));
+        perform parley._p_set_state(v_endpoint.endpoint_id, 'ER');
+        v_broken := v_broken + 1;
+        if not v_endpoint.is_initiator then
+          perform parley._p_set_alarm(v_endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+          from parley._p_broker as b;
+        end if;
+      when 'DO' then
+        -- It said that it does not want to know (spec 3.2).
+        perform parley._p_remove_endpoint(v_endpoint);
+      else
+        null;
+    end case;
+  end loop;
+  return v_broken;
+end
+$$;
+
+comment on function parley._p_break_conversations(bigint[], integer, text) is
+'Ends conversations with an error of the broker: both sides get an Error message with the negative number and are in state ER (spec 3.2).
+Gives the number of sides that were told.';
+
+create function parley._p_drop_endpoints_of_service(service_id integer, description text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_far parley._p_endpoint;
+begin
+  perform
+  from parley._p_conversation_group as g
+  where g.service_id = _p_drop_endpoints_of_service.service_id
+  order by g.group_id
+  for update;
+  for v_endpoint in
+    select e.* from parley._p_endpoint as e where e.service_id = _p_drop_endpoints_of_service.service_id order by e.endpoint_id for update
+  loop
+    select * into v_far from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id for no key update;
+    if v_far.state in ('CO', 'DI', 'SO') and v_far.service_id <> v_endpoint.service_id then
+      perform parley._p_enqueue(v_far, 1, parley._p_error_body(-8470, description));
+      perform parley._p_set_state(v_far.endpoint_id, 'ER');
+    elsif v_far.state = 'DO' and v_far.service_id <> v_endpoint.service_id then
+      -- It only waited for this side to end.
+      perform parley._p_remove_endpoint(v_far);
+    end if;
+    perform parley._p_remove_endpoint(v_endpoint);
+  end loop;
+  delete from parley._p_tombstone as t where t.service_id = _p_drop_endpoints_of_service.service_id;
+end
+$$;
+
+comment on function parley._p_drop_endpoints_of_service(integer, text) is
+'Removes all endpoints of a service that is dropped and tells the far sides, with error -8470.';
+
+create function parley._p_move_service(service parley._p_service, queue parley._p_queue) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  -- Nobody may be on the way to the old queue: the far sides' rows are locked against their senders.
+  perform from parley._p_endpoint as e
+  where e.endpoint_id in (select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id)
+  order by e.endpoint_id
+  for update;
+  perform parley._p_forget_routes(array(select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id));
+  perform parley._p_forget_routes(array(select e.endpoint_id from parley._p_endpoint as e where e.service_id = service.service_id));
+  update parley._p_service as s set queue_id = queue.queue_id where s.service_id = service.service_id;
+  for v_endpoint in select e.* from parley._p_endpoint as e where e.service_id = service.service_id order by e.endpoint_id loop
+    perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
+    perform parley._p_use_priority(queue, v_endpoint.priority);
+    with moved as (
+      delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id
+      returning m.position, m.enqueued_at, m.message_type_id, m.body, m.frame
+    )
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
+    select nextval(queue.position_sequence) * 1024, v_endpoint.endpoint_id, o.enqueued_at, parley._p_lane(queue.queue_id, v_endpoint.priority),
+      o.message_type_id, o.body, o.frame
+    from (select m.position, m.enqueued_at, m.message_type_id, m.body, m.frame from moved as m order by m.position) as o;
+  end loop;
+end
+$$;
+
+comment on function parley._p_move_service(parley._p_service, parley._p_queue) is
+'Moves a service and its waiting messages, in their order, to another queue.';
+
+-- sql/230_find_group.sql
+
+-- Which group is next: the search that RECEIVE and GET CONVERSATION GROUP share.
+--
+-- The next group is the one with the first message, by priority and then by arrival, that no other transaction has locked.
+-- RECEIVE looks at the first rows of the lane itself; this file is for the rest: locked groups at the head, several priorities.
+--
+-- Why a hint may be believed (keeps S2, S19). A sender draws its position from the queue's sequence, and so holds a lock on that
+-- sequence until its transaction ends. If all who held that lock when the sequence stood at P have let go of it, then every row
+-- up to P is there to be seen or never will be. _p_note_scan notes P and the holders (the probe); a later reader that finds none of
+-- them left declares P safe; and readers whose look began after that may skip what they find gone or locked up to P. A look that began
+-- before may have missed a row that is safe by now, so each look is judged by what was safe when it began.
+-- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
+
+create function parley._p_lock_next_group(
+  queue_id integer, priorities integer, out group_id bigint, out endpoint_id bigint, out "position" bigint
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_hint parley._p_scan_hint;
+  v_priority integer;
+  v_lane integer;
+  v_from bigint;
+  v_seen bigint[];
+  v_group bigint;
+begin
+  for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where priorities & (1 << p.n) > 0 loop
+    v_lane := parley._p_lane(queue_id, v_priority);
+    select * into v_hint from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
+    v_seen := '{}';
+    -- Groups that were locked when somebody passed them by, in the order of their first message.
+    for v_group in
+      select b.group_id
+      from unnest(v_hint.blocked_groups) as b (group_id)
+      cross join lateral (
+        select min(m.position) as position
+        from parley._p_endpoint as e
+        join parley._p_message as m
+          on m.endpoint_id = e.endpoint_id
+          and m.lane = v_lane
+          and m.position >= v_hint.low_position
+          and m.position < v_hint.resume_position
+        where e.group_id = b.group_id and e.state <> 'DO'
+      ) as f
+      where f.position is not null
+      order by f.position
+    loop
+      perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;
+      if not found then
+        v_seen := v_seen || v_group;
+        continue;
+      end if;
+      select m.endpoint_id, m.position into endpoint_id, position
+      from parley._p_endpoint as e
+      join parley._p_message as m on m.endpoint_id = e.endpoint_id and m.position >= v_hint.low_position
+      where e.group_id = v_group and e.state <> 'DO' and m.lane = v_lane
+      order by m.position
+      limit 1;
+      if found then
+        group_id := v_group;
+        return;
+      end if;
+    end loop;
+    v_from := greatest(coalesce(v_hint.low_position, 0), coalesce(v_hint.resume_position, 0));
+    loop
+      select m.endpoint_id, m.position, e.group_id into endpoint_id, position, v_group
+      from parley._p_message as m
+      join parley._p_endpoint as e using (endpoint_id)
+      where m.lane = v_lane
+        and m.position >= v_from
+        and e.state <> 'DO'
+        and e.group_id <> all (v_seen)
+      order by m.position
+      limit 1;
+      exit when not found;
+      perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;
+      if not found then
+        v_seen := v_seen || v_group;
+        v_from := position;
+      else
+        -- Between our look and our lock another reader may have taken it, or MOVE the conversation.
+        perform
+        from parley._p_message as m
+        join parley._p_endpoint as e using (endpoint_id)
+        where m.endpoint_id = _p_lock_next_group.endpoint_id
+          and m.position = _p_lock_next_group.position
+          and e.group_id = v_group;
+        if found then
+          group_id := v_group;
+          perform parley._p_note_scan(queue_id, v_lane, position, v_seen, least(position, coalesce(v_hint.safe_position, 0)));
+          return;
+        end if;
+      end if;
+    end loop;
+  end loop;
+  group_id := null;
+  endpoint_id := null;
+  position := null;
+end
+$$;
+
+comment on function parley._p_lock_next_group(integer, integer) is
+'Finds and locks the next group of a queue that no other transaction has locked; gives its first message, or nulls when there is none.
+Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
+Source: spec 3.6, 4.3.';
+
+create function parley._p_note_scan(queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_old parley._p_scan_hint;
+  v_new parley._p_scan_hint;
+  v_sequence regclass;
+  v_last bigint;
+begin
+  -- An older snapshot sees less than is there: it may not tell others what to skip.
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    return;
+  end if;
+  select * into v_old from parley._p_scan_hint as h where h.lane = _p_note_scan.lane order by h.lane desc, h.hint_id desc limit 1;
+  v_old.low_position := coalesce(v_old.low_position, 0);
+  v_old.safe_position := coalesce(v_old.safe_position, 0);
+  v_old.resume_position := coalesce(v_old.resume_position, 0);
+  v_old.blocked_groups := coalesce(v_old.blocked_groups, '{}');
+  v_new.low_position := v_old.low_position;
+  v_new.safe_position := v_old.safe_position;
+  v_new.blocked_groups := case when cardinality(blocked) <= 64 then blocked else '{}' end;
+  v_new.resume_position := case when cardinality(v_new.blocked_groups) > 0 then resume else 0 end;
+  if head_position - v_old.low_position > 65536 then
+    -- Our own look, begun now: the first row of all, though somebody may hold its group.
+    select least(m.position, v_old.safe_position) into v_new.low_position
+    from parley._p_message as m
+    join parley._p_endpoint as e using (endpoint_id)
+    where m.lane = _p_note_scan.lane and m.position >= v_old.low_position and e.state <> 'DO'
+    order by m.position
+    limit 1;
+    v_new.low_position := greatest(v_old.low_position, v_new.low_position);
+  end if;
+  if v_new.low_position - v_old.low_position < 65536
+    and v_new.resume_position - v_old.resume_position < 65536
+    and head_position - v_old.safe_position < 65536
+    and v_old.blocked_groups = v_new.blocked_groups then
+    return;
+  end if;
+  select q.position_sequence into v_sequence from parley._p_queue as q where q.queue_id = _p_note_scan.queue_id;
+  -- The last position first, then who is under way: the other way round would miss a sender between the two. A prepared transaction that
+  -- has outlived a restart (-1/xid) may be any of the old ones.
+  v_last := coalesce(parley._p_last_position(v_sequence), 0);
+  v_new.probe_senders := parley._p_senders_under_way(v_sequence);
+  if v_old.probe_senders is null or not (v_old.probe_senders && v_new.probe_senders or v_new.probe_senders::text like '%-1/%') then
+    v_new.safe_position := greatest(v_new.safe_position, coalesce(v_old.probe_position, 0));
+    v_new.probe_position := (v_last + 1) * 1024;
+  else
+    v_new.probe_position := v_old.probe_position;
+    v_new.probe_senders := v_old.probe_senders;
+  end if;
+  if cardinality(v_new.probe_senders) = 0 then
+    v_new.safe_position := v_new.probe_position;
+  end if;
+  if v_new.low_position - v_old.low_position < 65536
+    and v_new.resume_position - v_old.resume_position < 65536
+    and v_new.probe_position = v_old.probe_position
+    and v_old.blocked_groups = v_new.blocked_groups then
+    return;
+  end if;
+  insert into parley._p_scan_hint (lane, low_position, safe_position, probe_position, probe_senders, blocked_groups, resume_position)
+  values (
+    lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_groups, v_new.resume_position
+  );
+  if v_old.hint_id % 64 = 0 then
+    delete from parley._p_scan_hint as h where h.lane = _p_note_scan.lane and h.hint_id < v_old.hint_id;
+  end if;
+end
+$$;
+
+comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigint) is
+'Tells the readers after this one where to begin to look.
+Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the groups found locked before it;
+resume, up to where only they have messages, and no further than was safe when the look began.';
+
+create function parley._p_senders_under_way(position_sequence regclass) returns text[]
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(array_agg(l.virtualtransaction), '{}')
+  from pg_locks as l
+  where l.locktype = 'relation'
+    and l.relation = position_sequence
+    and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+    and l.mode = 'RowExclusiveLock'
+    and l.granted
+    and l.pid is distinct from pg_backend_pid()
+$$;
+
+comment on function parley._p_senders_under_way(regclass) is
+'Gives the transactions that have drawn a position from a queue''s sequence and not ended yet, prepared ones included; not our own.
+A prepared transaction that has outlived a restart of the server is named anew, -1/xid.';
+
+-- sql/240_receive.sql
+
+-- RECEIVE: the other hot path.
+--
+-- 1. Look at the first rows of the lane and lock the first group that is free, in one statement (skip locked).
+-- 2. With the lock held, a new statement sees all that earlier holders did: take the group's messages by (endpoint_id, position).
+-- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is already old: then step 2 finds
+-- less or nothing, or that the conversation has moved to another group, and we look again. It may also find more, in front of what step 1
+-- saw: senders that have committed since. Therefore it begins where the hint says that all senders are done (keeps S4, S19).
+-- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named
+-- conversation) goes through 241_receive_group.sql.
+--
+-- Cost of a call: three statements, each an index range; deleting touches no index. See docs/performance.md for what was tried.
+
+create type parley.received_message as (
+  status smallint,
+  priority smallint,
+  queuing_order bigint,
+  conversation_group_id uuid,
+  conversation_handle uuid,
+  message_sequence_number bigint,
+  service_name text,
+  service_id integer,
+  service_contract_name text,
+  service_contract_id integer,
+  message_type_name text,
+  message_type_id integer,
+  validation text,
+  message_body bytea,
+  message_enqueue_time timestamptz,
+  message_id uuid
+);
+
+comment on type parley.received_message is 'A message as RECEIVE and the view of a queue show it (spec 4.3).';
+
+create function parley.receive(
+  queue text,
+  top integer default null,
+  conversation_handle uuid default null,
+  conversation_group_id uuid default null,
+  timeout integer default null
+) returns setof parley.received_message
+language plpgsql security definer rows 100
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_queue_id integer;
+  v_lookup_name text;
+  v_owner oid;
+  v_position_sequence regclass;
+  v_is_enabled boolean;
+  v_limit integer;
+  v_rollbacks bigint;
+  v_is_simple boolean;
+  v_low bigint;
+  v_safe bigint;
+  v_from bigint;
+  v_head record;
+  v_lane integer;
+  v_left integer;
+  v_sequence bigint;
+  v_count integer;
+  v_total integer := 0;
+  v_started timestamptz;
+  v_last bigint;
+begin
+  loop
+    select q.queue_id, q.lookup_name, q.owner, q.position_sequence,
+      q.is_receive_enabled, case when q.is_poison_message_handling_enabled then q.rollbacks_before_disable else 16 end,
+      coalesce(pg_sequence_last_value(q.rollback_sequence), 0),
+      q.priorities = 32 and not q.is_retention_enabled and coalesce(cardinality(h.blocked_groups), 0) = 0,
+      coalesce(h.low_position, 0), coalesce(h.safe_position, 0)
+    into v_queue_id, v_lookup_name, v_owner, v_position_sequence, v_is_enabled, v_limit, v_rollbacks, v_is_simple, v_low, v_safe
+    from parley._p_queue as q
+    left join lateral (
+      select s.low_position, s.safe_position, s.blocked_groups
+      from parley._p_scan_hint as s
+      where s.lane = q.queue_id * 16 + 6
+      order by s.lane desc, s.hint_id desc
+      limit 1
+    ) as h on true
+    where q.lookup_name = queue;
+    if not found then
+      queue := (parley._p_find_queue(queue)).lookup_name;
+      continue;
+    end if;
+    if current_setting('role') <> 'none' or not pg_has_role(session_user, v_owner, 'usage') then
+      perform parley._p_require_permission('RECEIVE', 'queue', v_queue_id, v_lookup_name, v_owner);
+    end if;
+    if not v_is_enabled or (v_rollbacks <> 0 and greatest(v_rollbacks & 15, v_rollbacks >> 31 & 15) >= v_limit) then
+      perform parley._p_raise_disabled(v_queue_id);
+    end if;
+    if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
+      perform parley._p_fire_alarms(v_queue_id, 1000);
+    end if;
+    if top < 1 then
+      return;
+    end if;
+    v_lane := v_queue_id * 16 + 6;
+    -- Read before we look: a sender that draws its position after this makes us look again while we wait.
+    if coalesce(timeout, 0) <> 0 then
+      v_last := parley._p_last_position(v_position_sequence);
+    end if;
+
+    if conversation_handle is not null or conversation_group_id is not null or not v_is_simple then
+      return query
+      select * from parley._p_receive_group(v_queue_id, top, receive.conversation_handle, receive.conversation_group_id);
+      get diagnostics v_total = row_count;
+    else
+      select m.position, m.came_back, m.frame_size, e.endpoint_id, e.group_id, e.conversation_handle, e.is_plain, e.priority, e.service_id, e.service_name,
+        e.service_contract_id, e.service_contract_name, e.usual_message_type_id, e.usual_message_type_name, g.conversation_group_id
+      into v_head
+      from (
+        select n.position, n.endpoint_id, n.xmax::text <> '0' as came_back, coalesce(cardinality(n.frame), 0) as frame_size
+        from parley._p_message as n
+        where n.lane = v_lane and n.position >= v_low
+        order by n.position
+        limit 32
+      ) as m
+      join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+      join parley._p_conversation_group as g on g.group_id = e.group_id
+      order by m.position
+      limit 1
+      for update of g skip locked;
+      if not found then
+        return query select * from parley._p_receive_group(v_queue_id, top, null, null);
+        get diagnostics v_total = row_count;
+      elsif not v_head.is_plain then
+        return query select * from parley._p_receive_group(v_queue_id, top, null, v_head.conversation_group_id);
+        get diagnostics v_total = row_count;
+        continue when v_total = 0;
+      else
+        if v_head.came_back then
+          perform parley._p_count_rollback(v_queue_id, v_head.endpoint_id, v_head.position);
+        end if;
+        -- The hint is 64 rows old: renew it, but not all readers at once.
+        if v_head.position - v_low > 65536 and (v_head.position - v_low > 262144 or (v_head.position >> 10) % 4 = pg_backend_pid() % 4) then
+          perform parley._p_note_scan(v_queue_id, v_lane, v_head.position, '{}', 0);
+        end if;
+        select coalesce(
+          (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
+          0
+        )
+        into v_sequence
+        from parley._p_endpoint as e
+        where e.endpoint_id = v_head.endpoint_id and e.group_id = v_head.group_id and e.is_plain;
+        continue when not found;
+        v_from := least(v_head.position, v_safe);
+        v_left := coalesce(top, 2147483647);
+        while v_left > 0 loop
+          if v_left = 1 and v_head.frame_size = 0 then
+            -- One message, the commonest RECEIVE of all: the same as below, without what only many need.
+            return query
+            with gone as (
+              delete from parley._p_message as m
+              where m.ctid = any (array(
+                  select n.ctid
+                  from parley._p_message as n
+                  where n.endpoint_id = v_head.endpoint_id and n.position >= v_from
+                  order by n.position
+                  limit 1
+                ))
+                and m.frame is null
+              returning m.position, m.message_type_id, m.enqueued_at, m.body
+            ), progress as (
+              insert into parley._p_receive_progress (endpoint_id, sequence) select v_head.endpoint_id, v_sequence + 1 from gone
+            )
+            select
+              0::smallint,
+              v_head.priority,
+              g.position,
+              v_head.conversation_group_id,
+              v_head.conversation_handle,
+              v_sequence,
+              v_head.service_name,
+              v_head.service_id,
+              v_head.service_contract_name,
+              v_head.service_contract_id,
+              case
+                when g.message_type_id = v_head.usual_message_type_id then v_head.usual_message_type_name
+                else (select t.name from parley._p_message_type as t where t.message_type_id = g.message_type_id)
+              end,
+              g.message_type_id,
+              case
+                when g.message_type_id = v_head.usual_message_type_id then 'N'
+                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = g.message_type_id)
+              end,
+              g.body,
+              g.enqueued_at,
+              null::uuid
+            from gone as g;
+          elsif v_head.frame_size = 0 then
+            return query
+            with picked as materialized (
+              select p.row_id, p.position, p.message_type_id, p.enqueued_at, p.body, p.number
+              from (
+                select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.body,
+                  row_number() over (order by m.position rows unbounded preceding) as number,
+                  count(m.frame) over (order by m.position rows unbounded preceding) as frames
+                from (
+                  select n.ctid, n.position, n.message_type_id, n.enqueued_at, n.body, n.frame
+                  from parley._p_message as n
+                  where n.endpoint_id = v_head.endpoint_id and n.position >= v_from
+                  order by n.position
+                  limit v_left
+                ) as m
+              ) as p
+              where p.frames = 0
+            ), gone as (
+              delete from parley._p_message as m where m.ctid = any (array(select p.row_id from picked as p))
+            ), progress as (
+              insert into parley._p_receive_progress (endpoint_id, sequence)
+              select v_head.endpoint_id, v_sequence + max(p.number) from picked as p having count(*) > 0
+            )
+            select
+              0::smallint,
+              v_head.priority,
+              p.position,
+              v_head.conversation_group_id,
+              v_head.conversation_handle,
+              v_sequence + p.number - 1,
+              v_head.service_name,
+              v_head.service_id,
+              v_head.service_contract_name,
+              v_head.service_contract_id,
+              case
+                when p.message_type_id = v_head.usual_message_type_id then v_head.usual_message_type_name
+                else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+              end,
+              p.message_type_id,
+              case
+                when p.message_type_id = v_head.usual_message_type_id then 'N'
+                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+              end,
+              p.body,
+              p.enqueued_at,
+              null::uuid
+            from picked as p;
+          else
+            return query
+            with picked as materialized (
+              select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.frame, m.count,
+                sum(m.count) over (order by m.position rows unbounded preceding) - m.count as before
+              from (
+                select n.ctid, n.position, n.message_type_id, n.enqueued_at, coalesce(n.frame, array[n.body]) as frame,
+                  coalesce(cardinality(n.frame), 1) as count
+                from parley._p_message as n
+                where n.endpoint_id = v_head.endpoint_id and n.position >= v_from
+                order by n.position
+                limit v_left::bigint / v_head.frame_size + 1
+              ) as m
+            ), gone as (
+              delete from parley._p_message as m where m.ctid = any (array(select p.row_id from picked as p where p.before < v_left))
+            ), left_over as (
+              -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
+              insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
+              select p.position + f.first - 1, v_head.endpoint_id, p.enqueued_at, v_lane, p.message_type_id,
+                case when top = 1 then p.frame[f.first] end,
+                case when top > 1 then p.frame[f.first : f.first + top - 1] end
+              from picked as p
+              cross join lateral generate_series((v_left - p.before)::integer + 1, p.count, top) as f (first)
+              where p.before < v_left and p.before + p.count > v_left
+            ), progress as (
+              insert into parley._p_receive_progress (endpoint_id, sequence)
+              select v_head.endpoint_id, v_sequence + max(least(p.before + p.count, v_left)) from picked as p having count(*) > 0
+            ), opened as (
+              select p.position, p.message_type_id, p.enqueued_at, p.before,
+                unnest(p.frame) as body, generate_series(1, p.count) as ordinal
+              from picked as p
+            )
+            select
+              0::smallint,
+              v_head.priority,
+              p.position + p.ordinal - 1,
+              v_head.conversation_group_id,
+              v_head.conversation_handle,
+              v_sequence + p.before + p.ordinal - 1,
+              v_head.service_name,
+              v_head.service_id,
+              v_head.service_contract_name,
+              v_head.service_contract_id,
+              case
+                when p.message_type_id = v_head.usual_message_type_id then v_head.usual_message_type_name
+                else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+              end,
+              p.message_type_id,
+              case
+                when p.message_type_id = v_head.usual_message_type_id then 'N'
+                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+              end,
+              p.body,
+              p.enqueued_at,
+              null::uuid
+            from opened as p
+            where p.before + p.ordinal <= v_left;
+          end if;
+          get diagnostics v_count = row_count;
+          v_total := v_total + v_count;
+          v_left := v_left - v_count;
+          v_sequence := v_sequence + v_count;
+          exit when v_left = 0;
+          -- There may be more: rows of the other kind, or frames smaller than the first.
+          select m.position, coalesce(cardinality(m.frame), 0) into v_head.position, v_head.frame_size
+          from parley._p_message as m
+          where m.endpoint_id = v_head.endpoint_id and m.position >= v_from
+          order by m.position
+          limit 1;
+          exit when not found;
+        end loop;
+        continue when v_total = 0;
+      end if;
+    end if;
+    exit when v_total > 0 or coalesce(timeout, 0) = 0;
+    v_started := coalesce(v_started, clock_timestamp());
+    exit when not parley._p_wait_for_message(v_position_sequence, v_last, v_started, timeout);
+  end loop;
+end
+$$;
+
+comment on function parley.receive(text, integer, uuid, uuid, integer) is
+'Receives messages: removes them from the queue, in this transaction, and locks their conversation group to its end.
+All messages come from one group, conversation by conversation; the group is the first, by priority and arrival, that nobody else has locked.
+Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle or conversation_group_id, receive only from that one,
+waiting for its lock; timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever).
+Errors: 208 no such queue, 229 not allowed, 8426 and 8436 conversation or group not found in this queue, 9609 malformed name, 9617 the queue is disabled.
+Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
+Source: spec 4.3.';
+
+-- sql/241_receive_group.sql
+
+-- RECEIVE in the cases that are not plain: a group of several conversations, Error and timer messages, retention, other priorities,
+-- locked groups at the head of the queue, a named conversation or group.
+--
+-- Order (spec 3.4, 4.3): conversation by conversation, by priority and then by their first message; inside one, DialogTimer first,
+-- then Error, then the rest in sequence.
+
+create function parley._p_receive_group(queue_id integer, top integer, conversation_handle uuid, conversation_group_id uuid)
+returns setof parley.received_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+  v_group_id bigint;
+  v_left integer := top;
+  v_endpoint record;
+  v_count integer;
+begin
+  select * into v_queue from parley._p_queue as q where q.queue_id = _p_receive_group.queue_id;
+  if conversation_handle is not null then
+    v_group_id := parley._p_lock_group_of_handle(queue_id, conversation_handle);
+  elsif conversation_group_id is not null then
+    v_group_id := parley._p_lock_named_group(queue_id, conversation_group_id);
+  else
+    v_group_id := (parley._p_lock_next_group(queue_id, v_queue.priorities)).group_id;
+    if v_group_id is null then
+      return;
+    end if;
+  end if;
+  for v_endpoint in
+    select e.endpoint_id, e.is_plain, m.position, m.came_back, h.safe_position
+    from parley._p_endpoint as e
+    cross join lateral (
+      select coalesce(max(o.low_position), 0) as low_position, coalesce(max(o.safe_position), 0) as safe_position
+      from (
+        select s.low_position, s.safe_position
+        from parley._p_scan_hint as s
+        where s.lane = parley._p_lane(v_queue.queue_id, e.priority)
+        order by s.lane desc, s.hint_id desc
+        limit 1
+      ) as o
+    ) as h
+    cross join lateral (
+      select n.position, n.xmax::text <> '0' as came_back
+      from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id and n.position >= h.low_position
+      order by n.position
+      limit 1
+    ) as m
+    where e.group_id = v_group_id
+      and e.state <> 'DO'
+      and (_p_receive_group.conversation_handle is null or e.conversation_handle = _p_receive_group.conversation_handle)
+    order by e.priority desc, m.position
+  loop
+    exit when v_left <= 0;
+    if v_endpoint.came_back then
+      perform parley._p_count_rollback(queue_id, v_endpoint.endpoint_id, v_endpoint.position);
+    end if;
+    -- Senders that have committed since we looked may have filled places in front of the first message we saw (keeps S4).
+    return query
+    select * from parley._p_take(v_queue, v_endpoint.endpoint_id, least(v_endpoint.position, v_endpoint.safe_position), v_left);
+    get diagnostics v_count = row_count;
+    v_left := v_left - v_count;
+  end loop;
+end
+$$;
+
+comment on function parley._p_receive_group(integer, integer, uuid, uuid) is
+'Receives from the next group of a queue, from a named group, or from a named conversation.
+Errors: 8426, 8436, 9617.';
+
+create function parley._p_lock_group_of_handle(queue_id integer, handle uuid) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle);
+  v_queue_id integer;
+begin
+  loop
+    select s.queue_id into v_queue_id from parley._p_service as s where s.service_id = v_endpoint.service_id;
+    if v_queue_id <> queue_id then
+      perform parley._p_raise(
+        8426,
+        format('conversation handle "%s" is not of this queue', handle),
+        format('Its service is "%s".', v_endpoint.service_name),
+        'Receive from the queue of that service: see parley.service_queue_usages.'
+      );
+    end if;
+    perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
+    -- It may have moved to another group, or ended, while we waited.
+    exit when exists (
+      select from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id and e.group_id = v_endpoint.group_id
+    );
+    v_endpoint := parley._p_find_endpoint(handle);
+  end loop;
+  return v_endpoint.group_id;
+end
+$$;
+
+comment on function parley._p_lock_group_of_handle(integer, uuid) is
+'Locks the group of a conversation, waiting for its holder.
+Errors: 8418, 8426 not found or not of this queue.';
+
+create function parley._p_lock_named_group(queue_id integer, conversation_group_id uuid) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group parley._p_conversation_group := parley._p_lock_group(conversation_group_id);
+begin
+  perform
+  from parley._p_service as s
+  where s.service_id = v_group.service_id and s.queue_id = _p_lock_named_group.queue_id;
+  if not found then
+    perform parley._p_raise(
+      8436,
+      format('conversation group "%s" not found in this queue', conversation_group_id),
+      null,
+      'See parley.conversation_groups; a group goes with its last conversation.'
+    );
+  end if;
+  return v_group.group_id;
+end
+$$;
+
+comment on function parley._p_lock_named_group(integer, uuid) is
+'Locks a group, waiting for its holder.
+Errors: 8436 not found or not of this queue.';
+
+create function parley._p_take(queue parley._p_queue, endpoint_id bigint, from_position bigint, top integer)
+returns setof parley.received_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_sequence bigint;
+  v_message record;
+  v_row parley.received_message;
+  v_taken integer;
+  v_left integer := top;
+  v_lane integer;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_take.endpoint_id;
+  v_lane := parley._p_lane(queue.queue_id, v_endpoint.priority);
+  select p.sequence into v_sequence
+  from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1;
+  v_sequence := coalesce(v_sequence, 0);
+  v_row.status := 0;
+  v_row.priority := v_endpoint.priority;
+  v_row.conversation_handle := v_endpoint.conversation_handle;
+  v_row.service_name := v_endpoint.service_name;
+  v_row.service_id := v_endpoint.service_id;
+  v_row.service_contract_name := v_endpoint.service_contract_name;
+  v_row.service_contract_id := v_endpoint.service_contract_id;
+  select g.conversation_group_id into v_row.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id;
+  for v_message in
+    select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, t.name, t.validation
+    from parley._p_message as m
+    join parley._p_message_type as t using (message_type_id)
+    where m.endpoint_id = v_endpoint.endpoint_id and m.position >= from_position
+    order by case when v_endpoint.is_plain then 2 when m.message_type_id = 5 then 0 when m.message_type_id = 1 then 1 else 2 end, m.position
+    limit v_left
+  loop
+    exit when v_left <= 0;
+    delete from parley._p_message as m where m.ctid = v_message.row_id;
+    v_taken := least(coalesce(cardinality(v_message.frame), 1), coalesce(v_left, 2147483647));
+    v_row.message_type_id := v_message.message_type_id;
+    v_row.message_type_name := v_message.name;
+    v_row.validation := v_message.validation;
+    v_row.message_enqueue_time := v_message.enqueued_at;
+    for i in 1 .. v_taken loop
+      v_row.queuing_order := v_message.position + i - 1;
+      v_row.message_body := case when v_message.frame is null then v_message.body else v_message.frame[i] end;
+      -- Timer messages and Errors stand outside the sequence.
+      v_row.message_sequence_number := case when v_message.message_type_id in (1, 5) then -1 else v_sequence end;
+      if v_message.message_type_id not in (1, 5) then
+        v_sequence := v_sequence + 1;
+      end if;
+      if queue.is_retention_enabled then
+        insert into parley._p_retained (queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body)
+        values (
+          queue.queue_id, v_endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
+          v_row.message_enqueue_time, v_row.message_body
+        );
+      end if;
+      return next v_row;
+    end loop;
+    if v_taken < cardinality(v_message.frame) then
+      insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
+      select v_message.position + f.first - 1, v_endpoint.endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
+        case when top = 1 then v_message.frame[f.first] end,
+        case when top > 1 then v_message.frame[f.first : f.first + top - 1] end
+      from generate_series(v_taken + 1, cardinality(v_message.frame), top) as f (first);
+    end if;
+    v_left := v_left - v_taken;
+  end loop;
+  insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint.endpoint_id, v_sequence);
+end
+$$;
+
+comment on function parley._p_take(parley._p_queue, bigint, bigint, integer) is
+'Takes the messages of one conversation whose group is locked, keeping copies when the queue has retention.';
+
+-- sql/242_wait_for_message.sql
+
+-- Waiting inside RECEIVE and GET CONVERSATION GROUP.
+--
+-- A function cannot be notified, so it sleeps for a few milliseconds at a time and looks at the queue's sequence in between: no
+-- statement, no snapshot, no lock. It looks at the queue itself when a sender has drawn a position, for as long as that sender may need to
+-- commit, and otherwise ten times a second, for groups that were let go of. Clients that hold a connection wait better: they LISTEN
+-- (parley.listen_for_messages), and the Go package does.
+
+create function parley._p_last_position(position_sequence regclass) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_last bigint;
+begin
+  execute format('select case when s.is_called then s.last_value end from %s as s', position_sequence) into v_last;
+  return v_last;
+end
+$$;
+
+comment on function parley._p_last_position(regclass) is
+'Gives the last value of a queue''s position sequence.
+Unlike pg_sequence_last_value this leaves no lock behind that looks like a sender''s.';
+
+create function parley._p_wait_for_message(position_sequence regclass, last bigint, started timestamptz, timeout integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_look timestamptz := clock_timestamp() + interval '100 ms';
+  v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
+  v_now timestamptz := clock_timestamp();
+begin
+  -- What was sent since we last looked is most likely about to be committed.
+  if pg_sequence_last_value(position_sequence) is distinct from last then
+    v_look := v_now + interval '1 ms';
+  end if;
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    return false;
+  end if;
+  loop
+    if v_now >= v_until then
+      return false;
+    elsif v_now >= v_look then
+      return true;
+    elsif pg_sequence_last_value(position_sequence) is distinct from last then
+      perform pg_sleep(0.001);
+      return true;
+    end if;
+    perform pg_sleep(case when v_until = 'infinity' then 0.003 else least(0.003, extract(epoch from v_until - v_now)) end);
+    v_now := clock_timestamp();
+  end loop;
+end
+$$;
+
+comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, integer) is
+'Sleeps until it is worth looking for messages again (true), or the time is over (false).
+Arguments: position_sequence of the queue; last, its value before the last look; started, when the wait began; timeout in milliseconds, negative for ever.';
+
+create function parley._p_raise_disabled(queue_id integer) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_name text := (select q.lookup_name from parley._p_queue as q where q.queue_id = _p_raise_disabled.queue_id);
+begin
+  perform parley._p_raise(
+    9617,
+    format('queue "%s" is disabled', v_name),
+    'Nothing can be received from it or put into it; messages sent meanwhile wait with their senders.',
+    format('Switch it on: select parley.alter_queue(%L, status => true); if a message keeps failing, end its conversation first.', v_name)
+  );
+end
+$$;
+
+comment on function parley._p_raise_disabled(integer) is
+'Says that a queue is disabled.
+Errors: 9617, always.';
+
+-- sql/243_poison.sql
+
+-- Poison messages: messages whose transaction always rolls back.
+--
+-- A rollback takes everything back that the transaction wrote, so it is noticed afterwards and counted outside. Noticed: a message
+-- that was taken and came back still carries the xmax of the transaction that failed, whatever ended it: an error, a deadlock, a
+-- kill. Counted: in the queue's rollback sequence, which no rollback resets. Its value holds two entries of 31 bits, each a
+-- message (27 bits of its position) and a count (4 bits); an entry whose message is gone makes room for another.
+-- When a message has come back as often as the setting says, RECEIVE refuses the queue with 9617 until alter_queue(status => true)
+-- (spec 5.6). Being outside, the refusal also needs no commit.
+
+create function parley._p_count_rollback(queue_id integer, endpoint_id bigint, "position" bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+  v_key bigint := (position / 1024) & 134217727;
+  v_value bigint;
+  v_entry bigint[];
+  v_slot integer;
+begin
+  select * into v_queue from parley._p_queue as q where q.queue_id = _p_count_rollback.queue_id;
+  if not v_queue.is_poison_message_handling_enabled or parley._p_is_own_savepoint(endpoint_id, position) then
+    return;
+  end if;
+  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and let go of whatever happens.
+  begin
+    perform pg_advisory_lock(1346458188, queue_id);
+    v_value := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
+    v_entry := array[v_value & 2147483647, v_value >> 31];
+    v_slot := case v_key when v_entry[1] >> 4 then 1 when v_entry[2] >> 4 then 2 end;
+    if v_slot is null then
+      for i in 1 .. 2 loop
+        if v_slot is null and not parley._p_is_waiting(queue_id, v_entry[i] >> 4) then
+          v_slot := i;
+          v_entry[i] := v_key << 4;
+        end if;
+      end loop;
+    end if;
+    if v_slot is not null and v_entry[v_slot] & 15 < v_queue.rollbacks_before_disable then
+      v_entry[v_slot] := v_entry[v_slot] + 1;
+      perform setval(v_queue.rollback_sequence, v_entry[2] << 31 | v_entry[1]);
+    end if;
+    perform pg_advisory_unlock(1346458188, queue_id);
+  exception
+    when others or query_canceled then
+      perform pg_advisory_unlock(1346458188, queue_id);
+      raise;
+  end;
+  if v_slot is not null and v_entry[v_slot] & 15 >= v_queue.rollbacks_before_disable then
+    perform parley._p_raise_disabled(queue_id);
+  end if;
+end
+$$;
+
+comment on function parley._p_count_rollback(integer, bigint, bigint) is
+'Counts that a message came back after a rollback.
+Errors: 9617 when it has come back too often.
+Source: spec 5.6.';
+
+create function parley._p_is_waiting(queue_id integer, key bigint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select key <> 0 and exists (
+    select
+    from parley._p_queue as q
+    cross join generate_series(10, 1, -1) as p (n)
+    cross join lateral (
+      select (coalesce(parley._p_last_position(q.position_sequence), 0) & ~134217727::bigint) + key as number
+    ) as k
+    join parley._p_message as m
+      on m.lane = parley._p_lane(q.queue_id, p.n)
+      and m.position between k.number * 1024 and k.number * 1024 + 1023
+    where q.queue_id = $1 and q.priorities & (1 << p.n) > 0
+  )
+$$;
+
+comment on function parley._p_is_waiting(integer, bigint) is 'Tells whether the message of a rollback entry still waits in the queue.';
+
+create function parley._p_is_own_savepoint(endpoint_id bigint, "position" bigint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  -- Sub-transactions have later numbers than their transaction. A message that came back with such a number, while this
+  -- transaction ran, came back to a savepoint of ours: that does not count (spec 5.6).
+  select pg_current_xact_id_if_assigned() is not null
+    and age(m.xmax) < age(pg_current_xact_id()::xid)
+    and m.xmin <> m.xmax
+  from parley._p_message as m
+  where m.endpoint_id = $1 and m.position = $2
+$$;
+
+comment on function parley._p_is_own_savepoint(bigint, bigint) is 'Tells whether a message came back because this transaction rolled back to a savepoint.';
+
+create function parley._p_is_poisoned(queue_id integer) returns boolean
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select q.is_poison_message_handling_enabled
+    and greatest(r.count & 15, r.count >> 31 & 15) >= q.rollbacks_before_disable
+  from parley._p_queue as q
+  cross join lateral (select coalesce(pg_sequence_last_value(q.rollback_sequence), 0) as count) as r
+  where q.queue_id = $1
+$$;
+
+comment on function parley._p_is_poisoned(integer) is 'Tells whether poison message handling has disabled a queue.';
+
+-- sql/250_group_statements.sql
+
+-- GET CONVERSATION GROUP and MOVE CONVERSATION.
+
+create function parley.get_conversation_group(queue text, timeout integer default null) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+  v_group bigint;
+  v_last bigint;
+  v_started timestamptz := clock_timestamp();
+begin
+  loop
+    v_queue := parley._p_find_queue(queue, 'RECEIVE');
+    if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
+      perform parley._p_raise_disabled(v_queue.queue_id);
+    end if;
+    perform parley._p_fire_alarms(v_queue.queue_id, 1000);
+    if coalesce(timeout, 0) <> 0 then
+      v_last := parley._p_last_position(v_queue.position_sequence);
+    end if;
+    v_group := (parley._p_lock_next_group(v_queue.queue_id, v_queue.priorities)).group_id;
+    if v_group is not null then
+      return (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_group);
+    end if;
+    if coalesce(timeout, 0) = 0 or not parley._p_wait_for_message(v_queue.position_sequence, v_last, v_started, timeout) then
+      return null;
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley.get_conversation_group(text, integer) is
+'Locks the next group that has messages, to the end of the transaction, and returns its id; null when there is none.
+Arguments: queue; timeout in milliseconds (null or 0: do not wait, -1: for ever).
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.
+Source: spec 4.4.';
+
+create function parley.move_conversation(conversation_handle uuid, conversation_group_id uuid) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
+  v_target parley._p_conversation_group;
+  v_same_queue boolean;
+  v_group_id bigint;
+begin
+  if conversation_group_id is null then
+    perform parley._p_raise(8420, 'the conversation group is missing', null, 'Give conversation_group_id.');
+  end if;
+  perform parley._p_require_conversation_owner(v_endpoint, 'MOVE CONVERSATION');
+  loop
+    v_group_id := v_endpoint.group_id;
+    perform
+    from parley._p_conversation_group as g
+    where g.group_id = v_group_id or g.conversation_group_id = move_conversation.conversation_group_id
+    order by g.group_id
+    for update;
+    v_endpoint := parley._p_find_endpoint(conversation_handle);
+    -- Another MOVE may have come first while we waited.
+    exit when v_endpoint.group_id = v_group_id;
+  end loop;
+  perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
+  v_endpoint := parley._p_find_endpoint(conversation_handle);
+  select * into v_target from parley._p_conversation_group as g where g.conversation_group_id = move_conversation.conversation_group_id;
+  if not found then
+    perform parley._p_raise(
+      8436,
+      format('conversation group "%s" not found', conversation_group_id),
+      null,
+      'See parley.conversation_groups.'
+    );
+  end if;
+  select t.queue_id = s.queue_id into v_same_queue
+  from parley._p_service as s, parley._p_service as t
+  where s.service_id = v_endpoint.service_id and t.service_id = v_target.service_id;
+  if not v_same_queue then
+    perform parley._p_raise(
+      8439,
+      'the conversation group is of another queue',
+      format('Group %s.', conversation_group_id),
+      'Move conversations only between groups of one queue.'
+    );
+  elsif v_endpoint.state = 'DO' then
+    perform parley._p_raise(
+      8438,
+      format('the conversation cannot be moved: its state is %s', parley._p_state_name(v_endpoint.state)),
+      format('Conversation handle %s.', conversation_handle),
+      'It has ended on this side.'
+    );
+  elsif v_target.group_id = v_endpoint.group_id then
+    return;
+  end if;
+  update parley._p_endpoint as e set group_id = v_target.group_id where e.endpoint_id = v_endpoint.endpoint_id;
+  update parley._p_endpoint as e set is_plain = false where e.group_id = v_target.group_id and e.is_plain;
+  delete from parley._p_conversation_group as g
+  where g.group_id = v_endpoint.group_id and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
+end
+$$;
+
+comment on function parley.move_conversation(uuid, uuid) is
+'Moves a conversation to another group of the same queue; locks both groups.
+Arguments: conversation_handle, conversation_group_id.
+Errors: 229 not allowed, 8418 and 8420 missing arguments, 8426 conversation not found, 8436 group not found, 8438 it has ended, 8439 a group of another queue.
+Source: spec 4.5.';
+
+-- sql/260_timers.sql
+
+-- Conversation timers, lifetimes, abandoned endpoints and tombstones: what happens because time passes.
+--
+-- parley.fire_timers does what is due; anybody who may may call it, as often as he likes: a cron job, the daemon. RECEIVE calls it for its
+-- own queue when _p_next_alarm says that something is due somewhere. Several callers at once share the work (skip locked).
+
+create function parley.begin_conversation_timer(conversation_handle uuid, timeout integer) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
+  v_due timestamptz;
+begin
+  perform parley._p_require_conversation_owner(v_endpoint, 'BEGIN CONVERSATION TIMER');
+  perform parley._p_lock_group_of(v_endpoint.endpoint_id);
+  v_endpoint := parley._p_find_endpoint(conversation_handle);
+  if timeout is null or timeout < 0 then
+    perform parley._p_raise(
+      8402,
+      format('timer timeout %s is out of range', coalesce(timeout::text, 'null')),
+      'It is counted in seconds, 0 to 2147483647.',
+      'Give a number of seconds.'
+    );
+  end if;
+  v_due := clock_timestamp() + make_interval(secs => timeout);
+  if v_endpoint.state not in ('SO', 'CO', 'DI') then
+    perform parley._p_raise(
+      8458,
+      format('the conversation cannot have a timer: its state is %s', parley._p_state_name(v_endpoint.state)),
+      format('Conversation handle %s.', conversation_handle),
+      'It has ended or failed; end it, and begin a new one to go on.'
+    );
+  elsif v_due > v_endpoint.lifetime then
+    perform parley._p_raise(
+      8410,
+      'the timer would fire after the end of the conversation''s life',
+      format('It would fire at %s; the lifetime ends at %s.', v_due, v_endpoint.lifetime),
+      'Give a shorter timeout.'
+    );
+  end if;
+  perform parley._p_set_alarm(v_endpoint.endpoint_id, 'timer', v_due);
+end
+$$;
+
+comment on function parley.begin_conversation_timer(uuid, integer) is
+'Sets the timer of this side of a conversation, in place of an earlier one: when it fires, a DialogTimer message arrives here.
+Arguments: conversation_handle; timeout in seconds, 0 for at once.
+Errors: 229 not allowed, 8402 out of range, 8410 after the lifetime, 8418 and 8426 handle missing or not found, 8458 the state forbids it.
+Source: spec 4.7.';
+
+create function parley.fire_timers(top integer default 1000) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_fired integer := parley._p_fire_alarms(null, top);
+begin
+  delete from parley._p_tombstone as t
+  where t.conversation_handle in (
+    select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= clock_timestamp() order by o.expires_at limit top for update skip locked
+  );
+  perform parley._p_deliver_delayed(null) where exists (select from parley._p_transmission);
+  return v_fired;
+end
+$$;
+
+comment on function parley.fire_timers(integer) is
+'Does what is due in all queues: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now.
+Returns how many alarms fired; call again at once when that is top.
+Arguments: top, how many to handle at most.
+Errors: none of its own.
+Source: spec 3.3, 3.5.';
+
+create function parley._p_fire_alarms(queue_id integer, top integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_alarm record;
+  v_fired integer := 0;
+  v_next timestamptz;
+begin
+  for v_alarm in
+    select a.endpoint_id, a.kind
+    from parley._p_alarm as a
+    where a.due_at <= clock_timestamp()
+      and (
+        _p_fire_alarms.queue_id is null
+        or exists (
+          select
+          from parley._p_endpoint as e
+          join parley._p_service as s using (service_id)
+          where e.endpoint_id = a.endpoint_id and s.queue_id = _p_fire_alarms.queue_id
+        )
+      )
+    order by a.due_at
+    limit top
+    for update of a skip locked
+  loop
+    delete from parley._p_alarm as a where a.endpoint_id = v_alarm.endpoint_id and a.kind = v_alarm.kind;
+    case v_alarm.kind
+      when 'timer' then
+        perform parley._p_fire_timer(v_alarm.endpoint_id);
+      when 'lifetime' then
+        perform parley._p_break_conversations(array[v_alarm.endpoint_id], 8489, 'The dialog has exceeded its lifetime.');
+      when 'abandoned' then
+        perform parley._p_end_abandoned(v_alarm.endpoint_id);
+    end case;
+    v_fired := v_fired + 1;
+  end loop;
+  -- A timer set by a transaction that has not committed is not seen here, so look again within a second in any case.
+  select a.due_at into v_next from parley._p_alarm as a order by a.due_at limit 1;
+  v_next := greatest(coalesce(v_next, 'infinity'), clock_timestamp() + interval '1 ms');
+  v_next := least(v_next, clock_timestamp() + interval '1 second');
+  perform setval('parley._p_next_alarm', (extract(epoch from v_next) * 1000000)::bigint);
+  return v_fired;
+end
+$$;
+
+comment on function parley._p_fire_alarms(integer, integer) is
+'Handles alarms that are due, of one queue or of all (null), and notes when to look next. Gives how many.';
+
+create function parley._p_fire_timer(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  update parley._p_endpoint as e set is_plain = false where e.endpoint_id = _p_fire_timer.endpoint_id and e.state in ('SO', 'CO', 'DI')
+  returning * into v_endpoint;
+  if found then
+    perform parley._p_enqueue(v_endpoint, 5, null);
+  end if;
+end
+$$;
+
+comment on function parley._p_fire_timer(bigint) is 'Puts a DialogTimer message on the queue of an endpoint.';
+
+create function parley._p_end_abandoned(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_seconds integer := (select b.abandoned_seconds from parley._p_broker as b);
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_end_abandoned.endpoint_id;
+  if not found or v_endpoint.state not in ('DI', 'ER', 'DO') then
+    return;
+  elsif v_endpoint.state = 'DO' then
+    -- It was to be removed when its group was held.
+    perform parley._p_remove_endpoint(v_endpoint);
+    return;
+  end if;
+  perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update skip locked;
+  if not found or exists (select from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id) then
+    -- Somebody reads it, or it still has something to read: later.
+    perform parley._p_set_alarm(endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => greatest(v_seconds, 1)));
+  else
+    v_endpoint := parley._p_lock_to_end(v_endpoint.conversation_handle);
+    perform parley._p_close_both(v_endpoint);
+  end if;
+end
+$$;
+
+comment on function parley._p_end_abandoned(bigint) is
+'Ends a target whose initiator has ended, that has read everything and never ended itself: fire-and-forget must not leak (spec 3.3).';
+
+create function parley.get_transmission_status(conversation_handle uuid) returns text
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = get_transmission_status.conversation_handle;
+  if not found then
+    return '';
+  end if;
+  return coalesce(
+    (
+      select t.transmission_status
+      from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id order by t.transmission_id desc limit 1
+    ),
+    (
+      select format('The queue "%s" of the target service is disabled.', q.lookup_name)
+      from parley._p_endpoint as f
+      join parley._p_service as s using (service_id)
+      join parley._p_queue as q using (queue_id)
+      join parley._p_message as m on m.endpoint_id = f.endpoint_id and m.position >= q.disabled_position
+      where f.endpoint_id = v_endpoint.far_endpoint_id
+      limit 1
+    ),
+    ''
+  );
+end
+$$;
+
+comment on function parley.get_transmission_status(uuid) is
+'Tells why the last message of this side of a conversation is still on its way; empty when nothing is known against it, or the handle is unknown.
+Arguments: conversation_handle.
+Source: spec 4.8.';
+
+-- sql/270_queue_views.sql
+
+-- A view for each queue: what waits in it, and what retention keeps, in the columns of RECEIVE.
+--
+-- Looking disturbs nobody: it is a plain query under MVCC. The view is named like the queue; a queue in a schema other than dbo
+-- has the schema's name and a point in front of it, and names too long for PostgreSQL are cut and end in the queue's id.
+
+create function parley._p_queue_contents(queue_id integer) returns setof parley.received_message
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    1::smallint,
+    e.priority,
+    m.position + b.ordinal - 1,
+    g.conversation_group_id,
+    e.conversation_handle,
+    case
+      when m.message_type_id in (1, 5) then -1
+      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+        partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
+      )
+    end,
+    e.service_name,
+    e.service_id,
+    e.service_contract_name,
+    e.service_contract_id,
+    t.name,
+    m.message_type_id,
+    t.validation::text,
+    b.body,
+    m.enqueued_at,
+    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid
+  from parley._p_queue as q
+  join parley._p_message as m on m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 10
+  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+  join parley._p_conversation_group as g using (group_id)
+  join parley._p_message_type as t on t.message_type_id = m.message_type_id
+  left join lateral (
+    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
+  ) as p on true
+  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+  where q.queue_id = $1
+    and (q.disabled_position is null or m.position < q.disabled_position)
+  union all
+  select
+    r.status,
+    e.priority,
+    r.position,
+    g.conversation_group_id,
+    e.conversation_handle,
+    r.message_sequence_number,
+    e.service_name,
+    e.service_id,
+    e.service_contract_name,
+    e.service_contract_id,
+    t.name,
+    r.message_type_id,
+    t.validation::text,
+    r.body,
+    r.enqueued_at,
+    (lpad(to_hex(r.endpoint_id), 16, '0') || to_hex(r.position + 1152921504606846976))::uuid
+  from parley._p_retained as r
+  join parley._p_endpoint as e using (endpoint_id)
+  join parley._p_conversation_group as g using (group_id)
+  join parley._p_message_type as t on t.message_type_id = r.message_type_id
+  where r.queue_id = $1
+$$;
+
+comment on function parley._p_queue_contents(integer) is
+'Gives what is in a queue: messages ready (status 1), received and retained (0), and copies of sent ones (3). Spec 4.3, 5.2.';
+
+create function parley.queue_contents(queue text) returns setof parley.received_message
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+begin
+  return query select * from parley._p_queue_contents(v_queue.queue_id);
+end
+$$;
+
+comment on function parley.queue_contents(text) is
+'Looks at a queue without disturbing its readers; the same as the queue''s view in schema parley_queue.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+create function parley._p_queue_view_name(queue_id integer) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when octet_length(q.lookup_name) <= 63 then q.lookup_name
+    else (
+      select left(q.lookup_name, max(n.characters)) || '_' || q.queue_id
+      from generate_series(1, 50) as n (characters)
+      where octet_length(left(q.lookup_name, n.characters)) <= 50
+    )
+  end
+  from parley._p_queue as q
+  where q.queue_id = $1
+$$;
+
+comment on function parley._p_queue_view_name(integer) is 'Gives the name of a queue''s view in schema parley_queue.';
+
+create function parley._p_create_queue_view(queue_id integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_view text := parley._p_queue_view_name(queue_id);
+begin
+  execute format('create view parley_queue.%I as select * from parley.queue_contents(%L)', v_view, (
+    select format('[%s].[%s]', replace(q.schema_name, ']', ']]'), replace(q.name, ']', ']]')) from parley._p_queue as q where q.queue_id = $1
+  ));
+  -- The function asks for the right to RECEIVE each time.
+  execute format('grant select on parley_queue.%I to public', v_view);
+end
+$$;
+
+comment on function parley._p_create_queue_view(integer) is 'Creates the view of a queue.';
+
+grant usage on schema parley_queue to public;
+
+-- sql/271_queue_inspection.sql
+
+-- Looking at queues from outside: how much waits in each, and what comes first.
+--
+-- Screens ask this again and again, so neither answer may cost more the longer the queue is. Messages are counted up to
+-- a number of rows; beyond it the positions tell how many more there are likely to be. Nothing is locked, no body is read
+-- that is not shown, and both functions work on queues that are off.
+
+create function parley._p_backlog(
+  queue parley._p_queue, from_position bigint, up_to_position bigint,
+  out messages bigint, out is_estimated boolean, out oldest_enqueue_time timestamptz
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_rows_max integer := 10000;
+  v_end bigint := least(up_to_position, (coalesce(parley._p_last_position(queue.position_sequence), 0) + 1) * 1024);
+  v_lane integer;
+  v_low bigint;
+  v_seen record;
+begin
+  messages := 0;
+  is_estimated := false;
+  for v_lane in
+    select parley._p_lane(queue.queue_id, p.n) from generate_series(10, 1, -1) as p (n) where queue.priorities & (1 << p.n) > 0
+  loop
+    select h.low_position into v_low from parley._p_scan_hint as h where h.lane = v_lane order by h.hint_id desc limit 1;
+    select count(*) as rows, sum(w.messages) as messages, min(w.position) as first, max(w.position) as last, min(w.enqueued_at) as oldest
+    into v_seen
+    from (
+      select m.position, coalesce(cardinality(m.frame), 1) as messages, m.enqueued_at
+      from parley._p_message as m
+      join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+      where m.lane = v_lane
+        and m.position >= greatest(from_position, coalesce(v_low, 0))
+        and m.position < coalesce(up_to_position, 9223372036854775807)
+      order by m.position
+      limit v_rows_max
+    ) as w;
+    messages := messages + coalesce(v_seen.messages, 0);
+    oldest_enqueue_time := least(oldest_enqueue_time, v_seen.oldest);
+    if v_seen.rows = v_rows_max and v_end > v_seen.last + 1024 then
+      -- As dense as what was counted.
+      messages := messages + (v_seen.messages::numeric * (v_end - v_seen.last - 1024) / (v_seen.last - v_seen.first + 1024))::bigint;
+      is_estimated := true;
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley._p_backlog(parley._p_queue, bigint, bigint) is
+'Counts what stands in a queue from one position up to another (null: to the end), estimating what is beyond a number of rows.';
+
+create function parley.queue_backlogs(queue text default null)
+returns table (
+  queue_name text,
+  service_queue_id integer,
+  waiting_messages bigint,
+  is_estimated boolean,
+  oldest_enqueue_time timestamptz,
+  held_messages bigint,
+  rollbacks integer,
+  rollbacks_before_disable integer
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_only integer;
+  v_queue parley._p_queue;
+  v_waiting record;
+  v_held record;
+begin
+  if queue_backlogs.queue is not null then
+    v_only := (parley._p_find_queue(queue_backlogs.queue, 'RECEIVE')).queue_id;
+  end if;
+  for v_queue in select * from parley._p_queue as q where v_only is null or q.queue_id = v_only order by q.queue_id loop
+    continue when not parley._p_has_permission(parley._p_caller(), 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner);
+    queue_name := v_queue.lookup_name;
+    service_queue_id := v_queue.queue_id;
+    v_waiting := parley._p_backlog(v_queue, 0, v_queue.disabled_position);
+    waiting_messages := v_waiting.messages;
+    is_estimated := v_waiting.is_estimated;
+    oldest_enqueue_time := v_waiting.oldest_enqueue_time;
+    held_messages := 0;
+    if v_queue.disabled_position is not null then
+      v_held := parley._p_backlog(v_queue, v_queue.disabled_position, null);
+      held_messages := v_held.messages;
+      is_estimated := is_estimated or v_held.is_estimated;
+    end if;
+    -- The two entries of the rollback sequence: see 243_poison.sql.
+    select greatest(s.value & 15, (s.value >> 31) & 15)::integer into rollbacks
+    from (select coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0) as value) as s;
+    rollbacks_before_disable := v_queue.rollbacks_before_disable;
+    return next;
+  end loop;
+end
+$$;
+
+comment on function parley.queue_backlogs(text) is
+'Tells how much waits in each queue that the caller may receive from.
+The cost does not grow with the queue: beyond 10,000 rows the number is estimated.
+Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received; is_estimated;
+oldest_enqueue_time of what is ready; held_messages, which arrived while the queue was off and are still their senders'';
+rollbacks, counted of a message that keeps coming back; rollbacks_before_disable, at how many of them the queue is disabled.
+Arguments: queue, only that one (null: all).
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+create function parley.peek(queue text, top integer default 10, conversation_handle uuid default null) returns setof parley.received_message
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_end bigint := coalesce(v_queue.disabled_position, 9223372036854775807);
+  v_endpoint bigint;
+begin
+  if peek.conversation_handle is not null then
+    v_endpoint := (parley._p_find_endpoint(peek.conversation_handle)).endpoint_id;
+  end if;
+  return query
+  with first as materialized (
+    (
+      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame
+      from parley._p_message as m
+      join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+      where v_endpoint is null
+        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 10
+        and m.position < v_end
+      order by m.lane, m.position
+      limit top
+    )
+    union all
+    (
+      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame
+      from parley._p_message as m
+      where m.endpoint_id = v_endpoint
+        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 10
+        and m.position < v_end
+      order by m.position
+      limit top
+    )
+  )
+  select
+    1::smallint,
+    e.priority,
+    m.position + b.ordinal - 1,
+    g.conversation_group_id,
+    e.conversation_handle,
+    case
+      when m.message_type_id in (1, 5) then -1
+      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+        partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
+      )
+    end,
+    e.service_name,
+    e.service_id,
+    e.service_contract_name,
+    e.service_contract_id,
+    t.name,
+    m.message_type_id,
+    t.validation::text,
+    b.body,
+    m.enqueued_at,
+    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid
+  from first as m
+  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
+  join parley._p_conversation_group as g using (group_id)
+  join parley._p_message_type as t on t.message_type_id = m.message_type_id
+  left join lateral (
+    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
+  ) as p on true
+  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+  order by m.lane, m.position, b.ordinal
+  limit top;
+end
+$$;
+
+comment on function parley.peek(text, integer, uuid) is
+'Looks at the first messages of a queue, by priority and arrival, without taking them. Nobody is disturbed, messages of locked
+groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see queue_contents.
+Arguments: queue; top, at most so many messages (null: all); conversation_handle, only messages of that conversation.
+Errors: 208 no such queue, 229 not allowed, 8426 conversation not found, 9609 malformed name.';
+
+-- sql/280_grant.sql
+
+-- GRANT and REVOKE on the broker's objects.
+
+create function parley._p_securable(
+  class text, object text, out canonical_class text, out object_id integer, out owner oid, out permissions text[]
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  canonical_class := lower(replace(class, '_', ' '));
+  permissions := array['CONTROL', 'TAKE OWNERSHIP', 'ALTER', 'VIEW DEFINITION'];
+  case canonical_class
+    when 'database' then
+      object_id := 0;
+      permissions := array[
+        'CREATE MESSAGE TYPE', 'CREATE CONTRACT', 'CREATE QUEUE', 'CREATE SERVICE',
+        'ALTER ANY MESSAGE TYPE', 'ALTER ANY CONTRACT', 'ALTER ANY QUEUE', 'ALTER ANY SERVICE'
+      ];
+    when 'message type' then
+      select t.message_type_id, t.owner into object_id, owner from parley._p_message_type as t where t.name = object;
+      permissions := permissions || 'REFERENCES'::text;
+    when 'contract' then
+      select c.service_contract_id, c.owner into object_id, owner from parley._p_contract as c where c.name = object;
+      permissions := permissions || 'REFERENCES'::text;
+    when 'queue' then
+      object_id := (parley._p_find_queue(object)).queue_id;
+      owner := (parley._p_find_queue(object)).owner;
+      permissions := permissions || array['RECEIVE', 'REFERENCES'];
+    when 'service' then
+      select s.service_id, s.owner into object_id, owner from parley._p_service as s where s.name = object;
+      permissions := permissions || 'SEND'::text;
+    else
+      perform parley._p_raise(
+        15151, format('there is nothing of the class "%s" to grant on', class), null, 'Use database, message type, contract, queue or service.'
+      );
+  end case;
+  if object_id is null then
+    perform parley._p_raise(
+      15151,
+      format('%s "%s" does not exist', canonical_class, object),
+      'Names are compared byte by byte.',
+      'Correct the name.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_securable(text, text) is
+'Finds what a permission is granted on, and which permissions it has.
+Errors: 208, 9609, 15151.';
+
+create function parley._p_require_grantor(permission text, class text, object_id integer, owner oid, object text) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller();
+begin
+  if parley._p_has_permission(v_caller, 'CONTROL', class, object_id, owner) then
+    return;
+  end if;
+  perform
+  from parley._p_permission as p
+  where p.class = _p_require_grantor.class
+    and p.object_id = _p_require_grantor.object_id
+    and p.permission = _p_require_grantor.permission
+    and p.is_grantable
+    and pg_has_role(v_caller, p.grantee, 'usage');
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('permission denied: cannot grant or revoke %s on %s "%s"', permission, class, object),
+      format('Role %s neither owns it, controls it, nor holds the permission with the right to grant it.', v_caller::regrole),
+      'Ask its owner or an administrator.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_require_grantor(text, text, integer, oid, text) is
+'Refuses callers that may not grant a permission.
+Errors: 15151.';
+
+create function parley.grant(permission text, class text, object text, grantee text, with_grant_option boolean default false) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_on record := parley._p_securable(class, object);
+  v_permission text := upper(permission);
+begin
+  if v_permission <> all (v_on.permissions) then
+    perform parley._p_raise(
+      15151,
+      format('there is no permission "%s" on a %s', permission, v_on.canonical_class),
+      null,
+      'Use one of: ' || array_to_string(v_on.permissions, ', ') || '.'
+    );
+  end if;
+  perform parley._p_require_grantor(v_permission, v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  insert into parley._p_permission as p (class, object_id, permission, grantee, grantor, is_grantable)
+  values (v_on.canonical_class, v_on.object_id, v_permission, parley._p_role(grantee), parley._p_caller(), with_grant_option)
+  on conflict on constraint _p_permission_pkey do update set is_grantable = p.is_grantable or excluded.is_grantable;
+end
+$$;
+
+comment on function parley.grant(text, text, text, text, boolean) is
+'Grants a permission: parley.grant(''SEND'', ''service'', ''//example.com/orders'', ''web'').
+Arguments: permission; class, database, message type, contract, queue or service;
+object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
+Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE on the database; CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else;
+REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on services.
+Errors: 208 and 15151 not found, no such permission, or not allowed to grant it.
+Source: spec 7.6.';
+
+create function parley.revoke(permission text, class text, object text, grantee text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_on record := parley._p_securable(class, object);
+begin
+  perform parley._p_require_grantor(upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  delete from parley._p_permission as p
+  where p.class = v_on.canonical_class
+    and p.object_id = v_on.object_id
+    and p.permission = upper(revoke.permission)
+    and p.grantee = parley._p_role(revoke.grantee)::regrole;
+  -- Senders that were known to hold the right must be asked again.
+  if v_on.canonical_class = 'queue' then
+    perform parley._p_forget_routes_of_queue(v_on.object_id);
+  end if;
+end
+$$;
+
+comment on function parley.revoke(text, text, text, text) is
+'Takes a permission back; nothing happens when it was not granted.
+Arguments: as grant.
+Errors: 208 and 15151 not found, or not allowed to revoke it.
+Source: spec 7.6.';
+
+create function parley.alter_authorization(class text, object text, "owner" text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_on record := parley._p_securable(class, object);
+  v_owner oid;
+begin
+  if v_on.object_id < 65536 then
+    perform parley._p_raise(9663, format('%s "%s" belongs to the system', class, object), null, 'System objects cannot be changed.');
+  end if;
+  perform parley._p_require_permission('TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
+  v_owner := parley._p_new_owner("owner");
+  case v_on.canonical_class
+    when 'message type' then
+      update parley._p_message_type as t set owner = v_owner where t.message_type_id = v_on.object_id;
+    when 'contract' then
+      update parley._p_contract as c set owner = v_owner where c.service_contract_id = v_on.object_id;
+    when 'queue' then
+      update parley._p_queue as q set owner = v_owner, modify_date = now() where q.queue_id = v_on.object_id;
+      perform parley._p_forget_routes_of_queue(v_on.object_id);
+    when 'service' then
+      update parley._p_service as s set owner = v_owner where s.service_id = v_on.object_id;
+  end case;
+end
+$$;
+
+comment on function parley.alter_authorization(text, text, text) is
+'Gives an object another owner. Conversations keep the owner they were begun under.
+Arguments: class, message type, contract, queue or service; object, its name; owner, a role.
+Errors: 208, 229, 9663 system object, 15151 not found or may not be the owner.
+Source: spec 2.0.';
+
+-- sql/300_catalog_views.sql
+
+-- The catalog under Service Broker's own names and columns (spec 8.1).
+
+create view parley.databases as
+select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled, false as is_honor_broker_priority_on
+from parley._p_broker as b
+join pg_catalog.pg_database as d on d.datname = current_database();
+
+comment on view parley.databases is 'This database as a broker instance: service_broker_guid, is_broker_enabled.';
+
+create view parley.service_message_types as
+select
+  t.name,
+  t.message_type_id,
+  t.owner::oid as principal_id,
+  t.validation::text as validation,
+  case t.validation when 'N' then 'NONE' when 'E' then 'EMPTY' when 'X' then 'XML' when 'J' then 'JSON' when 'F' then 'FUNCTION' end as validation_desc,
+  null::integer as xml_collection_id,
+  t.validation_function
+from parley._p_message_type as t;
+
+comment on view parley.service_message_types is 'Message types. principal_id is the oid of the owner; validation_function is ours.';
+
+create view parley.service_contracts as
+select c.name, c.service_contract_id, c.owner::oid as principal_id
+from parley._p_contract as c;
+
+comment on view parley.service_contracts is 'Contracts.';
+
+create view parley.service_contract_message_usages as
+select u.service_contract_id, u.message_type_id, u.is_sent_by_initiator, u.is_sent_by_target
+from parley._p_contract_message_type as u;
+
+comment on view parley.service_contract_message_usages is 'Which message types each contract has and who may send them.';
+
+create view parley.services as
+select s.name, s.service_id, s.owner::oid as principal_id, s.queue_id as service_queue_id
+from parley._p_service as s;
+
+comment on view parley.services is 'Services.';
+
+create view parley.service_contract_usages as
+select u.service_id, u.service_contract_id
+from parley._p_service_contract as u;
+
+comment on view parley.service_contract_usages is 'Which contracts each service accepts as target.';
+
+create view parley.service_queue_usages as
+select s.service_id, s.queue_id as service_queue_id
+from parley._p_service as s;
+
+comment on view parley.service_queue_usages is 'Which queue each service is bound to.';
+
+create view parley.service_queues as
+select
+  q.name,
+  q.queue_id as object_id,
+  q.owner::oid as principal_id,
+  q.schema_name,
+  0 as parent_object_id,
+  'SQ'::text as type,
+  'SERVICE_QUEUE'::text as type_desc,
+  q.create_date,
+  q.modify_date,
+  q.queue_id < 65536 as is_ms_shipped,
+  false as is_published,
+  false as is_schema_published,
+  q.max_readers,
+  q.activation_procedure,
+  case q.execute_as
+    when 'OWNER' then -2
+    else (select r.oid::bigint from pg_catalog.pg_roles as r where pg_catalog.quote_ident(r.rolname) = q.execute_as or r.rolname = q.execute_as limit 1)
+  end as execute_as_principal_id,
+  q.is_activation_enabled,
+  q.is_receive_enabled and not parley._p_is_poisoned(q.queue_id) as is_receive_enabled,
+  q.is_enqueue_enabled,
+  q.is_retention_enabled,
+  q.is_poison_message_handling_enabled
+from parley._p_queue as q;
+
+comment on view parley.service_queues is 'Queues. is_receive_enabled is false too when poison message handling has disabled the queue.';
+
+create view parley.conversation_priorities as
+select
+  p.priority_id, p.name, p.service_contract_id, p.local_service_id, p.remote_service_name, p.priority
+from parley._p_priority as p;
+
+comment on view parley.conversation_priorities is 'Broker priorities; null means ANY.';
+
+create view parley.permissions as
+select
+  p.class,
+  p.object_id,
+  coalesce(t.name, c.name, q.lookup_name, s.name) as object_name,
+  p.permission,
+  case p.grantee::oid when 0 then 'PUBLIC' else pg_catalog.pg_get_userbyid(p.grantee)::text end as grantee,
+  pg_catalog.pg_get_userbyid(p.grantor)::text as grantor,
+  p.is_grantable
+from parley._p_permission as p
+left join parley._p_message_type as t on p.class = 'message type' and t.message_type_id = p.object_id
+left join parley._p_contract as c on p.class = 'contract' and c.service_contract_id = p.object_id
+left join parley._p_queue as q on p.class = 'queue' and q.queue_id = p.object_id
+left join parley._p_service as s on p.class = 'service' and s.service_id = p.object_id;
+
+comment on view parley.permissions is 'What was granted to whom, besides the rights of owners and administrators.';
+
+-- sql/310_conversation_views.sql
+
+-- Conversations at run time, under Service Broker's own names and columns (spec 8.2), and what is wrong with them.
+--
+-- Everybody sees the conversations of roles he is a member of; administrators see all.
+
+create view parley.conversation_endpoints as
+select
+  e.conversation_handle,
+  e.conversation_id,
+  e.is_initiator::integer::smallint as is_initiator,
+  e.service_contract_id,
+  g.conversation_group_id,
+  e.service_id,
+  e.lifetime,
+  e.state,
+  parley._p_state_name(e.state) as state_desc,
+  e.far_service,
+  e.far_broker_instance,
+  e.owner::oid as principal_id,
+  0::oid as far_principal_id,
+  '00000000-0000-0000-0000-000000000000'::uuid as outbound_session_key_identifier,
+  '00000000-0000-0000-0000-000000000000'::uuid as inbound_session_key_identifier,
+  null::timestamptz as security_timestamp,
+  (select a.due_at from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'timer') as dialog_timer,
+  coalesce(
+    (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.far_endpoint_id order by p.sequence desc limit 1), 0
+  ) + coalesce(
+    (
+      select sum(coalesce(cardinality(m.frame), 1))
+      from parley._p_message as m
+      where m.endpoint_id = e.far_endpoint_id and m.message_type_id not in (1, 5)
+    ), 0
+  )::bigint + (select count(*) from parley._p_transmission as t where t.endpoint_id = e.endpoint_id) as send_sequence,
+  null::bytea as last_send_tran_id,
+  -1::bigint as end_dialog_sequence,
+  coalesce((
+    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1
+  ), 0) as receive_sequence,
+  0 as receive_sequence_frag,
+  0::bigint as system_sequence,
+  -1::bigint as first_out_of_order_sequence,
+  -1::bigint as last_out_of_order_sequence,
+  -1 as last_out_of_order_frag,
+  e.service_id < 65536 as is_system,
+  e.priority,
+  e.begun_at,
+  e.state_since,
+  e.service_name,
+  e.service_contract_name
+from parley._p_endpoint as e
+join parley._p_conversation_group as g using (group_id)
+where pg_catalog.pg_has_role(e.owner, 'member') or parley._p_is_administrator(parley._p_caller())
+union all
+select
+  t.conversation_handle,
+  t.conversation_id,
+  t.is_initiator::integer::smallint,
+  t.service_contract_id,
+  t.conversation_group_id,
+  t.service_id,
+  t.lifetime,
+  'CD'::text,
+  'CLOSED'::text,
+  t.far_service,
+  null::text,
+  t.owner::oid,
+  0::oid,
+  '00000000-0000-0000-0000-000000000000'::uuid,
+  '00000000-0000-0000-0000-000000000000'::uuid,
+  t.expires_at,
+  null::timestamptz,
+  0::bigint,
+  null::bytea,
+  -1::bigint,
+  0::bigint,
+  0,
+  0::bigint,
+  -1::bigint,
+  -1::bigint,
+  -1,
+  t.service_id < 65536,
+  t.priority,
+  null::timestamptz,
+  null::timestamptz,
+  s.name,
+  c.name
+from parley._p_tombstone as t
+left join parley._p_service as s using (service_id)
+left join parley._p_contract as c using (service_contract_id)
+where pg_catalog.pg_has_role(t.owner, 'member') or parley._p_is_administrator(parley._p_caller());
+
+comment on view parley.conversation_endpoints is
+'Both sides of all conversations. Closed targets (CD) are shown until security_timestamp, when they are forgotten. The last four columns are ours.';
+
+create view parley.conversation_groups as
+select g.conversation_group_id, g.service_id, g.service_id < 65536 as is_system
+from parley._p_conversation_group as g
+join parley._p_service as s using (service_id)
+where pg_catalog.pg_has_role(s.owner, 'member') or parley._p_is_administrator(parley._p_caller());
+
+comment on view parley.conversation_groups is 'Conversation groups.';
+
+create view parley.transmission_queue as
+select
+  e.conversation_handle,
+  e.far_service as to_service_name,
+  e.far_broker_instance as to_broker_instance,
+  e.service_name as from_service_name,
+  e.service_contract_name,
+  t.enqueued_at as enqueue_time,
+  row_number() over (partition by t.endpoint_id order by t.transmission_id) - 1 as message_sequence_number,
+  y.name as message_type_name,
+  t.message_type_id = 1 as is_conversation_error,
+  t.message_type_id = 2 as is_end_of_dialog,
+  t.body as message_body,
+  t.transmission_status,
+  e.priority
+from parley._p_transmission as t
+join parley._p_endpoint as e using (endpoint_id)
+join parley._p_message_type as y using (message_type_id)
+where parley._p_is_administrator(parley._p_caller())
+union all
+select
+  e.conversation_handle,
+  e.far_service,
+  e.far_broker_instance,
+  e.service_name,
+  e.service_contract_name,
+  m.enqueued_at,
+  row_number() over (partition by m.endpoint_id order by m.position, b.ordinal) - 1,
+  y.name,
+  m.message_type_id = 1,
+  m.message_type_id = 2,
+  b.body,
+  format('The queue "%s" of the target service is disabled.', q.lookup_name),
+  e.priority
+from parley._p_queue as q
+join parley._p_message as m on m.lane >= q.queue_id * 16 + 1 and m.lane <= q.queue_id * 16 + 10 and m.position >= q.disabled_position
+join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
+join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
+join parley._p_message_type as y on y.message_type_id = m.message_type_id
+cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+where q.disabled_position is not null and parley._p_is_administrator(parley._p_caller());
+
+comment on view parley.transmission_queue is 'Messages that could not be delivered yet, and why; for administrators.';
+
+create view parley.stuck_conversations as
+select
+  e.conversation_handle,
+  e.conversation_group_id,
+  e.service_name,
+  e.far_service,
+  e.state,
+  case e.state when 'CO' then coalesce(t.oldest, w.oldest) else e.state_since end as state_since,
+  w.waiting,
+  case
+    when e.state = 'DI' and w.waiting = 0 then 'The other side has ended and everything was received, but this side was not ended.'
+    when e.state = 'DI' then 'The other side has ended; messages wait to be received.'
+    when e.state = 'ER' then 'The conversation has failed; its Error message was not answered by END CONVERSATION.'
+    when e.state = 'DO' then 'This side has ended; the other side has not.'
+    when e.state = 'CO' and t.oldest is not null then 'Messages cannot be delivered: ' || t.status
+    when e.state = 'SO' then 'The dialog was begun, but nothing was sent.'
+    else 'Messages wait to be received.'
+  end as reason,
+  case
+    when e.state = 'DO' then 'End the other side.'
+    when e.state = 'CO' and t.oldest is not null then 'Create the target service, or end the conversation.'
+    when w.waiting > 0 then 'Receive from the queue of the service.'
+    else format('select parley.end_conversation(%L);', e.conversation_handle)
+  end as remedy
+from parley.conversation_endpoints as e
+join parley._p_endpoint as p using (conversation_handle)
+left join lateral (
+  select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)::bigint as waiting, min(m.enqueued_at) as oldest
+  from parley._p_message as m
+  where m.endpoint_id = p.endpoint_id
+) as w on true
+left join lateral (
+  select min(x.enqueued_at) as oldest, max(x.transmission_status) as status from parley._p_transmission as x where x.endpoint_id = p.endpoint_id
+) as t on true
+where e.state in ('DI', 'DO', 'ER', 'SO') or t.oldest is not null or w.waiting > 0;
+
+comment on view parley.stuck_conversations is
+'Conversations that wait for somebody: not ended, not read, not deliverable; with the reason, since when, and what to do.
+While both sides may send, state_since is the age of the oldest message that waits.';
+
+create function parley.leaked_conversations(older_than interval default '1 hour') returns setof parley.stuck_conversations
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select s.* from parley.stuck_conversations as s where s.state_since < clock_timestamp() - older_than
+$$;
+
+comment on function parley.leaked_conversations(interval) is
+'Gives the conversations that have been stuck in their state for longer than an interval.
+Arguments: older_than, default one hour.';
+
+-- sql/320_view_columns.sql
+
+-- What the columns of the views mean. The names are Service Broker's, and so are the meanings; a column whose subject this
+-- broker does not have keeps its place with the value that Service Broker gives to a conversation without it.
+
+comment on column parley.databases.name is 'This database.';
+comment on column parley.databases.database_id is 'Its oid.';
+comment on column parley.databases.service_broker_guid is 'Its identity as a broker instance, which BEGIN DIALOG may name.';
+comment on column parley.databases.is_broker_enabled is 'Whether the broker is enabled.';
+comment on column parley.databases.is_honor_broker_priority_on is 'Always false: priorities do not order what leaves the database.';
+
+comment on column parley.service_message_types.name is 'Compared byte by byte.';
+comment on column parley.service_message_types.message_type_id is 'Below 65536 when built in.';
+comment on column parley.service_message_types.principal_id is 'Oid of the owner.';
+comment on column parley.service_message_types.validation is 'What a body must be: N anything, E nothing, X XML, J JSON, F what validation_function says.';
+comment on column parley.service_message_types.validation_desc is 'NONE, EMPTY, XML, JSON or FUNCTION.';
+comment on column parley.service_message_types.xml_collection_id is 'Always null: PostgreSQL has no XML schema collections.';
+comment on column parley.service_message_types.validation_function is 'Function that says whether a body is good, or null.';
+
+comment on column parley.service_contracts.name is 'Compared byte by byte.';
+comment on column parley.service_contracts.service_contract_id is 'Below 65536 when built in.';
+comment on column parley.service_contracts.principal_id is 'Oid of the owner.';
+
+comment on column parley.service_contract_message_usages.service_contract_id is 'Contract.';
+comment on column parley.service_contract_message_usages.message_type_id is 'Message type that is part of it.';
+comment on column parley.service_contract_message_usages.is_sent_by_initiator is 'Whether the initiator may send it.';
+comment on column parley.service_contract_message_usages.is_sent_by_target is 'Whether the target may send it; both is SENT BY ANY.';
+
+comment on column parley.services.name is 'Compared byte by byte.';
+comment on column parley.services.service_id is 'Below 65536 when built in.';
+comment on column parley.services.principal_id is 'Oid of the owner.';
+comment on column parley.services.service_queue_id is 'Queue that its messages arrive in.';
+
+comment on column parley.service_contract_usages.service_id is 'Service.';
+comment on column parley.service_contract_usages.service_contract_id is 'Contract that it accepts as target.';
+
+comment on column parley.service_queue_usages.service_id is 'Service.';
+comment on column parley.service_queue_usages.service_queue_id is 'Queue that it is bound to.';
+
+comment on column parley.service_queues.name is 'Name without its schema.';
+comment on column parley.service_queues.object_id is 'Identity of the queue; below 65536 when built in.';
+comment on column parley.service_queues.principal_id is 'Oid of the owner.';
+comment on column parley.service_queues.schema_name is 'Schema of the queue, a part of its name only; dbo may be left out.';
+comment on column parley.service_queues.parent_object_id is 'Always 0.';
+comment on column parley.service_queues.type is 'Always SQ.';
+comment on column parley.service_queues.type_desc is 'Always SERVICE_QUEUE.';
+comment on column parley.service_queues.create_date is 'When it was created.';
+comment on column parley.service_queues.modify_date is 'When its settings were changed last.';
+comment on column parley.service_queues.is_ms_shipped is 'Whether it is the broker''s own.';
+comment on column parley.service_queues.is_published is 'Always false.';
+comment on column parley.service_queues.is_schema_published is 'Always false.';
+comment on column parley.service_queues.max_readers is 'MAX_QUEUE_READERS of activation.';
+comment on column parley.service_queues.activation_procedure is 'Procedure that activation runs, or null.';
+comment on column parley.service_queues.execute_as_principal_id is 'Oid of the role that activation runs as; -2 is the owner of the queue.';
+comment on column parley.service_queues.is_activation_enabled is 'Whether activation is on.';
+comment on column parley.service_queues.is_receive_enabled is 'Whether messages can be received.';
+comment on column parley.service_queues.is_enqueue_enabled is 'Whether messages can arrive.';
+comment on column parley.service_queues.is_retention_enabled is 'Whether copies are kept until the conversation ends.';
+comment on column parley.service_queues.is_poison_message_handling_enabled is 'Whether rollbacks of one message disable the queue.';
+
+comment on column parley.conversation_priorities.priority_id is 'Identity of the priority.';
+comment on column parley.conversation_priorities.name is 'Its name.';
+comment on column parley.conversation_priorities.service_contract_id is 'Contract it is for, or null for ANY.';
+comment on column parley.conversation_priorities.local_service_id is 'Service on this side, or null for ANY.';
+comment on column parley.conversation_priorities.remote_service_name is 'Service on the other side, or null for ANY.';
+comment on column parley.conversation_priorities.priority is 'Level that a new endpoint gets: 1 (low) to 10 (high).';
+
+comment on column parley.permissions.class is 'What it is on: database, message type, contract, queue or service.';
+comment on column parley.permissions.object_id is 'Identity of the object; 0 for the database.';
+comment on column parley.permissions.object_name is 'Name of the object; null for the database.';
+comment on column parley.permissions.permission is 'Such as SEND or RECEIVE.';
+comment on column parley.permissions.grantee is 'Role that holds it, or PUBLIC.';
+comment on column parley.permissions.grantor is 'Role that granted it.';
+comment on column parley.permissions.is_grantable is 'Whether the grantee may grant it on.';
+
+comment on column parley.conversation_endpoints.conversation_handle is 'What statements call this side by; each side has its own.';
+comment on column parley.conversation_endpoints.conversation_id is 'Identity of the conversation, the same on both sides.';
+comment on column parley.conversation_endpoints.is_initiator is '1 on the side that began the dialog, 0 on the target''s.';
+comment on column parley.conversation_endpoints.service_contract_id is 'Contract.';
+comment on column parley.conversation_endpoints.conversation_group_id is 'Group that this side is received and locked with.';
+comment on column parley.conversation_endpoints.service_id is 'Service of this side.';
+comment on column parley.conversation_endpoints.lifetime is 'When the conversation ends with an error if it is still open.';
+comment on column parley.conversation_endpoints.state is 'SO, SI, CO, DI, DO, ER or CD; see the page on concepts.';
+comment on column parley.conversation_endpoints.state_desc is 'The same in words.';
+comment on column parley.conversation_endpoints.far_service is 'Service of the other side.';
+comment on column parley.conversation_endpoints.far_broker_instance is 'Broker instance of the other side; null before it is known.';
+comment on column parley.conversation_endpoints.principal_id is 'Oid of the owner of this side.';
+comment on column parley.conversation_endpoints.far_principal_id is 'Always 0.';
+comment on column parley.conversation_endpoints.outbound_session_key_identifier is 'Always zeros: nothing leaves the database.';
+comment on column parley.conversation_endpoints.inbound_session_key_identifier is 'Always zeros.';
+comment on column parley.conversation_endpoints.security_timestamp is 'Of a closed target: when it is forgotten.';
+comment on column parley.conversation_endpoints.dialog_timer is 'When the conversation timer of this side fires, or null.';
+comment on column parley.conversation_endpoints.send_sequence is 'Number of the next message sent, as far as it is known.';
+comment on column parley.conversation_endpoints.last_send_tran_id is 'Always null.';
+comment on column parley.conversation_endpoints.end_dialog_sequence is 'Always -1.';
+comment on column parley.conversation_endpoints.receive_sequence is 'Number of the next message received.';
+comment on column parley.conversation_endpoints.receive_sequence_frag is 'Always 0: messages are not cut into fragments.';
+comment on column parley.conversation_endpoints.system_sequence is 'Always 0.';
+comment on column parley.conversation_endpoints.first_out_of_order_sequence is 'Always -1: nothing arrives out of order.';
+comment on column parley.conversation_endpoints.last_out_of_order_sequence is 'Always -1.';
+comment on column parley.conversation_endpoints.last_out_of_order_frag is 'Always -1.';
+comment on column parley.conversation_endpoints.is_system is 'Whether it is the broker''s own.';
+comment on column parley.conversation_endpoints.priority is 'Level of this side, 1 to 10, fixed when it was created.';
+comment on column parley.conversation_endpoints.begun_at is 'When this side was created; null when closed.';
+comment on column parley.conversation_endpoints.state_since is 'When it got into this state; null when closed.';
+comment on column parley.conversation_endpoints.service_name is 'Name of the service of this side.';
+comment on column parley.conversation_endpoints.service_contract_name is 'Name of the contract.';
+
+comment on column parley.conversation_groups.conversation_group_id is 'Identity of the group, a key for state of your own.';
+comment on column parley.conversation_groups.service_id is 'Service whose conversations it holds.';
+comment on column parley.conversation_groups.is_system is 'Whether it is the broker''s own.';
+
+comment on column parley.transmission_queue.conversation_handle is 'Side that sent the message.';
+comment on column parley.transmission_queue.to_service_name is 'Service it is for.';
+comment on column parley.transmission_queue.to_broker_instance is 'Broker instance it is for, or null.';
+comment on column parley.transmission_queue.from_service_name is 'Service that sent it.';
+comment on column parley.transmission_queue.service_contract_name is 'Contract.';
+comment on column parley.transmission_queue.enqueue_time is 'When it was sent.';
+comment on column parley.transmission_queue.message_sequence_number is 'Its place among those that wait, from 0.';
+comment on column parley.transmission_queue.message_type_name is 'Message type.';
+comment on column parley.transmission_queue.is_conversation_error is 'Whether it is an Error message.';
+comment on column parley.transmission_queue.is_end_of_dialog is 'Whether it is an EndDialog message.';
+comment on column parley.transmission_queue.message_body is 'Body, or null.';
+comment on column parley.transmission_queue.transmission_status is 'Why it is still here.';
+comment on column parley.transmission_queue.priority is 'Level of the side that sent it.';
+
+comment on column parley.stuck_conversations.conversation_handle is 'Side that waits.';
+comment on column parley.stuck_conversations.conversation_group_id is 'Its group.';
+comment on column parley.stuck_conversations.service_name is 'Its service.';
+comment on column parley.stuck_conversations.far_service is 'Service of the other side.';
+comment on column parley.stuck_conversations.state is 'State of this side.';
+comment on column parley.stuck_conversations.state_since is 'Since when it has been in that state.';
+comment on column parley.stuck_conversations.waiting is 'Messages that this side has to receive.';
+comment on column parley.stuck_conversations.reason is 'Whom it waits for.';
+comment on column parley.stuck_conversations.remedy is 'What to do, often as a statement.';
+
+comment on column parley.received_message.status is '1 ready, 0 received (and retained), 3 copy of a sent message; RECEIVE gives 0.';
+comment on column parley.received_message.priority is 'Of the conversation: 1 (low) to 10 (high).';
+comment on column parley.received_message.queuing_order is 'Position in the queue; later arrivals have larger ones.';
+comment on column parley.received_message.conversation_group_id is 'Group, locked to the end of the transaction by RECEIVE.';
+comment on column parley.received_message.conversation_handle is 'Handle of the side that receives: answer and end with it.';
+comment on column parley.received_message.message_sequence_number is 'Number in this direction, from 0 without gaps; -1 for Error and DialogTimer.';
+comment on column parley.received_message.service_name is 'Service that it arrived at.';
+comment on column parley.received_message.service_id is 'Identity of that service.';
+comment on column parley.received_message.service_contract_name is 'Contract of the conversation.';
+comment on column parley.received_message.service_contract_id is 'Identity of that contract.';
+comment on column parley.received_message.message_type_name is 'Message type.';
+comment on column parley.received_message.message_type_id is 'Identity of the message type.';
+comment on column parley.received_message.validation is 'What the message type asks of a body: N, E, X, J or F.';
+comment on column parley.received_message.message_body is 'Body, or null when there is none; parley.body_text reads it as text.';
+comment on column parley.received_message.message_enqueue_time is 'When it arrived.';
+comment on column parley.received_message.message_id is 'Identity of the message, in views of queues; RECEIVE leaves it null.';
+
+-- sql/900_built_in.sql
+
+-- The built-in objects (spec 2.1), and who may use the schema.
+
+insert into parley._p_message_type (message_type_id, name, owner, validation)
+select t.id, t.name, current_user::regrole, t.validation
+from (
+  values
+    (1, 'http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'X'::"char"),
+    (2, 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog', 'E'),
+    (3, 'http://schemas.microsoft.com/SQL/Notifications/QueryNotification', 'X'),
+    (4, 'http://schemas.microsoft.com/SQL/Notifications/EventNotification', 'X'),
+    (5, 'http://schemas.microsoft.com/SQL/ServiceBroker/DialogTimer', 'E'),
+    (6, 'http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute', 'X'),
+    (7, 'http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/FailedRoute', 'X'),
+    (8, 'http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRemoteServiceBinding', 'X'),
+    (9, 'http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/FailedRemoteServiceBinding', 'X'),
+    (10, 'http://schemas.microsoft.com/SQL/ServiceBroker/ServiceEcho/Echo', 'N'),
+    (11, 'http://schemas.microsoft.com/SQL/ServiceBroker/ServiceDiagnostic/Query', 'X'),
+    (12, 'http://schemas.microsoft.com/SQL/ServiceBroker/ServiceDiagnostic/Status', 'X'),
+    (13, 'http://schemas.microsoft.com/SQL/ServiceBroker/ServiceDiagnostic/Description', 'N'),
+    (14, 'DEFAULT', 'N')
+) as t (id, name, validation);
+
+insert into parley._p_contract (service_contract_id, name, owner)
+select c.id, c.name, current_user::regrole
+from (
+  values
+    (1, 'http://schemas.microsoft.com/SQL/Notifications/PostQueryNotification'),
+    (2, 'http://schemas.microsoft.com/SQL/Notifications/PostEventNotification'),
+    (3, 'http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice'),
+    (4, 'http://schemas.microsoft.com/SQL/ServiceBroker/ServiceEcho'),
+    (5, 'http://schemas.microsoft.com/SQL/ServiceBroker/ServiceDiagnostic'),
+    (6, 'DEFAULT')
+) as c (id, name);
+
+insert into parley._p_contract_message_type (service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target)
+values
+  (1, 3, true, false),
+  (2, 4, true, false),
+  (3, 6, true, false),
+  (3, 7, true, false),
+  (3, 8, true, false),
+  (3, 9, true, false),
+  (4, 10, true, true),
+  (5, 11, true, false),
+  (5, 12, false, true),
+  (5, 13, false, true),
+  (6, 14, true, true);
+
+select parley._p_add_queue(q.id, 'dbo', q.name, current_user::regrole)
+from (values (1, 'QueryNotificationErrorsQueue'), (2, 'EventNotificationErrorsQueue'), (3, 'ServiceBrokerQueue')) as q (id, name);
+
+select parley._p_create_queue_view(q.queue_id) from parley._p_queue as q;
+
+insert into parley._p_service (service_id, name, owner, queue_id)
+select s.id, s.name, current_user::regrole, s.id
+from (
+  values
+    (1, 'http://schemas.microsoft.com/SQL/Notifications/QueryNotificationService'),
+    (2, 'http://schemas.microsoft.com/SQL/Notifications/EventNotificationService'),
+    (3, 'http://schemas.microsoft.com/SQL/ServiceBroker/ServiceBroker')
+) as s (id, name);
+
+insert into parley._p_service_contract (service_id, service_contract_id)
+values (1, 1), (2, 2), (3, 3), (3, 4), (3, 5);
+
+-- Everybody may call the interface; each function looks at rights itself. The private functions are nobody's business.
+revoke all on all functions in schema parley from public;
+
+grant usage on schema parley to public;
+
+do $$
+declare
+  v_function regprocedure;
+  v_view regclass;
+begin
+  for v_function in
+    select p.oid::regprocedure from pg_catalog.pg_proc as p where p.pronamespace = 'parley'::regnamespace and p.proname not like '\_p\_%'
+  loop
+    execute format('grant execute on function %s to public', v_function);
+  end loop;
+  for v_view in
+    select c.oid::regclass from pg_catalog.pg_class as c where c.relnamespace = 'parley'::regnamespace and c.relkind = 'v'
+  loop
+    execute format('grant select on %s to public', v_view);
+  end loop;
+  -- What the views call for whoever looks at them.
+  grant execute on function parley._p_caller(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
+end
+$$;
+
+-- version
+
+insert into parley._p_installation (schema_version, release) values (1, '0.1.0');
+
+commit;
