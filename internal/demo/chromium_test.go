@@ -68,7 +68,7 @@ func startBrowser(t *testing.T) *browser {
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir(), "about:blank")
 	cmd.ExtraFiles = []*os.File{commands, answers} // 3 and 4, where chromium looks for them
-	var noise bytes.Buffer // they all hold its other end, so Wait returns when the last of them has ended
+	var noise bytes.Buffer                         // they all hold its other end, so Wait returns when the last of them has ended
 	cmd.Stderr = &noise
 	cmd.WaitDelay = time.Minute
 	if err := cmd.Start(); err != nil {
