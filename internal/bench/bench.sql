@@ -66,6 +66,28 @@ begin
 end
 $$;
 
+-- Receives all that waits, counts the rows where they are, and commits every per_transaction messages, so that what is
+-- measured is RECEIVE and not how long the disk takes to sync.
+create procedure bench.drain_counted(queue text, top integer, per_transaction integer, inout received bigint)
+language plpgsql
+as $$
+declare
+  v_count integer;
+  v_open integer := 0;
+begin
+  loop
+    select count(*) into v_count from parley.receive(queue, top);
+    received := received + v_count;
+    v_open := v_open + v_count;
+    if v_open >= per_transaction or v_count = 0 then
+      commit;
+      v_open := 0;
+    end if;
+    exit when v_count = 0;
+  end loop;
+end
+$$;
+
 -- The paper's receive procedure: up to top messages into a table, 2,000 bytes of each, a log row, commit; until the queue is empty.
 create procedure bench.paper_procedure(queue text, top integer)
 language plpgsql
