@@ -299,8 +299,9 @@ begin
   perform parley._p_discard_messages(endpoint.endpoint_id);
   -- Who holds the group may be about to begin a dialog in it, which must not find it gone (keeps S2).
   -- When this is our own side we hold it ourselves.
+  -- An older snapshot does not see all that belongs to it.
   perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
-  if not found then
+  if not found or current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     perform parley._p_set_state(endpoint.endpoint_id, 'DO');
     perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp());
     return;
@@ -326,7 +327,7 @@ $$;
 
 comment on function parley._p_remove_endpoint(parley._p_endpoint) is
 'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
-When somebody else holds the group the endpoint is closed now and removed by an alarm.';
+When somebody else holds the group, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';
 
 create function parley._p_close_both(endpoint parley._p_endpoint) returns void
 language plpgsql
