@@ -110,7 +110,8 @@ begin
       get diagnostics v_total = row_count;
     else
       select m.position, m.first_position, m.came_back, m.frame_size, e.endpoint_id, e.group_id, e.conversation_handle, e.is_plain, e.priority,
-        e.service_id, e.service_name, e.service_contract_id, e.service_contract_name, e.usual_message_type_id, e.usual_message_type_name, g.conversation_group_id
+        e.service_id, e.service_name, e.service_contract_id, e.service_contract_name, e.usual_message_type_id, e.usual_message_type_name,
+        g.conversation_group_id
       into v_head
       from (
         select o.position, o.endpoint_id, o.came_back, o.frame_size,
