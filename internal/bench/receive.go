@@ -22,19 +22,22 @@ const receiveQueue = "receive"
 // receiveVariant is a variant of RECEIVE with what sets it apart.
 type receiveVariant struct {
 	Variant
-	top     int
-	singles bool        // whether the messages were sent one by one
-	paper   bool        // whether the paper's procedure receives
-	in      transaction // for TOP (1)
+	top        int
+	singles    bool        // whether the messages were sent one by one
+	commitEach bool        // whether each call is a transaction
+	paper      bool        // whether the paper's procedure receives
+	in         transaction // for TOP (1)
 }
 
 func (c Config) receiveVariants() []receiveVariant {
 	return []receiveVariant{
-		{Variant: Variant{"top_100", "one session drains what was sent in batches, 100 a call, 10,000 a transaction"}, top: 100},
-		{Variant: Variant{"top_10000", "the same, 10,000 a call"}, top: 10_000},
+		{Variant: Variant{"top_100", "one session drains what was sent in batches: 100 a call, 10,000 a transaction"}, top: 100},
+		{Variant: Variant{"top_100_commit_each", "the same, a transaction a call"}, top: 100, commitEach: true},
+		{Variant: Variant{"top_10000", "as top_100, 10,000 a call"}, top: 10_000},
 		{Variant: Variant{"paper_procedure", "a procedure moves 10,000 a transaction into a table and logs"}, top: 10_000, paper: true},
-		{Variant: Variant{"top_100_single_rows", "one session drains what was sent one by one, 100 a call, 10,000 a transaction"}, top: 100, singles: true},
-		{Variant: Variant{"top_10000_single_rows", "the same, 10,000 a call"}, top: 10_000, singles: true},
+		{Variant: Variant{"top_100_single_rows", "as top_100, of what was sent one by one"}, top: 100, singles: true},
+		{Variant: Variant{"top_100_single_rows_commit_each", "the same, a transaction a call"}, top: 100, singles: true, commitEach: true},
+		{Variant: Variant{"top_10000_single_rows", "as top_10000, of what was sent one by one"}, top: 10_000, singles: true},
 		{Variant: Variant{"top_1", "8 sessions, begin, receive one, commit, against a bare INSERT"}, top: 1, singles: true, in: explicit},
 		{Variant: Variant{"top_1_autocommit", "the same as single statements"}, top: 1, singles: true, in: autocommit},
 	}
@@ -100,8 +103,10 @@ func (b *bench) receiveTrial(v receiveVariant) trial {
 					return b.drive(ctx, d, sessions, receivingOne(b.Messages, v.in))
 				case v.paper:
 					return timePaperProcedure(ctx, d, v.top, b.Messages)
+				case v.commitEach:
+					return timeDrain(ctx, d, v.top, v.top, b.Messages)
 				default:
-					return timeDrain(ctx, d, v.top, b.Messages)
+					return timeDrain(ctx, d, v.top, messagesPerTransaction, b.Messages)
 				}
 			})
 		},
@@ -128,14 +133,14 @@ func receivingOne(messages int, in transaction) operation {
 	}
 }
 
-// messagesPerTransaction is how many messages a drain receives between two commits, whatever it receives a call.
+// messagesPerTransaction is how many messages a drain receives between two commits where RECEIVE is measured and not the disk.
 const messagesPerTransaction = 10_000
 
 // timeDrain receives all in the server, where the rows are counted too.
-func timeDrain(ctx context.Context, d database, top, messages int) (rate float64, err error) {
+func timeDrain(ctx context.Context, d database, top, perTransaction, messages int) (rate float64, err error) {
 	err = d.withConnection(ctx, func(conn *pgx.Conn) error {
 		begun, received := time.Now(), 0
-		err := conn.QueryRow(ctx, "call bench.drain_counted($1, $2, $3, 0)", receiveQueue, top, messagesPerTransaction).Scan(&received)
+		err := conn.QueryRow(ctx, "call bench.drain_counted($1, $2, $3, 0)", receiveQueue, top, perTransaction).Scan(&received)
 		if err != nil {
 			return fmt.Errorf("drain the queue: %w", err)
 		}
