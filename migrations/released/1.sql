@@ -3399,8 +3399,9 @@ begin
   perform parley._p_discard_messages(endpoint.endpoint_id);
   -- Who holds the group may be about to begin a dialog in it, which must not find it gone (keeps S2).
   -- When this is our own side we hold it ourselves.
+  -- An older snapshot does not see all that belongs to it.
   perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
-  if not found then
+  if not found or current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     perform parley._p_set_state(endpoint.endpoint_id, 'DO');
     perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp());
     return;
@@ -3426,7 +3427,7 @@ $$;
 
 comment on function parley._p_remove_endpoint(parley._p_endpoint) is
 'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
-When somebody else holds the group the endpoint is closed now and removed by an alarm.';
+When somebody else holds the group, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';
 
 create function parley._p_close_both(endpoint parley._p_endpoint) returns void
 language plpgsql
@@ -3820,7 +3821,8 @@ A prepared transaction that has outlived a restart of the server is named anew, 
 -- 2. With the lock held, a new statement sees all that earlier holders did: take the group's messages by (endpoint_id, position).
 -- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is already old: then step 2 finds
 -- less or nothing, or that the conversation has moved to another group, and we look again. It may also find more, in front of what step 1
--- saw: senders that have committed since. Therefore it begins where the hint says that all senders are done (keeps S4, S19).
+-- found: senders may have committed since, and a group that was locked when we passed its first message may be free when we come to its
+-- second. Therefore it begins at the first row of all, and no later than all senders are known to be done (keeps S4, S19).
 -- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named
 -- conversation) goes through 241_receive_group.sql.
 --
@@ -3924,15 +3926,20 @@ begin
       select * from parley._p_receive_group(v_queue_id, top, receive.conversation_handle, receive.conversation_group_id);
       get diagnostics v_total = row_count;
     else
-      select m.position, m.came_back, m.frame_size, e.endpoint_id, e.group_id, e.conversation_handle, e.is_plain, e.priority, e.service_id, e.service_name,
-        e.service_contract_id, e.service_contract_name, e.usual_message_type_id, e.usual_message_type_name, g.conversation_group_id
+      select m.position, m.first_position, m.came_back, m.frame_size, e.endpoint_id, e.group_id, e.conversation_handle, e.is_plain, e.priority,
+        e.service_id, e.service_name, e.service_contract_id, e.service_contract_name, e.usual_message_type_id, e.usual_message_type_name,
+        g.conversation_group_id
       into v_head
       from (
-        select n.position, n.endpoint_id, n.xmax::text <> '0' as came_back, coalesce(cardinality(n.frame), 0) as frame_size
-        from parley._p_message as n
-        where n.lane = v_lane and n.position >= v_low
-        order by n.position
-        limit 32
+        select o.position, o.endpoint_id, o.came_back, o.frame_size,
+          first_value(o.position) over (order by o.position rows unbounded preceding) as first_position
+        from (
+          select n.position, n.endpoint_id, n.xmax::text <> '0' as came_back, coalesce(cardinality(n.frame), 0) as frame_size
+          from parley._p_message as n
+          where n.lane = v_lane and n.position >= v_low
+          order by n.position
+          limit 32
+        ) as o
       ) as m
       join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
       join parley._p_conversation_group as g on g.group_id = e.group_id
@@ -3962,7 +3969,7 @@ begin
         from parley._p_endpoint as e
         where e.endpoint_id = v_head.endpoint_id and e.group_id = v_head.group_id and e.is_plain;
         continue when not found;
-        v_from := least(v_head.position, v_safe);
+        v_from := least(v_head.first_position, v_safe);
         v_left := coalesce(top, 2147483647);
         while v_left > 0 loop
           if v_left = 1 and v_head.frame_size = 0 then
@@ -4312,6 +4319,9 @@ begin
   loop
     exit when v_left <= 0;
     delete from parley._p_message as m where m.ctid = v_message.row_id;
+    -- Nobody takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
+    -- since (keeps S3).
+    continue when not found;
     v_taken := least(coalesce(cardinality(v_message.frame), 1), coalesce(v_left, 2147483647));
     v_row.message_type_id := v_message.message_type_id;
     v_row.message_type_name := v_message.name;
