@@ -33,14 +33,17 @@ begin
       select b.group_id
       from unnest(v_hint.blocked_groups) as b (group_id)
       cross join lateral (
-        select min(m.position) as position
+        -- One probe a conversation, however much waits in it.
+        select min(n.position) as position
         from parley._p_endpoint as e
-        join parley._p_message as m
-          on m.endpoint_id = e.endpoint_id
-          and m.lane = v_lane
-          and m.position >= v_hint.low_position
-          and m.position < v_hint.resume_position
-        where e.group_id = b.group_id and e.state <> 'DO'
+        cross join lateral (
+          select m.position
+          from parley._p_message as m
+          where m.endpoint_id = e.endpoint_id and m.position >= v_hint.low_position
+          order by m.position
+          limit 1
+        ) as n
+        where e.group_id = b.group_id and e.state <> 'DO' and n.position < v_hint.resume_position
       ) as f
       where f.position is not null
       order by f.position

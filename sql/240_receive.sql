@@ -315,6 +315,10 @@ begin
           exit when not found;
         end loop;
         continue when v_total = 0;
+        -- Only the newest count is needed; the older ones go now and then.
+        if v_sequence >> 8 <> (v_sequence - v_total) >> 8 then
+          delete from parley._p_receive_progress as p where p.endpoint_id = v_head.endpoint_id and p.sequence < v_sequence;
+        end if;
       end if;
     end if;
     exit when v_total > 0 or coalesce(timeout, 0) = 0;

@@ -3649,14 +3649,17 @@ begin
       select b.group_id
       from unnest(v_hint.blocked_groups) as b (group_id)
       cross join lateral (
-        select min(m.position) as position
+        -- One probe a conversation, however much waits in it.
+        select min(n.position) as position
         from parley._p_endpoint as e
-        join parley._p_message as m
-          on m.endpoint_id = e.endpoint_id
-          and m.lane = v_lane
-          and m.position >= v_hint.low_position
-          and m.position < v_hint.resume_position
-        where e.group_id = b.group_id and e.state <> 'DO'
+        cross join lateral (
+          select m.position
+          from parley._p_message as m
+          where m.endpoint_id = e.endpoint_id and m.position >= v_hint.low_position
+          order by m.position
+          limit 1
+        ) as n
+        where e.group_id = b.group_id and e.state <> 'DO' and n.position < v_hint.resume_position
       ) as f
       where f.position is not null
       order by f.position
@@ -4132,6 +4135,10 @@ begin
           exit when not found;
         end loop;
         continue when v_total = 0;
+        -- Only the newest count is needed; the older ones go now and then.
+        if v_sequence >> 8 <> (v_sequence - v_total) >> 8 then
+          delete from parley._p_receive_progress as p where p.endpoint_id = v_head.endpoint_id and p.sequence < v_sequence;
+        end if;
       end if;
     end if;
     exit when v_total > 0 or coalesce(timeout, 0) = 0;
