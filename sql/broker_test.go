@@ -186,7 +186,8 @@ func (s session) refuses(number int, statement string, arguments ...any) pgconn.
 	if !errors.As(err, &refusal) {
 		s.Fatalf("%s: got %v, want error %d", clip(statement), err, number)
 	}
-	if refusal.Code != sqlState(number) || !strings.HasPrefix(refusal.Detail, fmt.Sprintf("Service Broker error %d.", number)) {
+	// A sentence more may follow.
+	if refusal.Code != sqlState(number) || !strings.HasPrefix(refusal.Detail+" ", fmt.Sprintf("Service Broker error %d. ", number)) {
 		s.Errorf("%s: got %s, want error %d", clip(statement), describe(err), number)
 	}
 	if refusal.Hint == "" || refusal.Message == "" {

@@ -1,0 +1,153 @@
+package sql_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestBatchArrivesInTheOrderOfItsArray(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handle := b.dialog()
+	b.send(handle, request, "before")
+	for _, statement := range []string{
+		"select parley.send_batch($1::uuid, '//test/Request', array['1', '2']::bytea[])",
+		"select parley.send_batch($1::uuid, '//test/Request', array['3', '4']::text[])",
+		"select parley.send_batch($1::uuid, '//test/Request', array['5', '6']::jsonb[])",
+		"select parley.send_batch($1::uuid, '//test/Request', array['7'])",
+		"select parley.send_batch($1::uuid, '//test/Request', '{}'::text[])",
+		"select parley.send_batch($1::uuid, '//test/Request', null::text[])",
+		// An array may count from any number, and have more than one dimension.
+		"select parley.send_batch($1::uuid, '//test/Request', '[5:6]={8,9}'::text[])",
+		"select parley.send_batch($1::uuid, '//test/Request', '[-1:0]={10,11}'::bytea[])",
+		"select parley.send_batch($1::uuid, '//test/Request', '{{12,13},{14,15}}'::text[])",
+	} {
+		b.exec(statement, handle)
+	}
+	want := []string{"before"}
+	for i := 1; i <= 15; i++ {
+		want = append(want, strconv.Itoa(i))
+	}
+	if got := b.bodies("Answering"); !slices.Equal(got, want) {
+		t.Errorf("received %q", got)
+	}
+}
+
+func TestBatchMayBeginAConversation(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handle := b.dialog()
+	b.exec("select parley.send_batch($1::uuid, '//test/Request', array['1', null, '', '4'])", handle)
+	b.requireState(handle, "CO")
+	if got := b.bodies("Answering"); !slices.Equal(got, []string{"1", "", "", "4"}) {
+		t.Errorf("received %q", got)
+	}
+}
+
+func TestBatchWithOneBadBodyIsNotDelivered(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley.alter_message_type('//test/Request', 'JSON')")
+	handle := b.dialog()
+	b.exec("select parley.send_batch($1::uuid, '//test/Request', array['{}', '{}', 'no'])", handle)
+	b.requireError("Asking", -8430)
+	equal(b.session, 0, "select count(*) from parley.queue_contents('Answering') where message_type_name = '//test/Request'")
+}
+
+func TestMillionSmallMessagesInOneBatch(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handle := b.dialog()
+	b.exec("select parley.send_batch($1::uuid, '//test/Request', array(select i::text from generate_series(0, 999999) as i))", handle)
+	equal(b.session, 1000000, "select waiting from parley.stuck_conversations where conversation_handle = $1", b.farHandle(handle))
+	equal(b.session, "1000000 1000000 t", `
+		select format('%s %s %s', count(*), count(distinct message_sequence_number), bool_and(convert_from(message_body, 'UTF8')::bigint = message_sequence_number))
+		from parley.receive('Answering')`)
+}
+
+// sending is one statement of a history: how many messages, and how large each is.
+type sending struct{ count, size int }
+
+// Whatever is sent in whatever pieces, and received in whatever pieces, is 0 to n-1, once each and in order.
+func TestAnyPiecesComeTogetherInOrder(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley.create_queue('Keeping', retention => true)")
+	b.exec("select parley.create_service('//test/Keeper', 'Keeping', array['//test/Work'])")
+	rapid.Check(t, func(rt *rapid.T) {
+		target := rapid.SampledFrom([]string{"//test/Answerer", "//test/Keeper"}).Draw(rt, "target")
+		history := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) sending {
+			return sending{
+				count: rapid.OneOf(rapid.IntRange(1, 3), rapid.IntRange(1, 200), rapid.IntRange(1, 3000)).Draw(rt, "count"),
+				size:  rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(0, 500), rapid.IntRange(0, 9000)).Draw(rt, "size"),
+			}
+		}), 1, 3).Draw(rt, "history")
+		tops := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(1, 5), rapid.IntRange(1, 300), rapid.IntRange(1, 6000)), 1, 6).Draw(rt, "tops")
+		inSteps := rapid.Bool().Draw(rt, "receiving between sending")
+
+		h := &pieces{session: b.session, handle: b.dialogTo(target), queue: map[string]string{"//test/Answerer": "Answering", "//test/Keeper": "Keeping"}[target]}
+		for _, s := range history {
+			// Large bodies are costly, not interesting in number.
+			if s.count*s.size > 500_000 {
+				s.count = 500_000/s.size + 1
+			}
+			h.sendSome(s)
+			if inSteps {
+				h.receiveSome(rt, tops[0])
+			}
+		}
+		for range 5 {
+			for _, top := range tops {
+				h.receiveSome(rt, top)
+			}
+		}
+		// Small steps have shown what they can.
+		h.receiveSome(rt, h.sent)
+		h.receiveSome(rt, 1)
+		h.exec("select parley.end_conversation(conversation_handle, cleanup => true) from parley.conversation_endpoints")
+	})
+}
+
+func (s session) dialogTo(service string) string {
+	s.Helper()
+	return value[string](s, "select parley.begin_dialog('//test/Asker', $1, '//test/Work')", service)
+}
+
+// pieces is a conversation whose messages are their numbers, with blanks behind.
+type pieces struct {
+	session
+	handle, queue  string
+	sent, received int
+}
+
+func (h *pieces) sendSome(s sending) {
+	h.Helper()
+	if s.count == 1 {
+		h.send(h.handle, request, pad(h.sent, s.size))
+	} else {
+		h.exec("select parley.send_batch($1::uuid, '//test/Request', array(select rpad(i::text, greatest(length(i::text), $3)) from generate_series($2::int, $2 + $4 - 1) as i))",
+			h.handle, h.sent, s.size, s.count)
+	}
+	h.sent += s.count
+}
+
+func (h *pieces) receiveSome(rt *rapid.T, top int) {
+	h.Helper()
+	got := h.messages("select * from parley.receive($1, $2)", h.queue, top)
+	if want := min(top, h.sent-h.received); len(got) != want {
+		rt.Fatalf("received %d, want %d: %d were sent and %d received before", len(got), want, h.sent, h.received)
+	}
+	for _, m := range got {
+		if strings.TrimRight(string(m.MessageBody), " ") != strconv.Itoa(h.received) || m.MessageSequenceNumber != int64(h.received) {
+			rt.Fatalf("message %d has number %d and body %.20q", h.received, m.MessageSequenceNumber, m.MessageBody)
+		}
+		h.received++
+	}
+}
+
+func pad(number, size int) string { return fmt.Sprintf("%-*d", size, number) }
