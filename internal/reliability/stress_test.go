@@ -1,6 +1,7 @@
 package reliability_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -30,10 +31,21 @@ func TestRandomInterleavingsKeepThePromises(t *testing.T) {
 		seed, _ = strconv.ParseUint(v, 10, 64)
 	}
 	t.Logf("PARLEY_STRESS_SEED=%d", seed)
-	st := &stress{ledger: newLedger(t, newBed(t)), t: t}
-	st.admin.exec("select parley.alter_queue('target_queue', poison_message_handling => false)")
-	st.admin.exec("select parley.alter_queue('initiator_queue', poison_message_handling => false)")
-	stop := time.After(time.Duration(seconds) * time.Second)
+	st := newStress(t, newBed(t), seed)
+	done := st.start(t)
+	pause(time.Duration(seconds) * time.Second)
+	done()
+	st.judge(t)
+}
+
+func newStress(t *testing.T, b *bed, seed uint64) *stress {
+	t.Helper()
+	return &stress{ledger: newPlays(t, b), t: t, seed: seed}
+}
+
+// start lets the actors loose; the function it returns stops them.
+func (st *stress) start(t *testing.T) (done func()) {
+	t.Helper()
 	var work sync.WaitGroup
 	for i, role := range []func(*actor) error{
 		(*actor).sendSome, (*actor).sendSome, (*actor).sendSome, (*actor).sendSlowly,
@@ -41,30 +53,35 @@ func TestRandomInterleavingsKeepThePromises(t *testing.T) {
 		(*actor).endOne, movers: (*actor).moveOne,
 	} {
 		a := &actor{
-			stress: st, s: st.session(t), random: rand.New(rand.NewPCG(seed, uint64(i))), name: fmt.Sprint("actor ", i),
+			stress: st, s: st.session(t), random: rand.New(rand.NewPCG(st.seed, uint64(i))), name: fmt.Sprint("actor ", i),
 			moves: i == movers,
 		}
 		work.Go(func() { a.run(role) })
 	}
-	<-stop
-	st.over.Store(true)
-	work.Wait()
-	s := st.session(t)
-	st.drain(t, s)
-	st.endAll(t, s)
-	h := st.verdict(t)
+	return func() {
+		st.over.Store(true)
+		work.Wait()
+	}
+}
+
+// judge receives and ends everything that is left, and asks the ledger.
+func (st *stress) judge(t *testing.T) {
+	t.Helper()
+	st.finish(t)
+	h := st.history(t)
 	t.Logf("%d sent, %d received, %d ends", len(h.Sent), len(h.Received), len(h.Ended))
 	if len(h.Received) == 0 || len(h.EndsReceived) == 0 {
 		t.Error("the workload did nothing")
 	}
-	st.admin.exec("select parley.fire_timers()")
-	st.wantNothingLeft(t)
 }
 
 type stress struct {
 	*ledger
 	t    *testing.T
+	seed uint64
 	over atomic.Bool
+	// faults says that sessions may be lost.
+	faults bool
 
 	dialogs   sync.Mutex
 	initiator []string // handles
@@ -91,33 +108,41 @@ var harmless = map[string]bool{
 // run does one transaction after the other.
 func (a *actor) run(role func(*actor) error) {
 	for !a.over.Load() && !a.t.Failed() {
-		a.sent = nil
-		isolation := ""
-		// MOVE of the last conversation of a group leaves the group behind when the snapshot is older than the end of the last but one.
-		if a.random.IntN(20) == 0 && !a.moves {
-			isolation = " isolation level repeatable read"
-		}
-		if err := a.s.try("begin" + isolation); err != nil {
-			a.t.Errorf("%s: begin: %v", a.name, err)
-			return
-		}
-		err := role(a)
-		if err != nil && !harmless[code(err)] {
+		err := a.transaction(role)
+		switch {
+		case err == nil || harmless[code(err)]:
+		case a.faults && a.s.conn.IsClosed():
+			// The server may be starting still.
+			if s, err := connect(a.t, a.dsn); err == nil {
+				a.s = s
+			}
+		default:
 			a.t.Errorf("%s: %v", a.name, err)
 		}
-		how := "commit"
-		if err != nil || a.random.IntN(10) == 0 {
-			how = "rollback"
-		}
-		a.letGo(a.s, err != nil)
-		if err := a.s.try(how); err != nil {
-			a.t.Errorf("%s: %s: %v", a.name, how, err)
-			return
-		}
-		if how == "commit" {
-			a.noteCommitted(a.sent)
-		}
 	}
+}
+
+// transaction does one transaction, or rolls it back. Its error is the first one.
+func (a *actor) transaction(role func(*actor) error) error {
+	a.sent = nil
+	isolation := ""
+	// MOVE of the last conversation of a group leaves the group behind when the snapshot is older than the end of the last but one.
+	if a.random.IntN(20) == 0 && !a.moves {
+		isolation = " isolation level repeatable read"
+	}
+	if err := a.s.try("begin" + isolation); err != nil {
+		return err
+	}
+	err := role(a)
+	a.letGo(a.s, err != nil)
+	if err != nil || a.random.IntN(10) == 0 {
+		return cmp.Or(err, a.s.try("rollback"))
+	}
+	if err := a.s.try("commit"); err != nil {
+		return err
+	}
+	a.noteCommitted(a.sent)
+	return nil
 }
 
 // pick gives a random handle; empty when there is none yet.

@@ -64,15 +64,20 @@ declare
   v_seq bigint;
 begin
   for v_message in select * from parley.receive(queue, top => receive.top) loop
+    handle := v_message.conversation_handle;
+    conversation_group := v_message.conversation_group_id;
+    is_end := v_message.message_type_name like any (array['%/EndDialog', '%/Error']);
+    if v_message.message_type_name like '%/DialogTimer' then
+      -- It stands outside all order.
+      return next;
+      continue;
+    end if;
     -- The dialog is that of the endpoint, not what the body says: a message that went astray is a phantom there.
     select e.conversation_id, e.is_initiator = 0 into v_dialog, v_from_initiator
     from parley.conversation_endpoints as e where e.conversation_handle = v_message.conversation_handle;
     insert into ledger.received_counter as c (dialog, from_initiator, n) values (v_dialog, v_from_initiator, 1)
     on conflict on constraint received_counter_pkey do update set n = c.n + 1
     returning c.n into v_seq;
-    handle := v_message.conversation_handle;
-    conversation_group := v_message.conversation_group_id;
-    is_end := v_message.message_type_name <> 'DEFAULT';
     if is_end then
       insert into ledger.end_received values (
         v_dialog, v_from_initiator, v_message.message_type_name like '%/Error',

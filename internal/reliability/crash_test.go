@@ -1,0 +1,109 @@
+//go:build unix
+
+package reliability_test
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// One server for all of them: making one costs more than crashing it.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it makes a server of its own and crashes it again and again")
+	}
+	server := newOwnServer(t)
+	t.Run("BackendInAnyTransaction", func(t *testing.T) { crashPlays(t, server, someScenarios(8), server.killBackend) })
+	t.Run("ServerInAnyTransaction", func(t *testing.T) {
+		crashPlays(t, server, someScenarios(4), func(t testing.TB, b *bed, _ *session) {
+			t.Helper()
+			server.killServer(t, b)
+		})
+	})
+	t.Run("CommitWithoutAnAnswer", func(t *testing.T) { crashCommits(t, server, someScenarios(4)) })
+	t.Run("InMidRun", func(t *testing.T) { crashInMidRun(t, server) })
+	t.Run("PreparedSenderOutlivesIt", func(t *testing.T) { crashPrepared(t, server) })
+}
+
+// someScenarios gives the names of n scenarios at random: over many runs each gets its turn.
+func someScenarios(n int) []string {
+	names := slices.Collect(maps.Keys(scenarios))
+	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names[:min(n, len(names))]
+}
+
+// crashPlays crashes scenarios after some of their statements; keeps S1 to S5, S7, S8, S11.
+func crashPlays(t *testing.T, server *ownServer, names []string, crash func(testing.TB, *bed, *session)) {
+	t.Helper()
+	l := newPlays(t, server.bed(t))
+	for _, name := range names {
+		steps := scenarios[name]
+		p := l.newPlay(t)
+		before := l.contents()
+		done := 1 + rand.IntN(len(steps))
+		p.run(t, steps[:done])
+		crash(t, l.bed, p.s)
+		if after := l.contents(); after != before {
+			t.Errorf("%s after %d of %d steps: there is\n%s\nbefore there was\n%s", name, done, len(steps), after, before)
+		}
+		p = l.newPlay(t)
+		p.run(t, steps)
+		p.s.commit()
+	}
+	crash(t, l.bed, l.session(t))
+	l.finish(t)
+}
+
+func crashCommits(t *testing.T, server *ownServer, names []string) {
+	t.Helper()
+	l := newPlays(t, server.bed(t))
+	for _, name := range names {
+		p := l.newPlay(t)
+		p.run(t, scenarios[name])
+		p.s.commitAndCut()
+		server.killServer(t, l.bed)
+	}
+	l.finish(t)
+}
+
+// crashInMidRun crashes the server while many sessions work.
+func crashInMidRun(t *testing.T, server *ownServer) {
+	st := newStress(t, server.bed(t), rand.Uint64())
+	st.faults = true
+	done := st.start(t)
+	for i := range 3 {
+		pause(time.Second)
+		if i%2 == 0 {
+			server.killServer(t, st.bed)
+		} else {
+			victim := st.session(t)
+			server.killBackend(t, st.bed, victim)
+		}
+	}
+	pause(time.Second)
+	done()
+	st.judge(t)
+}
+
+// A prepared transaction gets another name when the server restarts; it is still on its way.
+func crashPrepared(t *testing.T, server *ownServer) {
+	b := server.bed(t)
+	handle, _ := b.admin.conversation("opening")
+	b.admin.receive(from{})
+	sender := b.session(t)
+	sender.begin()
+	sender.send(handle, "late")
+	b.passBy(t, 300)
+	sender.exec("prepare transaction 'late'")
+	b.passBy(t, 300)
+	// Those who passed by did not wait for the disk.
+	b.admin.exec("checkpoint")
+	server.killServer(t, b)
+	b.passBy(t, 700)
+	b.admin.exec("commit prepared 'late'")
+	wantBodies(t, b.admin.receive(from{}), "late")
+}

@@ -1,0 +1,114 @@
+//go:build unix
+
+package reliability_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/postgres"
+)
+
+// ownServer is a server that a test may crash: nobody else's.
+type ownServer struct {
+	*postgres.Server
+	databases int
+}
+
+// newOwnServer starts a server that is started again whenever it is gone.
+func newOwnServer(t *testing.T) *ownServer {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "parley-reliability-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	// The server's user, who is not root, has to get in.
+	if err := os.Chmod(folder, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	server, err := postgres.Start(t.Context(), postgres.Config{
+		Data:    folder,
+		Version: os.Getenv("PARLEY_TEST_POSTGRES"),
+		Settings: map[string]string{
+			"shared_buffers":            "32MB",
+			"max_prepared_transactions": "10",
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	supervised := make(chan error, 1)
+	go func() { supervised <- server.Supervise(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-supervised; err != nil {
+			t.Error(err)
+		}
+		if err := server.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return &ownServer{Server: server}
+}
+
+// bed creates a database with the schema on the server.
+func (o *ownServer) bed(t testing.TB) *bed {
+	t.Helper()
+	o.databases++
+	name := fmt.Sprint("bed_", o.databases)
+	maintenance, err := connect(t, o.DSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	maintenance.exec("create database " + name)
+	maintenance.close()
+	conn, err := pgx.Connect(t.Context(), o.DSN(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if err := parley.Install(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	return prepareBed(t, o.DSN(name))
+}
+
+// killBackend kills a session's process as the kernel would when memory runs out. The server restarts itself.
+func (o *ownServer) killBackend(t testing.TB, b *bed, s *session) {
+	t.Helper()
+	if err := syscall.Kill(int(s.pid), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	o.comeBack(t, b)
+}
+
+// killServer stops the whole server on the spot, without a checkpoint, and waits until it is started again.
+func (o *ownServer) killServer(t testing.TB, b *bed) {
+	t.Helper()
+	pid := ask[int](b.admin, "select split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::int")
+	if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	o.comeBack(t, b)
+}
+
+// comeBack waits until the server has lost all its sessions and accepts new ones.
+func (*ownServer) comeBack(t testing.TB, b *bed) {
+	t.Helper()
+	b.await(t, func() bool { return b.admin.try("select 1") != nil })
+	b.await(t, func() bool {
+		s, err := connect(t, b.dsn)
+		if err == nil {
+			b.admin = s
+		}
+		return err == nil
+	})
+}
