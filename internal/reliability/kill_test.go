@@ -49,7 +49,7 @@ func TestCommitWithoutAnAnswerLosesAndRepeatsNothing(t *testing.T) {
 	}
 }
 
-// keeps S8: a statement that waits for a lock is cut off.
+// A statement that waits for a lock is cut off; keeps S8.
 func TestStatementThatIsCutOffWhileItWaitsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

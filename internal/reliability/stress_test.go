@@ -19,7 +19,7 @@ const movers = 9
 const stressSeconds = 15
 
 // Senders, receivers, enders and movers at random, with rollbacks, savepoints and transactions that stay open; then everything is received and
-// ended, and the ledger tells. keeps S1 to S5, S9 to S12, S19.
+// ended, and the ledger tells; keeps S1 to S5, S9 to S12, S19.
 func TestRandomInterleavingsKeepThePromises(t *testing.T) {
 	t.Parallel()
 	seconds := stressSeconds
