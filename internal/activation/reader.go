@@ -1,0 +1,53 @@
+package activation
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// The kinds of readers a queue can have.
+const (
+	KindProcedure = "procedure" // a session that runs the activation procedure
+	KindProgram   = "program"
+	KindWebhook   = "webhook"
+)
+
+// Queue is a queue with activation on, as the monitor read it last.
+type Queue struct {
+	ID         int
+	Name       string // as the statements take it
+	MaxReaders int    // no more run at once
+	MinReaders int    // so many run even when nothing waits; 0 for procedures
+	Kind       string // which starter makes its readers
+
+	// Of kind procedure: its name, schema-qualified and quoted as SQL needs it, and the role it runs under.
+	Procedure string
+	ExecuteAs string
+
+	// External is what the definition of an external activation says, for the starter of its kind.
+	External json.RawMessage
+}
+
+// A Reader receives from one queue until it finds nothing.
+type Reader interface {
+	// Run returns nil when the reader left because the queue was empty, and an error when it failed; the engine starts
+	// readers of a queue that fails anew after a growing pause. It is called once.
+	//
+	// When ctx ends Run must stop receiving, finish or roll back what it has begun, and return soon: the engine waits for
+	// it, for the time of grace. Whatever Run started has ended when it returns.
+	Run(ctx context.Context) error
+}
+
+// A Starter makes the readers of one kind. NewReader only prepares; nothing runs before the reader's Run. The number
+// tells the readers of a queue that run at the same time apart: the lowest that is free, from 1.
+//
+// An error of NewReader counts as a failure of the queue, like one of Run. Starters are used by several goroutines.
+type Starter interface {
+	NewReader(q Queue, number int) (Reader, error)
+}
+
+// StarterFunc is a function that is a Starter.
+type StarterFunc func(q Queue, number int) (Reader, error)
+
+// NewReader calls the function.
+func (f StarterFunc) NewReader(q Queue, number int) (Reader, error) { return f(q, number) }
