@@ -37,7 +37,7 @@ type QueueStatus struct {
 type QueueBacklog struct {
 	WaitingMessages int64 `json:"waiting_messages"` // ready to be received
 	HeldMessages    int64 `json:"held_messages"`    // arrived while the queue was off, still the senders'
-	// IsEstimated tells that the numbers are estimates: beyond 10,000 rows nothing is counted.
+	// IsEstimated tells that the numbers are estimates, within a few percent: beyond some 10,000 rows nothing is counted.
 	IsEstimated       bool       `json:"is_estimated"`
 	OldestEnqueueTime *time.Time `json:"oldest_enqueue_time"`
 	OldestSeconds     *float64   `json:"oldest_seconds"` // since then, by the clock of the database

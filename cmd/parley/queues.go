@@ -21,8 +21,8 @@ messages wait and for how long the oldest has waited.
 STATUS is ON, OFF (by ALTER QUEUE) or POISONED (a message was rolled back too often).
 POISON tells how often the message at the head was rolled back, of how many times that disable the queue.
 READERS is the largest number of readers that activation may start.
-WAITING is exact up to 10,000 rows; beyond that it is an estimate, marked with ~. Messages that arrived while the
-queue was off are told apart as held: they are still their senders'.`,
+WAITING is exact up to some 10,000 rows; beyond that it is an estimate, marked with ~, a few percent off at most.
+Messages that arrived while the queue was off are told apart as held: they are still their senders'.`,
 		Example: `  parley queues
   parley queues --json | jq '.[] | select(.status != "ON") | .queue'`,
 		Args: cobra.NoArgs,
