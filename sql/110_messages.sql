@@ -16,7 +16,9 @@ create table parley._p_message (
   lane integer not null,
   message_type_id integer not null,
   body bytea,
-  frame bytea[]
+  frame bytea[],
+  -- W3C trace context of the sender (202_send_traced.sql); where it is null it takes no room. Frames have none.
+  trace_context text
 ) with (
   toast_tuple_target = 8160,
   autovacuum_vacuum_scale_factor = 0.1,
@@ -71,7 +73,8 @@ create table parley._p_retained (
   message_sequence_number bigint not null,
   message_type_id integer not null,
   enqueued_at timestamptz not null,
-  body bytea
+  body bytea,
+  trace_context text
 );
 
 comment on table parley._p_retained is 'Messages kept by retention.';
@@ -85,7 +88,8 @@ create table parley._p_transmission (
   message_type_id integer not null,
   enqueued_at timestamptz not null,
   body bytea,
-  transmission_status text not null
+  transmission_status text not null,
+  trace_context text
 );
 
 comment on table parley._p_transmission is 'The transmission queue: sent, not yet deliverable, in the order of transmission_id for each endpoint.';

@@ -219,7 +219,7 @@ $$;
 comment on function parley.send_batch(uuid, text, jsonb[]) is 'Sends many JSON bodies on one conversation, as UTF-8. Errors: those of send.';
 
 create function parley._p_append(
-  endpoint_id bigint, lane integer, position_sequence regclass, message_type_id integer, bodies bytea[]
+  endpoint_id bigint, lane integer, position_sequence regclass, message_type_id integer, bodies bytea[], trace_context text default null
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -238,8 +238,8 @@ begin
   end if;
   v_frame := greatest(1, least(v_count, 1000, 7800::bigint * v_count / greatest(pg_column_size(bodies), 1)));
   if v_frame = 1 then
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
-    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, b.body
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, b.body, _p_append.trace_context
     from unnest(bodies) with ordinality as b (body, ordinal)
     order by b.ordinal;
   elsif v_count <= 4000 and array_lower(bodies, 1) = 1 then
@@ -260,5 +260,5 @@ begin
 end
 $$;
 
-comment on function parley._p_append(bigint, integer, regclass, integer, bytea[]) is
-'Appends messages to a lane in their order, as frames of up to a page when they are small.';
+comment on function parley._p_append(bigint, integer, regclass, integer, bytea[], text) is
+'Appends messages to a lane in their order, as frames of up to a page when they are small. A trace context is kept for a message that is no frame.';

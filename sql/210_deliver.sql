@@ -6,7 +6,7 @@
 -- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long as there is no far
 -- side, so that a message that is delayed and one that is delivered keep their order (S4).
 
-create function parley._p_send(handle uuid, message_type text, bodies bytea[]) returns void
+create function parley._p_send(handle uuid, message_type text, bodies bytea[], trace_context text default null) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -28,10 +28,12 @@ begin
         format('Switch it on: select parley.alter_queue(%L, status => true);', v_queue.lookup_name)
       );
     end if;
-    insert into parley._p_retained (queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body)
+    insert into parley._p_retained (
+      queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
+    )
     select v_queue.queue_id, v_endpoint.endpoint_id, 3, nextval(v_queue.position_sequence) * 1024,
       (select count(*) from parley._p_retained as r where r.endpoint_id = v_endpoint.endpoint_id and r.status = 3) + b.ordinal - 1,
-      v_type.message_type_id, clock_timestamp(), nullif(b.body, '')
+      v_type.message_type_id, clock_timestamp(), nullif(b.body, ''), _p_send.trace_context
     from unnest(bodies) with ordinality as b (body, ordinal);
   end if;
   if v_endpoint.state = 'SO' then
@@ -43,8 +45,8 @@ begin
   end if;
   v_refusal := parley._p_delay_reason(v_endpoint);
   if v_refusal is not null then
-    insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
-    select v_endpoint.endpoint_id, v_type.message_type_id, clock_timestamp(), nullif(b.body, ''), v_refusal
+    insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
+    select v_endpoint.endpoint_id, v_type.message_type_id, clock_timestamp(), nullif(b.body, ''), v_refusal, _p_send.trace_context
     from unnest(bodies) with ordinality as b (body, ordinal)
     order by b.ordinal;
     return;
@@ -58,14 +60,14 @@ begin
       return;
     end if;
   end if;
-  perform parley._p_deliver(v_endpoint, v_type, bodies);
+  perform parley._p_deliver(v_endpoint, v_type, bodies, trace_context);
   if v_endpoint.destination_lane is null then
     perform parley._p_remember_route(handle);
   end if;
 end
 $$;
 
-comment on function parley._p_send(uuid, text, bytea[]) is
+comment on function parley._p_send(uuid, text, bytea[], text) is
 'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message, validates, keeps copies, delays.
 Errors: those of parley.send.';
 
@@ -175,7 +177,9 @@ $$;
 
 comment on function parley._p_delay_reason(parley._p_endpoint) is 'Tells why messages of an endpoint cannot be delivered yet, or null when they can.';
 
-create function parley._p_deliver(endpoint parley._p_endpoint, message_type parley._p_message_type, bodies bytea[]) returns void
+create function parley._p_deliver(
+  endpoint parley._p_endpoint, message_type parley._p_message_type, bodies bytea[], trace_context text default null
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -213,11 +217,12 @@ begin
   end if;
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_far.service_id;
   perform parley._p_append(
-    v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id, bodies
+    v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id, bodies,
+    trace_context
   );
   perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
 end
 $$;
 
-comment on function parley._p_deliver(parley._p_endpoint, parley._p_message_type, bytea[]) is
+comment on function parley._p_deliver(parley._p_endpoint, parley._p_message_type, bytea[], text) is
 'Delivers messages to the far side in this database, or breaks the conversation when the target refuses them.';

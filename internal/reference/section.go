@@ -37,7 +37,7 @@ var sections = []section{
 	{
 		title: "Sending",
 		intro: "Bodies may be given as `bytea`, `text`, `jsonb`, `json` or `xml`; text travels as UTF-8.",
-		files: []string{"200_send.sql", "201_send_forms.sql", "210_deliver.sql", "211_connect.sql"},
+		files: []string{"200_send.sql", "201_send_forms.sql", "202_send_traced.sql", "210_deliver.sql", "211_connect.sql"},
 	},
 	{
 		title: "Receiving",
@@ -70,6 +70,11 @@ var sections = []section{
 		title: "Conversations",
 		intro: "Everybody sees the conversations of his own services and of roles that he is a member of; administrators see all.",
 		files: []string{"310_conversation_views.sql"},
+	},
+	{
+		title: "Monitoring",
+		intro: "What each number is made of, and what to watch, tells [the page on monitoring](monitoring.md).",
+		files: []string{"502_performance_counters.sql", "503_broker_metrics.sql"},
 	},
 	{
 		title: "Errors",

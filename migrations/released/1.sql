@@ -1098,6 +1098,7 @@ begin
   execute format('drop view if exists parley_queue.%I', parley._p_queue_view_name(v_queue.queue_id));
   delete from parley._p_permission as p where p.class = 'queue' and p.object_id = v_queue.queue_id;
   delete from parley._p_scan_hint as h where h.lane / 16 = v_queue.queue_id;
+  perform parley._p_keep_totals(v_queue.queue_id);
   delete from parley._p_queue as q where q.queue_id = v_queue.queue_id;
   perform parley._p_drop_unused_sequences();
 end
@@ -1813,7 +1814,9 @@ create table parley._p_message (
   lane integer not null,
   message_type_id integer not null,
   body bytea,
-  frame bytea[]
+  frame bytea[],
+  -- W3C trace context of the sender (202_send_traced.sql); where it is null it takes no room. Frames have none.
+  trace_context text
 ) with (
   toast_tuple_target = 8160,
   autovacuum_vacuum_scale_factor = 0.1,
@@ -1868,7 +1871,8 @@ create table parley._p_retained (
   message_sequence_number bigint not null,
   message_type_id integer not null,
   enqueued_at timestamptz not null,
-  body bytea
+  body bytea,
+  trace_context text
 );
 
 comment on table parley._p_retained is 'Messages kept by retention.';
@@ -1882,7 +1886,8 @@ create table parley._p_transmission (
   message_type_id integer not null,
   enqueued_at timestamptz not null,
   body bytea,
-  transmission_status text not null
+  transmission_status text not null,
+  trace_context text
 );
 
 comment on table parley._p_transmission is 'The transmission queue: sent, not yet deliverable, in the order of transmission_id for each endpoint.';
@@ -2493,7 +2498,7 @@ $$;
 comment on function parley.send_batch(uuid, text, jsonb[]) is 'Sends many JSON bodies on one conversation, as UTF-8. Errors: those of send.';
 
 create function parley._p_append(
-  endpoint_id bigint, lane integer, position_sequence regclass, message_type_id integer, bodies bytea[]
+  endpoint_id bigint, lane integer, position_sequence regclass, message_type_id integer, bodies bytea[], trace_context text default null
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -2512,8 +2517,8 @@ begin
   end if;
   v_frame := greatest(1, least(v_count, 1000, 7800::bigint * v_count / greatest(pg_column_size(bodies), 1)));
   if v_frame = 1 then
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
-    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, b.body
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, b.body, _p_append.trace_context
     from unnest(bodies) with ordinality as b (body, ordinal)
     order by b.ordinal;
   elsif v_count <= 4000 and array_lower(bodies, 1) = 1 then
@@ -2534,8 +2539,61 @@ begin
 end
 $$;
 
-comment on function parley._p_append(bigint, integer, regclass, integer, bytea[]) is
-'Appends messages to a lane in their order, as frames of up to a page when they are small.';
+comment on function parley._p_append(bigint, integer, regclass, integer, bytea[], text) is
+'Appends messages to a lane in their order, as frames of up to a page when they are small. A trace context is kept for a message that is no frame.';
+
+-- sql/202_send_traced.sql
+
+-- SEND with the sender's trace context, so that one trace shows the send, the wait and the work of the reader.
+--
+-- A trace context is what W3C Trace Context calls traceparent, and behind a blank the tracestate if there is one. It travels in a column of its
+-- own beside the message: a send without it writes a null, which takes no room, and runs none of this. A trace is never worth a
+-- message: what is no trace context, or too long, is left out, and the message is sent.
+
+create function parley._p_trace_context(trace_context text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when octet_length(trace_context) <= 600
+      and trace_context ~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}( [ -~]*)?$'
+      then trace_context
+  end
+$$;
+
+comment on function parley._p_trace_context(text) is
+'Gives a trace context that is well-formed and of at most 600 characters as it is, and null for any other.';
+
+create function parley.send_traced(conversation_handle uuid, message_type text, body bytea, trace_context text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_context text := parley._p_trace_context(trace_context);
+begin
+  -- What parley.send does; see 200_send.sql.
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
+  select nextval(e.destination_position) * 1024, e.far_endpoint_id, parley._p_ring_bell(e.destination_lane, e.destination_doorbell),
+    e.destination_lane, e.usual_message_type_id, nullif(send_traced.body, ''), v_context
+  from parley._p_endpoint as e
+  where e.conversation_handle = send_traced.conversation_handle
+    and e.usual_message_type_name = send_traced.message_type
+    and e.destination_lane is not null
+    and current_setting('role') = 'none'
+    and pg_has_role(session_user, e.sender_role, 'usage')
+  for key share of e;
+  if not found then
+    perform parley._p_send(send_traced.conversation_handle, send_traced.message_type, array[send_traced.body], v_context);
+  end if;
+end
+$$;
+
+comment on function parley.send_traced(uuid, text, bytea, text) is
+'Sends a message as send does, and with it the trace that it belongs to: RECEIVE gives it back as trace_context.
+Arguments: conversation_handle; message_type; body, null or empty for none; trace_context, a W3C traceparent, a blank and a tracestate or the first alone.
+A trace context that is malformed or longer than 600 characters is left out, without an error.
+Errors: those of send.
+Source: ours; OpenTelemetry.';
 
 -- sql/210_deliver.sql
 
@@ -2547,7 +2605,7 @@ comment on function parley._p_append(bigint, integer, regclass, integer, bytea[]
 -- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long as there is no far
 -- side, so that a message that is delayed and one that is delivered keep their order (S4).
 
-create function parley._p_send(handle uuid, message_type text, bodies bytea[]) returns void
+create function parley._p_send(handle uuid, message_type text, bodies bytea[], trace_context text default null) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2569,10 +2627,12 @@ begin
         format('Switch it on: select parley.alter_queue(%L, status => true);', v_queue.lookup_name)
       );
     end if;
-    insert into parley._p_retained (queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body)
+    insert into parley._p_retained (
+      queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
+    )
     select v_queue.queue_id, v_endpoint.endpoint_id, 3, nextval(v_queue.position_sequence) * 1024,
       (select count(*) from parley._p_retained as r where r.endpoint_id = v_endpoint.endpoint_id and r.status = 3) + b.ordinal - 1,
-      v_type.message_type_id, clock_timestamp(), nullif(b.body, '')
+      v_type.message_type_id, clock_timestamp(), nullif(b.body, ''), _p_send.trace_context
     from unnest(bodies) with ordinality as b (body, ordinal);
   end if;
   if v_endpoint.state = 'SO' then
@@ -2584,8 +2644,8 @@ begin
   end if;
   v_refusal := parley._p_delay_reason(v_endpoint);
   if v_refusal is not null then
-    insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
-    select v_endpoint.endpoint_id, v_type.message_type_id, clock_timestamp(), nullif(b.body, ''), v_refusal
+    insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
+    select v_endpoint.endpoint_id, v_type.message_type_id, clock_timestamp(), nullif(b.body, ''), v_refusal, _p_send.trace_context
     from unnest(bodies) with ordinality as b (body, ordinal)
     order by b.ordinal;
     return;
@@ -2599,14 +2659,14 @@ begin
       return;
     end if;
   end if;
-  perform parley._p_deliver(v_endpoint, v_type, bodies);
+  perform parley._p_deliver(v_endpoint, v_type, bodies, trace_context);
   if v_endpoint.destination_lane is null then
     perform parley._p_remember_route(handle);
   end if;
 end
 $$;
 
-comment on function parley._p_send(uuid, text, bytea[]) is
+comment on function parley._p_send(uuid, text, bytea[], text) is
 'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message, validates, keeps copies, delays.
 Errors: those of parley.send.';
 
@@ -2716,7 +2776,9 @@ $$;
 
 comment on function parley._p_delay_reason(parley._p_endpoint) is 'Tells why messages of an endpoint cannot be delivered yet, or null when they can.';
 
-create function parley._p_deliver(endpoint parley._p_endpoint, message_type parley._p_message_type, bodies bytea[]) returns void
+create function parley._p_deliver(
+  endpoint parley._p_endpoint, message_type parley._p_message_type, bodies bytea[], trace_context text default null
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2754,13 +2816,14 @@ begin
   end if;
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_far.service_id;
   perform parley._p_append(
-    v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id, bodies
+    v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id, bodies,
+    trace_context
   );
   perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
 end
 $$;
 
-comment on function parley._p_deliver(parley._p_endpoint, parley._p_message_type, bytea[]) is
+comment on function parley._p_deliver(parley._p_endpoint, parley._p_message_type, bytea[], text) is
 'Delivers messages to the far side in this database, or breaks the conversation when the target refuses them.';
 
 -- sql/211_connect.sql
@@ -2987,7 +3050,7 @@ begin
     return;
   end if;
   for v_message in
-    select t.message_type_id, t.body
+    select t.message_type_id, t.body, t.trace_context
     from parley._p_transmission as t
     where t.endpoint_id = _p_deliver_delayed_of.endpoint_id
     order by t.transmission_id
@@ -2998,7 +3061,7 @@ begin
       perform parley._p_tell_end(v_endpoint, v_message.message_type_id, v_message.body);
     else
       select * into v_type from parley._p_message_type as t where t.message_type_id = v_message.message_type_id;
-      perform parley._p_deliver(v_endpoint, v_type, array[v_message.body]);
+      perform parley._p_deliver(v_endpoint, v_type, array[v_message.body], v_message.trace_context);
     end if;
   end loop;
   delete from parley._p_transmission as t where t.endpoint_id = _p_deliver_delayed_of.endpoint_id;
@@ -5905,6 +5968,429 @@ comment on column parley.received_message.message_body is 'Body, or null when th
 comment on column parley.received_message.message_enqueue_time is 'When it arrived.';
 comment on column parley.received_message.message_id is 'Identity of the message, in views of queues; RECEIVE leaves it null.';
 
+-- sql/500_activation_totals.sql
+
+-- What activation has done, in numbers that only grow, kept for the performance counters.
+--
+-- The daemon that leads adds up what happens and reports it every few seconds, all queues in one statement; nothing that sends or
+-- receives writes here. What a daemon had not reported when it was killed is lost. Rows are locked in the order of queue_id. A queue
+-- that is dropped leaves its numbers to the row of queue 0, so that no total ever falls.
+
+create table parley._p_activation_total (
+  queue_id integer primary key,
+  started bigint not null default 0,
+  procedures_invoked bigint not null default 0,
+  aborted bigint not null default 0,
+  limit_reached bigint not null default 0,
+  -- Readers that ran at the time of the report; old reports do not count.
+  running integer not null default 0,
+  reported_at timestamptz not null default clock_timestamp()
+) with (fillfactor = 50);
+
+comment on table parley._p_activation_total is 'Cumulative counts of activation for each queue; queue 0 stands for the queues that are gone.';
+
+-- What was enqueued on queues that have been dropped since.
+create table parley._p_dropped_queue (
+  enqueued bigint not null
+);
+
+comment on table parley._p_dropped_queue is 'One row for each queue that was dropped: how much had been put on it.';
+
+create function parley._p_report_activation(
+  queue_ids integer[], started bigint[], procedures_invoked bigint[], aborted bigint[], limit_reached bigint[], running integer[]
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_activation_total as t (queue_id, started, procedures_invoked, aborted, limit_reached, running, reported_at)
+  select r.queue_id, r.started, r.procedures_invoked, r.aborted, r.limit_reached, r.running, clock_timestamp()
+  from unnest(queue_ids, started, procedures_invoked, aborted, limit_reached, running)
+    as r (queue_id, started, procedures_invoked, aborted, limit_reached, running)
+  join parley._p_queue as q using (queue_id)
+  order by r.queue_id
+  on conflict on constraint _p_activation_total_pkey do update
+  set started = t.started + excluded.started,
+    procedures_invoked = t.procedures_invoked + excluded.procedures_invoked,
+    aborted = t.aborted + excluded.aborted,
+    limit_reached = t.limit_reached + excluded.limit_reached,
+    running = excluded.running,
+    reported_at = excluded.reported_at;
+end
+$$;
+
+comment on function parley._p_report_activation(integer[], bigint[], bigint[], bigint[], bigint[], integer[]) is
+'Adds what a daemon has done since its last report, one place of each array for a queue; queues that are gone are passed over.
+Arguments: queue_ids, each once; started, procedures_invoked, aborted, limit_reached, how many since then; running, readers now.';
+
+create function parley._p_keep_totals(queue_id integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_dropped_queue (enqueued)
+  select parley._p_last_position(q.position_sequence)
+  from parley._p_queue as q
+  where q.queue_id = $1 and parley._p_last_position(q.position_sequence) > 0;
+  with gone as (
+    delete from parley._p_activation_total as t
+    where t.queue_id = $1
+    returning t.started, t.procedures_invoked, t.aborted, t.limit_reached
+  )
+  insert into parley._p_activation_total as t (queue_id, started, procedures_invoked, aborted, limit_reached)
+  select 0, g.started, g.procedures_invoked, g.aborted, g.limit_reached
+  from gone as g
+  on conflict on constraint _p_activation_total_pkey do update
+  set started = t.started + excluded.started,
+    procedures_invoked = t.procedures_invoked + excluded.procedures_invoked,
+    aborted = t.aborted + excluded.aborted,
+    limit_reached = t.limit_reached + excluded.limit_reached;
+end
+$$;
+
+comment on function parley._p_keep_totals(integer) is 'Keeps the counts of a queue that is about to be dropped.';
+
+-- sql/501_queue_figures.sql
+
+-- Figures of all queues at once, for counters and metrics.
+--
+-- Nothing is counted for them when messages are sent or received. How many rows were ever put on a queue is the last number of its
+-- position sequence, which SEND draws anyway; how many are gone is that less those that wait. A row is a message, or a frame of up
+-- to 1,000 messages that were sent in one batch: rows, not messages, are what these two numbers count. A send that rolled back
+-- has drawn its number too, and after a crash of the server up to 32 numbers of a sequence are passed over.
+-- Cost: one look at each sequence, and for each queue one index range of at most 1,000 rows.
+
+create function parley._p_last_values(sequences regclass[]) returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_values bigint[] := array[]::bigint[];
+begin
+  for i in 1 .. coalesce(cardinality(sequences), 0) by 100 loop
+    -- The savepoint, rolled back, lets go of the locks on the sequences: a thousand would crowd the server's lock table, and their queues
+    -- could not be dropped meanwhile.
+    begin
+      for n in i .. least(i + 99, cardinality(sequences)) loop
+        v_values := v_values || coalesce(parley._p_last_position(sequences[n]), 0);
+      end loop;
+      raise exception 'read' using errcode = 'PB001';
+    exception
+      when sqlstate 'PB001' then
+        null;
+    end;
+  end loop;
+  return v_values;
+end
+$$;
+
+comment on function parley._p_last_values(regclass[]) is
+'Gives the last values of sequences, 0 for those never used, and leaves no lock behind.
+Errors: none of its own.';
+
+create function parley._p_queue_figures()
+returns table (
+  queue_id integer,
+  enqueued_rows bigint,
+  waiting_rows bigint,
+  waiting_messages bigint,
+  is_estimated boolean,
+  oldest_enqueue_time timestamptz
+)
+language sql volatile
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  with known as (
+    select q.queue_id, q.priorities, q.disabled_position, row_number() over (order by q.queue_id) as number
+    from parley._p_queue as q
+  ), drawn as (
+    select d.value, d.number
+    from unnest(
+      parley._p_last_values((select array_agg(q.position_sequence order by q.queue_id) from parley._p_queue as q))
+    ) with ordinality as d (value, number)
+  ), lane as (
+    select k.queue_id, k.priorities, k.disabled_position, d.value as enqueued_rows,
+      w.rows, w.messages, w.oldest, w.first, w.last,
+      (least(coalesce(k.disabled_position, 9223372036854775807), (d.value + 1) * 1024) - w.last - 1024)::numeric as beyond
+    from known as k
+    join drawn as d using (number)
+    cross join generate_series(1, 10) as p (n)
+    left join lateral (
+      select s.low_position
+      from parley._p_scan_hint as s
+      where s.lane = parley._p_lane(k.queue_id, p.n)
+      order by s.lane desc, s.hint_id desc
+      limit 1
+    ) as h on true
+    cross join lateral (
+      select count(*) as rows, sum(m.messages) as messages, min(m.enqueued_at) as oldest, min(m.position) as first, max(m.position) as last
+      from (
+        select n.position, coalesce(cardinality(n.frame), 1) as messages, n.enqueued_at
+        from parley._p_message as n
+        join parley._p_endpoint as e on e.endpoint_id = n.endpoint_id and e.state <> 'DO'
+        where n.lane = parley._p_lane(k.queue_id, p.n)
+          and n.position >= coalesce(h.low_position, 0)
+          and n.position < coalesce(k.disabled_position, 9223372036854775807)
+        order by n.position
+        limit 1000
+      ) as m
+    ) as w
+    where k.priorities & (1 << p.n) > 0
+  ), guessed as (
+    -- Beyond the rows that were counted, as many as there are among them.
+    select l.queue_id, l.enqueued_rows, l.rows, l.messages, l.oldest,
+      case when l.rows = 1000 and l.beyond > 0 then 1 + l.beyond / (l.last - l.first + 1024) else 1 end as factor
+    from lane as l
+  )
+  select g.queue_id, g.enqueued_rows, sum(g.rows * g.factor)::bigint, coalesce(sum(g.messages * g.factor), 0)::bigint, bool_or(g.factor <> 1),
+    min(g.oldest)
+  from guessed as g
+  group by g.queue_id, g.enqueued_rows
+$$;
+
+comment on function parley._p_queue_figures() is
+'Gives for each queue how many rows were ever put on it, how many wait, and since when; beyond 1,000 rows of a priority this is estimated.';
+
+create function parley._p_count_up_to(relation regclass, rows_max integer) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_rows bigint;
+begin
+  execute format('select count(*) from (select from %s limit %s) as r', relation, rows_max) into v_rows;
+  if v_rows = rows_max then
+    v_rows := (select greatest(c.reltuples, rows_max) from pg_class as c where c.oid = relation)::bigint;
+  end if;
+  return v_rows;
+end
+$$;
+
+comment on function parley._p_count_up_to(regclass, integer) is
+'Counts the rows of a table, and where there are more than so many takes the estimate of ANALYZE.';
+
+create function parley._p_may_view_state(role oid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_is_administrator(role) or pg_has_role(role, 'pg_monitor', 'usage')
+$$;
+
+comment on function parley._p_may_view_state(oid) is
+'Tells whether a role may see the figures of the whole broker, as VIEW SERVER STATE allows: administrators and members of pg_monitor.';
+
+-- sql/502_performance_counters.sql
+
+-- The performance counters, under their own names (spec 8.4), each computed when somebody looks.
+--
+-- What each is made of stands in docs/monitoring.md. Counters called /sec are cumulative, with the type that tells tools to take the
+-- difference of two looks. Those of links between servers, forwarding and transmission objects are 0: this broker has none yet.
+
+create function parley._p_performance_counters()
+returns table (object_name text, counter_name text, instance_name text, cntr_value bigint, cntr_type integer)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_activation record;
+  v_enqueued bigint;
+  v_by_priority bigint[];
+  v_received bigint;
+  v_to_transmission bigint;
+  v_from_transmission bigint;
+  v_rollbacks bigint;
+begin
+  if not parley._p_may_view_state(parley._p_caller()) then
+    return;
+  end if;
+  select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.procedures_invoked), 0)::bigint as invoked,
+    coalesce(sum(t.aborted), 0)::bigint as aborted, coalesce(sum(t.limit_reached), 0)::bigint as limit_reached,
+    coalesce(sum(t.running) filter (where t.reported_at > clock_timestamp() - interval '30 s'), 0)::bigint as running
+  into v_activation
+  from parley._p_activation_total as t;
+  -- A sequence does not know priorities: where a queue has only one, all of its messages have that.
+  with queue as (
+    select (case when q.priorities & (q.priorities - 1) = 0 then log(2, q.priorities)::integer else 5 end) as priority, d.value
+    from (
+      select q.priorities, row_number() over (order by q.queue_id) as number from parley._p_queue as q
+    ) as q
+    join unnest(
+      parley._p_last_values((select array_agg(q.position_sequence order by q.queue_id) from parley._p_queue as q))
+    ) with ordinality as d (value, number) using (number)
+    union all
+    select 5, d.enqueued
+    from parley._p_dropped_queue as d
+  )
+  select sum(p.value), array_agg(p.value order by p.n) into v_enqueued, v_by_priority
+  from (
+    select p.n, coalesce(sum(q.value), 0)::bigint as value
+    from generate_series(1, 10) as p (n)
+    left join queue as q on q.priority = p.n
+    group by p.n
+  ) as p;
+  v_received := pg_stat_get_tuples_inserted('parley._p_receive_progress'::regclass);
+  v_to_transmission := pg_stat_get_tuples_inserted('parley._p_transmission'::regclass);
+  v_from_transmission := pg_stat_get_tuples_deleted('parley._p_transmission'::regclass);
+  v_rollbacks := (select s.xact_rollback from pg_stat_database as s where s.datname = current_database());
+
+  return query
+  select 'SQLServer:Broker Activation', c.name, i.name, c.value, case when c.name like '%/sec' then 272696576 else 65792 end
+  from (
+    values
+      ('Stored Procedures Invoked/sec', v_activation.invoked),
+      ('Task Limit Reached', v_activation.limit_reached),
+      ('Task Limit Reached/sec', v_activation.limit_reached),
+      ('Tasks Aborted/sec', v_activation.aborted),
+      ('Tasks Running', v_activation.running),
+      ('Tasks Started/sec', v_activation.started)
+  ) as c (name, value)
+  cross join (values (current_database()::text), ('_Total')) as i (name);
+
+  return query
+  select 'SQLServer:' || c.object, c.name, '', c.value, case when c.name like '%/sec' then 272696576 else 65792 end
+  from (
+    values
+      ('Broker Statistics', 'SQL SENDs/sec', v_enqueued),
+      ('Broker Statistics', 'SQL SEND Total', v_enqueued),
+      ('Broker Statistics', 'SQL RECEIVEs/sec', v_received),
+      ('Broker Statistics', 'SQL RECEIVE Total', v_received),
+      ('Broker Statistics', 'Broker Transaction Rollbacks', v_rollbacks),
+      ('Broker Statistics', 'Dialog Timer Event Count', parley._p_count_up_to('parley._p_alarm', 10000)),
+      ('Broker Statistics', 'Activation Errors Total', v_activation.aborted),
+      ('Broker Statistics', 'Enqueued Messages Total', v_enqueued),
+      ('Broker Statistics', 'Enqueued Messages/sec', v_enqueued),
+      ('Broker Statistics', 'Enqueued Local Messages Total', v_enqueued),
+      ('Broker Statistics', 'Enqueued Local Messages/sec', v_enqueued),
+      ('Broker Statistics', 'Enqueued Transport Msgs Total', 0),
+      ('Broker Statistics', 'Enqueued Transport Msgs/sec', 0),
+      ('Broker Statistics', 'Enqueued Transport Msg Frag Tot', 0),
+      ('Broker Statistics', 'Enqueued Transport Msg Frags/sec', 0),
+      ('Broker Statistics', 'Enqueued Transmission Msgs/sec', v_to_transmission),
+      ('Broker Statistics', 'Dequeued Transmission Msgs/sec', v_from_transmission),
+      ('Broker Statistics', 'Corrupted Messages Total', 0),
+      ('Broker Statistics', 'Dropped Messages Total', 0),
+      ('Broker Statistics', 'Forwarded Messages Total', 0),
+      ('Broker Statistics', 'Forwarded Messages/sec', 0),
+      ('Broker Statistics', 'Forwarded Msg Byte Total', 0),
+      ('Broker Statistics', 'Forwarded Msg Bytes/sec', 0),
+      ('Broker Statistics', 'Forwarded Msg Discarded Total', 0),
+      ('Broker Statistics', 'Forwarded Msgs Discarded/sec', 0),
+      ('Broker Statistics', 'Forwarded Pending Msg Bytes', 0),
+      ('Broker Statistics', 'Forwarded Pending Msg Count', 0),
+      ('Broker TO Statistics', 'Avg. Length of Batched Writes', 0),
+      ('Broker TO Statistics', 'Avg. Time Between Batches (ms)', 0),
+      ('Broker TO Statistics', 'Avg. Time to Write Batch (ms)', 0),
+      ('Broker TO Statistics', 'Tran Object Gets/sec', 0),
+      ('Broker TO Statistics', 'Tran Objects Marked Dirty/sec', 0),
+      ('Broker TO Statistics', 'Tran Object Writes/sec', 0)
+  ) as c (object, name, value)
+  union all
+  select 'SQLServer:Broker Statistics', format('Enqueued P%s Messages/sec', p.n), '', v_by_priority[p.n], 272696576
+  from generate_series(1, 10) as p (n)
+  union all
+  select 'SQLServer:Broker/DBM Transport', c.name, '', 0, case when c.name like '%/sec' then 272696576 else 65792 end
+  from unnest(array[
+    'Open Connection Count', 'Current Bytes for Recv I/O', 'Current Bytes for Send I/O', 'Current Msg Frags for Send I/O',
+    'Pending Bytes for Recv I/O', 'Pending Bytes for Send I/O', 'Pending Msg Frags for Recv I/O', 'Pending Msg Frags for Send I/O',
+    'Receive I/O bytes/sec', 'Receive I/O Bytes Total', 'Receive I/O Len Avg', 'Receive I/Os/sec', 'Recv I/O Buffer Copies bytes/sec',
+    'Recv I/O Buffer Copies Count', 'Message Fragment Receives/sec', 'Msg Fragment Recv Size Avg', 'Send I/O bytes/sec',
+    'Send I/O Bytes Total', 'Send I/O Len Avg', 'Send I/Os/sec', 'Message Fragment Sends/sec', 'Msg Fragment Send Size Avg'
+  ] || array(select format('Message Fragment P%s Sends/sec', p.n) from generate_series(1, 10) as p (n))) as c (name);
+end
+$$;
+
+comment on function parley._p_performance_counters() is 'Computes the performance counters, for callers that may see them. Spec 8.4.';
+
+create view parley.dm_os_performance_counters as
+select c.object_name, c.counter_name, c.instance_name, c.cntr_value, c.cntr_type
+from parley._p_performance_counters() as c;
+
+comment on view parley.dm_os_performance_counters is
+'Performance counters of the broker under the names of SQL Server, for administrators and members of pg_monitor; others see none.';
+
+comment on column parley.dm_os_performance_counters.object_name is 'Group of counters, such as SQLServer:Broker Statistics.';
+comment on column parley.dm_os_performance_counters.counter_name is 'Counter.';
+comment on column parley.dm_os_performance_counters.instance_name is 'Database, or _Total, for counters of activation; empty for the others.';
+comment on column parley.dm_os_performance_counters.cntr_value is 'Its value; of a counter called /sec the total, of which two looks make a rate.';
+comment on column parley.dm_os_performance_counters.cntr_type is '65792 for a number as it is, 272696576 for one to take the rate of.';
+
+-- sql/503_broker_metrics.sql
+
+-- All that a monitoring system asks a database for, in one statement.
+
+create function parley.broker_metrics() returns jsonb
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not parley._p_may_view_state(parley._p_caller()) then
+    perform parley._p_raise(
+      229,
+      'permission denied: broker_metrics',
+      format('Role %s is no administrator of the broker and no member of pg_monitor.', parley._p_caller()::regrole),
+      format('Grant it: grant pg_monitor to %I;', pg_get_userbyid(parley._p_caller()))
+    );
+  end if;
+  return jsonb_build_object(
+    'schema_version', (select i.schema_version from parley._p_installation as i),
+    'conversation_endpoints', parley._p_count_up_to('parley._p_endpoint', 10000),
+    'timers_pending', parley._p_count_up_to('parley._p_alarm', 10000),
+    'timers_late', (
+      select count(*) from (select from parley._p_alarm as a where a.due_at < clock_timestamp() - interval '1 s' limit 10000) as a
+    ),
+    'timer_oldest_due_seconds', (
+      select greatest(extract(epoch from clock_timestamp() - min(a.due_at)), 0) from parley._p_alarm as a
+    ),
+    'transmission_messages', parley._p_count_up_to('parley._p_transmission', 10000),
+    'transmission_oldest_seconds', (
+      select extract(epoch from clock_timestamp() - t.enqueued_at) from parley._p_transmission as t order by t.transmission_id limit 1
+    ),
+    'rows_inserted', pg_stat_get_tuples_inserted('parley._p_message'::regclass),
+    'rows_deleted', pg_stat_get_tuples_deleted('parley._p_message'::regclass),
+    'rows_dead', pg_stat_get_dead_tuples('parley._p_message'::regclass),
+    'store_bytes', pg_total_relation_size('parley._p_message'),
+    'receives', pg_stat_get_tuples_inserted('parley._p_receive_progress'::regclass),
+    'transactions_rolled_back', (select s.xact_rollback from pg_stat_database as s where s.datname = current_database()),
+    'queues', (
+      select coalesce(
+        jsonb_agg(
+          jsonb_build_object(
+            'queue_id', q.queue_id,
+            'queue', q.lookup_name,
+            'is_receive_enabled', q.is_receive_enabled,
+            'is_poisoned', parley._p_is_poisoned(q.queue_id),
+            'is_activated', q.is_activation_enabled,
+            'max_readers', q.max_readers,
+            'enqueued_rows', f.enqueued_rows,
+            'dequeued_rows', f.enqueued_rows - f.waiting_rows,
+            'waiting_messages', f.waiting_messages,
+            'is_estimated', f.is_estimated,
+            'oldest_seconds', extract(epoch from clock_timestamp() - f.oldest_enqueue_time),
+            'readers_started', coalesce(t.started, 0),
+            'readers_aborted', coalesce(t.aborted, 0),
+            'reader_limit_reached', coalesce(t.limit_reached, 0)
+          )
+          order by q.queue_id
+        ),
+        '[]'
+      )
+      from parley._p_queue as q
+      join parley._p_queue_figures() as f using (queue_id)
+      left join parley._p_activation_total as t using (queue_id)
+      where q.queue_id >= 65536
+    )
+  );
+end
+$$;
+
+comment on function parley.broker_metrics() is
+'Gives figures of the broker and of each queue for monitoring, as one JSON object; docs/monitoring.md tells what each is. It reads no more
+than 1,000 rows of a queue, and leaves no locks.
+Errors: 229 for callers that are neither administrators nor members of pg_monitor.
+Source: spec 8.4, 9.5.';
+
 -- sql/900_built_in.sql
 
 -- The built-in objects (spec 2.1), and who may use the schema.
@@ -5994,6 +6480,7 @@ begin
   end loop;
   -- What the views call for whoever looks at them.
   grant execute on function parley._p_caller(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
+  grant execute on function parley._p_performance_counters() to public;
 end
 $$;
 

@@ -1,0 +1,128 @@
+-- Figures of all queues at once, for counters and metrics.
+--
+-- Nothing is counted for them when messages are sent or received. How many rows were ever put on a queue is the last number of its
+-- position sequence, which SEND draws anyway; how many are gone is that less those that wait. A row is a message, or a frame of up
+-- to 1,000 messages that were sent in one batch: rows, not messages, are what these two numbers count. A send that rolled back
+-- has drawn its number too, and after a crash of the server up to 32 numbers of a sequence are passed over.
+-- Cost: one look at each sequence, and for each queue one index range of at most 1,000 rows.
+
+create function parley._p_last_values(sequences regclass[]) returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_values bigint[] := array[]::bigint[];
+begin
+  for i in 1 .. coalesce(cardinality(sequences), 0) by 100 loop
+    -- The savepoint, rolled back, lets go of the locks on the sequences: a thousand would crowd the server's lock table, and their queues
+    -- could not be dropped meanwhile.
+    begin
+      for n in i .. least(i + 99, cardinality(sequences)) loop
+        v_values := v_values || coalesce(parley._p_last_position(sequences[n]), 0);
+      end loop;
+      raise exception 'read' using errcode = 'PB001';
+    exception
+      when sqlstate 'PB001' then
+        null;
+    end;
+  end loop;
+  return v_values;
+end
+$$;
+
+comment on function parley._p_last_values(regclass[]) is
+'Gives the last values of sequences, 0 for those never used, and leaves no lock behind.
+Errors: none of its own.';
+
+create function parley._p_queue_figures()
+returns table (
+  queue_id integer,
+  enqueued_rows bigint,
+  waiting_rows bigint,
+  waiting_messages bigint,
+  is_estimated boolean,
+  oldest_enqueue_time timestamptz
+)
+language sql volatile
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  with known as (
+    select q.queue_id, q.priorities, q.disabled_position, row_number() over (order by q.queue_id) as number
+    from parley._p_queue as q
+  ), drawn as (
+    select d.value, d.number
+    from unnest(
+      parley._p_last_values((select array_agg(q.position_sequence order by q.queue_id) from parley._p_queue as q))
+    ) with ordinality as d (value, number)
+  ), lane as (
+    select k.queue_id, k.priorities, k.disabled_position, d.value as enqueued_rows,
+      w.rows, w.messages, w.oldest, w.first, w.last,
+      (least(coalesce(k.disabled_position, 9223372036854775807), (d.value + 1) * 1024) - w.last - 1024)::numeric as beyond
+    from known as k
+    join drawn as d using (number)
+    cross join generate_series(1, 10) as p (n)
+    left join lateral (
+      select s.low_position
+      from parley._p_scan_hint as s
+      where s.lane = parley._p_lane(k.queue_id, p.n)
+      order by s.lane desc, s.hint_id desc
+      limit 1
+    ) as h on true
+    cross join lateral (
+      select count(*) as rows, sum(m.messages) as messages, min(m.enqueued_at) as oldest, min(m.position) as first, max(m.position) as last
+      from (
+        select n.position, coalesce(cardinality(n.frame), 1) as messages, n.enqueued_at
+        from parley._p_message as n
+        join parley._p_endpoint as e on e.endpoint_id = n.endpoint_id and e.state <> 'DO'
+        where n.lane = parley._p_lane(k.queue_id, p.n)
+          and n.position >= coalesce(h.low_position, 0)
+          and n.position < coalesce(k.disabled_position, 9223372036854775807)
+        order by n.position
+        limit 1000
+      ) as m
+    ) as w
+    where k.priorities & (1 << p.n) > 0
+  ), guessed as (
+    -- Beyond the rows that were counted, as many as there are among them.
+    select l.queue_id, l.enqueued_rows, l.rows, l.messages, l.oldest,
+      case when l.rows = 1000 and l.beyond > 0 then 1 + l.beyond / (l.last - l.first + 1024) else 1 end as factor
+    from lane as l
+  )
+  select g.queue_id, g.enqueued_rows, sum(g.rows * g.factor)::bigint, coalesce(sum(g.messages * g.factor), 0)::bigint, bool_or(g.factor <> 1),
+    min(g.oldest)
+  from guessed as g
+  group by g.queue_id, g.enqueued_rows
+$$;
+
+comment on function parley._p_queue_figures() is
+'Gives for each queue how many rows were ever put on it, how many wait, and since when; beyond 1,000 rows of a priority this is estimated.';
+
+create function parley._p_count_up_to(relation regclass, rows_max integer) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_rows bigint;
+begin
+  execute format('select count(*) from (select from %s limit %s) as r', relation, rows_max) into v_rows;
+  if v_rows = rows_max then
+    v_rows := (select greatest(c.reltuples, rows_max) from pg_class as c where c.oid = relation)::bigint;
+  end if;
+  return v_rows;
+end
+$$;
+
+comment on function parley._p_count_up_to(regclass, integer) is
+'Counts the rows of a table, and where there are more than so many takes the estimate of ANALYZE.';
+
+create function parley._p_may_view_state(role oid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_is_administrator(role) or pg_has_role(role, 'pg_monitor', 'usage')
+$$;
+
+comment on function parley._p_may_view_state(oid) is
+'Tells whether a role may see the figures of the whole broker, as VIEW SERVER STATE allows: administrators and members of pg_monitor.';

@@ -1,0 +1,72 @@
+-- All that a monitoring system asks a database for, in one statement.
+
+create function parley.broker_metrics() returns jsonb
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not parley._p_may_view_state(parley._p_caller()) then
+    perform parley._p_raise(
+      229,
+      'permission denied: broker_metrics',
+      format('Role %s is no administrator of the broker and no member of pg_monitor.', parley._p_caller()::regrole),
+      format('Grant it: grant pg_monitor to %I;', pg_get_userbyid(parley._p_caller()))
+    );
+  end if;
+  return jsonb_build_object(
+    'schema_version', (select i.schema_version from parley._p_installation as i),
+    'conversation_endpoints', parley._p_count_up_to('parley._p_endpoint', 10000),
+    'timers_pending', parley._p_count_up_to('parley._p_alarm', 10000),
+    'timers_late', (
+      select count(*) from (select from parley._p_alarm as a where a.due_at < clock_timestamp() - interval '1 s' limit 10000) as a
+    ),
+    'timer_oldest_due_seconds', (
+      select greatest(extract(epoch from clock_timestamp() - min(a.due_at)), 0) from parley._p_alarm as a
+    ),
+    'transmission_messages', parley._p_count_up_to('parley._p_transmission', 10000),
+    'transmission_oldest_seconds', (
+      select extract(epoch from clock_timestamp() - t.enqueued_at) from parley._p_transmission as t order by t.transmission_id limit 1
+    ),
+    'rows_inserted', pg_stat_get_tuples_inserted('parley._p_message'::regclass),
+    'rows_deleted', pg_stat_get_tuples_deleted('parley._p_message'::regclass),
+    'rows_dead', pg_stat_get_dead_tuples('parley._p_message'::regclass),
+    'store_bytes', pg_total_relation_size('parley._p_message'),
+    'receives', pg_stat_get_tuples_inserted('parley._p_receive_progress'::regclass),
+    'transactions_rolled_back', (select s.xact_rollback from pg_stat_database as s where s.datname = current_database()),
+    'queues', (
+      select coalesce(
+        jsonb_agg(
+          jsonb_build_object(
+            'queue_id', q.queue_id,
+            'queue', q.lookup_name,
+            'is_receive_enabled', q.is_receive_enabled,
+            'is_poisoned', parley._p_is_poisoned(q.queue_id),
+            'is_activated', q.is_activation_enabled,
+            'max_readers', q.max_readers,
+            'enqueued_rows', f.enqueued_rows,
+            'dequeued_rows', f.enqueued_rows - f.waiting_rows,
+            'waiting_messages', f.waiting_messages,
+            'is_estimated', f.is_estimated,
+            'oldest_seconds', extract(epoch from clock_timestamp() - f.oldest_enqueue_time),
+            'readers_started', coalesce(t.started, 0),
+            'readers_aborted', coalesce(t.aborted, 0),
+            'reader_limit_reached', coalesce(t.limit_reached, 0)
+          )
+          order by q.queue_id
+        ),
+        '[]'
+      )
+      from parley._p_queue as q
+      join parley._p_queue_figures() as f using (queue_id)
+      left join parley._p_activation_total as t using (queue_id)
+      where q.queue_id >= 65536
+    )
+  );
+end
+$$;
+
+comment on function parley.broker_metrics() is
+'Gives figures of the broker and of each queue for monitoring, as one JSON object; docs/monitoring.md tells what each is. It reads no more
+than 1,000 rows of a queue, and leaves no locks.
+Errors: 229 for callers that are neither administrators nor members of pg_monitor.
+Source: spec 8.4, 9.5.';

@@ -1,0 +1,212 @@
+package sql_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// counter reads a performance counter of its object.
+func (s session) counter(object, name string) int64 {
+	s.Helper()
+	return value[int64](s, `
+		select cntr_value from parley.dm_os_performance_counters
+		where object_name = 'SQLServer:' || $1 and counter_name = $2 and instance_name in ('', current_database())`, object, name)
+}
+
+// eventually waits for a counter that the server's statistics bring: they may be a second late.
+func (s session) eventually(object, name string, atLeast int64) {
+	s.Helper()
+	deadline := time.After(30 * time.Second)
+	for look := time.NewTicker(100 * time.Millisecond); s.counter(object, name) < atLeast; {
+		select {
+		case <-deadline:
+			s.Fatalf("%s is %d, want %d at least", name, s.counter(object, name), atLeast)
+		case <-look.C:
+		}
+	}
+}
+
+func TestPerformanceCountersHaveTheNamesOfTheSpecification(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	names := values[string](b.session, "select object_name || '|' || counter_name from parley.dm_os_performance_counters where instance_name <> '_Total'")
+	want := []string{
+		"Broker Activation|Stored Procedures Invoked/sec", "Broker Activation|Task Limit Reached", "Broker Activation|Task Limit Reached/sec",
+		"Broker Activation|Tasks Aborted/sec", "Broker Activation|Tasks Running", "Broker Activation|Tasks Started/sec",
+		"Broker Statistics|SQL SENDs/sec", "Broker Statistics|SQL SEND Total", "Broker Statistics|SQL RECEIVEs/sec",
+		"Broker Statistics|SQL RECEIVE Total", "Broker Statistics|Broker Transaction Rollbacks", "Broker Statistics|Dialog Timer Event Count",
+		"Broker Statistics|Activation Errors Total", "Broker Statistics|Enqueued Messages Total", "Broker Statistics|Enqueued Messages/sec",
+		"Broker Statistics|Enqueued Local Messages Total", "Broker Statistics|Enqueued Transport Msgs Total",
+		"Broker Statistics|Enqueued Transport Msg Frag Tot", "Broker Statistics|Enqueued Transport Msg Frags/sec",
+		"Broker Statistics|Enqueued P1 Messages/sec", "Broker Statistics|Enqueued P10 Messages/sec",
+		"Broker Statistics|Enqueued Transmission Msgs/sec", "Broker Statistics|Dequeued Transmission Msgs/sec",
+		"Broker Statistics|Corrupted Messages Total", "Broker Statistics|Dropped Messages Total", "Broker Statistics|Forwarded Messages Total",
+		"Broker Statistics|Forwarded Msg Byte Total", "Broker Statistics|Forwarded Msg Discarded Total",
+		"Broker Statistics|Forwarded Pending Msg Bytes", "Broker Statistics|Forwarded Pending Msg Count",
+		"Broker TO Statistics|Avg. Length of Batched Writes", "Broker TO Statistics|Tran Object Writes/sec",
+		"Broker/DBM Transport|Open Connection Count", "Broker/DBM Transport|Message Fragment P10 Sends/sec",
+	}
+	for _, name := range want {
+		if !slices.Contains(names, "SQLServer:"+name) {
+			t.Errorf("there is no counter %s", name)
+		}
+	}
+	if len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
+		t.Error("a counter is there twice")
+	}
+	// Tools take the rate of exactly those that say so.
+	equal(b.session, 0, `
+		select count(*) from parley.dm_os_performance_counters
+		where cntr_type <> case when counter_name like '%/sec' then 272696576 else 65792 end`)
+}
+
+func TestEachCounterCountsWhatItsNameSays(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	const statistics = "Broker Statistics"
+	before := b.counter(statistics, "Enqueued Messages Total")
+	initiator := b.dialog()
+	for i := range 3 {
+		b.send(initiator, request, fmt.Sprint(i))
+	}
+	for _, name := range []string{
+		"Enqueued Messages Total", "Enqueued Messages/sec", "Enqueued Local Messages Total", "Enqueued Local Messages/sec",
+		"SQL SEND Total", "SQL SENDs/sec", "Enqueued P5 Messages/sec",
+	} {
+		if got := b.counter(statistics, name) - before; got != 3 {
+			t.Errorf("%s grew by %d, want 3", name, got)
+		}
+	}
+	b.receive("Answering")
+	b.eventually(statistics, "SQL RECEIVE Total", 1)
+	b.eventually(statistics, "SQL RECEIVEs/sec", 1)
+
+	b.exec("select parley.begin_conversation_timer($1::uuid, 1000)", initiator)
+	timers := b.counter(statistics, "Dialog Timer Event Count")
+	b.exec("select parley.begin_conversation_timer($1::uuid, 1000)", b.farHandle(initiator))
+	if got := b.counter(statistics, "Dialog Timer Event Count"); got != timers+1 {
+		t.Errorf("there are %d timers, want %d", got, timers+1)
+	}
+
+	rollbacks := b.counter(statistics, "Broker Transaction Rollbacks")
+	tx := b.begin()
+	tx.send(initiator, request, "back")
+	tx.rollback()
+	b.eventually(statistics, "Broker Transaction Rollbacks", rollbacks+1)
+
+	late := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Later', '//test/Work')")
+	b.send(late, request, "x")
+	b.eventually(statistics, "Enqueued Transmission Msgs/sec", 1)
+	b.exec("select parley.create_service('//test/Later', 'Answering', array['//test/Work'])")
+	b.exec("select parley.fire_timers()")
+	b.eventually(statistics, "Dequeued Transmission Msgs/sec", 1)
+}
+
+func TestCountersOfActivationAddUpWhatDaemonsReport(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	report := func(numbers ...int) {
+		t.Helper()
+		b.exec(`
+			select parley._p_report_activation(
+				array(select object_id from parley.service_queues where name = 'Answering') || array[-1],
+				array[$1::bigint, 9], array[$2::bigint, 9], array[$3::bigint, 9], array[$4::bigint, 9], array[$5::integer, 9]
+			)`, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
+	}
+	report(5, 4, 3, 2, 1)
+	report(10, 10, 10, 10, 2)
+	want := func(when string) {
+		t.Helper()
+		for name, want := range map[string]int64{
+			"Tasks Started/sec": 15, "Stored Procedures Invoked/sec": 14, "Tasks Aborted/sec": 13, "Task Limit Reached": 12, "Task Limit Reached/sec": 12,
+		} {
+			if got := b.counter("Broker Activation", name); got != want {
+				t.Errorf("%s, %s is %d, want %d", when, name, got, want)
+			}
+		}
+	}
+	want("after two reports")
+	equal(b.session, 15, "select cntr_value from parley.dm_os_performance_counters where instance_name = '_Total' and counter_name = 'Tasks Started/sec'")
+	if got := b.counter("Broker Activation", "Tasks Running"); got != 2 {
+		t.Errorf("%d tasks run, want 2", got)
+	}
+	if got := b.counter("Broker Statistics", "Activation Errors Total"); got != 13 {
+		t.Errorf("%d errors of activation, want 13", got)
+	}
+	// A daemon that was killed reports no more.
+	b.exec("update parley._p_activation_total set reported_at = now() - interval '1 minute'")
+	if got := b.counter("Broker Activation", "Tasks Running"); got != 0 {
+		t.Errorf("%d tasks run a minute after the last report", got)
+	}
+	b.exec("select parley.drop_service('//test/Answerer')")
+	b.exec("select parley.drop_queue('Answering')")
+	want("after the queue was dropped")
+}
+
+func TestTotalsDoNotFallWhenAQueueIsDropped(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	for range 3 {
+		b.send(b.dialog(), request, "x")
+	}
+	before := b.counter("Broker Statistics", "Enqueued Messages Total")
+	b.exec("select parley.receive('Answering', 100), parley.receive('Answering', 100), parley.receive('Answering', 100)")
+	b.exec("select parley.end_conversation(conversation_handle, true) from parley.conversation_endpoints")
+	b.exec("select parley.drop_service('//test/Answerer')")
+	b.exec("select parley.drop_queue('Answering')")
+	if got := b.counter("Broker Statistics", "Enqueued Messages Total"); got < before {
+		t.Errorf("the total fell from %d to %d", before, got)
+	}
+}
+
+func TestCountersAreForAdministratorsAndMonitors(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	stranger := b.role("stranger")
+	equal(b.as(stranger), 0, "select count(*) from parley.dm_os_performance_counters")
+	b.as(stranger).refuses(229, "select parley.broker_metrics()")
+	b.exec("grant pg_monitor to " + quote(stranger))
+	equal(b.as(stranger), true, "select count(*) > 80 from parley.dm_os_performance_counters")
+	equal(b.as(stranger), true, "select parley.broker_metrics() ? 'queues'")
+}
+
+func TestFiguresCountRowsUpToAThousandAndEstimateTheRest(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	figure := func(field string) string {
+		t.Helper()
+		return value[string](b.session, `
+			select q ->> $1 from jsonb_array_elements(parley.broker_metrics() -> 'queues') as q where q ->> 'queue' = 'Answering'`, field)
+	}
+	initiator := b.dialog()
+	b.exec("select parley.send_batch($1::uuid, $2, array(select repeat('x', 3000) from generate_series(1, 900)))", initiator, request)
+	b.send(initiator, request, "single")
+	if got := figure("waiting_messages"); got != "901" || figure("is_estimated") != "false" {
+		t.Errorf("%s messages wait, want 901 counted", got)
+	}
+	b.exec("select parley.send_batch($1::uuid, $2, array(select repeat('x', 5000) from generate_series(1, 4000)))", initiator, request)
+	got := value[int](b.session, "select $1::integer", figure("waiting_messages"))
+	if figure("is_estimated") != "true" || got < 4000 || got > 6500 {
+		t.Errorf("%d messages wait, want an estimate of 4901", got)
+	}
+	if enqueued, dequeued := figure("enqueued_rows"), figure("dequeued_rows"); enqueued == "0" || strings.HasPrefix(enqueued, "-") || dequeued == "" {
+		t.Errorf("%s were enqueued and %s dequeued", enqueued, dequeued)
+	}
+}
+
+// What is read for monitoring must keep no lock, or a monitor in an open transaction would be taken for a sender and keep queues
+// from being dropped.
+func TestFiguresLeaveNoLockOnQueues(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.send(b.dialog(), request, "x")
+	tx := b.begin()
+	tx.exec("select parley.broker_metrics()")
+	tx.exec("select count(*) from parley.dm_os_performance_counters")
+	equal(tx, 0, `
+		select count(*) from pg_locks as l join pg_class as c on c.oid = l.relation
+		where l.pid = pg_backend_pid() and c.relname like '%position'`)
+}
