@@ -91,6 +91,9 @@ create index on parley._p_alarm (due_at);
 -- Tells, outside any transaction, when to look for alarms next: microseconds since 1970. It may be early, never later than a second too late.
 create sequence parley._p_next_alarm minvalue 0 start 0;
 
+-- Until when the daemon sleeps between alarms, in seconds since 1970: an alarm that is due soon has to wake it (payload 0).
+create sequence parley._p_alarm_doorbell minvalue 0 start 0;
+
 create function parley._p_set_alarm(endpoint_id bigint, kind text, due_at timestamptz) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -103,6 +106,10 @@ begin
   on conflict on constraint _p_alarm_pkey do update set due_at = excluded.due_at;
   if v_due < coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) then
     perform setval('parley._p_next_alarm', v_due);
+  end if;
+  -- Later ones the daemon finds by itself: it looks once a second.
+  if due_at < clock_timestamp() + interval '2 seconds' then
+    perform parley._p_ring(0, 'parley._p_alarm_doorbell');
   end if;
 end
 $$;

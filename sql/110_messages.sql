@@ -135,8 +135,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_until bigint := extract(epoch from clock_timestamp())::bigint + seconds;
 begin
-  perform setval(v_queue.doorbell_sequence, greatest(0, extract(epoch from clock_timestamp())::bigint + seconds));
+  -- Others may sleep longer than this caller.
+  if seconds <= 0 or coalesce(pg_sequence_last_value(v_queue.doorbell_sequence), 0) < v_until then
+    perform setval(v_queue.doorbell_sequence, greatest(0, v_until));
+  end if;
   return v_queue.queue_id::text;
 end
 $$;

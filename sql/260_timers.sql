@@ -54,10 +54,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_fired integer := parley._p_fire_alarms(null, top);
+  v_now timestamptz := clock_timestamp();
 begin
   delete from parley._p_tombstone as t
   where t.conversation_handle in (
-    select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= clock_timestamp() order by o.expires_at limit top for update skip locked
+    select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= v_now order by o.expires_at limit top for update skip locked
   );
   perform parley._p_deliver_delayed(null) where exists (select from parley._p_transmission);
   return v_fired;
@@ -79,11 +80,13 @@ declare
   v_alarm record;
   v_fired integer := 0;
   v_next timestamptz;
+  -- Not clock_timestamp() itself: the index could not bound a search by it, and the ones that are not due would all be read.
+  v_now timestamptz := clock_timestamp();
 begin
   for v_alarm in
     select a.endpoint_id, a.kind
     from parley._p_alarm as a
-    where a.due_at <= clock_timestamp()
+    where a.due_at <= v_now
       and (
         _p_fire_alarms.queue_id is null
         or exists (
@@ -97,15 +100,7 @@ begin
     limit top
     for update of a skip locked
   loop
-    delete from parley._p_alarm as a where a.endpoint_id = v_alarm.endpoint_id and a.kind = v_alarm.kind;
-    case v_alarm.kind
-      when 'timer' then
-        perform parley._p_fire_timer(v_alarm.endpoint_id);
-      when 'lifetime' then
-        perform parley._p_break_conversations(array[v_alarm.endpoint_id], 8489, 'The dialog has exceeded its lifetime.');
-      when 'abandoned' then
-        perform parley._p_end_abandoned(v_alarm.endpoint_id);
-    end case;
+    perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
     v_fired := v_fired + 1;
   end loop;
   -- A timer set by a transaction that has not committed is not seen here, so look again within a second in any case.
@@ -119,6 +114,25 @@ $$;
 
 comment on function parley._p_fire_alarms(integer, integer) is
 'Handles alarms that are due, of one queue or of all (null), and notes when to look next. Gives how many.';
+
+create function parley._p_fire_alarm(endpoint_id bigint, kind text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from parley._p_alarm as a where a.endpoint_id = _p_fire_alarm.endpoint_id and a.kind = _p_fire_alarm.kind;
+  case kind
+    when 'timer' then
+      perform parley._p_fire_timer(endpoint_id);
+    when 'lifetime' then
+      perform parley._p_break_conversations(array[endpoint_id], 8489, 'The dialog has exceeded its lifetime.');
+    when 'abandoned' then
+      perform parley._p_end_abandoned(endpoint_id);
+  end case;
+end
+$$;
+
+comment on function parley._p_fire_alarm(bigint, text) is 'Handles one alarm, whose row the caller has locked.';
 
 create function parley._p_fire_timer(endpoint_id bigint) returns void
 language plpgsql

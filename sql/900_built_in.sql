@@ -86,5 +86,6 @@ begin
   -- What the views call for whoever looks at them.
   grant execute on function parley._p_caller(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
   grant execute on function parley._p_performance_counters() to public;
+  grant execute on function parley._p_current_term() to public;
 end
 $$;

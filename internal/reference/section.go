@@ -58,6 +58,11 @@ var sections = []section{
 		files: []string{"260_timers.sql"},
 	},
 	{
+		title: "Activation",
+		intro: "What the daemon, `parley serve`, tells about its work.",
+		files: []string{"402_queue_monitors.sql"},
+	},
+	{
 		title: "Permissions",
 		files: []string{"280_grant.sql"},
 	},

@@ -1706,6 +1706,9 @@ create index on parley._p_alarm (due_at);
 -- Tells, outside any transaction, when to look for alarms next: microseconds since 1970. It may be early, never later than a second too late.
 create sequence parley._p_next_alarm minvalue 0 start 0;
 
+-- Until when the daemon sleeps between alarms, in seconds since 1970: an alarm that is due soon has to wake it (payload 0).
+create sequence parley._p_alarm_doorbell minvalue 0 start 0;
+
 create function parley._p_set_alarm(endpoint_id bigint, kind text, due_at timestamptz) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -1718,6 +1721,10 @@ begin
   on conflict on constraint _p_alarm_pkey do update set due_at = excluded.due_at;
   if v_due < coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) then
     perform setval('parley._p_next_alarm', v_due);
+  end if;
+  -- Later ones the daemon finds by itself: it looks once a second.
+  if due_at < clock_timestamp() + interval '2 seconds' then
+    perform parley._p_ring(0, 'parley._p_alarm_doorbell');
   end if;
 end
 $$;
@@ -1933,8 +1940,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_until bigint := extract(epoch from clock_timestamp())::bigint + seconds;
 begin
-  perform setval(v_queue.doorbell_sequence, greatest(0, extract(epoch from clock_timestamp())::bigint + seconds));
+  -- Others may sleep longer than this caller.
+  if seconds <= 0 or coalesce(pg_sequence_last_value(v_queue.doorbell_sequence), 0) < v_until then
+    perform setval(v_queue.doorbell_sequence, greatest(0, v_until));
+  end if;
   return v_queue.queue_id::text;
 end
 $$;
@@ -4786,10 +4797,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_fired integer := parley._p_fire_alarms(null, top);
+  v_now timestamptz := clock_timestamp();
 begin
   delete from parley._p_tombstone as t
   where t.conversation_handle in (
-    select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= clock_timestamp() order by o.expires_at limit top for update skip locked
+    select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= v_now order by o.expires_at limit top for update skip locked
   );
   perform parley._p_deliver_delayed(null) where exists (select from parley._p_transmission);
   return v_fired;
@@ -4811,11 +4823,13 @@ declare
   v_alarm record;
   v_fired integer := 0;
   v_next timestamptz;
+  -- Not clock_timestamp() itself: the index could not bound a search by it, and the ones that are not due would all be read.
+  v_now timestamptz := clock_timestamp();
 begin
   for v_alarm in
     select a.endpoint_id, a.kind
     from parley._p_alarm as a
-    where a.due_at <= clock_timestamp()
+    where a.due_at <= v_now
       and (
         _p_fire_alarms.queue_id is null
         or exists (
@@ -4829,15 +4843,7 @@ begin
     limit top
     for update of a skip locked
   loop
-    delete from parley._p_alarm as a where a.endpoint_id = v_alarm.endpoint_id and a.kind = v_alarm.kind;
-    case v_alarm.kind
-      when 'timer' then
-        perform parley._p_fire_timer(v_alarm.endpoint_id);
-      when 'lifetime' then
-        perform parley._p_break_conversations(array[v_alarm.endpoint_id], 8489, 'The dialog has exceeded its lifetime.');
-      when 'abandoned' then
-        perform parley._p_end_abandoned(v_alarm.endpoint_id);
-    end case;
+    perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
     v_fired := v_fired + 1;
   end loop;
   -- A timer set by a transaction that has not committed is not seen here, so look again within a second in any case.
@@ -4851,6 +4857,25 @@ $$;
 
 comment on function parley._p_fire_alarms(integer, integer) is
 'Handles alarms that are due, of one queue or of all (null), and notes when to look next. Gives how many.';
+
+create function parley._p_fire_alarm(endpoint_id bigint, kind text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from parley._p_alarm as a where a.endpoint_id = _p_fire_alarm.endpoint_id and a.kind = _p_fire_alarm.kind;
+  case kind
+    when 'timer' then
+      perform parley._p_fire_timer(endpoint_id);
+    when 'lifetime' then
+      perform parley._p_break_conversations(array[endpoint_id], 8489, 'The dialog has exceeded its lifetime.');
+    when 'abandoned' then
+      perform parley._p_end_abandoned(endpoint_id);
+  end case;
+end
+$$;
+
+comment on function parley._p_fire_alarm(bigint, text) is 'Handles one alarm, whose row the caller has locked.';
 
 create function parley._p_fire_timer(endpoint_id bigint) returns void
 language plpgsql
@@ -5968,6 +5993,571 @@ comment on column parley.received_message.message_body is 'Body, or null when th
 comment on column parley.received_message.message_enqueue_time is 'When it arrived.';
 comment on column parley.received_message.message_id is 'Identity of the message, in views of queues; RECEIVE leaves it null.';
 
+-- sql/400_leadership.sql
+
+-- Which daemon leads: any number may run on one database, and one of them starts readers and fires timers.
+--
+-- The row holds the term, which grows with each change of leader and with each clean stop. Whatever the leader changes, it changes in a
+-- transaction that first calls _p_holds_term: that locks the row FOR SHARE, and taking over waits for it, so a leader that was paused
+-- and whose term is over changes nothing any more. Until when the leader is believed to live stands in a sequence, because it is renewed
+-- every other second: a row would leave a dead version each time, and an old snapshot would keep them all. A renewal by a leader
+-- that was just replaced may slip through; it lengthens the lease of the new one, no more.
+-- Clocks: leases are set and judged by the server's clock. A lease that ends in the far future, after the clock was set back, counts as over.
+-- Locks: the row, FOR SHARE by the leader's statements, FOR UPDATE by who takes over or resigns.
+
+create table parley._p_leader (
+  leader_id boolean primary key default true check (leader_id),
+  term bigint not null default 0,
+  leader text,
+  leads_since timestamptz
+);
+
+comment on table parley._p_leader is 'One row: the daemon that leads, and its term. Until when it leads: the sequence _p_leader_lease.';
+
+insert into parley._p_leader (leader_id) values (true);
+
+-- Until when the leader is believed to live: microseconds since 1970.
+create sequence parley._p_leader_lease minvalue 0 start 0;
+
+create function parley._p_is_led() returns boolean
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select l.until > n.now and l.until < n.now + 60000000
+  from (select coalesce(pg_sequence_last_value('parley._p_leader_lease'), 0) as until) as l
+  cross join (select extract(epoch from clock_timestamp()) * 1000000 as now) as n
+$$;
+
+comment on function parley._p_is_led() is 'Tells whether a daemon leads whose lease is not over.';
+
+create function parley._p_current_term() returns bigint
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select l.term from parley._p_leader as l where parley._p_is_led()
+$$;
+
+comment on function parley._p_current_term() is 'Gives the term of the daemon that leads, or null when none does.';
+
+create function parley._p_holds_term(term bigint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform from parley._p_leader as l where l.term = _p_holds_term.term and l.leader is not null for share;
+  return found;
+end
+$$;
+
+comment on function parley._p_holds_term(bigint) is
+'Tells whether a term is the current one, and keeps it so to the end of the transaction.
+Arguments: term, as _p_lead gave it.';
+
+create function parley._p_lease(milliseconds integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform setval('parley._p_leader_lease', (extract(epoch from clock_timestamp()) * 1000000)::bigint + milliseconds * 1000::bigint);
+end
+$$;
+
+comment on function parley._p_lease(integer) is 'Lets the lease of the leader end so many milliseconds from now.';
+
+create function parley._p_lead(leader text, term bigint, milliseconds integer) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_term bigint;
+begin
+  select l.term into v_term from parley._p_leader as l where l.term = _p_lead.term and l.leader is not null;
+  if found then
+    -- Nothing is lost when a crash takes the renewal back.
+    perform set_config('synchronous_commit', 'off', true);
+    perform parley._p_lease(milliseconds);
+    return v_term;
+  elsif parley._p_is_led() then
+    return null;
+  end if;
+  perform from parley._p_leader as l for update;
+  -- Somebody else may have taken over while we waited for the row.
+  if parley._p_is_led() then
+    return null;
+  end if;
+  update parley._p_leader as l
+  set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp()
+  returning l.term into v_term;
+  perform parley._p_lease(milliseconds);
+  return v_term;
+end
+$$;
+
+comment on function parley._p_lead(text, bigint, integer) is
+'Renews the lease of the leader whose term this is, or takes over when nobody leads; gives the term, or null when another daemon leads.
+Arguments: leader, the name of the daemon; term that it held, or 0; milliseconds that the lease lasts.';
+
+create function parley._p_resign(term bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley._p_leader as l set term = l.term + 1, leader = null, leads_since = null where l.term = _p_resign.term and l.leader is not null;
+  if found then
+    perform setval('parley._p_leader_lease', 0);
+    perform pg_notify('parley', 'leader');
+  end if;
+end
+$$;
+
+comment on function parley._p_resign(bigint) is
+'Ends a term before its time, and tells the other daemons that nobody leads. The statements of that term are refused from now on.';
+
+-- sql/401_receivable_work.sql
+
+-- What the queue monitors of the daemon ask: in which queues can messages be received, by how many readers at once?
+--
+-- The question must not disturb the readers it is asked for. A look that locked groups, even for an instant, would make a RECEIVE skip
+-- them; so it reads the xmax of the group's row instead: whoever has the row locked is there, and pg_xact_status tells whether that
+-- transaction is still running (pg_locks does not know all subtransactions, a snapshot knows none). Rows of groups are never updated, and
+-- always locked FOR UPDATE, so xmax is always one transaction.
+-- The answer is old when it arrives; a reader too many finds nothing and leaves.
+-- Cost: an index probe for each queue without messages; for others the first rows of the lane, rows_max of them at most. No lock, no write.
+
+create function parley._p_is_running(transaction_id xid) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  v_age bigint := (v_next - transaction_id::text::bigint) & 4294967295;
+begin
+  if transaction_id::text in ('0', '1', '2') then
+    return false;
+  elsif v_age = 0 or v_age > 2147483647 then
+    -- It has begun since we began to look.
+    return true;
+  end if;
+  return coalesce(pg_xact_status((v_next - v_age)::text::xid8) = 'in progress', false);
+end
+$$;
+
+comment on function parley._p_is_running(xid) is 'Tells whether a transaction or subtransaction, such as the xmax of a row, has not ended yet.';
+
+create function parley._p_receivable(queue_ids integer[], readers_max integer[], rows_max integer)
+returns table (queue_id integer, groups integer, head bigint, is_partial boolean)
+language plpgsql stable rows 10
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_lane record;
+  v_found record;
+begin
+  for v_lane in
+    select q.queue_id, a.lane, w.readers_max, h.blocked_groups, coalesce(h.low_position, 0) as low, coalesce(h.resume_position, 0) as resume
+    from unnest(_p_receivable.queue_ids, _p_receivable.readers_max) as w (queue_id, readers_max)
+    join parley._p_queue as q on q.queue_id = w.queue_id
+    cross join lateral (
+      select parley._p_lane(q.queue_id, p.n) as lane from generate_series(10, 1, -1) as p (n) where q.priorities & (1 << p.n) > 0
+    ) as a
+    left join lateral (
+      select s.blocked_groups, s.low_position, s.resume_position
+      from parley._p_scan_hint as s
+      where s.lane = a.lane
+      order by s.lane desc, s.hint_id desc
+      limit 1
+    ) as h on true
+    where q.is_receive_enabled
+      and exists (select from parley._p_message as m where m.lane = a.lane and m.position >= coalesce(h.low_position, 0))
+      and not parley._p_is_poisoned(q.queue_id)
+    order by q.queue_id, a.lane
+  loop
+    if queue_id is distinct from v_lane.queue_id then
+      if groups > 0 or is_partial then
+        return next;
+      end if;
+      queue_id := v_lane.queue_id;
+      groups := 0;
+      head := null;
+      is_partial := false;
+    end if;
+    continue when groups >= v_lane.readers_max;
+    select count(*) filter (where w.is_free) as groups, min(w.first) filter (where w.is_free) as head, coalesce(sum(w.rows), 0) as rows
+    into v_found
+    from (
+      select f.first, f.rows, not parley._p_is_running(g.xmax) as is_free
+      from (
+        select e.group_id, min(m.position) as first, count(*) as rows
+        from (
+          select n.endpoint_id, n.position
+          from parley._p_message as n
+          where n.lane = v_lane.lane and n.position >= greatest(v_lane.low, v_lane.resume)
+          order by n.position
+          limit rows_max
+        ) as m
+        join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+        group by e.group_id
+        union all
+        -- Groups that were locked when a reader passed them by.
+        select e.group_id, min(n.position), 0
+        from unnest(v_lane.blocked_groups) as b (group_id)
+        join parley._p_endpoint as e on e.group_id = b.group_id and e.state <> 'DO'
+        cross join lateral (
+          select m.position
+          from parley._p_message as m
+          where m.endpoint_id = e.endpoint_id and m.position >= v_lane.low
+          order by m.position
+          limit 1
+        ) as n
+        where n.position < v_lane.resume
+        group by e.group_id
+      ) as f
+      join parley._p_conversation_group as g on g.group_id = f.group_id
+    ) as w;
+    groups := groups + v_found.groups;
+    head := coalesce(head, v_found.head);
+    is_partial := is_partial or v_found.rows >= rows_max;
+  end loop;
+  if groups > 0 or is_partial then
+    return next;
+  end if;
+end
+$$;
+
+comment on function parley._p_receivable(integer[], integer[], integer) is
+'Tells in which of some queues messages can be received that no reader holds: how many groups have such messages, up to a number; the position
+of the first of them; and whether the look ended at rows_max rows, so that there may be more. Queues without any are left out.
+Arguments: queue_ids; readers_max, how many groups are of interest in each; rows_max, how many rows to look at in each lane.';
+
+create function parley._p_arm_doorbells(queue_ids integer[], seconds integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_until bigint := extract(epoch from clock_timestamp())::bigint + seconds;
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  perform setval(q.doorbell_sequence, v_until)
+  from parley._p_queue as q
+  where q.queue_id = any (queue_ids) and coalesce(pg_sequence_last_value(q.doorbell_sequence), 0) < v_until;
+end
+$$;
+
+comment on function parley._p_arm_doorbells(integer[], integer) is
+'Asks the senders to some queues to notify channel parley for so many seconds, unless they do so for longer already.
+Not for hundreds of queues in one transaction: it holds a lock on a sequence for each.';
+
+-- sql/402_queue_monitors.sql
+
+-- What the daemon tells about its queue monitors and readers, for the views.
+--
+-- The daemon reports once a second at most, and only what has changed; a reader that lives shorter than that is counted, but shows in no row.
+-- Each report carries the term of the daemon. What an earlier leader reported shows no more.
+-- Locks: the leader's row FOR SHARE, then rows of _p_queue_monitor; nobody but the leader writes them.
+
+create table parley._p_queue_monitor (
+  queue_id integer primary key,
+  term bigint not null,
+  state text not null check (state in ('INACTIVE', 'NOTIFIED', 'RECEIVES_OCCURRING')),
+  running_readers integer not null,
+  last_activated_time timestamptz,
+  last_empty_rowset_time timestamptz,
+  failing_since timestamptz,
+  failures integer not null,
+  last_error text,
+  last_sqlstate text,
+  next_attempt_time timestamptz,
+  tasks_started bigint not null,
+  tasks_aborted bigint not null,
+  task_limit_reached bigint not null,
+  modify_date timestamptz not null
+);
+
+comment on table parley._p_queue_monitor is 'The queue monitors as the leading daemon reports them; the last three counts go on from one leader to the next.';
+
+create table parley._p_activated_task (
+  term bigint not null,
+  queue_id integer not null,
+  reader integer not null,
+  pid integer,
+  procedure_name text not null,
+  execute_as oid,
+  started_at timestamptz not null,
+  primary key (queue_id, reader)
+);
+
+comment on table parley._p_activated_task is 'Readers that run for longer, as the leading daemon reports them; pid is null when they are no sessions.';
+
+create function parley._p_report_activation(term bigint, monitors jsonb, tasks jsonb) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not parley._p_holds_term(term) then
+    return false;
+  end if;
+  perform set_config('synchronous_commit', 'off', true);
+  insert into parley._p_queue_monitor as q (
+    queue_id, term, state, running_readers, last_activated_time, last_empty_rowset_time, failing_since, failures, last_error, last_sqlstate,
+    next_attempt_time, tasks_started, tasks_aborted, task_limit_reached, modify_date
+  )
+  select
+    r.queue_id, _p_report_activation.term, r.state, r.running_readers,
+    n.now - make_interval(secs => r.activated_ago_s),
+    n.now - make_interval(secs => r.empty_ago_s), n.now - make_interval(secs => r.failing_for_s), r.failures, r.last_error, r.last_sqlstate,
+    n.now + make_interval(secs => r.next_attempt_in_s), r.started, r.aborted, r.limit_reached, n.now
+  from (select clock_timestamp() as now) as n
+  cross join jsonb_to_recordset(monitors) as r (
+    queue_id integer, state text, running_readers integer, activated_ago_s float8, empty_ago_s float8, failing_for_s float8, failures integer,
+    last_error text, last_sqlstate text, next_attempt_in_s float8, started bigint, aborted bigint, limit_reached bigint
+  )
+  where exists (select from parley._p_queue as k where k.queue_id = r.queue_id)
+  on conflict on constraint _p_queue_monitor_pkey do update
+  set term = excluded.term, state = excluded.state, running_readers = excluded.running_readers,
+    last_activated_time = coalesce(excluded.last_activated_time, q.last_activated_time),
+    last_empty_rowset_time = coalesce(excluded.last_empty_rowset_time, q.last_empty_rowset_time),
+    failing_since = excluded.failing_since, failures = excluded.failures, last_error = excluded.last_error, last_sqlstate = excluded.last_sqlstate,
+    next_attempt_time = excluded.next_attempt_time, tasks_started = q.tasks_started + excluded.tasks_started,
+    tasks_aborted = q.tasks_aborted + excluded.tasks_aborted, task_limit_reached = q.task_limit_reached + excluded.task_limit_reached,
+    modify_date = excluded.modify_date;
+  if tasks is not null then
+    delete from parley._p_activated_task as t
+    where t.term <> _p_report_activation.term
+      or not exists (
+        select
+        from jsonb_to_recordset(tasks) as r (queue_id integer, reader integer, pid integer)
+        where r.queue_id = t.queue_id and r.reader = t.reader and r.pid is not distinct from t.pid
+      );
+    insert into parley._p_activated_task as t (term, queue_id, reader, pid, procedure_name, execute_as, started_at)
+    select _p_report_activation.term, r.queue_id, r.reader, r.pid, r.procedure_name, o.oid,
+      clock_timestamp() - make_interval(secs => r.started_ago_s)
+    from jsonb_to_recordset(tasks) as r (
+      queue_id integer, reader integer, pid integer, procedure_name text, execute_as text, started_ago_s float8
+    )
+    left join pg_roles as o on o.rolname = r.execute_as
+    on conflict on constraint _p_activated_task_pkey do nothing;
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_report_activation(bigint, jsonb, jsonb) is
+'Takes a report of the leading daemon; gives false, and changes nothing, when the term is over.
+Arguments: term; monitors, the queue monitors that have changed, with counts since the last report; tasks, all readers that run for longer, or null
+when these are as they were. Times are given in seconds from now, since the daemon''s clock does not count.';
+
+create view parley.dm_broker_queue_monitors as
+select
+  d.oid as database_id,
+  m.queue_id,
+  m.state,
+  m.last_empty_rowset_time,
+  m.last_activated_time,
+  (
+    -- Whoever waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
+    select count(*)
+    from pg_catalog.pg_locks as l
+    join pg_catalog.pg_stat_activity as a using (pid)
+    where l.locktype = 'relation' and l.database = d.oid and l.relation = q.position_sequence and l.granted and a.wait_event = 'PgSleep'
+  )::integer as tasks_waiting,
+  q.lookup_name as queue_name,
+  m.running_readers,
+  m.failures,
+  m.failing_since,
+  m.last_error,
+  m.last_sqlstate,
+  m.next_attempt_time,
+  m.tasks_started,
+  m.tasks_aborted,
+  m.task_limit_reached,
+  l.leader
+from parley._p_queue_monitor as m
+join parley._p_queue as q using (queue_id)
+join parley._p_leader as l on l.term = m.term and l.term = parley._p_current_term()
+join pg_catalog.pg_database as d on d.datname = current_database()
+where parley._p_is_administrator(parley._p_caller());
+
+comment on view parley.dm_broker_queue_monitors is
+'The queue monitors of the daemon that leads, one for each queue with activation on; empty when no daemon runs. A second old at most. For administrators.';
+comment on column parley.dm_broker_queue_monitors.database_id is 'Oid of this database.';
+comment on column parley.dm_broker_queue_monitors.queue_id is 'The queue that is watched.';
+comment on column parley.dm_broker_queue_monitors.state is
+'INACTIVE: nothing to do. NOTIFIED: readers were started, but nothing is received yet, or they fail. RECEIVES_OCCURRING: readers receive.';
+comment on column parley.dm_broker_queue_monitors.last_empty_rowset_time is 'When a reader last came back because the queue was empty.';
+comment on column parley.dm_broker_queue_monitors.last_activated_time is 'When a reader was last started.';
+comment on column parley.dm_broker_queue_monitors.tasks_waiting is
+'Sessions that wait in RECEIVE or GET CONVERSATION GROUP on the queue, whoever started them; 0 for roles that may not see the activity of others.';
+comment on column parley.dm_broker_queue_monitors.queue_name is 'Name of the queue, as the statements take it.';
+comment on column parley.dm_broker_queue_monitors.running_readers is 'Readers that the daemon has started and that have not left.';
+comment on column parley.dm_broker_queue_monitors.failures is 'How many readers failed one after the other; 0 when the last one did not.';
+comment on column parley.dm_broker_queue_monitors.failing_since is 'Since when readers fail, or null.';
+comment on column parley.dm_broker_queue_monitors.last_error is 'Why the last reader failed; null while readers succeed.';
+comment on column parley.dm_broker_queue_monitors.last_sqlstate is 'SQLSTATE of that error, if it has one.';
+comment on column parley.dm_broker_queue_monitors.next_attempt_time is 'Until then no further reader is started, because the last ones failed.';
+comment on column parley.dm_broker_queue_monitors.tasks_started is 'Readers started so far, by all leaders.';
+comment on column parley.dm_broker_queue_monitors.tasks_aborted is 'Readers that failed so far.';
+comment on column parley.dm_broker_queue_monitors.task_limit_reached is 'How often messages waited while MAX_QUEUE_READERS readers ran.';
+comment on column parley.dm_broker_queue_monitors.leader is 'Name of the daemon.';
+
+create view parley.dm_broker_activated_tasks as
+select
+  t.pid as spid,
+  d.oid as database_id,
+  t.queue_id,
+  t.procedure_name,
+  t.execute_as,
+  q.lookup_name as queue_name,
+  t.started_at
+from parley._p_activated_task as t
+join parley._p_queue as q using (queue_id)
+join pg_catalog.pg_database as d on d.datname = current_database()
+where t.term = parley._p_current_term()
+  and (t.pid is null or exists (select from pg_catalog.pg_stat_activity as a where a.pid = t.pid and a.datid = d.oid))
+  and parley._p_is_administrator(parley._p_caller());
+
+comment on view parley.dm_broker_activated_tasks is
+'The readers that the daemon has started and that have been running for a second or longer. For administrators.';
+comment on column parley.dm_broker_activated_tasks.spid is 'Process id of its session; null for programs and webhooks.';
+comment on column parley.dm_broker_activated_tasks.database_id is 'Oid of this database.';
+comment on column parley.dm_broker_activated_tasks.queue_id is 'The queue that it reads.';
+comment on column parley.dm_broker_activated_tasks.procedure_name is 'The procedure, or what else was started.';
+comment on column parley.dm_broker_activated_tasks.execute_as is 'Oid of the role that a procedure runs under.';
+comment on column parley.dm_broker_activated_tasks.queue_name is 'Name of the queue, as the statements take it.';
+comment on column parley.dm_broker_activated_tasks.started_at is 'When it was started.';
+
+-- sql/403_due_alarms.sql
+
+-- Timers on time: what the daemon calls when the next alarm is due.
+--
+-- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that rings _p_alarm_doorbell. Alarms
+-- are fired many in a transaction. When one of them cannot be, because somebody holds what it needs, or it raises an error, nothing of that
+-- transaction stays; then the daemon asks for them one by one: each has a subtransaction, and those that fail are put off, alone.
+-- Locks: as _p_fire_alarms; no lock is waited for longer than lock_timeout.
+
+create function parley._p_fire_due(term bigint, top integer, one_by_one boolean, out fired integer, out next_ms float8)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '30ms'
+as $$
+declare
+  v_now float8 := extract(epoch from clock_timestamp());
+begin
+  if not parley._p_holds_term(term) then
+    return;
+  end if;
+  -- What a crash takes back is due again.
+  perform set_config('synchronous_commit', 'off', true);
+  if coalesce(pg_sequence_last_value('parley._p_alarm_doorbell'), 0) < v_now + 20 then
+    perform setval('parley._p_alarm_doorbell', v_now::bigint + 40);
+  end if;
+  fired := 0;
+  if one_by_one then
+    fired := parley._p_fire_alarms_one_by_one(top);
+  elsif coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= v_now * 1000000 then
+    fired := parley._p_fire_alarms(null, top);
+  end if;
+  next_ms := pg_sequence_last_value('parley._p_next_alarm') / 1000.0 - extract(epoch from clock_timestamp()) * 1000;
+end
+$$;
+
+comment on function parley._p_fire_due(bigint, integer, boolean) is
+'Fires what is due, for the leading daemon; tells how many, and in how many milliseconds to call again. Nulls mean that the term is over.
+Arguments: term; top, how many at most; one_by_one, whether those that cannot be fired are put off, each for itself.';
+
+create function parley._p_fire_alarms_one_by_one(top integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_alarm record;
+  v_fired integer := 0;
+  v_now timestamptz := clock_timestamp();
+begin
+  for v_alarm in
+    select a.endpoint_id, a.kind from parley._p_alarm as a where a.due_at <= v_now order by a.due_at limit top for update skip locked
+  loop
+    begin
+      perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
+      v_fired := v_fired + 1;
+    exception
+      when lock_not_available or deadlock_detected then
+        update parley._p_alarm as a
+        set due_at = clock_timestamp() + interval '1 second'
+        where a.endpoint_id = v_alarm.endpoint_id and a.kind = v_alarm.kind;
+      when others then
+        raise warning using
+          message = format('the %s of endpoint %s could not be fired', v_alarm.kind, v_alarm.endpoint_id),
+          detail = sqlerrm,
+          hint = 'It is tried again after 30 seconds.';
+        update parley._p_alarm as a
+        set due_at = clock_timestamp() + interval '30 seconds'
+        where a.endpoint_id = v_alarm.endpoint_id and a.kind = v_alarm.kind;
+    end;
+  end loop;
+  return v_fired;
+end
+$$;
+
+comment on function parley._p_fire_alarms_one_by_one(integer) is
+'Handles alarms that are due, each in a subtransaction, and puts off those that fail. Gives how many were handled.';
+
+-- sql/440_activated_queues.sql
+
+-- Which queues have activation on, and what the daemon is to start for them; and how it learns of changes.
+
+create function parley._p_activated_queues() returns table (
+  queue_id integer, name text, max_readers integer, min_readers integer, kind text, procedure_call text, procedure_name text, execute_as text,
+  external jsonb, version text
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    q.queue_id,
+    q.lookup_name,
+    q.max_readers,
+    0,
+    'procedure',
+    -- Printed by the system, so it is a name and nothing else.
+    p.oid::regprocedure::text,
+    q.activation_procedure,
+    r.rolname::text,
+    null::jsonb,
+    concat_ws(' ', q.modify_date::text, p.oid::text, p.xmin::text, r.rolname::text)
+  from parley._p_queue as q
+  left join pg_proc as p on p.oid = to_regproc(q.activation_procedure) and p.prokind = 'p' and p.pronargs = 0
+  left join lateral (
+    select a.rolname
+    from pg_roles as a
+    where case q.execute_as when 'OWNER' then a.oid = q.owner else q.execute_as in (a.rolname, quote_ident(a.rolname)) end
+    order by q.execute_as = a.rolname desc
+    limit 1
+  ) as r on true
+  where q.is_activation_enabled and (select b.is_broker_enabled from parley._p_broker as b)
+$$;
+
+comment on function parley._p_activated_queues() is
+'Gives the queues with activation on, in an enabled broker, and what to start for each. procedure_call is null when the procedure is gone, execute_as
+when the role is. version changes whenever the definition does, that of the procedure included.';
+
+create function parley._p_notify_daemon() returns trigger
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform pg_notify('parley', 'queues');
+  return null;
+end
+$$;
+
+comment on function parley._p_notify_daemon() is 'Tells the daemons that the definition of a queue has changed.';
+
+create trigger _p_notify_daemon after insert or update or delete on parley._p_queue
+for each statement execute function parley._p_notify_daemon();
+
 -- sql/500_activation_totals.sql
 
 -- What activation has done, in numbers that only grow, kept for the performance counters.
@@ -6481,6 +7071,7 @@ begin
   -- What the views call for whoever looks at them.
   grant execute on function parley._p_caller(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
   grant execute on function parley._p_performance_counters() to public;
+  grant execute on function parley._p_current_term() to public;
 end
 $$;
 

@@ -1,0 +1,73 @@
+-- Timers on time: what the daemon calls when the next alarm is due.
+--
+-- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that rings _p_alarm_doorbell. Alarms
+-- are fired many in a transaction. When one of them cannot be, because somebody holds what it needs, or it raises an error, nothing of that
+-- transaction stays; then the daemon asks for them one by one: each has a subtransaction, and those that fail are put off, alone.
+-- Locks: as _p_fire_alarms; no lock is waited for longer than lock_timeout.
+
+create function parley._p_fire_due(term bigint, top integer, one_by_one boolean, out fired integer, out next_ms float8)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '30ms'
+as $$
+declare
+  v_now float8 := extract(epoch from clock_timestamp());
+begin
+  if not parley._p_holds_term(term) then
+    return;
+  end if;
+  -- What a crash takes back is due again.
+  perform set_config('synchronous_commit', 'off', true);
+  if coalesce(pg_sequence_last_value('parley._p_alarm_doorbell'), 0) < v_now + 20 then
+    perform setval('parley._p_alarm_doorbell', v_now::bigint + 40);
+  end if;
+  fired := 0;
+  if one_by_one then
+    fired := parley._p_fire_alarms_one_by_one(top);
+  elsif coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= v_now * 1000000 then
+    fired := parley._p_fire_alarms(null, top);
+  end if;
+  next_ms := pg_sequence_last_value('parley._p_next_alarm') / 1000.0 - extract(epoch from clock_timestamp()) * 1000;
+end
+$$;
+
+comment on function parley._p_fire_due(bigint, integer, boolean) is
+'Fires what is due, for the leading daemon; tells how many, and in how many milliseconds to call again. Nulls mean that the term is over.
+Arguments: term; top, how many at most; one_by_one, whether those that cannot be fired are put off, each for itself.';
+
+create function parley._p_fire_alarms_one_by_one(top integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_alarm record;
+  v_fired integer := 0;
+  v_now timestamptz := clock_timestamp();
+begin
+  for v_alarm in
+    select a.endpoint_id, a.kind from parley._p_alarm as a where a.due_at <= v_now order by a.due_at limit top for update skip locked
+  loop
+    begin
+      perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
+      v_fired := v_fired + 1;
+    exception
+      when lock_not_available or deadlock_detected then
+        update parley._p_alarm as a
+        set due_at = clock_timestamp() + interval '1 second'
+        where a.endpoint_id = v_alarm.endpoint_id and a.kind = v_alarm.kind;
+      when others then
+        raise warning using
+          message = format('the %s of endpoint %s could not be fired', v_alarm.kind, v_alarm.endpoint_id),
+          detail = sqlerrm,
+          hint = 'It is tried again after 30 seconds.';
+        update parley._p_alarm as a
+        set due_at = clock_timestamp() + interval '30 seconds'
+        where a.endpoint_id = v_alarm.endpoint_id and a.kind = v_alarm.kind;
+    end;
+  end loop;
+  return v_fired;
+end
+$$;
+
+comment on function parley._p_fire_alarms_one_by_one(integer) is
+'Handles alarms that are due, each in a subtransaction, and puts off those that fail. Gives how many were handled.';
