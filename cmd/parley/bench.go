@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,12 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/bench"
+	"github.com/parley-broker/parley/internal/machine"
 )
 
 func newBenchCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure the speed of the broker against a bare INSERT",
+		Short: "Measure the speed of the broker against a bare INSERT, and its latency against River",
 		Long: `Measure the speed of the broker on the chosen server, in databases of its own that are dropped in the end.
 Everything is compared within one run, in turns; the median counts. How it is done, and what to make of the
 figures, is in docs/performance.md.`,
@@ -27,6 +27,7 @@ figures, is in docs/performance.md.`,
 	for _, scenario := range bench.Scenarios() {
 		cmd.AddCommand(newScenarioCommand(a, scenario))
 	}
+	cmd.AddCommand(newLatencyCommand(a))
 	return cmd
 }
 
@@ -88,21 +89,21 @@ func listVariants(scenario bench.Scenario) string {
 }
 
 func writeReport(out io.Writer, report bench.Report) error {
-	fmt.Fprintf(out, "%s, %d cores, %s\nPostgreSQL %s, fsync %v, synchronous_commit %v, shared_buffers %v\n\n",
-		report.Machine.CPU, report.Machine.Cores, report.Machine.OS, report.Machine.PostgresVersion,
-		report.Settings["fsync"], report.Settings["synchronous_commit"], report.Settings["shared_buffers"])
+	writeMachine(out, report.Machine, report.Settings)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "variant\tsystem\tsessions\tconversations\tsize\tbatch\tmessages/s\tspread\tratio\t")
 	for _, r := range report.Results {
 		variant := strings.Join(append([]string{r.Variant}, nonEmpty(r.Operation, r.Phase)...), " ")
-		ratio := ""
-		if value, ok := report.Ratios[r.RatioKey()]; ok {
-			ratio = strconv.FormatFloat(value, 'f', 2, 64)
-		}
 		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%.0f\t%.0f%%\t%s\t\n",
-			variant, r.System, r.Sessions, r.Conversations, r.Size, r.Batch, r.MessagesPerSecond, 100*r.Spread, ratio)
+			variant, r.System, r.Sessions, r.Conversations, r.Size, r.Batch, r.MessagesPerSecond, 100*r.Spread,
+			ratioCell(report.Ratios, r.RatioKey()))
 	}
 	return table.Flush()
+}
+
+func writeMachine(out io.Writer, m machine.Machine, settings map[string]any) {
+	fmt.Fprintf(out, "%s, %d cores, %s\nPostgreSQL %s, fsync %v, synchronous_commit %v, shared_buffers %v\n\n",
+		m.CPU, m.Cores, m.OS, m.PostgresVersion, settings["fsync"], settings["synchronous_commit"], settings["shared_buffers"])
 }
 
 func nonEmpty(values ...string) []string {

@@ -19,6 +19,12 @@ create table bench.receive_log (
   messages integer not null
 );
 
+-- What work on a message writes first, where latency is measured.
+create table bench.begun (
+  number bigint not null,
+  begun_at timestamptz not null
+);
+
 create function bench.random_body(size integer) returns bytea
 language plpgsql
 as $$

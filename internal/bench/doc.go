@@ -4,6 +4,8 @@
 // "parley", and "insert", the bare INSERT beside it. One system under one variant is a trial. Trials are run in turns, A, B,
 // C, A, B, C, so that whatever drifts on the machine hits all alike; of the runs of each the median counts.
 //
+// Latency is another matter: not how much, but how soon. It is measured at a rate that is offered, beside River.
+//
 // Nothing is measured in a database that is in use. A stage is a database of our own, prepared once: schema, queues,
 // conversations, waiting messages, vacuumed and analyzed. Each run has a fresh copy of a stage, which is dropped afterwards,
 // so no run finds what an earlier one left, and nothing is left behind at the end, however that comes.

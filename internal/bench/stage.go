@@ -58,11 +58,19 @@ func (b *bench) stage(ctx context.Context, name string, build builder) (stage, e
 
 // furnish installs the broker and what we keep beside it.
 func furnish(ctx context.Context, conn *pgx.Conn) error {
-	if err := parley.Install(ctx, conn); err != nil {
+	if err := furnishBroker(ctx, conn); err != nil {
 		return err
 	}
 	if _, err := conn.Exec(ctx, ours); err != nil {
 		return fmt.Errorf("install the benchmark's own functions: %w", err)
+	}
+	return nil
+}
+
+// furnishBroker installs the broker, with our message type and contract.
+func furnishBroker(ctx context.Context, conn *pgx.Conn) error {
+	if err := parley.Install(ctx, conn); err != nil {
+		return err
 	}
 	_, err := conn.Exec(ctx, `
 		select parley.create_message_type('`+messageType+`', 'NONE');
