@@ -6981,6 +6981,271 @@ than 1,000 rows of a queue, and leaves no locks.
 Errors: 229 for callers that are neither administrators nor members of pg_monitor.
 Source: spec 8.4, 9.5.';
 
+-- sql/520_queue_activity.sql
+
+-- What goes on in the queues and in the conversations at their heads: for screens that look again and again.
+--
+-- Whoever looks locks nothing and takes nothing. Who holds a group stands in its row: group rows are never updated, so xmax is the last
+-- transaction that has locked it, and pg_locks tells which session a running transaction belongs to.
+-- Only the first rows of each queue are looked at, so a lock on a conversation far behind does not show here.
+-- Cost: for each queue that of its depth (272_queue_depth.sql), and the first 100 rows of each lane.
+
+create function parley._p_head_conversations(queue_ids integer[], rows_max integer)
+returns table (queue_id integer, endpoint_id bigint, group_id bigint, "position" bigint, oldest timestamptz, is_locked boolean, locked_by integer)
+language sql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  with holder as materialized (
+    select l.transactionid, max(l.pid) as pid
+    from pg_locks as l
+    where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.granted
+    group by l.transactionid
+  ), head as (
+    select q.queue_id, m.endpoint_id, min(m.position) as position, min(m.enqueued_at) as oldest
+    from parley._p_queue as q
+    cross join generate_series(1, 10) as p (n)
+    left join lateral (
+      select s.low_position
+      from parley._p_scan_hint as s
+      where s.lane = parley._p_lane(q.queue_id, p.n)
+      order by s.lane desc, s.hint_id desc
+      limit 1
+    ) as h on true
+    cross join lateral (
+      select r.endpoint_id, r.position, r.enqueued_at
+      from parley._p_message as r
+      where r.lane = parley._p_lane(q.queue_id, p.n) and r.position >= coalesce(h.low_position, 0)
+      order by r.position
+      limit rows_max
+    ) as m
+    where q.queue_id = any (queue_ids) and q.priorities & (1 << p.n) > 0
+    group by q.queue_id, m.endpoint_id
+  )
+  select h.queue_id, h.endpoint_id, e.group_id, h.position, h.oldest, o.pid is not null or parley._p_is_running(g.xmax), o.pid
+  from head as h
+  join parley._p_endpoint as e on e.endpoint_id = h.endpoint_id and e.state <> 'DO'
+  join parley._p_conversation_group as g on g.group_id = e.group_id
+  left join holder as o on o.transactionid = g.xmax
+$$;
+
+comment on function parley._p_head_conversations(integer[], integer) is
+'Gives the conversations that the first rows of some queues belong to, and who has them locked. locked_by is null when that session cannot be told.
+Arguments: queue_ids; rows_max, how many rows of each lane to look at.';
+
+create function parley._p_queues_to_receive_from() returns setof parley._p_queue
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller();
+  v_sees_all boolean := parley._p_is_administrator(v_caller);
+begin
+  return query
+  select *
+  from parley._p_queue as q
+  where v_sees_all or parley._p_has_permission(v_caller, 'RECEIVE', 'queue', q.queue_id, q.owner);
+end
+$$;
+
+comment on function parley._p_queues_to_receive_from() is 'Gives the queues that the caller may receive from.';
+
+create function parley.queue_activity() returns table (
+  queue_name text,
+  service_queue_id integer,
+  status text,
+  waiting_messages bigint,
+  is_estimated boolean,
+  held_messages bigint,
+  oldest_enqueue_time timestamptz,
+  enqueued_rows bigint,
+  messages_per_row double precision,
+  max_readers integer,
+  running_readers integer,
+  failures integer,
+  last_error text,
+  locked_groups integer,
+  lock_holders integer[]
+)
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+  with mine as materialized (
+    select q.queue_id, q, row_number() over (order by q.queue_id) as number from parley._p_queues_to_receive_from() as q
+  ), drawn as materialized (
+    select d.value, d.number
+    from unnest(
+      parley._p_last_values((select array_agg((m.q).position_sequence order by m.queue_id) from mine as m))
+    ) with ordinality as d (value, number)
+  ), locked as materialized (
+    select h.queue_id, count(distinct h.group_id)::integer as groups,
+      coalesce(array_agg(distinct h.locked_by) filter (where h.locked_by is not null), '{}') as holders
+    from parley._p_head_conversations((select array_agg(m.queue_id) from mine as m), 100) as h
+    where h.is_locked
+    group by h.queue_id
+  )
+  select
+    (m.q).lookup_name,
+    m.queue_id,
+    case
+      when parley._p_is_poisoned(m.queue_id) then 'POISONED'
+      when (m.q).is_receive_enabled then 'ON'
+      else 'OFF'
+    end,
+    b.messages,
+    b.is_estimated or coalesce(a.is_estimated, false),
+    coalesce(a.messages, 0),
+    b.oldest_enqueue_time,
+    d.value,
+    coalesce(t.messages_per_row, 1),
+    case when (m.q).is_activation_enabled then (m.q).max_readers else 0 end,
+    coalesce(r.running_readers, 0),
+    coalesce(r.failures, 0),
+    r.last_error,
+    coalesce(l.groups, 0),
+    coalesce(l.holders, '{}')
+  from mine as m
+  join drawn as d using (number)
+  cross join lateral parley._p_backlog(m.q, 0, (m.q).disabled_position) as b
+  left join lateral parley._p_backlog(m.q, (m.q).disabled_position, null) as a on (m.q).disabled_position is not null
+  left join lateral (
+    select avg(coalesce(cardinality(n.frame), 1))::double precision as messages_per_row
+    from (
+      select w.frame
+      from generate_series(1, 10) as p (n)
+      cross join lateral (
+        select o.frame
+        from parley._p_message as o
+        where o.lane = parley._p_lane(m.queue_id, p.n)
+        order by o.position desc
+        limit 32
+      ) as w
+      where (m.q).priorities & (1 << p.n) > 0
+    ) as n
+  ) as t on b.messages > 0
+  left join parley._p_queue_monitor as r on r.queue_id = m.queue_id and r.term = parley._p_current_term()
+  left join locked as l on l.queue_id = m.queue_id
+  order by m.queue_id
+$$;
+
+comment on function parley.queue_activity() is
+'Tells what goes on in each queue that the caller may receive from. Two looks make rates: enqueued_rows only grows.
+Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; waiting_messages, is_estimated, held_messages and oldest_enqueue_time as queue_backlogs;
+enqueued_rows, how many rows were ever put on the queue, where a batch is one row for each page of it; messages_per_row of the newest rows that wait;
+max_readers that activation may start, or 0; running_readers of the daemon, failures of its last readers in a row, last_error of them;
+locked_groups among the conversations at the head, and the process ids of the sessions that hold them in lock_holders.
+Errors: none of its own.';
+
+-- sql/521_conversation_activity.sql
+
+-- The conversations at the heads of the queues, and the sessions that work with the broker: who waits, and for whom.
+
+create function parley.conversation_activity(top integer default 100) returns table (
+  conversation_handle uuid,
+  conversation_group_id uuid,
+  queue_name text,
+  service_name text,
+  far_service text,
+  state text,
+  waiting_messages bigint,
+  is_more boolean,
+  oldest_enqueue_time timestamptz,
+  is_locked boolean,
+  locked_by integer
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  select
+    e.conversation_handle,
+    g.conversation_group_id,
+    q.lookup_name,
+    e.service_name,
+    e.far_service,
+    e.state,
+    coalesce(w.messages, 0),
+    w.rows = 1000,
+    c.oldest,
+    c.is_locked,
+    c.locked_by
+  from (
+    select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest, h.is_locked, h.locked_by
+    from parley._p_head_conversations(array(select q.queue_id from parley._p_queues_to_receive_from() as q), 100) as h
+    order by h.is_locked desc, h.oldest, h.endpoint_id
+    limit conversation_activity.top
+  ) as c
+  join parley._p_queue as q on q.queue_id = c.queue_id
+  join parley._p_endpoint as e on e.endpoint_id = c.endpoint_id
+  join parley._p_conversation_group as g on g.group_id = c.group_id
+  cross join lateral (
+    select count(*) as rows, sum(r.messages)::bigint as messages
+    from (
+      select coalesce(cardinality(m.frame), 1) as messages
+      from parley._p_message as m
+      where m.endpoint_id = c.endpoint_id and m.position >= c.position
+      limit 1000
+    ) as r
+  ) as w
+  order by c.is_locked desc, c.oldest, c.endpoint_id
+$$;
+
+comment on function parley.conversation_activity(integer) is
+'Tells which conversations stand at the heads of the queues that the caller may receive from: those that somebody has locked first, then by age.
+Columns: conversation_handle, conversation_group_id, queue_name, service_name, far_service, state; waiting_messages, counted up to 1,000 rows, and
+is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the process id of the session that holds the group, null when that
+cannot be told.
+Arguments: top, at most so many.';
+
+create view parley.broker_sessions as
+select
+  a.pid,
+  a.usename::text as role_name,
+  a.application_name,
+  a.state,
+  a.wait_event_type,
+  a.wait_event,
+  b.blocked_by,
+  (
+    -- Whoever waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
+    select min(q.lookup_name)
+    from pg_catalog.pg_locks as l
+    join parley._p_queue as q on q.position_sequence = l.relation
+    where a.wait_event = 'PgSleep' and l.pid = a.pid and l.locktype = 'relation' and l.database = a.datid and l.granted
+  ) as waits_in_queue,
+  extract(epoch from clock_timestamp() - a.xact_start)::double precision as transaction_seconds,
+  extract(epoch from clock_timestamp() - a.state_change)::double precision as state_seconds,
+  left(a.query, 500) as statement
+from pg_catalog.pg_stat_activity as a
+cross join lateral (
+  select case when a.wait_event_type = 'Lock' then pg_catalog.pg_blocking_pids(a.pid) else '{}' end as blocked_by
+) as b
+where a.datname = current_database()
+  and a.pid <> pg_catalog.pg_backend_pid()
+  and a.pid in (
+    select l.pid
+    from pg_catalog.pg_locks as l
+    join pg_catalog.pg_class as c on c.oid = l.relation
+    where l.locktype = 'relation' and l.database = a.datid and c.relnamespace = 'parley'::regnamespace
+  );
+
+comment on view parley.broker_sessions is
+'Sessions in whose transactions the broker was used, and whom they wait for. A role that may not see the activity of others finds little of them.';
+comment on column parley.broker_sessions.pid is 'Process id of the session.';
+comment on column parley.broker_sessions.role_name is 'Who has logged in.';
+comment on column parley.broker_sessions.application_name is 'What the client calls itself.';
+comment on column parley.broker_sessions.state is 'Such as active, or idle in transaction, as in pg_stat_activity.';
+comment on column parley.broker_sessions.wait_event_type is 'What kind of thing the session waits for, as in pg_stat_activity.';
+comment on column parley.broker_sessions.wait_event is 'What it waits for.';
+comment on column parley.broker_sessions.blocked_by is 'Process ids of the sessions that hold the lock it waits for; empty when it waits for no lock.';
+comment on column parley.broker_sessions.waits_in_queue is 'Queue in which the session waits for messages, inside RECEIVE or GET CONVERSATION GROUP.';
+comment on column parley.broker_sessions.transaction_seconds is 'For how long its transaction has been open.';
+comment on column parley.broker_sessions.state_seconds is 'For how long it has been in its state.';
+comment on column parley.broker_sessions.statement is 'The statement that runs, or the last one that ran; 500 characters at most.';
+
 -- sql/900_built_in.sql
 
 -- The built-in objects (spec 2.1), and who may use the schema.

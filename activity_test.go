@@ -1,0 +1,173 @@
+package parley_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley"
+)
+
+func readActivity(t *testing.T, pool *pgxpool.Pool) parley.Activity {
+	t.Helper()
+	activity, err := parley.ReadActivity(t.Context(), pool, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return activity
+}
+
+func queueActivity(t *testing.T, activity parley.Activity, name string) parley.QueueActivity {
+	t.Helper()
+	i := slices.IndexFunc(activity.Queues, func(q parley.QueueActivity) bool { return q.Queue == name })
+	if i < 0 {
+		t.Fatalf("no queue %s among %v", name, activity.Queues)
+	}
+	return activity.Queues[i]
+}
+
+func begin(t *testing.T, pool *pgxpool.Pool) (pgx.Tx, int32) {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(t.Context()) })
+	var pid int32
+	if err := tx.QueryRow(t.Context(), "select pg_backend_pid()").Scan(&pid); err != nil {
+		t.Fatal(err)
+	}
+	return tx, pid
+}
+
+func TestActivityTellsWhoHoldsWhichConversation(t *testing.T) {
+	t.Parallel()
+	pool, handle := shop(t)
+	sendMany(t, pool, handle, 3)
+	other, err := parley.BeginDialog(t.Context(), pool, "Web", "Shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sendMany(t, pool, other, 2)
+	tx, pid := begin(t, pool)
+	taken, err := parley.Receive(t.Context(), tx, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	activity := readActivity(t, pool)
+	if q := queueActivity(t, activity, "shop"); q.WaitingMessages != 5 || q.EnqueuedRows != 5 || q.LockedGroups != 1 || !slices.Equal(q.LockHolders, []int32{pid}) {
+		t.Errorf("while %d receives: %+v", pid, q)
+	}
+	if len(activity.Conversations) != 2 {
+		t.Fatalf("conversations %+v", activity.Conversations)
+	}
+	// What is locked comes first.
+	locked, free := activity.Conversations[0], activity.Conversations[1]
+	if locked.ConversationHandle != taken[0].ConversationHandle || !locked.IsLocked || locked.LockedBy == nil || *locked.LockedBy != pid || locked.WaitingMessages != 3 {
+		t.Errorf("locked: %+v", locked)
+	}
+	if free.IsLocked || free.LockedBy != nil || free.WaitingMessages != 2 || free.Queue != "shop" || free.ServiceName != "Shop" || free.FarService != "Web" {
+		t.Errorf("free: %+v", free)
+	}
+	if i := slices.IndexFunc(activity.Sessions, func(s parley.SessionActivity) bool { return s.PID == pid }); i < 0 {
+		t.Errorf("session %d is not among %+v", pid, activity.Sessions)
+	} else if s := activity.Sessions[i]; s.State != "idle in transaction" || len(s.BlockedBy) > 0 {
+		t.Errorf("session: %+v", s)
+	}
+
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if q := queueActivity(t, readActivity(t, pool), "shop"); q.WaitingMessages != 2 || q.EnqueuedRows != 5 || q.LockedGroups != 0 {
+		t.Errorf("after the reader: %+v", q)
+	}
+}
+
+func TestActivityTellsWhoseLockASessionWaitsFor(t *testing.T) {
+	t.Parallel()
+	pool, handle := shop(t)
+	sendMany(t, pool, handle, 1)
+	holder, holderPID := begin(t, pool)
+	taken, err := parley.Receive(t.Context(), holder, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiter, waiterPID := begin(t, pool)
+	done := make(chan error, 1)
+	go func() { done <- parley.EndConversation(t.Context(), waiter, taken[0].ConversationHandle) }()
+	for {
+		sessions := readActivity(t, pool).Sessions
+		i := slices.IndexFunc(sessions, func(s parley.SessionActivity) bool { return s.PID == waiterPID && len(s.BlockedBy) > 0 })
+		if i >= 0 {
+			if !slices.Equal(sessions[i].BlockedBy, []int32{holderPID}) || sessions[i].WaitEventType != "Lock" {
+				t.Errorf("the waiting session: %+v", sessions[i])
+			}
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestActivityTellsInWhichQueueASessionWaits(t *testing.T) {
+	t.Parallel()
+	pool, _ := shop(t)
+	waiter, pid := begin(t, pool)
+	done := make(chan error, 1)
+	go func() {
+		_, err := parley.Receive(t.Context(), waiter, "shop", parley.Wait(parley.WaitForever))
+		done <- err
+	}()
+	for !slices.ContainsFunc(readActivity(t, pool).Sessions, func(s parley.SessionActivity) bool {
+		return s.PID == pid && s.WaitsInQueue != nil && *s.WaitsInQueue == "shop"
+	}) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if _, err := pool.Exec(t.Context(), "select pg_terminate_backend($1)", pid); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+}
+
+func TestActivityShowsOnlyQueuesThatTheRoleMayReceiveFrom(t *testing.T) {
+	t.Parallel()
+	pool, handle := shop(t)
+	sendMany(t, pool, handle, 1)
+	tx, _ := begin(t, pool)
+	if _, err := tx.Exec(t.Context(), "set local role pg_monitor"); err != nil {
+		t.Fatal(err)
+	}
+	activity, err := parley.ReadActivity(t.Context(), tx, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(activity.Queues)+len(activity.Conversations) != 0 {
+		t.Errorf("a stranger sees %+v", activity)
+	}
+}
+
+func TestQueueStatusIsSwitched(t *testing.T) {
+	t.Parallel()
+	pool, _ := shop(t)
+	for _, want := range []string{parley.QueueOff, parley.QueueOn} {
+		if err := parley.SetQueueStatus(t.Context(), pool, "shop", want == parley.QueueOn); err != nil {
+			t.Fatal(err)
+		}
+		if q := queueActivity(t, readActivity(t, pool), "shop"); q.Status != want {
+			t.Errorf("status %s, want %s", q.Status, want)
+		}
+	}
+	err := parley.SetQueueStatus(t.Context(), pool, "shopp", true)
+	if number, _ := parley.ErrorNumber(err); number != parley.QueueNotFound {
+		t.Errorf("error %v for a queue that is not there", err)
+	}
+}
