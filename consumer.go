@@ -65,10 +65,14 @@ const (
 // Run receives until ctx ends. Then it lets running handlers finish, for GraceTime at most, and returns nil when they
 // did. Failures while it runs are logged and tried again, never returned.
 //
-// Errors: a Consumer that lacks a field it needs, or handlers that did not finish in time.
+// Errors: a Consumer that lacks a field it needs, or handlers that did not finish in time; [ErrBrokerElsewhere] on a
+// copy of a database; [ErrUpgradeNeeded] and [ErrReleaseTooOld].
 func (c *Consumer) Run(ctx context.Context) error {
 	run, err := c.prepare()
 	if err != nil {
+		return err
+	}
+	if err := run.attach(ctx); err != nil {
 		return err
 	}
 	// Handlers outlive ctx by the time of grace.

@@ -13,10 +13,11 @@ import (
 
 // definition is the schema as one version describes it.
 type definition struct {
-	version    int
-	release    string
-	files      []sqlFile
-	migrations []sqlFile // by number: migrations[0] leads to version 1
+	version      int
+	oldestClient int // version that programs must know at least
+	release      string
+	files        []sqlFile
+	migrations   []sqlFile // by number: migrations[0] leads to version 1
 }
 
 // sqlFile is a file of SQL, with the name that errors show.
@@ -28,10 +29,11 @@ type sqlFile struct {
 // currentDefinition is what this package carries.
 var currentDefinition = sync.OnceValue(func() definition {
 	return definition{
-		version:    SchemaVersion,
-		release:    Release,
-		files:      readSQL(sql.Files, "sql/"),
-		migrations: readSQL(migrations.Files, "migrations/"),
+		version:      SchemaVersion,
+		oldestClient: OldestClientVersion,
+		release:      Release,
+		files:        readSQL(sql.Files, "sql/"),
+		migrations:   readSQL(migrations.Files, "migrations/"),
 	}
 })
 

@@ -49,5 +49,6 @@ func (d definition) create(ctx context.Context, tx pgx.Tx) error {
 // versionRow is the statement that tells later releases what they find.
 func (d definition) versionRow() sqlFile {
 	return sqlFile{name: "version", text: fmt.Sprintf(
-		"insert into parley._p_installation (schema_version, release) values (%d, '%s');\n", d.version, d.release)}
+		"insert into parley._p_installation (schema_version, release, oldest_client_version) values (%d, '%s', %d);\n",
+		d.version, d.release, d.oldestClient)}
 }

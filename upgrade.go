@@ -68,5 +68,6 @@ func (d definition) applyOver(ctx context.Context, tx pgx.Tx, version int) error
 
 func (d definition) versionUpdate() sqlFile {
 	return sqlFile{name: "version", text: fmt.Sprintf(
-		"update parley._p_installation set schema_version = %d, release = '%s', upgraded_at = now();\n", d.version, d.release)}
+		"update parley._p_installation set schema_version = %d, release = '%s', oldest_client_version = %d, upgraded_at = now();\n",
+		d.version, d.release, d.oldestClient)}
 }

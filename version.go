@@ -10,4 +10,9 @@ const (
 	// SchemaVersion is the version of the schema that this package installs and works with.
 	// It grows by one with each release that changes anything in sql/.
 	SchemaVersion = 1
+
+	// OldestClientVersion is the oldest schema version whose programs work with the schema that this package installs.
+	// It grows only when something that such a program calls is removed or changes its meaning, and then to the first
+	// version that does without it. See docs/upgrading.md.
+	OldestClientVersion = 1
 )

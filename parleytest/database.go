@@ -17,6 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley"
 )
 
 const (
@@ -32,7 +34,7 @@ var databases atomic.Int64
 // superuser. The database is dropped when the test ends.
 func Database(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	return newDatabase(t, func(ctx context.Context, run *testRun, conn *pgx.Conn, name string) error {
+	pool := newDatabase(t, func(ctx context.Context, run *testRun, conn *pgx.Conn, name string) error {
 		template := templateName()
 		for {
 			if err := run.ensureTemplate(ctx, conn, template); err != nil {
@@ -47,6 +49,11 @@ func Database(t testing.TB) *pgxpool.Pool {
 			return err
 		}
 	})
+	// A copy of the template is a broker of its own.
+	if _, err := parley.NewBroker(t.Context(), pool); err != nil {
+		t.Fatalf("parleytest: %v", err)
+	}
+	return pool
 }
 
 // EmptyDatabase is [Database] without the schema.

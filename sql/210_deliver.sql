@@ -11,6 +11,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  -- Before any row: whoever throws the switch waits for us holding nothing that we need.
+  v_is_disabled boolean := pg_sequence_last_value('parley._p_broker_switch') is not null;
   v_endpoint parley._p_endpoint := parley._p_find_sender(handle);
   v_type parley._p_message_type;
   v_queue parley._p_queue;
@@ -40,7 +42,7 @@ begin
     update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
     v_endpoint.state := 'CO';
   end if;
-  if v_endpoint.far_endpoint_id is null then
+  if v_endpoint.far_endpoint_id is null or v_is_disabled then
     select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
   end if;
   v_refusal := parley._p_delay_reason(v_endpoint);
@@ -158,11 +160,13 @@ comment on function parley._p_sendable_type(parley._p_endpoint, text) is
 Errors: 8428, 8431, 8432, 8434.';
 
 create function parley._p_delay_reason(endpoint parley._p_endpoint) returns text
-language plpgsql stable
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if endpoint.far_endpoint_id is not null then
+  if pg_sequence_last_value('parley._p_broker_switch') is not null then
+    return 'The broker is disabled in this database.';
+  elsif endpoint.far_endpoint_id is not null then
     return null;
   elsif endpoint.far_broker_instance is not null
     and endpoint.far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
@@ -175,7 +179,8 @@ begin
 end
 $$;
 
-comment on function parley._p_delay_reason(parley._p_endpoint) is 'Tells why messages of an endpoint cannot be delivered yet, or null when they can.';
+comment on function parley._p_delay_reason(parley._p_endpoint) is
+'Tells why messages of an endpoint cannot be delivered yet, or null when they can. The switch of the broker cannot be thrown until the transaction ends.';
 
 create function parley._p_deliver(
   endpoint parley._p_endpoint, message_type parley._p_message_type, bodies bytea[], trace_context text default null

@@ -190,6 +190,9 @@ as $$
 declare
   v_id bigint;
 begin
+  if pg_sequence_last_value('parley._p_broker_switch') is not null then
+    return;
+  end if;
   for v_id in
     select e.endpoint_id
     from parley._p_endpoint as e

@@ -197,8 +197,11 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_lock_to_end(handle);
+  v_endpoint parley._p_endpoint;
 begin
+  -- Before any row, as SEND does.
+  perform pg_sequence_last_value('parley._p_broker_switch');
+  v_endpoint := parley._p_lock_to_end(handle);
   perform parley._p_require_conversation_owner(v_endpoint, 'END CONVERSATION');
   case v_endpoint.state
     when 'SO' then
@@ -236,14 +239,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_far parley._p_endpoint;
+  v_reason text := parley._p_delay_reason(endpoint);
 begin
-  if endpoint.far_endpoint_id is null or exists (
-    select from parley._p_transmission as t
-    where t.endpoint_id = endpoint.endpoint_id and parley._p_delay_reason(endpoint) is not null
-  ) then
-    if message_type_id = 2 and exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id) then
+  if endpoint.far_endpoint_id is null or v_reason is not null then
+    if endpoint.far_endpoint_id is not null
+      or (message_type_id = 2 and exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id)) then
       insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
-      values (endpoint.endpoint_id, message_type_id, clock_timestamp(), body, coalesce(parley._p_delay_reason(endpoint), ''));
+      values (endpoint.endpoint_id, message_type_id, clock_timestamp(), body, coalesce(v_reason, ''));
     else
       -- Nobody over there ever heard of this conversation.
       perform parley._p_remove_endpoint(endpoint);

@@ -87,5 +87,6 @@ begin
   grant execute on function parley._p_caller(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
   grant execute on function parley._p_performance_counters() to public;
   grant execute on function parley._p_current_term() to public;
+  grant execute on function parley._p_broker_state() to public;
 end
 $$;

@@ -82,7 +82,7 @@ func raisedNumbers(t *testing.T) map[int]bool {
 }
 
 func refusals() []refusal {
-	all := [][]refusal{definitionRefusals, nameRefusals, conversationRefusals, readingRefusals, rightRefusals}
+	all := [][]refusal{definitionRefusals, nameRefusals, conversationRefusals, readingRefusals, rightRefusals, switchRefusals}
 	list := []refusal{}
 	for _, some := range all {
 		list = append(list, some...)

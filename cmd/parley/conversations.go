@@ -79,7 +79,7 @@ func stateCode(state string) (string, error) {
 
 func (a *app) listEndpoints(cmd *cobra.Command, filter parley.EndpointFilter) error {
 	ctx := cmd.Context()
-	conn, err := a.connect(ctx)
+	conn, err := a.attach(ctx)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func writeEndpoints(out io.Writer, endpoints []parley.Endpoint, limit int) error
 
 func (a *app) listStuck(cmd *cobra.Command, filter parley.EndpointFilter) error {
 	ctx := cmd.Context()
-	conn, err := a.connect(ctx)
+	conn, err := a.attach(ctx)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ whose other side is lost.`,
 				return err
 			}
 			ctx := cmd.Context()
-			conn, err := a.connect(ctx)
+			conn, err := a.attach(ctx)
 			if err != nil {
 				return err
 			}

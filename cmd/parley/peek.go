@@ -39,7 +39,7 @@ A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, 
 				options = append(options, parley.FromConversation(conversation))
 			}
 			ctx := cmd.Context()
-			conn, err := a.connect(ctx)
+			conn, err := a.attach(ctx)
 			if err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ Messages that arrived while the queue was off are told apart as held: they are s
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			conn, err := a.connect(ctx)
+			conn, err := a.attach(ctx)
 			if err != nil {
 				return err
 			}

@@ -60,7 +60,7 @@ it refuses an Error message comes back to the queue of the sending service.`,
 			}
 			defer source.Close()
 			ctx := cmd.Context()
-			conn, err := a.connect(ctx)
+			conn, err := a.attach(ctx)
 			if err != nil {
 				return err
 			}

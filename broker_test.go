@@ -1,0 +1,236 @@
+package parley_test
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// talk leaves a message on its way and one that waits to be received.
+const talk = `
+	select parley.create_queue('asking');
+	select parley.create_queue('answering');
+	select parley.create_service('//asker', 'asking');
+	select parley.create_service('//answerer', 'answering', array['DEFAULT']);
+	select parley.send(parley.begin_dialog('//asker', '//answerer'), 'DEFAULT', 'waits');
+	select parley.send(parley.begin_dialog('//asker', '//nobody'), 'DEFAULT', 'on its way');`
+
+func requireBrokerState(t *testing.T, db parley.DB, want string) parley.Broker {
+	t.Helper()
+	broker, err := parley.Attach(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if broker.State != want {
+		t.Fatalf("the broker is %s, want %s (%s)", broker.State, want, broker.Advice)
+	}
+	return broker
+}
+
+// copyOf copies a database by CREATE DATABASE ... TEMPLATE.
+func copyOf(t *testing.T, original *pgxpool.Pool) *pgxpool.Pool {
+	t.Helper()
+	name := original.Config().ConnConfig.Database
+	admin := parleytest.EmptyDatabase(t)
+	original.Reset()
+	copied := pgx.Identifier{name + "_copy"}.Sanitize()
+	eventually(t, "the original has no other session", func() bool {
+		_, err := admin.Exec(t.Context(), "create database "+copied+" template "+pgx.Identifier{name}.Sanitize())
+		return err == nil
+	})
+	config := original.Config()
+	config.ConnConfig.Database = name + "_copy"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		pool.Close()
+		execute(t, admin, "drop database "+copied+" with (force)")
+	})
+	return pool
+}
+
+// restored dumps a database and restores it into an empty one of the same server.
+func restored(t *testing.T, original *pgxpool.Pool) *pgxpool.Pool {
+	t.Helper()
+	folder := postgresPrograms(t, original)
+	archive := filepath.Join(t.TempDir(), "archive")
+	pool := parleytest.EmptyDatabase(t)
+	for _, command := range [][]string{
+		{"pg_dump", "-Fc", "-f", archive, "-d", parleytest.DSN(t, original)},
+		{"pg_restore", "--exit-on-error", "-d", parleytest.DSN(t, pool), archive},
+	} {
+		out, err := exec.CommandContext(t.Context(), filepath.Join(folder, command[0]), command[1:]...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", command[0], err, out)
+		}
+	}
+	return pool
+}
+
+// postgresPrograms is a folder of pg_dump and pg_restore that fit the server.
+func postgresPrograms(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	major := value[int](t, pool, "select current_setting('server_version_num')::int / 10000")
+	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	slices.Reverse(folders)
+	for _, folder := range folders {
+		out, err := exec.CommandContext(t.Context(), filepath.Join(folder, "pg_dump"), "--version").Output()
+		version, _ := strconv.Atoi(regexp.MustCompile(`\d+`).FindString(string(out)))
+		if err == nil && version >= major {
+			return folder
+		}
+	}
+	t.Skipf("no pg_dump of version %d or newer is installed", major)
+	return ""
+}
+
+func TestCopyOfADatabaseIsSwitchedOffUntilSomebodySaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		copy func(t *testing.T, original *pgxpool.Pool) *pgxpool.Pool
+	}{
+		{"create database template", copyOf},
+		{"pg_dump and pg_restore", restored},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			original := parleytest.Database(t)
+			execute(t, original, talk)
+			id := requireBrokerState(t, original, parley.BrokerEnabled).ServiceBrokerGUID
+			copied := test.copy(t, original)
+
+			broker := requireBrokerState(t, copied, parley.BrokerElsewhere)
+			if broker.ServiceBrokerGUID != id {
+				t.Errorf("the copy is broker %s before anybody has said so", broker.ServiceBrokerGUID)
+			}
+			cure := "select parley.new_broker();"
+			if !strings.Contains(broker.Advice, cure) || !strings.Contains(broker.Advice, original.Config().ConnConfig.Database) {
+				t.Errorf("the advice is %q", broker.Advice)
+			}
+			if value[bool](t, copied, "select is_broker_enabled from parley.databases") {
+				t.Error("the copy is enabled")
+			}
+			err := parley.EnableBroker(t.Context(), copied)
+			if number, _ := parley.ErrorNumber(err); number != 9772 {
+				t.Errorf("enabling a second broker of the same id gives %v, want error 9772", err)
+			}
+			execute(t, copied, cure)
+			broker = requireBrokerState(t, copied, parley.BrokerEnabled)
+			if broker.ServiceBrokerGUID == id {
+				t.Error("the copy still has the id of the original")
+			}
+			if n := value[int](t, copied, "select count(*)::int from parley.conversation_endpoints"); n != 0 {
+				t.Errorf("the copy still has %d sides of conversations", n)
+			}
+			// The original knows nothing of all this.
+			requireBrokerState(t, original, parley.BrokerEnabled)
+			if n := value[int](t, original, "select count(*)::int from parley.conversation_endpoints"); n != 3 {
+				t.Errorf("the original has %d sides of conversations, want 3", n)
+			}
+		})
+	}
+}
+
+func TestDatabaseThatHasMovedGoesOnOnceItIsEnabled(t *testing.T) {
+	t.Parallel()
+	original := parleytest.Database(t)
+	execute(t, original, talk)
+	id := requireBrokerState(t, original, parley.BrokerEnabled).ServiceBrokerGUID
+	moved := copyOf(t, original)
+	// The original is gone, as after a restore on another server.
+	execute(t, moved, "update parley._p_broker set system_identifier = system_identifier - 1")
+
+	cure := "select parley.enable_broker();"
+	if broker := requireBrokerState(t, moved, parley.BrokerElsewhere); !strings.Contains(broker.Advice, cure) {
+		t.Errorf("the advice is %q", broker.Advice)
+	}
+	execute(t, moved, "select parley.send(parley.begin_dialog('//asker', '//answerer'), 'DEFAULT', 'sent meanwhile')", cure)
+	if broker := requireBrokerState(t, moved, parley.BrokerEnabled); broker.ServiceBrokerGUID != id {
+		t.Errorf("the id is %s, want %s", broker.ServiceBrokerGUID, id)
+	}
+	if n := value[int](t, moved, `select count(*)::int from parley_queue.answering`); n != 2 {
+		t.Errorf("%d messages wait, want 2", n)
+	}
+	requireBrokerState(t, moved, parley.BrokerEnabled)
+}
+
+func TestCopyThatTakesThePlaceOfItsOriginalIsEnabledByForce(t *testing.T) {
+	t.Parallel()
+	original := parleytest.Database(t)
+	execute(t, original, "select parley.disable_broker()")
+	copied := copyOf(t, original)
+	requireBrokerState(t, copied, parley.BrokerElsewhere)
+	execute(t, copied, "select parley.enable_broker(original_is_disabled => true)")
+	requireBrokerState(t, copied, parley.BrokerEnabled)
+}
+
+func TestAnybodyMayAttach(t *testing.T) {
+	t.Parallel()
+	original := parleytest.Database(t)
+	copied := copyOf(t, original)
+	conn := connect(t, copied)
+	role := "attacher_" + strings.ToLower(copied.Config().ConnConfig.Database)
+	execute(t, conn, "create role "+role)
+	t.Cleanup(func() { _, _ = conn.Exec(context.Background(), "drop role "+role) })
+	execute(t, conn, "set role "+role)
+	requireBrokerState(t, conn, parley.BrokerElsewhere)
+	execute(t, conn, "reset role")
+	if value[bool](t, conn, "select is_broker_enabled from parley.databases") {
+		t.Error("the copy is still enabled")
+	}
+}
+
+// A database that cannot be written is looked at, and nothing else.
+func TestAttachToAReadOnlyDatabaseTellsTheState(t *testing.T) {
+	t.Parallel()
+	copied := copyOf(t, parleytest.Database(t))
+	conn := connect(t, copied)
+	execute(t, conn, "set default_transaction_read_only = on")
+	requireBrokerState(t, conn, parley.BrokerElsewhere)
+}
+
+func TestAttachTellsWhetherProgramAndSchemaFit(t *testing.T) {
+	t.Parallel()
+	requireAttach := func(t *testing.T, program parley.Definition, db parley.DB, want error) {
+		t.Helper()
+		_, err := program.Attach(t.Context(), db)
+		requireIs(t, err, want)
+	}
+	pool := parleytest.Database(t)
+	conn := connect(t, pool)
+	this := parley.CurrentDefinition()
+	next := nextVersion()
+	requireAttach(t, this, conn, nil)
+	requireAttach(t, next, conn, parley.ErrUpgradeNeeded)
+
+	// The schema is upgraded first, and programs of the version before go on.
+	if err := next.Upgrade(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	requireAttach(t, this, conn, nil)
+	requireAttach(t, next, conn, nil)
+
+	// A version that takes something away says so.
+	after := next.Next("after", nil, "").ServesProgramsFrom(next)
+	if err := after.Upgrade(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	requireAttach(t, this, conn, parley.ErrReleaseTooOld)
+	requireAttach(t, next, conn, nil)
+
+	requireAttach(t, this, connect(t, parleytest.EmptyDatabase(t)), parley.ErrNotInstalled)
+}

@@ -1,0 +1,24 @@
+package parley_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// Readers of a copy would do the work of the original again.
+func TestConsumerDoesNotWorkOnACopyBeforeItMay(t *testing.T) {
+	t.Parallel()
+	original := parleytest.Database(t)
+	execute(t, original, talk)
+	copied := copyOf(t, original)
+	consumer := parley.Consumer{Pool: copied, Queue: "answering", Handler: func(context.Context, pgx.Tx, []parley.Message) error {
+		t.Error("a message of the original was handled")
+		return nil
+	}}
+	requireIs(t, consumer.Run(t.Context()), parley.ErrBrokerElsewhere)
+}
