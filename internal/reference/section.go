@@ -67,6 +67,11 @@ var sections = []section{
 		files: []string{"280_grant.sql"},
 	},
 	{
+		title: "Switching the broker",
+		intro: "What `ALTER DATABASE ... SET` does to a broker in SQL Server. The page on [backup and restore](backup.md) tells when.",
+		files: []string{"290_broker_identity.sql", "430_broker_switches.sql"},
+	},
+	{
 		title: "Catalog",
 		intro: "Everybody may look at what exists.",
 		files: []string{"300_catalog_views.sql"},
