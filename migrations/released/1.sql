@@ -43,27 +43,37 @@ comment on schema parley_queue is 'One view for each Parley queue: what waits in
 create table parley._p_installation (
   installation_id boolean primary key default true check (installation_id),
   schema_version integer not null,
+  oldest_client_version integer not null default 1,
   release text not null,
   installed_at timestamptz not null default now(),
   upgraded_at timestamptz
 );
 
 comment on table parley._p_installation is 'One row: the version of this schema.';
+comment on column parley._p_installation.oldest_client_version is
+'Programs built for this schema version, and for those from there up to schema_version, work with this schema.';
 
 create table parley._p_broker (
   broker_id boolean primary key default true check (broker_id),
   service_broker_guid uuid not null default gen_random_uuid(),
   is_broker_enabled boolean not null default true,
+  disabled_at timestamptz,
+  system_identifier bigint,
+  database_oid oid,
   tombstone_seconds integer not null default 1800 check (tombstone_seconds >= 0),
   abandoned_seconds integer not null default 1800 check (abandoned_seconds >= 0)
 );
 
 comment on table parley._p_broker is 'One row: this database as a broker instance, and its settings.';
+comment on column parley._p_broker.system_identifier is 'Server in which the broker was enabled last; null when it did not tell.';
+comment on column parley._p_broker.database_oid is 'Database in which the broker was enabled last: in a copy of it these two differ from what is there.';
 comment on column parley._p_broker.tombstone_seconds is 'How long a closed target endpoint is kept to recognise replays (spec 3.3).';
 comment on column parley._p_broker.abandoned_seconds is
 'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget).';
 
-insert into parley._p_broker (broker_id) values (true);
+-- The switch itself (430_broker_switches.sql): without a value while the broker is enabled. A sequence, because whoever asks for its value sees
+-- the present state at any isolation level, and holds a lock until the end of his transaction that lets the switch wait for him.
+create sequence parley._p_broker_switch;
 
 -- One number series for message types, contracts, services, queues and priorities, so that id < 65536 means built in.
 create sequence parley._p_object_id as integer start with 65536 minvalue 1;
@@ -2621,6 +2631,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  -- Before any row: whoever throws the switch waits for us holding nothing that we need.
+  v_is_disabled boolean := pg_sequence_last_value('parley._p_broker_switch') is not null;
   v_endpoint parley._p_endpoint := parley._p_find_sender(handle);
   v_type parley._p_message_type;
   v_queue parley._p_queue;
@@ -2650,7 +2662,7 @@ begin
     update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
     v_endpoint.state := 'CO';
   end if;
-  if v_endpoint.far_endpoint_id is null then
+  if v_endpoint.far_endpoint_id is null or v_is_disabled then
     select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
   end if;
   v_refusal := parley._p_delay_reason(v_endpoint);
@@ -2768,11 +2780,13 @@ comment on function parley._p_sendable_type(parley._p_endpoint, text) is
 Errors: 8428, 8431, 8432, 8434.';
 
 create function parley._p_delay_reason(endpoint parley._p_endpoint) returns text
-language plpgsql stable
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if endpoint.far_endpoint_id is not null then
+  if pg_sequence_last_value('parley._p_broker_switch') is not null then
+    return 'The broker is disabled in this database.';
+  elsif endpoint.far_endpoint_id is not null then
     return null;
   elsif endpoint.far_broker_instance is not null
     and endpoint.far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
@@ -2785,7 +2799,8 @@ begin
 end
 $$;
 
-comment on function parley._p_delay_reason(parley._p_endpoint) is 'Tells why messages of an endpoint cannot be delivered yet, or null when they can.';
+comment on function parley._p_delay_reason(parley._p_endpoint) is
+'Tells why messages of an endpoint cannot be delivered yet, or null when they can. The switch of the broker cannot be thrown until the transaction ends.';
 
 create function parley._p_deliver(
   endpoint parley._p_endpoint, message_type parley._p_message_type, bodies bytea[], trace_context text default null
@@ -3031,6 +3046,9 @@ as $$
 declare
   v_id bigint;
 begin
+  if pg_sequence_last_value('parley._p_broker_switch') is not null then
+    return;
+  end if;
   for v_id in
     select e.endpoint_id
     from parley._p_endpoint as e
@@ -3371,8 +3389,11 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_lock_to_end(handle);
+  v_endpoint parley._p_endpoint;
 begin
+  -- Before any row, as SEND does.
+  perform pg_sequence_last_value('parley._p_broker_switch');
+  v_endpoint := parley._p_lock_to_end(handle);
   perform parley._p_require_conversation_owner(v_endpoint, 'END CONVERSATION');
   case v_endpoint.state
     when 'SO' then
@@ -3410,14 +3431,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_far parley._p_endpoint;
+  v_reason text := parley._p_delay_reason(endpoint);
 begin
-  if endpoint.far_endpoint_id is null or exists (
-    select from parley._p_transmission as t
-    where t.endpoint_id = endpoint.endpoint_id and parley._p_delay_reason(endpoint) is not null
-  ) then
-    if message_type_id = 2 and exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id) then
+  if endpoint.far_endpoint_id is null or v_reason is not null then
+    if endpoint.far_endpoint_id is not null
+      or (message_type_id = 2 and exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id)) then
       insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
-      values (endpoint.endpoint_id, message_type_id, clock_timestamp(), body, coalesce(parley._p_delay_reason(endpoint), ''));
+      values (endpoint.endpoint_id, message_type_id, clock_timestamp(), body, coalesce(v_reason, ''));
     else
       -- Nobody over there ever heard of this conversation.
       perform parley._p_remove_endpoint(endpoint);
@@ -5535,16 +5555,142 @@ Arguments: class, message type, contract, queue or service; object, its name; ow
 Errors: 208, 229, 9663 system object, 15151 not found or may not be the owner.
 Source: spec 2.0.';
 
+-- sql/290_broker_identity.sql
+
+-- Which broker this is, and whether it is where it was.
+--
+-- The id of the broker lives in the database, and so a copy of the database has it too: CREATE DATABASE ... TEMPLATE, a dump that is restored,
+-- a base backup that becomes a second server. Beside the id stands where the broker was enabled last: the identifier of the server and the oid of
+-- the database. Where these differ nobody can know whether the broker has moved or was copied, so it is switched off and somebody has to say
+-- (spec 9.1). A copy of a whole server, made by its files, has both: that one cannot be told from the original.
+
+create function parley._p_system_identifier() returns bigint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (select c.system_identifier from pg_control_system() as c);
+exception
+  when insufficient_privilege then
+    return null;
+end
+$$;
+
+comment on function parley._p_system_identifier() is 'Gives the identifier that the server got when it was created, or null where it is kept from us.';
+
+create function parley._p_database_oid() returns oid
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select d.oid from pg_database as d where d.datname = current_database()
+$$;
+
+comment on function parley._p_database_oid() is 'Gives the oid of this database.';
+
+create function parley._p_is_elsewhere() returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select b.database_oid <> parley._p_database_oid() or coalesce(b.system_identifier <> parley._p_system_identifier(), false)
+  from parley._p_broker as b
+$$;
+
+comment on function parley._p_is_elsewhere() is 'Tells whether this is another database than the one in which the broker was enabled last.';
+
+create function parley._p_original() returns name
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select d.datname
+  from parley._p_broker as b
+  join pg_database as d on d.oid = b.database_oid
+  where b.system_identifier = parley._p_system_identifier()
+    and d.oid <> parley._p_database_oid()
+$$;
+
+comment on function parley._p_original() is
+'Gives the name of the database that this one is a copy of, when it is still there, on the same server; otherwise null.';
+
+create function parley._p_broker_state() returns text
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when parley._p_is_elsewhere() then 'ELSEWHERE' when b.is_broker_enabled then 'ENABLED' else 'DISABLED' end
+  from parley._p_broker as b
+$$;
+
+comment on function parley._p_broker_state() is
+'Gives the state of the broker: ENABLED, DISABLED, or ELSEWHERE when this is not the database in which it was enabled last.';
+
+create function parley._p_advice_when_elsewhere() returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select format('This database is not the one in which the broker %s was enabled last: it was restored, copied or moved. ', b.service_broker_guid)
+    || case
+      when parley._p_original() is null
+        then 'If it is the same broker in a new place: select parley.enable_broker(); if it is a copy: select parley.new_broker();'
+      else format('The original is still there, database "%s". For a copy: select parley.new_broker();', parley._p_original())
+    end
+  from parley._p_broker as b
+$$;
+
+comment on function parley._p_advice_when_elsewhere() is 'Tells what to do with a broker that is not where it was.';
+
+create function parley.attach_broker(
+  out schema_version integer, out oldest_client_version integer, out release text,
+  out service_broker_guid uuid, out broker_state text, out advice text
+)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
+as $$
+declare
+  v_is_enabled boolean;
+begin
+  select i.schema_version, i.oldest_client_version, i.release into schema_version, oldest_client_version, release
+  from parley._p_installation as i;
+  select b.service_broker_guid, b.is_broker_enabled into service_broker_guid, v_is_enabled from parley._p_broker as b;
+  broker_state := parley._p_broker_state();
+  if broker_state = 'ELSEWHERE' then
+    advice := parley._p_advice_when_elsewhere();
+    if v_is_enabled and not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' then
+      begin
+        perform parley._p_switch_off();
+      exception
+        -- Somebody sends just now. The next one who attaches tries again.
+        when lock_not_available then
+          null;
+      end;
+    end if;
+  elsif broker_state = 'DISABLED' then
+    advice := 'The broker is disabled: messages are neither delivered nor read by activation. Switch it on: select parley.enable_broker();';
+  end if;
+end
+$$;
+
+comment on function parley.attach_broker() is
+'Every program that works for this broker for long calls this first, and again when it has lost its connection. A broker that finds itself in another
+database than the one in which it was enabled last is switched off, until somebody says whether it has moved or was copied. Anybody may call it.
+Gives schema_version; oldest_client_version, which programs need to know at least; release; service_broker_guid;
+broker_state, ENABLED, DISABLED or ELSEWHERE; advice, what to do when the state is not ENABLED.
+Errors: none of its own.
+Source: spec 9.1.';
+
+insert into parley._p_broker (system_identifier, database_oid) values (parley._p_system_identifier(), parley._p_database_oid());
+
 -- sql/300_catalog_views.sql
 
 -- The catalog under Service Broker's own names and columns (spec 8.1).
 
 create view parley.databases as
-select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled, false as is_honor_broker_priority_on
+select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled, false as is_honor_broker_priority_on,
+  parley._p_broker_state() as broker_state, b.disabled_at
 from parley._p_broker as b
 join pg_catalog.pg_database as d on d.datname = current_database();
 
-comment on view parley.databases is 'This database as a broker instance: service_broker_guid, is_broker_enabled.';
+comment on view parley.databases is
+'This database as a broker instance: its id, whether it is enabled, and whether it is where it was. The last two columns are ours.';
 
 create view parley.service_message_types as
 select
@@ -5850,6 +5996,9 @@ comment on column parley.databases.database_id is 'Its oid.';
 comment on column parley.databases.service_broker_guid is 'Its identity as a broker instance, which BEGIN DIALOG may name.';
 comment on column parley.databases.is_broker_enabled is 'Whether the broker is enabled.';
 comment on column parley.databases.is_honor_broker_priority_on is 'Always false: priorities do not order what leaves the database.';
+comment on column parley.databases.broker_state is
+'ENABLED, DISABLED, or ELSEWHERE: this is not the database in which the broker was enabled last (parley.attach_broker).';
+comment on column parley.databases.disabled_at is 'Since when the broker is disabled; null while it is enabled.';
 
 comment on column parley.service_message_types.name is 'Compared byte by byte.';
 comment on column parley.service_message_types.message_type_id is 'Below 65536 when built in.';
@@ -6503,6 +6652,247 @@ $$;
 
 comment on function parley._p_fire_alarms_one_by_one(integer) is
 'Handles alarms that are due, each in a subtransaction, and puts off those that fail. Gives how many were handled.';
+
+-- sql/430_broker_switches.sql
+
+-- ALTER DATABASE ... SET ENABLE_BROKER, DISABLE_BROKER, NEW_BROKER, ERROR_BROKER_CONVERSATIONS (spec 9.1).
+--
+-- While the broker is disabled a SEND is taken and waits in the transmission queue, and so does END CONVERSATION. The short way of SEND asks for
+-- nothing but its endpoint's row, so disabling takes the routes out of all of these rows; the long way asks the switch.
+-- Keeps S4, order within a conversation: whoever has asked the switch keeps it from being thrown until his transaction ends. So no message is
+-- delayed by a sender that saw it off and overtaken by one that saw it on: enabling delivers everything delayed before it lets anybody pass.
+-- Locks: the switch, then endpoints by endpoint_id. Senders that began before are waited for, ten seconds unless the caller says otherwise.
+-- Cost for SEND: none on the short way; the lock of one more relation on the long way.
+
+create function parley._p_wait_at_most(seconds integer) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select set_config('lock_timeout', case when seconds is null then '0' else greatest(seconds * 1000, 1)::text end, true)
+$$;
+
+comment on function parley._p_wait_at_most(integer) is
+'Limits how long locks are waited for. The callers have a setting of their own in their definition, so that the limit ends with them.';
+
+create function parley._p_throw_switch(is_enabled boolean) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  alter sequence parley._p_broker_switch restart;
+  if not is_enabled then
+    perform setval('parley._p_broker_switch', 1);
+  end if;
+  -- Daemons have to begin or to stop activation.
+  perform pg_notify('parley', 'queues');
+end
+$$;
+
+comment on function parley._p_throw_switch(boolean) is
+'Throws the switch of the broker, once everybody who has asked for its position has finished.
+Errors: 55P03 when somebody does not finish within lock_timeout.';
+
+create function parley._p_raise_in_use() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_holders text;
+begin
+  select string_agg(distinct coalesce(l.pid::text, 'a prepared transaction'), ', ') into v_holders
+  from pg_locks as l
+  join pg_class as c on c.oid = l.relation
+  where l.database = parley._p_database_oid()
+    and c.relnamespace = 'parley'::regnamespace
+    and c.relkind in ('r', 'S')
+    and l.granted
+    and l.mode in ('RowExclusiveLock', 'AccessExclusiveLock')
+    and l.pid is distinct from pg_backend_pid();
+  perform parley._p_raise(
+    5061,
+    'the broker is in use',
+    'Open transactions send or receive; their process ids: ' || coalesce(v_holders, 'unknown, they have just ended') || '.',
+    'Try again when they have finished, or end them: select pg_terminate_backend(pid);'
+  );
+end
+$$;
+
+comment on function parley._p_raise_in_use() is
+'Says that open transactions keep the broker from being switched, and whose they are.
+Errors: 5061, always.';
+
+create function parley._p_switch_off() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_throw_switch(false);
+  perform from parley._p_endpoint as e where e.destination_lane is not null order by e.endpoint_id for no key update;
+  perform parley._p_forget_routes(array(select e.endpoint_id from parley._p_endpoint as e where e.destination_lane is not null));
+  update parley._p_broker as b set is_broker_enabled = false, disabled_at = clock_timestamp();
+end
+$$;
+
+comment on function parley._p_switch_off() is 'Disables the broker. Errors: 55P03 when senders do not finish within lock_timeout.';
+
+create function parley._p_switch_on() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_throw_switch(true);
+  update parley._p_broker as b
+  set is_broker_enabled = true, disabled_at = null,
+    system_identifier = parley._p_system_identifier(), database_oid = parley._p_database_oid();
+end
+$$;
+
+comment on function parley._p_switch_on() is
+'Enables the broker, and notes that it lives here. Errors: 55P03 when senders do not finish within lock_timeout.';
+
+create function parley._p_require_no_original(original_is_disabled boolean) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley._p_original() is not null and not original_is_disabled then
+    perform parley._p_raise(
+      9772,
+      'a broker with the same id is on this server already',
+      format('This database is a copy of "%s", which is still there.', parley._p_original()),
+      'For a copy: select parley.new_broker(); when this one takes the place of the original, drop that or disable its broker, and then:'
+        || ' select parley.enable_broker(original_is_disabled => true);'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_require_no_original(boolean) is
+'Refuses to enable a second broker of the same id on one server.
+Errors: 9772.';
+
+create function parley.disable_broker(wait_seconds integer default 10) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '10s'
+as $$
+begin
+  perform parley._p_require_administrator('DISABLE_BROKER');
+  perform parley._p_wait_at_most(wait_seconds);
+  perform parley._p_switch_off() from parley._p_broker as b where b.is_broker_enabled;
+exception
+  when lock_not_available then
+    perform parley._p_raise_in_use();
+end
+$$;
+
+comment on function parley.disable_broker(integer) is
+'Disables the broker of this database: messages are no longer delivered, services are no longer found, activation stops. SEND and END CONVERSATION are
+still accepted; what they send waits in the transmission queue. What has been delivered can be received. Transactions that send are waited for.
+Arguments: wait_seconds, for how long (0: not at all, null: for ever).
+Errors: 5061 in use, 15151 not an administrator.
+Source: spec 9.1, DISABLE_BROKER.';
+
+create function parley.enable_broker(original_is_disabled boolean default false, wait_seconds integer default 10) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '10s'
+as $$
+begin
+  perform parley._p_require_administrator('ENABLE_BROKER');
+  perform parley._p_wait_at_most(wait_seconds);
+  perform parley._p_require_no_original(original_is_disabled);
+  if parley._p_broker_state() <> 'ENABLED' then
+    perform parley._p_switch_on();
+    perform parley._p_deliver_delayed(null);
+  end if;
+exception
+  when lock_not_available then
+    perform parley._p_raise_in_use();
+end
+$$;
+
+comment on function parley.enable_broker(boolean, integer) is
+'Enables the broker of this database under the id it has, and delivers what has waited, in order. For a broker that has moved: restored for recovery,
+on another server. Transactions that send are waited for.
+Arguments: original_is_disabled, true when this database takes the place of the one it was copied from on the same server;
+wait_seconds, as disable_broker.
+Errors: 5061 in use, 9772 the original is on this server, 15151 not an administrator.
+Source: spec 9.1, ENABLE_BROKER.';
+
+create function parley.error_broker_conversations(original_is_disabled boolean default false, wait_seconds integer default 10) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '10s'
+as $$
+declare
+  v_told integer;
+begin
+  perform parley._p_require_administrator('ERROR_BROKER_CONVERSATIONS');
+  perform parley._p_wait_at_most(wait_seconds);
+  perform parley._p_require_no_original(original_is_disabled);
+  perform parley._p_switch_on();
+  -- Both sides of each conversation are in this database, so each is on this side: -9719. A side elsewhere would be told -9720.
+  v_told := parley._p_break_conversations(
+    array(select e.endpoint_id from parley._p_endpoint as e), 9719, 'The database of this side of the conversation was restored or attached.'
+  );
+  delete from parley._p_transmission as t;
+  return v_told;
+exception
+  when lock_not_available then
+    perform parley._p_raise_in_use();
+end
+$$;
+
+comment on function parley.error_broker_conversations(boolean, integer) is
+'Enables the broker under the id it has, and ends every conversation with an Error message of code -9719: for a database that was brought back to an older
+moment. Each side then has to end its conversation, and may begin a new one. What waits in the transmission queue is dropped.
+Gives the number of sides that were told.
+Arguments: original_is_disabled and wait_seconds, as enable_broker.
+Errors: 5061 in use, 9772 the original is on this server, 15151 not an administrator.
+Source: spec 9.1, ERROR_BROKER_CONVERSATIONS.';
+
+create function parley.new_broker(wait_seconds integer default 10) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '10s'
+as $$
+declare
+  v_guid uuid;
+  v_table text;
+  v_is_used boolean;
+begin
+  perform parley._p_require_administrator('NEW_BROKER');
+  perform parley._p_wait_at_most(wait_seconds);
+  if current_setting('transaction_read_only') = 'on' then
+    perform parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
+  end if;
+  perform parley._p_switch_on();
+  foreach v_table in array array[
+    '_p_message', '_p_transmission', '_p_retained', '_p_receive_progress', '_p_scan_hint', '_p_alarm', '_p_tombstone',
+    '_p_endpoint', '_p_conversation_group'
+  ] loop
+    -- Emptying an empty table costs a file and locks out everybody for nothing.
+    execute format('select exists (select from parley.%I)', v_table) into v_is_used;
+    if v_is_used then
+      execute format('truncate parley.%I', v_table);
+    end if;
+  end loop;
+  perform setval(q.rollback_sequence, 0) from parley._p_queue as q where pg_sequence_last_value(q.rollback_sequence) > 0;
+  update parley._p_broker as b set service_broker_guid = gen_random_uuid() returning b.service_broker_guid into v_guid;
+  return v_guid;
+exception
+  when lock_not_available then
+    perform parley._p_raise_in_use();
+end
+$$;
+
+comment on function parley.new_broker(integer) is
+'Gives the broker of this database a new id, enables it, and removes all conversations and all messages, telling nobody: for a copy of a database that is to
+live beside the original. Definitions and rights stay. Returns the new id. Whoever named the old one (routes, BEGIN DIALOG) must learn it.
+Arguments: wait_seconds, as disable_broker.
+Errors: 5061 in use, 9775 read-only, 15151 not an administrator.
+Source: spec 9.1, NEW_BROKER.';
 
 -- sql/440_activated_queues.sql
 
@@ -7337,11 +7727,12 @@ begin
   grant execute on function parley._p_caller(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
   grant execute on function parley._p_performance_counters() to public;
   grant execute on function parley._p_current_term() to public;
+  grant execute on function parley._p_broker_state() to public;
 end
 $$;
 
 -- version
 
-insert into parley._p_installation (schema_version, release) values (1, '0.1.0');
+insert into parley._p_installation (schema_version, release, oldest_client_version) values (1, '0.1.0', 1);
 
 commit;
