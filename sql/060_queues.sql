@@ -1,9 +1,9 @@
 -- Queues: where messages wait. This file holds the objects; what waits is in 100_messages.sql.
 --
--- Each queue owns two sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
+-- Each queue owns four sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
 -- on it to the end of their transaction, which tells readers who is still on the way (docs/architecture.md).
 -- Its doorbell tells senders until when somebody sleeps on the queue, so that nobody is notified for nothing.
--- Its rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6).
+-- Its rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6); its counter sequence, who counted that.
 
 create table parley._p_queue (
   queue_id integer primary key,
@@ -14,11 +14,13 @@ create table parley._p_queue (
   position_sequence regclass not null,
   doorbell_sequence regclass not null,
   rollback_sequence regclass not null,
+  counter_sequence regclass not null,
   is_receive_enabled boolean not null,
   is_enqueue_enabled boolean not null,
   is_retention_enabled boolean not null,
   is_poison_message_handling_enabled boolean not null,
   rollbacks_before_disable integer not null default 5 check (rollbacks_before_disable between 1 and 15),
+  poison_action text not null default 'DISABLE_QUEUE' check (poison_action in ('SET_ASIDE', 'DISABLE_QUEUE')),
   is_activation_enabled boolean not null default false,
   activation_procedure text,
   max_readers integer not null default 0 check (max_readers between 0 and 32767),
@@ -150,11 +152,11 @@ as $$
 declare
   v_what text;
 begin
-  foreach v_what in array array['position', 'doorbell', 'rollback'] loop
+  foreach v_what in array array['position', 'doorbell', 'rollback', 'counter'] loop
     execute format('create sequence parley.%I minvalue 0 start 1', format('_p_queue_%s_%s', queue_id, v_what));
   end loop;
   insert into parley._p_queue (
-    queue_id, lookup_name, schema_name, name, owner, position_sequence, doorbell_sequence, rollback_sequence,
+    queue_id, lookup_name, schema_name, name, owner, position_sequence, doorbell_sequence, rollback_sequence, counter_sequence,
     is_receive_enabled, is_enqueue_enabled, is_retention_enabled, is_poison_message_handling_enabled
   )
   values (
@@ -162,6 +164,7 @@ begin
     format('parley._p_queue_%s_position', queue_id)::regclass,
     format('parley._p_queue_%s_doorbell', queue_id)::regclass,
     format('parley._p_queue_%s_rollback', queue_id)::regclass,
+    format('parley._p_queue_%s_counter', queue_id)::regclass,
     true, true, false, true
   );
 end
@@ -178,7 +181,9 @@ create function parley.create_queue(
   max_queue_readers integer default null,
   execute_as text default null,
   activation boolean default null,
-  "authorization" text default null
+  "authorization" text default null,
+  poison_action text default null,
+  poison_rollbacks integer default null
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -204,18 +209,21 @@ begin
   perform parley._p_create_queue_view(v_id);
   perform parley._p_alter_queue(
     v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
-    coalesce(activation, activation_procedure is not null)
+    coalesce(activation, activation_procedure is not null), poison_action, poison_rollbacks
   );
   return v_id;
 end
 $$;
 
-comment on function parley.create_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text) is
+comment on function parley.create_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer) is
 'Creates a queue, and a view of it in schema parley_queue, and returns its id.
 Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention, keep copies until the conversation ends;
-poison_message_handling, disable the queue after five rollbacks; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
-execute_as, SELF, OWNER or a role; activation, whether it is on (default: when a procedure is given); authorization, the owner (default: the caller).
-Errors: 229 not allowed, 2714 exists, 9609 bad name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 15151 unknown owner.
+poison_message_handling, count the rollbacks of a message; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
+execute_as, SELF, OWNER or a role; activation, whether it is on (default: when a procedure is given); authorization, the owner (default: the caller);
+poison_action, what becomes of a message that has come back too often: SET_ASIDE, its conversation is passed by until
+parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE (the default), as SQL Server does; poison_rollbacks, 1 to 15, how often is too often (default 5).
+Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad name,
+9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 15151 unknown owner.
 Source: spec 2.4.';
 
 create function parley.alter_queue(
@@ -226,7 +234,9 @@ create function parley.alter_queue(
   activation_procedure text default null,
   max_queue_readers integer default null,
   execute_as text default null,
-  activation boolean default null
+  activation boolean default null,
+  poison_action text default null,
+  poison_rollbacks integer default null
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -235,15 +245,17 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
 begin
   perform parley._p_alter_queue(
-    v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation
+    v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation,
+    poison_action, poison_rollbacks
   );
 end
 $$;
 
-comment on function parley.alter_queue(text, boolean, boolean, boolean, text, integer, text, boolean) is
+comment on function parley.alter_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
 'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so far.
+What is set aside stays so, whatever becomes of the settings.
 Arguments: as create_queue.
-Errors: 208 not found, 229 not allowed, 9613, 9614, 9620, 9653 activation, 9663 system object.
+Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653 activation, 9663 system object.
 Source: spec 2.4, 5.1.';
 
 create function parley.drop_activation(queue text) returns void
@@ -278,7 +290,7 @@ begin
     where c.relnamespace = 'parley'::regnamespace
       and c.relkind = 'S'
       and c.relname like '\_p\_queue\_%'
-      and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.doorbell_sequence, q.rollback_sequence))
+      and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.doorbell_sequence, q.rollback_sequence, q.counter_sequence))
   loop
     begin
       execute format('drop sequence %s', v_sequence);

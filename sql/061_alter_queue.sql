@@ -57,7 +57,9 @@ create function parley._p_alter_queue(
   activation_procedure text,
   max_queue_readers integer,
   execute_as text,
-  activation boolean
+  activation boolean,
+  poison_action text,
+  poison_rollbacks integer
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -75,6 +77,16 @@ begin
       'Give a number in that range.'
     );
   end if;
+  if upper(poison_action) not in ('SET_ASIDE', 'DISABLE_QUEUE') then
+    perform parley._p_raise(
+      8402,
+      format('poison_action is "%s"', poison_action),
+      'It says what becomes of a message that has come back too often.',
+      'Give SET_ASIDE or DISABLE_QUEUE.'
+    );
+  elsif poison_rollbacks not between 1 and 15 then
+    perform parley._p_raise(8402, format('poison_rollbacks is %s', poison_rollbacks), '1 to 15 are allowed.', 'Give a number in that range.');
+  end if;
   if upper(execute_as) not in ('SELF', 'OWNER') then
     perform parley._p_new_owner(execute_as);
   end if;
@@ -83,6 +95,8 @@ begin
     is_enqueue_enabled = coalesce(status, q.is_enqueue_enabled),
     is_retention_enabled = coalesce(retention, q.is_retention_enabled),
     is_poison_message_handling_enabled = coalesce(poison_message_handling, q.is_poison_message_handling_enabled),
+    poison_action = coalesce(upper(_p_alter_queue.poison_action), q.poison_action),
+    rollbacks_before_disable = coalesce(poison_rollbacks, q.rollbacks_before_disable),
     activation_procedure = coalesce(_p_alter_queue.activation_procedure, q.activation_procedure),
     max_readers = coalesce(max_queue_readers, q.max_readers),
     execute_as = coalesce(
@@ -115,6 +129,6 @@ begin
 end
 $$;
 
-comment on function parley._p_alter_queue(integer, boolean, boolean, boolean, text, integer, text, boolean) is
+comment on function parley._p_alter_queue(integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
 'Changes the settings of a queue; null leaves a setting as it is.
 Errors: 8402, 9613, 9614, 9620, 9653, 15151.';

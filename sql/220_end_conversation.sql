@@ -310,6 +310,10 @@ begin
   end if;
   delete from parley._p_receive_progress as p where p.endpoint_id = endpoint.endpoint_id;
   delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  if not endpoint.is_plain then
+    delete from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id;
+    delete from parley._p_failure as f where f.endpoint_id = endpoint.endpoint_id;
+  end if;
   delete from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id;
   if not endpoint.is_initiator then
     insert into parley._p_tombstone (

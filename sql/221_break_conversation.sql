@@ -155,6 +155,8 @@ begin
     select nextval(queue.position_sequence) * 1024, v_endpoint.endpoint_id, o.enqueued_at, parley._p_lane(queue.queue_id, v_endpoint.priority),
       o.message_type_id, o.body, o.frame
     from (select m.position, m.enqueued_at, m.message_type_id, m.body, m.frame from moved as m order by m.position) as o;
+    -- What is set aside stays so: in the new queue it gets out of the way again.
+    update parley._p_set_aside as a set position = 0, moved_position = 0 where a.endpoint_id = v_endpoint.endpoint_id;
   end loop;
 end
 $$;

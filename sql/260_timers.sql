@@ -60,13 +60,15 @@ begin
   where t.conversation_handle in (
     select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= v_now order by o.expires_at limit top for update skip locked
   );
+  perform parley._p_set_aside_found();
   perform parley._p_deliver_delayed(null) where exists (select from parley._p_transmission);
   return v_fired;
 end
 $$;
 
 comment on function parley.fire_timers(integer) is
-'Does what is due in all queues: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now.
+'Does what is due in all queues: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now,
+conversations that have to be set aside.
 Returns how many alarms fired; call again at once when that is top.
 Arguments: top, how many to handle at most.
 Errors: none of its own.

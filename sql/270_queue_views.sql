@@ -8,7 +8,7 @@ language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select
-    1::smallint,
+    case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
     e.priority,
     m.position + b.ordinal - 1,
     g.conversation_group_id,
@@ -30,7 +30,7 @@ as $$
     m.enqueued_at,
     (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid
   from parley._p_queue as q
-  join parley._p_message as m on m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 10
+  join parley._p_message as m on m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 11
   join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
   join parley._p_conversation_group as g using (group_id)
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
@@ -66,7 +66,7 @@ as $$
 $$;
 
 comment on function parley._p_queue_contents(integer) is
-'Gives what is in a queue: messages ready (status 1), received and retained (0), and copies of sent ones (3). Spec 4.3, 5.2.';
+'Gives what is in a queue: messages ready (status 1), of conversations set aside (2), received and retained (0), copies of sent ones (3). Spec 4.3, 5.2.';
 
 create function parley.queue_contents(queue text) returns setof parley.received_message
 language plpgsql stable security definer

@@ -77,6 +77,7 @@ begin
       from parley._p_message as m
       join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
       where v_endpoint is null
+        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 10
         and m.position < v_end
       order by m.lane, m.position
@@ -87,14 +88,14 @@ begin
       select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame
       from parley._p_message as m
       where m.endpoint_id = v_endpoint
-        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 10
+        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 11
         and m.position < v_end
       order by m.position
       limit top
     )
   )
   select
-    1::smallint,
+    case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
     e.priority,
     m.position + b.ordinal - 1,
     g.conversation_group_id,
@@ -123,7 +124,7 @@ begin
     select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
   ) as p on true
   cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-  order by m.lane, m.position, b.ordinal
+  order by case when v_endpoint is null then m.lane end, m.position, b.ordinal
   limit top;
 end
 $$;
@@ -131,5 +132,6 @@ $$;
 comment on function parley.peek(text, integer, uuid) is
 'Looks at the first messages of a queue, by priority and arrival, without taking them. Nobody is disturbed, messages of locked
 groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see queue_contents.
+A conversation that is set aside is shown, with status 2, when it is asked for by its handle.
 Arguments: queue; top, at most so many messages (null: all); conversation_handle, only messages of that conversation.
 Errors: 208 no such queue, 229 not allowed, 8426 conversation not found, 9609 malformed name.';

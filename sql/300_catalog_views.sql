@@ -76,10 +76,14 @@ select
   q.is_receive_enabled and not parley._p_is_poisoned(q.queue_id) as is_receive_enabled,
   q.is_enqueue_enabled,
   q.is_retention_enabled,
-  q.is_poison_message_handling_enabled
+  q.is_poison_message_handling_enabled,
+  q.poison_action,
+  q.rollbacks_before_disable as poison_rollbacks,
+  parley._p_count_set_aside(q.queue_id) as set_aside_conversations
 from parley._p_queue as q;
 
-comment on view parley.service_queues is 'Queues. is_receive_enabled is false too when poison message handling has disabled the queue.';
+comment on view parley.service_queues is
+'Queues. is_receive_enabled is false too when poison message handling has disabled the queue. The last three columns are ours.';
 
 create view parley.conversation_priorities as
 select

@@ -150,9 +150,14 @@ select
   e.service_name,
   e.far_service,
   e.state,
-  case e.state when 'CO' then coalesce(t.oldest, w.oldest) else e.state_since end as state_since,
+  case when a.endpoint_id is not null then a.set_aside_at when e.state = 'CO' then coalesce(t.oldest, w.oldest) else e.state_since end as state_since,
   w.waiting,
   case
+    when a.endpoint_id is not null then format(
+      'It is set aside: a message came back %s times.%s',
+      a.rollbacks,
+      coalesce((select format(' The last error: %s', f.error) from parley._p_failure as f where f.endpoint_id = a.endpoint_id), '')
+    )
     when e.state = 'DI' and w.waiting = 0 then 'The other side has ended and everything was received, but this side was not ended.'
     when e.state = 'DI' then 'The other side has ended; messages wait to be received.'
     when e.state = 'ER' then 'The conversation has failed; its Error message was not answered by END CONVERSATION.'
@@ -162,6 +167,7 @@ select
     else 'Messages wait to be received.'
   end as reason,
   case
+    when a.endpoint_id is not null then format('select parley.retry_poison(%L);', e.conversation_handle)
     when e.state = 'DO' then 'End the other side.'
     when e.state = 'CO' and t.oldest is not null then 'Create the target service, or end the conversation.'
     when w.waiting > 0 then 'Receive from the queue of the service.'
@@ -177,10 +183,11 @@ left join lateral (
 left join lateral (
   select min(x.enqueued_at) as oldest, max(x.transmission_status) as status from parley._p_transmission as x where x.endpoint_id = p.endpoint_id
 ) as t on true
+left join parley._p_set_aside as a on a.endpoint_id = p.endpoint_id and e.state <> 'DO'
 where e.state in ('DI', 'DO', 'ER', 'SO') or t.oldest is not null or w.waiting > 0;
 
 comment on view parley.stuck_conversations is
-'Conversations that wait for somebody: not ended, not read, not deliverable; with the reason, since when, and what to do.
+'Conversations that wait for somebody: not ended, not read, not deliverable, set aside; with the reason, since when, and what to do.
 While both sides may send, state_since is the age of the oldest message that waits.';
 
 create function parley.leaked_conversations(older_than interval default '1 hour') returns setof parley.stuck_conversations

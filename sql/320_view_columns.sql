@@ -57,7 +57,10 @@ comment on column parley.service_queues.is_activation_enabled is 'Whether activa
 comment on column parley.service_queues.is_receive_enabled is 'Whether messages can be received.';
 comment on column parley.service_queues.is_enqueue_enabled is 'Whether messages can arrive.';
 comment on column parley.service_queues.is_retention_enabled is 'Whether copies are kept until the conversation ends.';
-comment on column parley.service_queues.is_poison_message_handling_enabled is 'Whether rollbacks of one message disable the queue.';
+comment on column parley.service_queues.is_poison_message_handling_enabled is 'Whether rollbacks of a message are counted.';
+comment on column parley.service_queues.poison_action is 'What becomes of a message that has come back too often: SET_ASIDE or DISABLE_QUEUE.';
+comment on column parley.service_queues.poison_rollbacks is 'How often is too often.';
+comment on column parley.service_queues.set_aside_conversations is 'Conversations that are set aside: see parley.poison_conversations.';
 
 comment on column parley.conversation_priorities.priority_id is 'Identity of the priority.';
 comment on column parley.conversation_priorities.name is 'Its name.';
@@ -135,7 +138,8 @@ comment on column parley.stuck_conversations.waiting is 'Messages that this side
 comment on column parley.stuck_conversations.reason is 'Whom it waits for.';
 comment on column parley.stuck_conversations.remedy is 'What to do, often as a statement.';
 
-comment on column parley.received_message.status is '1 ready, 0 received (and retained), 3 copy of a sent message; RECEIVE gives 0.';
+comment on column parley.received_message.status is
+'1 ready, 2 of a conversation that is set aside, 0 received (and retained), 3 copy of a sent message; RECEIVE gives 0.';
 comment on column parley.received_message.priority is 'Of the conversation: 1 (low) to 10 (high).';
 comment on column parley.received_message.queuing_order is 'Position in the queue; later arrivals have larger ones.';
 comment on column parley.received_message.conversation_group_id is 'Group, locked to the end of the transaction by RECEIVE.';

@@ -88,5 +88,6 @@ begin
   grant execute on function parley._p_performance_counters() to public;
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
+  grant execute on function parley._p_failing_conversations(), parley._p_count_set_aside(integer) to public;
 end
 $$;

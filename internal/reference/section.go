@@ -50,6 +50,11 @@ var sections = []section{
 		files: []string{"270_queue_views.sql", "271_queue_inspection.sql"},
 	},
 	{
+		title: "Poison messages",
+		intro: "What is set aside, and what can be done about it: see [the page on poison messages](poison.md).",
+		files: []string{"118_set_aside.sql", "243_poison.sql", "244_set_aside.sql", "245_poison_statements.sql", "299_poison_views.sql"},
+	},
+	{
 		title: "Ending conversations",
 		files: []string{"220_end_conversation.sql", "221_break_conversation.sql"},
 	},
@@ -92,6 +97,6 @@ var sections = []section{
 			"at the start of its DETAIL. The message states the fact, the DETAIL the values, the HINT what to do. Errors of PostgreSQL itself " +
 			"keep\ntheir own SQLSTATE.\n\n" +
 			"Errors that arrive as messages, with negative codes, are told in [the page on concepts](concepts.md#errors-that-arrive).",
-		files: []string{"010_errors.sql", "243_poison.sql"},
+		files: []string{"010_errors.sql"},
 	},
 }

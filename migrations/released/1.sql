@@ -794,10 +794,10 @@ Source: spec 2.3.';
 
 -- Queues: where messages wait. This file holds the objects; what waits is in 100_messages.sql.
 --
--- Each queue owns two sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
+-- Each queue owns four sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
 -- on it to the end of their transaction, which tells readers who is still on the way (docs/architecture.md).
 -- Its doorbell tells senders until when somebody sleeps on the queue, so that nobody is notified for nothing.
--- Its rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6).
+-- Its rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6); its counter sequence, who counted that.
 
 create table parley._p_queue (
   queue_id integer primary key,
@@ -808,11 +808,13 @@ create table parley._p_queue (
   position_sequence regclass not null,
   doorbell_sequence regclass not null,
   rollback_sequence regclass not null,
+  counter_sequence regclass not null,
   is_receive_enabled boolean not null,
   is_enqueue_enabled boolean not null,
   is_retention_enabled boolean not null,
   is_poison_message_handling_enabled boolean not null,
   rollbacks_before_disable integer not null default 5 check (rollbacks_before_disable between 1 and 15),
+  poison_action text not null default 'DISABLE_QUEUE' check (poison_action in ('SET_ASIDE', 'DISABLE_QUEUE')),
   is_activation_enabled boolean not null default false,
   activation_procedure text,
   max_readers integer not null default 0 check (max_readers between 0 and 32767),
@@ -944,11 +946,11 @@ as $$
 declare
   v_what text;
 begin
-  foreach v_what in array array['position', 'doorbell', 'rollback'] loop
+  foreach v_what in array array['position', 'doorbell', 'rollback', 'counter'] loop
     execute format('create sequence parley.%I minvalue 0 start 1', format('_p_queue_%s_%s', queue_id, v_what));
   end loop;
   insert into parley._p_queue (
-    queue_id, lookup_name, schema_name, name, owner, position_sequence, doorbell_sequence, rollback_sequence,
+    queue_id, lookup_name, schema_name, name, owner, position_sequence, doorbell_sequence, rollback_sequence, counter_sequence,
     is_receive_enabled, is_enqueue_enabled, is_retention_enabled, is_poison_message_handling_enabled
   )
   values (
@@ -956,6 +958,7 @@ begin
     format('parley._p_queue_%s_position', queue_id)::regclass,
     format('parley._p_queue_%s_doorbell', queue_id)::regclass,
     format('parley._p_queue_%s_rollback', queue_id)::regclass,
+    format('parley._p_queue_%s_counter', queue_id)::regclass,
     true, true, false, true
   );
 end
@@ -972,7 +975,9 @@ create function parley.create_queue(
   max_queue_readers integer default null,
   execute_as text default null,
   activation boolean default null,
-  "authorization" text default null
+  "authorization" text default null,
+  poison_action text default null,
+  poison_rollbacks integer default null
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -998,18 +1003,21 @@ begin
   perform parley._p_create_queue_view(v_id);
   perform parley._p_alter_queue(
     v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
-    coalesce(activation, activation_procedure is not null)
+    coalesce(activation, activation_procedure is not null), poison_action, poison_rollbacks
   );
   return v_id;
 end
 $$;
 
-comment on function parley.create_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text) is
+comment on function parley.create_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer) is
 'Creates a queue, and a view of it in schema parley_queue, and returns its id.
 Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention, keep copies until the conversation ends;
-poison_message_handling, disable the queue after five rollbacks; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
-execute_as, SELF, OWNER or a role; activation, whether it is on (default: when a procedure is given); authorization, the owner (default: the caller).
-Errors: 229 not allowed, 2714 exists, 9609 bad name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 15151 unknown owner.
+poison_message_handling, count the rollbacks of a message; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
+execute_as, SELF, OWNER or a role; activation, whether it is on (default: when a procedure is given); authorization, the owner (default: the caller);
+poison_action, what becomes of a message that has come back too often: SET_ASIDE, its conversation is passed by until
+parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE (the default), as SQL Server does; poison_rollbacks, 1 to 15, how often is too often (default 5).
+Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad name,
+9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 15151 unknown owner.
 Source: spec 2.4.';
 
 create function parley.alter_queue(
@@ -1020,7 +1028,9 @@ create function parley.alter_queue(
   activation_procedure text default null,
   max_queue_readers integer default null,
   execute_as text default null,
-  activation boolean default null
+  activation boolean default null,
+  poison_action text default null,
+  poison_rollbacks integer default null
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -1029,15 +1039,17 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
 begin
   perform parley._p_alter_queue(
-    v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation
+    v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation,
+    poison_action, poison_rollbacks
   );
 end
 $$;
 
-comment on function parley.alter_queue(text, boolean, boolean, boolean, text, integer, text, boolean) is
+comment on function parley.alter_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
 'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so far.
+What is set aside stays so, whatever becomes of the settings.
 Arguments: as create_queue.
-Errors: 208 not found, 229 not allowed, 9613, 9614, 9620, 9653 activation, 9663 system object.
+Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653 activation, 9663 system object.
 Source: spec 2.4, 5.1.';
 
 create function parley.drop_activation(queue text) returns void
@@ -1072,7 +1084,7 @@ begin
     where c.relnamespace = 'parley'::regnamespace
       and c.relkind = 'S'
       and c.relname like '\_p\_queue\_%'
-      and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.doorbell_sequence, q.rollback_sequence))
+      and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.doorbell_sequence, q.rollback_sequence, q.counter_sequence))
   loop
     begin
       execute format('drop sequence %s', v_sequence);
@@ -1180,7 +1192,9 @@ create function parley._p_alter_queue(
   activation_procedure text,
   max_queue_readers integer,
   execute_as text,
-  activation boolean
+  activation boolean,
+  poison_action text,
+  poison_rollbacks integer
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -1198,6 +1212,16 @@ begin
       'Give a number in that range.'
     );
   end if;
+  if upper(poison_action) not in ('SET_ASIDE', 'DISABLE_QUEUE') then
+    perform parley._p_raise(
+      8402,
+      format('poison_action is "%s"', poison_action),
+      'It says what becomes of a message that has come back too often.',
+      'Give SET_ASIDE or DISABLE_QUEUE.'
+    );
+  elsif poison_rollbacks not between 1 and 15 then
+    perform parley._p_raise(8402, format('poison_rollbacks is %s', poison_rollbacks), '1 to 15 are allowed.', 'Give a number in that range.');
+  end if;
   if upper(execute_as) not in ('SELF', 'OWNER') then
     perform parley._p_new_owner(execute_as);
   end if;
@@ -1206,6 +1230,8 @@ begin
     is_enqueue_enabled = coalesce(status, q.is_enqueue_enabled),
     is_retention_enabled = coalesce(retention, q.is_retention_enabled),
     is_poison_message_handling_enabled = coalesce(poison_message_handling, q.is_poison_message_handling_enabled),
+    poison_action = coalesce(upper(_p_alter_queue.poison_action), q.poison_action),
+    rollbacks_before_disable = coalesce(poison_rollbacks, q.rollbacks_before_disable),
     activation_procedure = coalesce(_p_alter_queue.activation_procedure, q.activation_procedure),
     max_readers = coalesce(max_queue_readers, q.max_readers),
     execute_as = coalesce(
@@ -1238,7 +1264,7 @@ begin
 end
 $$;
 
-comment on function parley._p_alter_queue(integer, boolean, boolean, boolean, text, integer, text, boolean) is
+comment on function parley._p_alter_queue(integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
 'Changes the settings of a queue; null leaves a setting as it is.
 Errors: 8402, 9613, 9614, 9620, 9653, 15151.';
 
@@ -1966,6 +1992,35 @@ Call LISTEN parley first, then this, then look at the queue once more, then slee
 a second at the latest. Not undone by a rollback.
 Arguments: queue; seconds, how long to be notified; 0 or less ends it.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+-- sql/118_set_aside.sql
+
+-- What is known of conversations that fail: which are set aside, and the last error of each.
+--
+-- A row of _p_set_aside says that RECEIVE passes a side of a conversation by (spec 5.6; docs/differences.md). Its messages
+-- leave the lanes of the queue for one of their own, and keep their positions; see 244_set_aside.sql.
+-- Both tables have few rows, and are read only for conversations that are not plain, or after a failure.
+
+create table parley._p_set_aside (
+  endpoint_id bigint primary key,
+  position bigint not null,
+  moved_position bigint not null,
+  rollbacks integer not null,
+  set_aside_at timestamptz not null default clock_timestamp(),
+  set_aside_by xid8 not null default pg_current_xact_id()
+);
+
+comment on table parley._p_set_aside is 'Sides of conversations that are set aside. What waits for them before moved_position has left the lanes of the queue.';
+
+create table parley._p_failure (
+  endpoint_id bigint primary key,
+  failed_at timestamptz not null,
+  sqlstate text not null,
+  error text not null
+);
+
+comment on table parley._p_failure is
+'The last error that a reader of a conversation reported (parley.note_failure). Rows of endpoints that are gone are removed a little later.';
 
 -- sql/120_begin_dialog.sql
 
@@ -3502,6 +3557,10 @@ begin
   end if;
   delete from parley._p_receive_progress as p where p.endpoint_id = endpoint.endpoint_id;
   delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  if not endpoint.is_plain then
+    delete from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id;
+    delete from parley._p_failure as f where f.endpoint_id = endpoint.endpoint_id;
+  end if;
   delete from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id;
   if not endpoint.is_initiator then
     insert into parley._p_tombstone (
@@ -3699,6 +3758,8 @@ begin
     select nextval(queue.position_sequence) * 1024, v_endpoint.endpoint_id, o.enqueued_at, parley._p_lane(queue.queue_id, v_endpoint.priority),
       o.message_type_id, o.body, o.frame
     from (select m.position, m.enqueued_at, m.message_type_id, m.body, m.frame from moved as m order by m.position) as o;
+    -- What is set aside stays so: in the new queue it gets out of the way again.
+    update parley._p_set_aside as a set position = 0, moved_position = 0 where a.endpoint_id = v_endpoint.endpoint_id;
   end loop;
 end
 $$;
@@ -4543,105 +4604,157 @@ Errors: 9617, always.';
 
 -- sql/243_poison.sql
 
--- Poison messages: messages whose transaction always rolls back.
+-- Poison messages: messages whose transaction always rolls back. Here they are noticed and counted; 244_set_aside.sql says what
+-- becomes of their conversation, 245_poison_statements.sql how somebody brings it back.
 --
 -- A rollback takes everything back that the transaction wrote, so it is noticed afterwards and counted outside. Noticed: a message
 -- that was taken and came back still carries the xmax of the transaction that failed, whatever ended it: an error, a deadlock, a
--- kill. Counted: in the queue's rollback sequence, which no rollback resets. Its value holds two entries of 31 bits, each a
--- message (27 bits of its position) and a count (4 bits); an entry whose message is gone makes room for another.
--- When a message has come back as often as the setting says, RECEIVE refuses the queue with 9617 until alter_queue(status => true)
--- (spec 5.6). Being outside, the refusal also needs no commit.
+-- kill. Counted: in two sequences of the queue, which no rollback resets. The rollback sequence holds two entries of 31 bits, each a
+-- message (27 bits of its position) and a count (4 bits); an entry whose message is gone makes room for another. The counter sequence
+-- holds for each entry the last 31 bits of the transaction that counted last, and took the message then: whether that one committed
+-- tells a failure from a rollback to a savepoint (spec 5.6), and what it has counted is not counted twice.
+--
+-- When a message has come back as often as the setting says, either its conversation is set aside, or the queue is disabled: RECEIVE
+-- refuses it with 9617 until alter_queue(status => true). The count being outside, the refusal needs no commit, and setting aside happens
+-- again when the transaction that did it rolls back.
+--
+-- Lock: an advisory lock of the session around the sequences, for a few lines.
 
-create function parley._p_count_rollback(queue_id integer, endpoint_id bigint, "position" bigint) returns void
+create function parley._p_count_rollback(queue_id integer, endpoint_id bigint, "position" bigint) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue parley._p_queue;
-  v_key bigint := (position / 1024) & 134217727;
-  v_value bigint;
-  v_entry bigint[];
-  v_slot integer;
+  v_failed bigint;
+  v_count integer;
 begin
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_count_rollback.queue_id;
-  if not v_queue.is_poison_message_handling_enabled or parley._p_is_own_savepoint(endpoint_id, position) then
-    return;
+  -- Sub-transactions have later numbers than their transaction, so all numbers are compared at their full length.
+  select n.next - (n.next - m.xmax::text::bigint & 4294967295) into v_failed
+  from parley._p_message as m
+  cross join (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next) as n
+  where m.endpoint_id = _p_count_rollback.endpoint_id and m.position = _p_count_rollback.position and m.xmax::text <> '0';
+  if not found or not v_queue.is_poison_message_handling_enabled then
+    return false;
+  elsif parley._p_is_set_aside(endpoint_id) then
+    return true;
   end if;
   -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and let go of whatever happens.
   begin
     perform pg_advisory_lock(1346458188, queue_id);
-    v_value := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
-    v_entry := array[v_value & 2147483647, v_value >> 31];
-    v_slot := case v_key when v_entry[1] >> 4 then 1 when v_entry[2] >> 4 then 2 end;
-    if v_slot is null then
-      for i in 1 .. 2 loop
-        if v_slot is null and not parley._p_is_waiting(queue_id, v_entry[i] >> 4) then
-          v_slot := i;
-          v_entry[i] := v_key << 4;
-        end if;
-      end loop;
-    end if;
-    if v_slot is not null and v_entry[v_slot] & 15 < v_queue.rollbacks_before_disable then
-      v_entry[v_slot] := v_entry[v_slot] + 1;
-      perform setval(v_queue.rollback_sequence, v_entry[2] << 31 | v_entry[1]);
-    end if;
+    v_count := parley._p_add_rollback(v_queue, (position / 1024) & 134217727, v_failed);
     perform pg_advisory_unlock(1346458188, queue_id);
   exception
     when others or query_canceled then
       perform pg_advisory_unlock(1346458188, queue_id);
       raise;
   end;
-  if v_slot is not null and v_entry[v_slot] & 15 >= v_queue.rollbacks_before_disable then
-    perform parley._p_raise_disabled(queue_id);
+  if v_count >= v_queue.rollbacks_before_disable then
+    if v_queue.poison_action = 'DISABLE_QUEUE' then
+      perform parley._p_raise_disabled(queue_id);
+    end if;
+    return parley._p_set_aside_conversation(queue_id, endpoint_id, position, v_count);
   end if;
+  -- Both entries are taken. If it is by what this very transaction has set aside, it had better end here: taking one more message that has
+  -- failed before, and failing with it, would undo that and be counted nowhere, for ever.
+  if v_count is null
+    and v_queue.poison_action = 'SET_ASIDE'
+    and exists (select from parley._p_set_aside as s where s.set_aside_by = pg_current_xact_id()) then
+    return null;
+  end if;
+  return false;
 end
 $$;
 
 comment on function parley._p_count_rollback(integer, bigint, bigint) is
-'Counts that a message came back after a rollback.
-Errors: 9617 when it has come back too often.
+'Counts that a message came back after a rollback. Call it with the group of the message locked.
+Gives false: take the message; true: its conversation has just been set aside, look for another; null: take nothing more in this transaction.
+Errors: 9617 when it has come back too often and the queue is to be disabled.
 Source: spec 5.6.';
+
+create function parley._p_add_rollback(queue parley._p_queue, key bigint, failed bigint) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_value bigint := coalesce(pg_sequence_last_value(queue.rollback_sequence), 0);
+  v_entry bigint[] := array[v_value & 2147483647, v_value >> 31];
+  v_self bigint := pg_current_xact_id()::text::bigint;
+  v_slot integer := case key when v_entry[1] >> 4 then 1 when v_entry[2] >> 4 then 2 end;
+  v_counter bigint[];
+  v_last bigint;
+  v_is_failure boolean;
+begin
+  v_value := coalesce(pg_sequence_last_value(queue.counter_sequence), 0);
+  v_counter := array[v_value & 2147483647, v_value >> 31];
+  if v_slot is not null then
+    v_last := v_self - (v_self - v_counter[v_slot] & 2147483647);
+    -- Before the last count: counted then. Afterwards: by the transaction that counted, or by a part of it. When that committed, or is our own, it
+    -- went back to a savepoint. Its end may be too long ago to be known, or be that of another server, from which this one was restored.
+    v_is_failure := failed >= v_last
+      and v_last <> v_self
+      and coalesce(pg_xact_status(case when v_last > 2 then v_last::text::xid8 end), 'aborted') = 'aborted';
+  else
+    -- Nobody has noted who took it. A number after ours is of a sub-transaction of ours.
+    v_is_failure := failed < v_self;
+    v_slot := case
+      when not parley._p_is_waiting(queue.queue_id, v_entry[1] >> 4) then 1
+      when not parley._p_is_waiting(queue.queue_id, v_entry[2] >> 4) then 2
+    end;
+    if v_slot is null then
+      return null;
+    end if;
+    v_entry[v_slot] := key << 4;
+  end if;
+  if v_is_failure and v_entry[v_slot] & 15 < queue.rollbacks_before_disable then
+    v_entry[v_slot] := v_entry[v_slot] + 1;
+  end if;
+  v_counter[v_slot] := v_self & 2147483647;
+  perform setval(queue.rollback_sequence, v_entry[2] << 31 | v_entry[1]);
+  perform setval(queue.counter_sequence, v_counter[2] << 31 | v_counter[1]);
+  return v_entry[v_slot] & 15;
+end
+$$;
+
+comment on function parley._p_add_rollback(parley._p_queue, bigint, bigint) is
+'Counts one more rollback of a message, if it was one, and gives the count; null when there is no room to count it.
+Arguments: queue; key of the message; failed, the transaction that it came back from, at its full length.';
 
 create function parley._p_is_waiting(queue_id integer, key bigint) returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select key <> 0 and exists (
-    select
-    from parley._p_queue as q
-    cross join generate_series(10, 1, -1) as p (n)
-    cross join lateral (
-      select (coalesce(parley._p_last_position(q.position_sequence), 0) & ~134217727::bigint) + key as number
-    ) as k
-    join parley._p_message as m
-      on m.lane = parley._p_lane(q.queue_id, p.n)
-      and m.position between k.number * 1024 and k.number * 1024 + 1023
-    where q.queue_id = $1 and q.priorities & (1 << p.n) > 0
+  select key <> 0 and (
+    exists (
+      select
+      from parley._p_queue as q
+      cross join generate_series(10, 1, -1) as p (n)
+      cross join lateral (
+        select (coalesce(parley._p_last_position(q.position_sequence), 0) & ~134217727::bigint) + key as number
+      ) as k
+      join parley._p_message as m
+        on m.lane = parley._p_lane(q.queue_id, p.n)
+        and m.position between k.number * 1024 and k.number * 1024 + 1023
+      where q.queue_id = $1 and q.priorities & (1 << p.n) > 0
+    )
+    -- What this transaction has set aside may come back with it.
+    or exists (
+      select
+      from parley._p_set_aside as s
+      where s.set_aside_by = pg_current_xact_id_if_assigned() and (s.position / 1024) & 134217727 = key
+    )
   )
 $$;
 
 comment on function parley._p_is_waiting(integer, bigint) is 'Tells whether the message of a rollback entry still waits in the queue.';
-
-create function parley._p_is_own_savepoint(endpoint_id bigint, "position" bigint) returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  -- Sub-transactions have later numbers than their transaction. A message that came back with such a number, while this
-  -- transaction ran, came back to a savepoint of ours: that does not count (spec 5.6).
-  select pg_current_xact_id_if_assigned() is not null
-    and age(m.xmax) < age(pg_current_xact_id()::xid)
-    and m.xmin <> m.xmax
-  from parley._p_message as m
-  where m.endpoint_id = $1 and m.position = $2
-$$;
-
-comment on function parley._p_is_own_savepoint(bigint, bigint) is 'Tells whether a message came back because this transaction rolled back to a savepoint.';
 
 create function parley._p_is_poisoned(queue_id integer) returns boolean
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select q.is_poison_message_handling_enabled
+    and q.poison_action = 'DISABLE_QUEUE'
     and greatest(r.count & 15, r.count >> 31 & 15) >= q.rollbacks_before_disable
   from parley._p_queue as q
   cross join lateral (select coalesce(pg_sequence_last_value(q.rollback_sequence), 0) as count) as r
@@ -4649,6 +4762,490 @@ as $$
 $$;
 
 comment on function parley._p_is_poisoned(integer) is 'Tells whether poison message handling has disabled a queue.';
+
+-- sql/244_set_aside.sql
+
+-- Setting a conversation aside: one message that always fails must not hold up the others (spec 5.6, pains P14 and P17).
+--
+-- An endpoint that is set aside is not plain and has a row in _p_set_aside. RECEIVE and GET CONVERSATION GROUP pass it by, and its
+-- senders notice nothing: they go on appending to the usual lane. Whoever meets its messages there puts some hundreds of
+-- them into a lane of their own, where no reader looks, and then looks past what is left as if the group were locked.
+-- A lane is changed, and not a position: so the order of a conversation is that of its positions at all times. To put it back, all
+-- its messages get new positions at the end of the queue, in their old order, while no sender of it is under way: readers may believe
+-- that nothing waits before their hints.
+--
+-- Invariants, and what keeps each:
+--   only the holder of the group sets aside, moves and puts back   the lock of the group row
+--   a message moves or is received, not both   the same
+--   what a sender appends while its conversation is put back comes last   the lock FOR UPDATE of the sender's endpoint row
+--   a conversation is set aside again when whoever did it rolls back   the count, which is outside
+-- Locks: groups before, endpoint rows in their order. Cost: a row moved is one update; see 230_find_group.sql for looking past.
+
+create function parley._p_aside_lane(queue_id integer) returns integer
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select queue_id * 16 + 11
+$$;
+
+comment on function parley._p_aside_lane(integer) is 'Gives the lane of a queue for messages of conversations that are set aside; readers never look there.';
+
+create function parley._p_set_aside_conversation(queue_id integer, endpoint_id bigint, "position" bigint, rollbacks integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- The far side may just be ending. Then its EndDialog or Error is for the reader to see, and nobody waits here.
+  perform from parley._p_endpoint as e where e.endpoint_id = _p_set_aside_conversation.endpoint_id for no key update skip locked;
+  if not found then
+    return false;
+  end if;
+  update parley._p_endpoint as e set is_plain = false where e.endpoint_id = _p_set_aside_conversation.endpoint_id and e.is_plain;
+  insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks)
+  values (_p_set_aside_conversation.endpoint_id, _p_set_aside_conversation.position, 0, _p_set_aside_conversation.rollbacks);
+  perform parley._p_move_aside(queue_id, endpoint_id, position, 500);
+  perform setval('parley._p_poison_found', 1);
+  return true;
+end
+$$;
+
+comment on function parley._p_set_aside_conversation(integer, bigint, bigint, integer) is
+'Sets a side of a conversation aside; its group is locked. Gives false when somebody holds its row: then not now.
+Arguments: queue_id; endpoint_id; position of the message that fails; rollbacks counted.';
+
+-- Tells, outside any transaction, that a conversation was found to be poisonous, and is perhaps not set aside for good: 1, otherwise 0.
+create sequence parley._p_poison_found minvalue 0 start 0;
+
+create function parley._p_is_set_aside(endpoint_id bigint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (select from parley._p_set_aside as s where s.endpoint_id = $1)
+$$;
+
+comment on function parley._p_is_set_aside(bigint) is 'Tells whether a side of a conversation is set aside.';
+
+create function parley._p_move_aside(queue_id integer, endpoint_id bigint, from_position bigint, most integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+declare
+  v_lane integer := parley._p_aside_lane(queue_id);
+  v_moved integer;
+  v_last bigint;
+begin
+  -- Along the index to the limit, and no plan that reads all of a long conversation first: so the settings above.
+  with picked as (
+    select n.ctid as row_id, n.position
+    from parley._p_message as n
+    where n.endpoint_id = _p_move_aside.endpoint_id and n.position >= from_position and n.lane <> v_lane
+    order by n.position
+    limit most
+  ), moved as (
+    update parley._p_message as m set lane = v_lane where m.ctid = any (array(select p.row_id from picked as p)) returning m.position
+  )
+  select count(*), max(m.position) into v_moved, v_last from moved as m;
+  update parley._p_set_aside as s set moved_position = v_last + 1
+  where s.endpoint_id = _p_move_aside.endpoint_id and s.moved_position <= v_last;
+  return v_moved;
+end
+$$;
+
+comment on function parley._p_move_aside(integer, bigint, bigint, integer) is
+'Moves messages of a conversation that is set aside out of the readers'' way, and gives how many. Its group is locked.
+Arguments: queue_id; endpoint_id; from_position, of the first one met; most, at most so many rows.';
+
+create function parley._p_pass_by(queue_id integer, group_id bigint, endpoint_id bigint, "position" bigint, most integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_moved integer;
+begin
+  if not parley._p_is_set_aside(endpoint_id) then
+    return null;
+  end if;
+  v_moved := parley._p_move_aside(queue_id, endpoint_id, position, most);
+  -- Other conversations of the group go on.
+  perform
+  from parley._p_endpoint as e
+  where e.group_id = _p_pass_by.group_id
+    and e.endpoint_id <> _p_pass_by.endpoint_id
+    and e.state <> 'DO'
+    and not parley._p_is_set_aside(e.endpoint_id)
+    and exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id);
+  return case when not found then v_moved end;
+end
+$$;
+
+comment on function parley._p_pass_by(integer, bigint, bigint, bigint, integer) is
+'Tells whether a reader that has found and locked a group has to pass it by, because all that waits in it is set aside: gives how many
+rows it has moved out of the way, and null when the group is to be received.
+Arguments: queue_id; group_id; endpoint_id and position of the message found; most, at most so many rows.';
+
+create function parley._p_put_back(queue parley._p_queue, endpoint parley._p_endpoint) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_put_back bigint;
+begin
+  delete from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id;
+  delete from parley._p_failure as f where f.endpoint_id = endpoint.endpoint_id;
+  update parley._p_endpoint as e
+  set is_plain = true
+  where e.endpoint_id = endpoint.endpoint_id
+    and e.state <> 'ER'
+    and not exists (select from parley._p_endpoint as o where o.group_id = e.group_id and o.endpoint_id <> e.endpoint_id)
+    and not exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id and m.message_type_id in (1, 5));
+  with placed as materialized (
+    select o.row_id, nextval(queue.position_sequence) * 1024 as position, o.messages
+    from (
+      select m.ctid as row_id, coalesce(cardinality(m.frame), 1) as messages
+      from parley._p_message as m
+      where m.endpoint_id = endpoint.endpoint_id
+      order by m.position
+    ) as o
+  ), moved as (
+    update parley._p_message as m
+    set position = p.position, lane = parley._p_lane(queue.queue_id, endpoint.priority)
+    from placed as p
+    where m.ctid = p.row_id
+  )
+  select coalesce(sum(p.messages), 0) into v_put_back from placed as p;
+  perform parley._p_ring(queue.queue_id, queue.doorbell_sequence);
+  return v_put_back;
+end
+$$;
+
+comment on function parley._p_put_back(parley._p_queue, parley._p_endpoint) is
+'Puts a conversation that is set aside back at the end of its queue, its messages in their order, and gives how many they are.
+Its group, its own row and, FOR UPDATE, that of the far side are locked.';
+
+create function parley._p_set_aside_found() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+  v_value bigint;
+  v_head record;
+  v_number integer := 0;
+begin
+  if coalesce(pg_sequence_last_value('parley._p_poison_found'), 0) = 0 then
+    return 0;
+  end if;
+  perform setval('parley._p_poison_found', 0);
+  for v_queue in select * from parley._p_queue as q where q.is_poison_message_handling_enabled and q.poison_action = 'SET_ASIDE' loop
+    v_value := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
+    continue when v_value = 0;
+    for v_head in
+      select m.endpoint_id, m.position, r.entry & 15 as rollbacks
+      from unnest(array[v_value & 2147483647, v_value >> 31]) as r (entry)
+      cross join lateral (
+        select (coalesce(parley._p_last_position(v_queue.position_sequence), 0) & ~134217727::bigint) + (r.entry >> 4) as number
+      ) as k
+      cross join generate_series(1, 10) as p (n)
+      join parley._p_message as m
+        on m.lane = parley._p_lane(v_queue.queue_id, p.n)
+        and m.position between k.number * 1024 and k.number * 1024 + 1023
+      join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
+      join parley._p_conversation_group as g on g.group_id = e.group_id
+      where r.entry & 15 >= v_queue.rollbacks_before_disable
+        and m.xmax::text <> '0'
+        and e.state <> 'DO'
+      for update of g skip locked
+    loop
+      -- With the lock held we look again: it may have gone, or been set aside.
+      continue when parley._p_is_set_aside(v_head.endpoint_id);
+      perform from parley._p_message as m where m.endpoint_id = v_head.endpoint_id and m.position = v_head.position and m.xmax::text <> '0';
+      if found and parley._p_set_aside_conversation(v_queue.queue_id, v_head.endpoint_id, v_head.position, v_head.rollbacks::integer) then
+        v_number := v_number + 1;
+      end if;
+    end loop;
+  end loop;
+  return v_number;
+end
+$$;
+
+comment on function parley._p_set_aside_found() is
+'Sets aside, in this transaction, what readers have found to be poisonous: theirs may have rolled back. Gives how many conversations.';
+
+-- sql/245_poison_statements.sql
+
+-- What people and programs do about poison messages: report a failure, look, put back, discard.
+--
+-- Who may RECEIVE from a queue may do all of this with its conversations: he could as well have received the message and committed.
+-- Locks: the group, then the rows of both sides in their order, the sender's FOR UPDATE, so that no sender of the conversation is
+-- under way while its messages get new positions. A conversation that is only looked at or reported is not waited for.
+
+create function parley.note_failure(conversation_handle uuid, sqlstate text, message text) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '1s'
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_queue parley._p_queue;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = note_failure.conversation_handle and e.state <> 'DO';
+  if not found then
+    return false;
+  end if;
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
+  if not parley._p_has_permission(parley._p_caller(), 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) then
+    return false;
+  end if;
+  insert into parley._p_failure (endpoint_id, failed_at, sqlstate, error)
+  values (
+    v_endpoint.endpoint_id, clock_timestamp(), substring(note_failure.sqlstate from '^[0-9A-Z]{5}$'), left(coalesce(message, ''), 2000)
+  )
+  on conflict on constraint _p_failure_pkey do update
+  set failed_at = excluded.failed_at, sqlstate = excluded.sqlstate, error = excluded.error;
+  begin
+    perform parley._p_count_failure(v_queue, v_endpoint);
+  exception
+    when others then
+      -- Most likely that the queue is disabled now, which its next reader is told.
+      null;
+  end;
+  delete from parley._p_failure as f
+  where f.endpoint_id in (
+    select o.endpoint_id
+    from parley._p_failure as o
+    where o.failed_at < clock_timestamp() - interval '1 day'
+      and not parley._p_is_set_aside(o.endpoint_id)
+    order by o.failed_at
+    limit 10
+  );
+  return true;
+exception
+  when others then
+    return false;
+end
+$$;
+
+comment on function parley.note_failure(uuid, text, text) is
+'Reports that a transaction that had received from a conversation has failed, and why. Call it afterwards, in a transaction of its own.
+The last report of each conversation is kept, for a day or as long as the conversation is set aside. The failure is counted at once, not only
+when the message is received again, so the fifth sets the conversation aside without a reader.
+Returns whether it was noted; it never raises an error, and does nothing for a handle that is unknown or of a queue that the caller may not receive from.
+Arguments: conversation_handle, of the side that was received from; sqlstate of the error, null when it came from elsewhere;
+message, its text, of which the first 2,000 characters are kept.
+Errors: none.
+Source: spec 5.6.';
+
+create function parley._p_count_failure(queue parley._p_queue, endpoint parley._p_endpoint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_head record;
+begin
+  -- Whoever has the group has received again already, and has counted.
+  perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
+  if not found or parley._p_is_set_aside(endpoint.endpoint_id) then
+    return;
+  end if;
+  v_head := parley._p_first_message(queue, endpoint);
+  if v_head.came_back then
+    perform parley._p_count_rollback(queue.queue_id, endpoint.endpoint_id, v_head.position);
+  end if;
+end
+$$;
+
+comment on function parley._p_count_failure(parley._p_queue, parley._p_endpoint) is
+'Counts the failure of the first message of a conversation, if that has come back and nobody receives from it now.
+Errors: 9617 when that disables the queue.';
+
+create function parley._p_first_message(
+  queue parley._p_queue, endpoint parley._p_endpoint, out "position" bigint, out message_type_id integer, out enqueued_at timestamptz, out came_back boolean
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select m.position, m.message_type_id, m.enqueued_at, m.xmax::text <> '0'
+  from parley._p_message as m
+  where m.endpoint_id = endpoint.endpoint_id
+    -- What is set aside may stand before the hint; what is received does too.
+    and m.position >= coalesce(
+      (select s.position from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id),
+      (
+        select h.low_position
+        from parley._p_scan_hint as h
+        where h.lane = parley._p_lane(queue.queue_id, endpoint.priority)
+        order by h.lane desc, h.hint_id desc
+        limit 1
+      ),
+      0
+    )
+  order by m.position
+  limit 1
+$$;
+
+comment on function parley._p_first_message(parley._p_queue, parley._p_endpoint) is
+'Gives the first message that waits for a side of a conversation: of a side that is set aside, the poisonous one.';
+
+create function parley.retry_poison(conversation_handle uuid) returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_lock_set_aside(conversation_handle);
+  v_queue parley._p_queue;
+begin
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
+  return parley._p_put_back(v_queue, v_endpoint);
+end
+$$;
+
+comment on function parley.retry_poison(uuid) is
+'Puts a conversation that is set aside back into its queue: all its messages, in their order, behind what waits there now. Its rollbacks are forgotten.
+Returns how many messages that are. Waits for transactions that have sent on the conversation and are still open.
+Arguments: conversation_handle, as parley.poison_conversations shows it.
+Errors: 229 not allowed, 8402 not at READ COMMITTED, 8418 missing, 8426 not found or not set aside.
+Source: spec 5.6.';
+
+create function parley._p_lock_set_aside(handle uuid) returns parley._p_endpoint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle);
+  v_queue parley._p_queue;
+begin
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
+  perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    perform parley._p_raise(
+      8402,
+      'this needs a transaction at READ COMMITTED',
+      'An older snapshot does not see all messages of the conversation.',
+      'Call it outside a transaction, or begin one at READ COMMITTED.'
+    );
+  end if;
+  perform parley._p_lock_group_of(v_endpoint.endpoint_id);
+  if v_endpoint.far_endpoint_id < v_endpoint.endpoint_id then
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id for update;
+  end if;
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
+  if v_endpoint.far_endpoint_id > v_endpoint.endpoint_id then
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id for update;
+  end if;
+  -- A sender that waits for our lock may have drawn its position already; this makes it look, and draw, again.
+  perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
+  if not parley._p_is_set_aside(v_endpoint.endpoint_id) or v_endpoint.state = 'DO' then
+    perform parley._p_raise(
+      8426,
+      format('conversation handle "%s" is not set aside', handle),
+      format('It is of queue "%s", and nothing of it was found to be poisonous.', v_queue.lookup_name),
+      'See parley.poison_conversations.'
+    );
+  end if;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_lock_set_aside(uuid) is
+'Finds and locks a conversation that is set aside, with its group and against its senders.
+Errors: 229, 8402, 8418, 8426.';
+
+create function parley.discard_poison(
+  conversation_handle uuid,
+  message_only boolean default false,
+  error_code integer default 1,
+  description text default 'A message of this conversation could not be handled.'
+) returns setof parley.received_message
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_lock_set_aside(conversation_handle);
+  v_queue parley._p_queue;
+begin
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
+  if message_only then
+    return query select * from parley._p_take_poison(v_queue, v_endpoint);
+    perform parley._p_put_back(v_queue, v_endpoint);
+  else
+    return query select * from parley.peek(v_queue.lookup_name, null, discard_poison.conversation_handle);
+    perform parley.end_conversation(discard_poison.conversation_handle, error_code, description);
+  end if;
+end
+$$;
+
+comment on function parley.discard_poison(uuid, boolean, integer, text) is
+'Gives up on a conversation that is set aside, and returns the messages that are thereby lost, so that they can be kept elsewhere.
+Either the poisonous message alone is taken out, as if it had been received, and the rest goes back into the queue as by retry_poison;
+or this side is ended with an error, which the other side receives, and all that waits is removed.
+Arguments: conversation_handle; message_only, take out the one message (default: end the conversation); error_code and description, of the
+error that the other side gets when the conversation is ended.
+Errors: 229 not allowed, 8402 error code or description out of range or not at READ COMMITTED, 8418 missing, 8426 not found or not set aside.
+Source: spec 5.6.';
+
+create function parley._p_take_poison(queue parley._p_queue, endpoint parley._p_endpoint) returns setof parley.received_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_message parley._p_message;
+  v_type parley._p_message_type;
+  v_sequence bigint;
+  v_row parley.received_message;
+begin
+  delete from parley._p_message as m
+  where m.endpoint_id = endpoint.endpoint_id and m.position = (parley._p_first_message(queue, endpoint)).position
+  returning m.* into v_message;
+  if not found then
+    return;
+  end if;
+  if cardinality(v_message.frame) > 1 then
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame)
+    values (
+      v_message.position + 1, v_message.endpoint_id, v_message.enqueued_at, v_message.lane, v_message.message_type_id, v_message.frame[2:]
+    );
+  end if;
+  select * into v_type from parley._p_message_type as t where t.message_type_id = v_message.message_type_id;
+  v_row.status := 0;
+  v_row.priority := endpoint.priority;
+  v_row.queuing_order := v_message.position;
+  v_row.conversation_group_id := (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = endpoint.group_id);
+  v_row.conversation_handle := endpoint.conversation_handle;
+  v_row.service_name := endpoint.service_name;
+  v_row.service_id := endpoint.service_id;
+  v_row.service_contract_name := endpoint.service_contract_name;
+  v_row.service_contract_id := endpoint.service_contract_id;
+  v_row.message_type_name := v_type.name;
+  v_row.message_type_id := v_type.message_type_id;
+  v_row.validation := v_type.validation;
+  v_row.message_body := coalesce(v_message.body, v_message.frame[1]);
+  v_row.message_enqueue_time := v_message.enqueued_at;
+  -- Timer messages and Errors stand outside the sequence.
+  v_row.message_sequence_number := -1;
+  if v_message.message_type_id not in (1, 5) then
+    select p.sequence into v_sequence
+    from parley._p_receive_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1;
+    v_row.message_sequence_number := coalesce(v_sequence, 0);
+    insert into parley._p_receive_progress (endpoint_id, sequence) values (endpoint.endpoint_id, v_row.message_sequence_number + 1);
+  end if;
+  if queue.is_retention_enabled then
+    insert into parley._p_retained (
+      queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
+    )
+    values (
+      queue.queue_id, endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
+      v_row.message_enqueue_time, v_row.message_body, v_message.trace_context
+    );
+  end if;
+  return next v_row;
+end
+$$;
+
+comment on function parley._p_take_poison(parley._p_queue, parley._p_endpoint) is
+'Takes the poisonous message of a conversation that is set aside out of it, as RECEIVE would.';
 
 -- sql/250_group_statements.sql
 
@@ -4823,13 +5420,15 @@ begin
   where t.conversation_handle in (
     select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= v_now order by o.expires_at limit top for update skip locked
   );
+  perform parley._p_set_aside_found();
   perform parley._p_deliver_delayed(null) where exists (select from parley._p_transmission);
   return v_fired;
 end
 $$;
 
 comment on function parley.fire_timers(integer) is
-'Does what is due in all queues: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now.
+'Does what is due in all queues: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now,
+conversations that have to be set aside.
 Returns how many alarms fired; call again at once when that is top.
 Arguments: top, how many to handle at most.
 Errors: none of its own.
@@ -4991,7 +5590,7 @@ language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select
-    1::smallint,
+    case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
     e.priority,
     m.position + b.ordinal - 1,
     g.conversation_group_id,
@@ -5013,7 +5612,7 @@ as $$
     m.enqueued_at,
     (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid
   from parley._p_queue as q
-  join parley._p_message as m on m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 10
+  join parley._p_message as m on m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 11
   join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
   join parley._p_conversation_group as g using (group_id)
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
@@ -5049,7 +5648,7 @@ as $$
 $$;
 
 comment on function parley._p_queue_contents(integer) is
-'Gives what is in a queue: messages ready (status 1), received and retained (0), and copies of sent ones (3). Spec 4.3, 5.2.';
+'Gives what is in a queue: messages ready (status 1), of conversations set aside (2), received and retained (0), copies of sent ones (3). Spec 4.3, 5.2.';
 
 create function parley.queue_contents(queue text) returns setof parley.received_message
 language plpgsql stable security definer
@@ -5184,6 +5783,7 @@ begin
       from parley._p_message as m
       join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
       where v_endpoint is null
+        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 10
         and m.position < v_end
       order by m.lane, m.position
@@ -5194,14 +5794,14 @@ begin
       select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame
       from parley._p_message as m
       where m.endpoint_id = v_endpoint
-        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 10
+        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 11
         and m.position < v_end
       order by m.position
       limit top
     )
   )
   select
-    1::smallint,
+    case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
     e.priority,
     m.position + b.ordinal - 1,
     g.conversation_group_id,
@@ -5230,7 +5830,7 @@ begin
     select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
   ) as p on true
   cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-  order by m.lane, m.position, b.ordinal
+  order by case when v_endpoint is null then m.lane end, m.position, b.ordinal
   limit top;
 end
 $$;
@@ -5238,6 +5838,7 @@ $$;
 comment on function parley.peek(text, integer, uuid) is
 'Looks at the first messages of a queue, by priority and arrival, without taking them. Nobody is disturbed, messages of locked
 groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see queue_contents.
+A conversation that is set aside is shown, with status 2, when it is asked for by its handle.
 Arguments: queue; top, at most so many messages (null: all); conversation_handle, only messages of that conversation.
 Errors: 208 no such queue, 229 not allowed, 8426 conversation not found, 9609 malformed name.';
 
@@ -5679,6 +6280,196 @@ Source: spec 9.1.';
 
 insert into parley._p_broker (system_identifier, database_oid) values (parley._p_system_identifier(), parley._p_database_oid());
 
+-- sql/299_poison_views.sql
+
+-- Conversations that fail, and those that are set aside for it.
+--
+-- Whoever may RECEIVE from a queue sees those of its conversations. Looking locks nothing. Messages are counted up to 10,000 rows.
+
+create function parley._p_failing_conversations()
+returns table (
+  conversation_handle uuid,
+  conversation_group_id uuid,
+  queue_name text,
+  service_queue_id integer,
+  service_name text,
+  far_service text,
+  service_contract_name text,
+  state text,
+  message_type_name text,
+  queuing_order bigint,
+  message_sequence_number bigint,
+  message_enqueue_time timestamptz,
+  rollbacks integer,
+  set_aside_since timestamptz,
+  sqlstate text,
+  error text,
+  error_time timestamptz,
+  waiting_messages bigint,
+  is_estimated boolean
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    e.conversation_handle,
+    g.conversation_group_id,
+    q.lookup_name,
+    q.queue_id,
+    e.service_name,
+    e.far_service,
+    e.service_contract_name,
+    e.state,
+    t.name,
+    m.position,
+    case
+      when m.message_type_id in (1, 5) then -1
+      else coalesce((select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1), 0)
+    end,
+    m.enqueued_at,
+    coalesce(
+      s.rollbacks,
+      case (m.position / 1024) & 134217727 when r.count >> 4 & 134217727 then r.count & 15 when r.count >> 35 then r.count >> 31 & 15 else 0 end::integer
+    ),
+    s.set_aside_at,
+    f.sqlstate,
+    f.error,
+    f.failed_at,
+    w.messages,
+    w.rows = 10000
+  from (select i.endpoint_id from parley._p_set_aside as i union select i.endpoint_id from parley._p_failure as i) as c
+  join parley._p_endpoint as e on e.endpoint_id = c.endpoint_id and e.state <> 'DO'
+  join parley._p_conversation_group as g on g.group_id = e.group_id
+  join parley._p_service as v on v.service_id = e.service_id
+  join parley._p_queue as q on q.queue_id = v.queue_id
+  left join parley._p_set_aside as s on s.endpoint_id = e.endpoint_id
+  left join parley._p_failure as f on f.endpoint_id = e.endpoint_id
+  cross join lateral (select coalesce(pg_sequence_last_value(q.rollback_sequence), 0) as count) as r
+  cross join lateral parley._p_first_message(q, e) as m
+  left join parley._p_message_type as t on t.message_type_id = m.message_type_id
+  cross join lateral (
+    select count(*) as rows, coalesce(sum(o.messages), 0)::bigint as messages
+    from (
+      select coalesce(cardinality(n.frame), 1) as messages
+      from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id and n.position >= m.position
+      limit 10000
+    ) as o
+  ) as w
+  -- A failure is over when its message was received.
+  where (s.endpoint_id is not null or m.came_back)
+    and parley._p_has_permission(parley._p_caller(), 'RECEIVE', 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_failing_conversations() is
+'Gives the conversations that are set aside, and those whose last reported failure is not over, of the queues that the caller may receive from.';
+
+create view parley.poison_conversations as
+select
+  c.conversation_handle,
+  c.conversation_group_id,
+  c.queue_name,
+  c.service_queue_id,
+  c.service_name,
+  c.far_service,
+  c.service_contract_name,
+  c.state,
+  c.message_type_name,
+  c.queuing_order,
+  c.message_sequence_number,
+  c.message_enqueue_time,
+  c.rollbacks,
+  c.set_aside_since,
+  c.sqlstate,
+  c.error,
+  c.error_time,
+  c.waiting_messages,
+  c.is_estimated
+from parley._p_failing_conversations() as c
+where c.set_aside_since is not null;
+
+comment on view parley.poison_conversations is
+'Conversations that are set aside, because a message of theirs came back too often: nothing is received from them until
+parley.retry_poison or parley.discard_poison. Of the queues that you may receive from.';
+
+create view parley.failing_conversations as
+select
+  c.conversation_handle,
+  c.conversation_group_id,
+  c.queue_name,
+  c.service_queue_id,
+  c.service_name,
+  c.far_service,
+  c.service_contract_name,
+  c.state,
+  c.message_type_name,
+  c.queuing_order,
+  c.message_sequence_number,
+  c.message_enqueue_time,
+  c.rollbacks,
+  c.sqlstate,
+  c.error,
+  c.error_time,
+  c.waiting_messages,
+  c.is_estimated
+from parley._p_failing_conversations() as c
+where c.set_aside_since is null;
+
+comment on view parley.failing_conversations is
+'Conversations of which a reader has reported a failure (parley.note_failure), whose message is in the queue again and not set aside yet.';
+
+create function parley._p_count_set_aside(queue_id integer) returns bigint
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select count(*)
+  from parley._p_set_aside as s
+  join parley._p_endpoint as e using (endpoint_id)
+  join parley._p_service as v using (service_id)
+  where v.queue_id = $1 and e.state <> 'DO'
+$$;
+
+comment on function parley._p_count_set_aside(integer) is 'Counts the conversations of a queue that are set aside.';
+
+comment on column parley.poison_conversations.conversation_handle is 'Side that is set aside: what retry_poison and discard_poison take.';
+comment on column parley.poison_conversations.conversation_group_id is 'Its group.';
+comment on column parley.poison_conversations.queue_name is 'Its queue, as statements take it.';
+comment on column parley.poison_conversations.service_queue_id is 'Identity of the queue.';
+comment on column parley.poison_conversations.service_name is 'Its service.';
+comment on column parley.poison_conversations.far_service is 'Service of the other side.';
+comment on column parley.poison_conversations.service_contract_name is 'Name of the contract.';
+comment on column parley.poison_conversations.state is 'State of this side.';
+comment on column parley.poison_conversations.message_type_name is 'Message type of the message that came back.';
+comment on column parley.poison_conversations.queuing_order is 'Its position; putting it back gives it another.';
+comment on column parley.poison_conversations.message_sequence_number is 'Its number in the conversation; -1 for Error and DialogTimer.';
+comment on column parley.poison_conversations.message_enqueue_time is 'When it arrived.';
+comment on column parley.poison_conversations.rollbacks is 'How often it came back.';
+comment on column parley.poison_conversations.set_aside_since is 'When it was set aside.';
+comment on column parley.poison_conversations.sqlstate is 'SQLSTATE of the last failure that was reported; null when none was, or it had none.';
+comment on column parley.poison_conversations.error is 'Its text; null when nobody reported it, as when the reader was killed.';
+comment on column parley.poison_conversations.error_time is 'When it was reported.';
+comment on column parley.poison_conversations.waiting_messages is 'Messages that wait in the conversation, the poisonous one included.';
+comment on column parley.poison_conversations.is_estimated is 'Whether there are more: 10,000 rows are counted.';
+
+comment on column parley.failing_conversations.conversation_handle is 'Side that was received from.';
+comment on column parley.failing_conversations.conversation_group_id is 'Its group.';
+comment on column parley.failing_conversations.queue_name is 'Its queue, as statements take it.';
+comment on column parley.failing_conversations.service_queue_id is 'Identity of the queue.';
+comment on column parley.failing_conversations.service_name is 'Its service.';
+comment on column parley.failing_conversations.far_service is 'Service of the other side.';
+comment on column parley.failing_conversations.service_contract_name is 'Name of the contract.';
+comment on column parley.failing_conversations.state is 'State of this side.';
+comment on column parley.failing_conversations.message_type_name is 'Message type of its first message.';
+comment on column parley.failing_conversations.queuing_order is 'Position of that message.';
+comment on column parley.failing_conversations.message_sequence_number is 'Its number in the conversation; -1 for Error and DialogTimer.';
+comment on column parley.failing_conversations.message_enqueue_time is 'When it arrived.';
+comment on column parley.failing_conversations.rollbacks is 'How often it came back, as far as that is counted.';
+comment on column parley.failing_conversations.sqlstate is 'SQLSTATE of the last failure that was reported, or null.';
+comment on column parley.failing_conversations.error is 'Its text.';
+comment on column parley.failing_conversations.error_time is 'When it was reported.';
+comment on column parley.failing_conversations.waiting_messages is 'Messages that wait in the conversation.';
+comment on column parley.failing_conversations.is_estimated is 'Whether there are more: 10,000 rows are counted.';
+
 -- sql/300_catalog_views.sql
 
 -- The catalog under Service Broker's own names and columns (spec 8.1).
@@ -5759,10 +6550,14 @@ select
   q.is_receive_enabled and not parley._p_is_poisoned(q.queue_id) as is_receive_enabled,
   q.is_enqueue_enabled,
   q.is_retention_enabled,
-  q.is_poison_message_handling_enabled
+  q.is_poison_message_handling_enabled,
+  q.poison_action,
+  q.rollbacks_before_disable as poison_rollbacks,
+  parley._p_count_set_aside(q.queue_id) as set_aside_conversations
 from parley._p_queue as q;
 
-comment on view parley.service_queues is 'Queues. is_receive_enabled is false too when poison message handling has disabled the queue.';
+comment on view parley.service_queues is
+'Queues. is_receive_enabled is false too when poison message handling has disabled the queue. The last three columns are ours.';
 
 create view parley.conversation_priorities as
 select
@@ -5942,9 +6737,14 @@ select
   e.service_name,
   e.far_service,
   e.state,
-  case e.state when 'CO' then coalesce(t.oldest, w.oldest) else e.state_since end as state_since,
+  case when a.endpoint_id is not null then a.set_aside_at when e.state = 'CO' then coalesce(t.oldest, w.oldest) else e.state_since end as state_since,
   w.waiting,
   case
+    when a.endpoint_id is not null then format(
+      'It is set aside: a message came back %s times.%s',
+      a.rollbacks,
+      coalesce((select format(' The last error: %s', f.error) from parley._p_failure as f where f.endpoint_id = a.endpoint_id), '')
+    )
     when e.state = 'DI' and w.waiting = 0 then 'The other side has ended and everything was received, but this side was not ended.'
     when e.state = 'DI' then 'The other side has ended; messages wait to be received.'
     when e.state = 'ER' then 'The conversation has failed; its Error message was not answered by END CONVERSATION.'
@@ -5954,6 +6754,7 @@ select
     else 'Messages wait to be received.'
   end as reason,
   case
+    when a.endpoint_id is not null then format('select parley.retry_poison(%L);', e.conversation_handle)
     when e.state = 'DO' then 'End the other side.'
     when e.state = 'CO' and t.oldest is not null then 'Create the target service, or end the conversation.'
     when w.waiting > 0 then 'Receive from the queue of the service.'
@@ -5969,10 +6770,11 @@ left join lateral (
 left join lateral (
   select min(x.enqueued_at) as oldest, max(x.transmission_status) as status from parley._p_transmission as x where x.endpoint_id = p.endpoint_id
 ) as t on true
+left join parley._p_set_aside as a on a.endpoint_id = p.endpoint_id and e.state <> 'DO'
 where e.state in ('DI', 'DO', 'ER', 'SO') or t.oldest is not null or w.waiting > 0;
 
 comment on view parley.stuck_conversations is
-'Conversations that wait for somebody: not ended, not read, not deliverable; with the reason, since when, and what to do.
+'Conversations that wait for somebody: not ended, not read, not deliverable, set aside; with the reason, since when, and what to do.
 While both sides may send, state_since is the age of the oldest message that waits.';
 
 create function parley.leaked_conversations(older_than interval default '1 hour') returns setof parley.stuck_conversations
@@ -6047,7 +6849,10 @@ comment on column parley.service_queues.is_activation_enabled is 'Whether activa
 comment on column parley.service_queues.is_receive_enabled is 'Whether messages can be received.';
 comment on column parley.service_queues.is_enqueue_enabled is 'Whether messages can arrive.';
 comment on column parley.service_queues.is_retention_enabled is 'Whether copies are kept until the conversation ends.';
-comment on column parley.service_queues.is_poison_message_handling_enabled is 'Whether rollbacks of one message disable the queue.';
+comment on column parley.service_queues.is_poison_message_handling_enabled is 'Whether rollbacks of a message are counted.';
+comment on column parley.service_queues.poison_action is 'What becomes of a message that has come back too often: SET_ASIDE or DISABLE_QUEUE.';
+comment on column parley.service_queues.poison_rollbacks is 'How often is too often.';
+comment on column parley.service_queues.set_aside_conversations is 'Conversations that are set aside: see parley.poison_conversations.';
 
 comment on column parley.conversation_priorities.priority_id is 'Identity of the priority.';
 comment on column parley.conversation_priorities.name is 'Its name.';
@@ -6125,7 +6930,8 @@ comment on column parley.stuck_conversations.waiting is 'Messages that this side
 comment on column parley.stuck_conversations.reason is 'Whom it waits for.';
 comment on column parley.stuck_conversations.remedy is 'What to do, often as a statement.';
 
-comment on column parley.received_message.status is '1 ready, 0 received (and retained), 3 copy of a sent message; RECEIVE gives 0.';
+comment on column parley.received_message.status is
+'1 ready, 2 of a conversation that is set aside, 0 received (and retained), 3 copy of a sent message; RECEIVE gives 0.';
 comment on column parley.received_message.priority is 'Of the conversation: 1 (low) to 10 (high).';
 comment on column parley.received_message.queuing_order is 'Position in the queue; later arrivals have larger ones.';
 comment on column parley.received_message.conversation_group_id is 'Group, locked to the end of the transaction by RECEIVE.';
@@ -7728,6 +8534,7 @@ begin
   grant execute on function parley._p_performance_counters() to public;
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
+  grant execute on function parley._p_failing_conversations(), parley._p_count_set_aside(integer) to public;
 end
 $$;
 

@@ -1,0 +1,187 @@
+-- Conversations that fail, and those that are set aside for it.
+--
+-- Whoever may RECEIVE from a queue sees those of its conversations. Looking locks nothing. Messages are counted up to 10,000 rows.
+
+create function parley._p_failing_conversations()
+returns table (
+  conversation_handle uuid,
+  conversation_group_id uuid,
+  queue_name text,
+  service_queue_id integer,
+  service_name text,
+  far_service text,
+  service_contract_name text,
+  state text,
+  message_type_name text,
+  queuing_order bigint,
+  message_sequence_number bigint,
+  message_enqueue_time timestamptz,
+  rollbacks integer,
+  set_aside_since timestamptz,
+  sqlstate text,
+  error text,
+  error_time timestamptz,
+  waiting_messages bigint,
+  is_estimated boolean
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    e.conversation_handle,
+    g.conversation_group_id,
+    q.lookup_name,
+    q.queue_id,
+    e.service_name,
+    e.far_service,
+    e.service_contract_name,
+    e.state,
+    t.name,
+    m.position,
+    case
+      when m.message_type_id in (1, 5) then -1
+      else coalesce((select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1), 0)
+    end,
+    m.enqueued_at,
+    coalesce(
+      s.rollbacks,
+      case (m.position / 1024) & 134217727 when r.count >> 4 & 134217727 then r.count & 15 when r.count >> 35 then r.count >> 31 & 15 else 0 end::integer
+    ),
+    s.set_aside_at,
+    f.sqlstate,
+    f.error,
+    f.failed_at,
+    w.messages,
+    w.rows = 10000
+  from (select i.endpoint_id from parley._p_set_aside as i union select i.endpoint_id from parley._p_failure as i) as c
+  join parley._p_endpoint as e on e.endpoint_id = c.endpoint_id and e.state <> 'DO'
+  join parley._p_conversation_group as g on g.group_id = e.group_id
+  join parley._p_service as v on v.service_id = e.service_id
+  join parley._p_queue as q on q.queue_id = v.queue_id
+  left join parley._p_set_aside as s on s.endpoint_id = e.endpoint_id
+  left join parley._p_failure as f on f.endpoint_id = e.endpoint_id
+  cross join lateral (select coalesce(pg_sequence_last_value(q.rollback_sequence), 0) as count) as r
+  cross join lateral parley._p_first_message(q, e) as m
+  left join parley._p_message_type as t on t.message_type_id = m.message_type_id
+  cross join lateral (
+    select count(*) as rows, coalesce(sum(o.messages), 0)::bigint as messages
+    from (
+      select coalesce(cardinality(n.frame), 1) as messages
+      from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id and n.position >= m.position
+      limit 10000
+    ) as o
+  ) as w
+  -- A failure is over when its message was received.
+  where (s.endpoint_id is not null or m.came_back)
+    and parley._p_has_permission(parley._p_caller(), 'RECEIVE', 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_failing_conversations() is
+'Gives the conversations that are set aside, and those whose last reported failure is not over, of the queues that the caller may receive from.';
+
+create view parley.poison_conversations as
+select
+  c.conversation_handle,
+  c.conversation_group_id,
+  c.queue_name,
+  c.service_queue_id,
+  c.service_name,
+  c.far_service,
+  c.service_contract_name,
+  c.state,
+  c.message_type_name,
+  c.queuing_order,
+  c.message_sequence_number,
+  c.message_enqueue_time,
+  c.rollbacks,
+  c.set_aside_since,
+  c.sqlstate,
+  c.error,
+  c.error_time,
+  c.waiting_messages,
+  c.is_estimated
+from parley._p_failing_conversations() as c
+where c.set_aside_since is not null;
+
+comment on view parley.poison_conversations is
+'Conversations that are set aside, because a message of theirs came back too often: nothing is received from them until
+parley.retry_poison or parley.discard_poison. Of the queues that you may receive from.';
+
+create view parley.failing_conversations as
+select
+  c.conversation_handle,
+  c.conversation_group_id,
+  c.queue_name,
+  c.service_queue_id,
+  c.service_name,
+  c.far_service,
+  c.service_contract_name,
+  c.state,
+  c.message_type_name,
+  c.queuing_order,
+  c.message_sequence_number,
+  c.message_enqueue_time,
+  c.rollbacks,
+  c.sqlstate,
+  c.error,
+  c.error_time,
+  c.waiting_messages,
+  c.is_estimated
+from parley._p_failing_conversations() as c
+where c.set_aside_since is null;
+
+comment on view parley.failing_conversations is
+'Conversations of which a reader has reported a failure (parley.note_failure), whose message is in the queue again and not set aside yet.';
+
+create function parley._p_count_set_aside(queue_id integer) returns bigint
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select count(*)
+  from parley._p_set_aside as s
+  join parley._p_endpoint as e using (endpoint_id)
+  join parley._p_service as v using (service_id)
+  where v.queue_id = $1 and e.state <> 'DO'
+$$;
+
+comment on function parley._p_count_set_aside(integer) is 'Counts the conversations of a queue that are set aside.';
+
+comment on column parley.poison_conversations.conversation_handle is 'Side that is set aside: what retry_poison and discard_poison take.';
+comment on column parley.poison_conversations.conversation_group_id is 'Its group.';
+comment on column parley.poison_conversations.queue_name is 'Its queue, as statements take it.';
+comment on column parley.poison_conversations.service_queue_id is 'Identity of the queue.';
+comment on column parley.poison_conversations.service_name is 'Its service.';
+comment on column parley.poison_conversations.far_service is 'Service of the other side.';
+comment on column parley.poison_conversations.service_contract_name is 'Name of the contract.';
+comment on column parley.poison_conversations.state is 'State of this side.';
+comment on column parley.poison_conversations.message_type_name is 'Message type of the message that came back.';
+comment on column parley.poison_conversations.queuing_order is 'Its position; putting it back gives it another.';
+comment on column parley.poison_conversations.message_sequence_number is 'Its number in the conversation; -1 for Error and DialogTimer.';
+comment on column parley.poison_conversations.message_enqueue_time is 'When it arrived.';
+comment on column parley.poison_conversations.rollbacks is 'How often it came back.';
+comment on column parley.poison_conversations.set_aside_since is 'When it was set aside.';
+comment on column parley.poison_conversations.sqlstate is 'SQLSTATE of the last failure that was reported; null when none was, or it had none.';
+comment on column parley.poison_conversations.error is 'Its text; null when nobody reported it, as when the reader was killed.';
+comment on column parley.poison_conversations.error_time is 'When it was reported.';
+comment on column parley.poison_conversations.waiting_messages is 'Messages that wait in the conversation, the poisonous one included.';
+comment on column parley.poison_conversations.is_estimated is 'Whether there are more: 10,000 rows are counted.';
+
+comment on column parley.failing_conversations.conversation_handle is 'Side that was received from.';
+comment on column parley.failing_conversations.conversation_group_id is 'Its group.';
+comment on column parley.failing_conversations.queue_name is 'Its queue, as statements take it.';
+comment on column parley.failing_conversations.service_queue_id is 'Identity of the queue.';
+comment on column parley.failing_conversations.service_name is 'Its service.';
+comment on column parley.failing_conversations.far_service is 'Service of the other side.';
+comment on column parley.failing_conversations.service_contract_name is 'Name of the contract.';
+comment on column parley.failing_conversations.state is 'State of this side.';
+comment on column parley.failing_conversations.message_type_name is 'Message type of its first message.';
+comment on column parley.failing_conversations.queuing_order is 'Position of that message.';
+comment on column parley.failing_conversations.message_sequence_number is 'Its number in the conversation; -1 for Error and DialogTimer.';
+comment on column parley.failing_conversations.message_enqueue_time is 'When it arrived.';
+comment on column parley.failing_conversations.rollbacks is 'How often it came back, as far as that is counted.';
+comment on column parley.failing_conversations.sqlstate is 'SQLSTATE of the last failure that was reported, or null.';
+comment on column parley.failing_conversations.error is 'Its text.';
+comment on column parley.failing_conversations.error_time is 'When it was reported.';
+comment on column parley.failing_conversations.waiting_messages is 'Messages that wait in the conversation.';
+comment on column parley.failing_conversations.is_estimated is 'Whether there are more: 10,000 rows are counted.';
