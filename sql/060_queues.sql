@@ -255,7 +255,8 @@ comment on function parley.alter_queue(text, boolean, boolean, boolean, text, in
 'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so far.
 What is set aside stays so, whatever becomes of the settings.
 Arguments: as create_queue.
-Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653 activation, 9663 system object.
+Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653 activation, 9663 system object,
+9717 and 9718 the queue is activated in another way.
 Source: spec 2.4, 5.1.';
 
 create function parley.drop_activation(queue text) returns void
@@ -323,6 +324,9 @@ begin
       'Drop the service, or move it with alter_service.'
     );
   end if;
+  perform parley._p_drop_event_notifications(array(
+    select n.notification_id from parley._p_event_notification as n where n.queue_id = v_queue.queue_id
+  ));
   execute format('drop view if exists parley_queue.%I', parley._p_queue_view_name(v_queue.queue_id));
   delete from parley._p_permission as p where p.class = 'queue' and p.object_id = v_queue.queue_id;
   delete from parley._p_scan_hint as h where h.lane / 16 = v_queue.queue_id;

@@ -113,6 +113,7 @@ begin
   returning * into v_new;
   if v_new.is_activation_enabled then
     perform parley._p_check_activation(v_new.activation_procedure, v_new.execute_as);
+    perform parley._p_require_sole_activator(v_new.queue_id, 'procedure');
     if v_new.max_readers = 0 then
       raise warning using
         message = format('activation of queue "%s" is on but max_queue_readers is 0', v_new.lookup_name),
@@ -122,6 +123,7 @@ begin
   end if;
   if status then
     perform setval(v_new.rollback_sequence, 0);
+    update parley._p_event_notification as n set is_told = false where n.queue_id = _p_alter_queue.queue_id and n.is_told;
   end if;
   if v_new.is_retention_enabled is distinct from v_old.is_retention_enabled then
     perform parley._p_forget_routes_of_queue(queue_id);
@@ -131,4 +133,4 @@ $$;
 
 comment on function parley._p_alter_queue(integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
 'Changes the settings of a queue; null leaves a setting as it is.
-Errors: 8402, 9613, 9614, 9620, 9653, 15151.';
+Errors: 8402, 9613, 9614, 9620, 9653, 9717, 9718, 15151.';

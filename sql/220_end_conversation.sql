@@ -203,35 +203,48 @@ begin
   perform pg_sequence_last_value('parley._p_broker_switch');
   v_endpoint := parley._p_lock_to_end(handle);
   perform parley._p_require_conversation_owner(v_endpoint, 'END CONVERSATION');
-  case v_endpoint.state
-    when 'SO' then
-      perform parley._p_remove_endpoint(v_endpoint);
-    when 'CO' then
-      perform parley._p_discard_messages(v_endpoint.endpoint_id);
-      if message_type_id = 1 then
-        delete from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id;
-      end if;
-      perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
-      perform parley._p_tell_end(v_endpoint, message_type_id, body);
-    when 'DI' then
-      perform parley._p_close_both(v_endpoint);
-    when 'ER' then
-      if exists (select from parley._p_endpoint as f where f.endpoint_id = v_endpoint.far_endpoint_id and f.state in ('CO', 'DI')) then
-        perform parley._p_discard_messages(v_endpoint.endpoint_id);
-        perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
-        perform parley._p_tell_end(v_endpoint, message_type_id, body);
-      else
-        perform parley._p_close_both(v_endpoint);
-      end if;
-    else
-      perform parley._p_raise_cannot_end(handle, v_endpoint.state);
-  end case;
+  perform parley._p_end_side(v_endpoint, message_type_id, body);
 end
 $$;
 
 comment on function parley._p_end(uuid, integer, bytea) is
-'Ends one side with EndDialog (2) or Error (1); the transitions of spec 3.2.
+'Ends one side with EndDialog (2) or Error (1), when the caller may.
 Errors: 229, 8418, 8426, 8427.';
+
+create function parley._p_end_side(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  case endpoint.state
+    when 'SO' then
+      perform parley._p_remove_endpoint(endpoint);
+    when 'CO' then
+      perform parley._p_discard_messages(endpoint.endpoint_id);
+      if message_type_id = 1 then
+        delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+      end if;
+      perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+      perform parley._p_tell_end(endpoint, message_type_id, body);
+    when 'DI' then
+      perform parley._p_close_both(endpoint);
+    when 'ER' then
+      if exists (select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state in ('CO', 'DI')) then
+        perform parley._p_discard_messages(endpoint.endpoint_id);
+        perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+        perform parley._p_tell_end(endpoint, message_type_id, body);
+      else
+        perform parley._p_close_both(endpoint);
+      end if;
+    else
+      perform parley._p_raise_cannot_end(endpoint.conversation_handle, endpoint.state);
+  end case;
+end
+$$;
+
+comment on function parley._p_end_side(parley._p_endpoint, integer, bytea) is
+'Ends one side, locked by _p_lock_to_end, with EndDialog (2) or Error (1); the transitions of spec 3.2.
+Errors: 8427.';
 
 create function parley._p_tell_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql

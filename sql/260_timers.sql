@@ -62,13 +62,14 @@ begin
   );
   perform parley._p_set_aside_found();
   perform parley._p_deliver_delayed(null) where exists (select from parley._p_transmission);
+  perform parley._p_notify_disabled_queues() where exists (select from parley._p_event_notification);
   return v_fired;
 end
 $$;
 
 comment on function parley.fire_timers(integer) is
 'Does what is due in all queues: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now,
-conversations that have to be set aside.
+conversations that have to be set aside, event notifications of queues that were disabled.
 Returns how many alarms fired; call again at once when that is top.
 Arguments: top, how many to handle at most.
 Errors: none of its own.

@@ -29,6 +29,21 @@ as $$
     limit 1
   ) as r on true
   where q.is_activation_enabled and (select b.is_broker_enabled from parley._p_broker as b)
+  union all
+  select
+    q.queue_id,
+    q.lookup_name,
+    x.max_readers,
+    x.min_readers,
+    x.kind,
+    null,
+    null,
+    null,
+    x.definition,
+    concat_ws(' ', q.modify_date::text, x.kind, x.min_readers::text, x.max_readers::text, md5(x.definition::text))
+  from parley._p_external_readers() as x
+  join parley._p_queue as q using (queue_id)
+  where (select b.is_broker_enabled from parley._p_broker as b)
 $$;
 
 comment on function parley._p_activated_queues() is
@@ -48,4 +63,10 @@ $$;
 comment on function parley._p_notify_daemon() is 'Tells the daemons that the definition of a queue has changed.';
 
 create trigger _p_notify_daemon after insert or update or delete on parley._p_queue
+for each statement execute function parley._p_notify_daemon();
+
+create trigger _p_notify_daemon after insert or update or delete on parley._p_external_activation
+for each statement execute function parley._p_notify_daemon();
+
+create trigger _p_notify_daemon after insert or delete on parley._p_event_notification
 for each statement execute function parley._p_notify_daemon();

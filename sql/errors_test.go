@@ -32,6 +32,12 @@ const scene = `
 	select parley.create_service('//test/Elsewhere', 'Elsewhere', array['DEFAULT']);
 	select parley.create_service('//test/Off', 'Off');
 	select parley.create_broker_priority('Rank', '//test/Work', '//test/Asker');
+	select parley.create_queue('Procedure', activation_procedure => 'public.read', execute_as => 'OWNER', max_queue_readers => 1);
+	select parley.create_queue('Program');
+	select parley.create_program_activation('Program', array['/opt/reader']);
+	select parley.create_queue('Event');
+	select parley.create_service('//test/Listener', 'Event', array['http://schemas.microsoft.com/SQL/Notifications/PostEventNotification']);
+	select parley.create_event_notification('activated', 'Event', 'QUEUE_ACTIVATION', '//test/Listener');
 	select parley.create_contract('//test/Free', '{"//test/Note": "ANY"}');
 
 	insert into public.c
@@ -82,7 +88,9 @@ func raisedNumbers(t *testing.T) map[int]bool {
 }
 
 func refusals() []refusal {
-	all := [][]refusal{definitionRefusals, nameRefusals, conversationRefusals, readingRefusals, rightRefusals, switchRefusals}
+	all := [][]refusal{
+		definitionRefusals, activationRefusals, nameRefusals, conversationRefusals, readingRefusals, rightRefusals, switchRefusals,
+	}
 	list := []refusal{}
 	for _, some := range all {
 		list = append(list, some...)

@@ -68,6 +68,15 @@ var sections = []section{
 		files: []string{"402_queue_monitors.sql"},
 	},
 	{
+		title: "External activation",
+		intro: "What these are for: [activation](activation.md).",
+		files: []string{"411_activation_statements.sql", "412_deliveries.sql"},
+	},
+	{
+		title: "Event notifications",
+		files: []string{"420_event_notifications.sql", "421_event_messages.sql"},
+	},
+	{
 		title: "Permissions",
 		files: []string{"280_grant.sql"},
 	},

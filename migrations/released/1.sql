@@ -1049,7 +1049,8 @@ comment on function parley.alter_queue(text, boolean, boolean, boolean, text, in
 'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so far.
 What is set aside stays so, whatever becomes of the settings.
 Arguments: as create_queue.
-Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653 activation, 9663 system object.
+Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653 activation, 9663 system object,
+9717 and 9718 the queue is activated in another way.
 Source: spec 2.4, 5.1.';
 
 create function parley.drop_activation(queue text) returns void
@@ -1117,6 +1118,9 @@ begin
       'Drop the service, or move it with alter_service.'
     );
   end if;
+  perform parley._p_drop_event_notifications(array(
+    select n.notification_id from parley._p_event_notification as n where n.queue_id = v_queue.queue_id
+  ));
   execute format('drop view if exists parley_queue.%I', parley._p_queue_view_name(v_queue.queue_id));
   delete from parley._p_permission as p where p.class = 'queue' and p.object_id = v_queue.queue_id;
   delete from parley._p_scan_hint as h where h.lane / 16 = v_queue.queue_id;
@@ -1248,6 +1252,7 @@ begin
   returning * into v_new;
   if v_new.is_activation_enabled then
     perform parley._p_check_activation(v_new.activation_procedure, v_new.execute_as);
+    perform parley._p_require_sole_activator(v_new.queue_id, 'procedure');
     if v_new.max_readers = 0 then
       raise warning using
         message = format('activation of queue "%s" is on but max_queue_readers is 0', v_new.lookup_name),
@@ -1257,6 +1262,7 @@ begin
   end if;
   if status then
     perform setval(v_new.rollback_sequence, 0);
+    update parley._p_event_notification as n set is_told = false where n.queue_id = _p_alter_queue.queue_id and n.is_told;
   end if;
   if v_new.is_retention_enabled is distinct from v_old.is_retention_enabled then
     perform parley._p_forget_routes_of_queue(queue_id);
@@ -1266,7 +1272,7 @@ $$;
 
 comment on function parley._p_alter_queue(integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
 'Changes the settings of a queue; null leaves a setting as it is.
-Errors: 8402, 9613, 9614, 9620, 9653, 15151.';
+Errors: 8402, 9613, 9614, 9620, 9653, 9717, 9718, 15151.';
 
 -- sql/070_services.sql
 
@@ -3450,35 +3456,48 @@ begin
   perform pg_sequence_last_value('parley._p_broker_switch');
   v_endpoint := parley._p_lock_to_end(handle);
   perform parley._p_require_conversation_owner(v_endpoint, 'END CONVERSATION');
-  case v_endpoint.state
-    when 'SO' then
-      perform parley._p_remove_endpoint(v_endpoint);
-    when 'CO' then
-      perform parley._p_discard_messages(v_endpoint.endpoint_id);
-      if message_type_id = 1 then
-        delete from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id;
-      end if;
-      perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
-      perform parley._p_tell_end(v_endpoint, message_type_id, body);
-    when 'DI' then
-      perform parley._p_close_both(v_endpoint);
-    when 'ER' then
-      if exists (select from parley._p_endpoint as f where f.endpoint_id = v_endpoint.far_endpoint_id and f.state in ('CO', 'DI')) then
-        perform parley._p_discard_messages(v_endpoint.endpoint_id);
-        perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
-        perform parley._p_tell_end(v_endpoint, message_type_id, body);
-      else
-        perform parley._p_close_both(v_endpoint);
-      end if;
-    else
-      perform parley._p_raise_cannot_end(handle, v_endpoint.state);
-  end case;
+  perform parley._p_end_side(v_endpoint, message_type_id, body);
 end
 $$;
 
 comment on function parley._p_end(uuid, integer, bytea) is
-'Ends one side with EndDialog (2) or Error (1); the transitions of spec 3.2.
+'Ends one side with EndDialog (2) or Error (1), when the caller may.
 Errors: 229, 8418, 8426, 8427.';
+
+create function parley._p_end_side(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  case endpoint.state
+    when 'SO' then
+      perform parley._p_remove_endpoint(endpoint);
+    when 'CO' then
+      perform parley._p_discard_messages(endpoint.endpoint_id);
+      if message_type_id = 1 then
+        delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+      end if;
+      perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+      perform parley._p_tell_end(endpoint, message_type_id, body);
+    when 'DI' then
+      perform parley._p_close_both(endpoint);
+    when 'ER' then
+      if exists (select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state in ('CO', 'DI')) then
+        perform parley._p_discard_messages(endpoint.endpoint_id);
+        perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+        perform parley._p_tell_end(endpoint, message_type_id, body);
+      else
+        perform parley._p_close_both(endpoint);
+      end if;
+    else
+      perform parley._p_raise_cannot_end(endpoint.conversation_handle, endpoint.state);
+  end case;
+end
+$$;
+
+comment on function parley._p_end_side(parley._p_endpoint, integer, bytea) is
+'Ends one side, locked by _p_lock_to_end, with EndDialog (2) or Error (1); the transitions of spec 3.2.
+Errors: 8427.';
 
 create function parley._p_tell_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql
@@ -5422,13 +5441,14 @@ begin
   );
   perform parley._p_set_aside_found();
   perform parley._p_deliver_delayed(null) where exists (select from parley._p_transmission);
+  perform parley._p_notify_disabled_queues() where exists (select from parley._p_event_notification);
   return v_fired;
 end
 $$;
 
 comment on function parley.fire_timers(integer) is
 'Does what is due in all queues: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now,
-conversations that have to be set aside.
+conversations that have to be set aside, event notifications of queues that were disabled.
 Returns how many alarms fired; call again at once when that is top.
 Arguments: top, how many to handle at most.
 Errors: none of its own.
@@ -7459,6 +7479,1330 @@ $$;
 comment on function parley._p_fire_alarms_one_by_one(integer) is
 'Handles alarms that are due, each in a subtransaction, and puts off those that fail. Gives how many were handled.';
 
+-- sql/410_external_activation.sql
+
+-- External activation: what the daemon starts for a queue outside of the database, a program or a web address.
+--
+-- Here stands only what is wanted. Whether a program may run on a host, or an address be called from it, is the decision of whoever
+-- operates that host: the daemon starts nothing that its operator has not allowed (docs/activation.md). So the right to ALTER the
+-- queue is enough to define an activation, and no definition is a way onto the host.
+--
+-- A queue has one kind of activation: a procedure that is enabled, an external activation, or QUEUE_ACTIVATION event notifications.
+-- Secrets of webhooks and values of environments are shown by no view; only the daemon reads them (_p_external_definition).
+-- Locks: the queue's row, as alter_queue takes it.
+
+create table parley._p_external_activation (
+  queue_id integer primary key references parley._p_queue on delete cascade,
+  kind text not null check (kind in ('program', 'webhook')),
+  is_enabled boolean not null,
+  min_instances integer not null,
+  max_instances integer not null,
+  program text[],
+  environment jsonb,
+  working_directory text,
+  stop_timeout_ms integer,
+  url text,
+  secret_name text,
+  secret text,
+  timeout_ms integer,
+  batch_size integer,
+  body_format text,
+  system_messages boolean,
+  max_attempts integer,
+  first_retry_ms integer,
+  longest_retry_ms integer,
+  create_date timestamptz not null default now(),
+  modify_date timestamptz not null default now(),
+  check ((kind = 'program') = (program is not null)),
+  check ((kind = 'webhook') = (url is not null and secret is not null))
+);
+
+comment on table parley._p_external_activation is 'What the daemon starts outside of the database to read a queue; secret and environment are for it alone.';
+
+create function parley._p_require_range(name text, value integer, least_value integer, largest_value integer) returns void
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if value is null or value < least_value or value > largest_value then
+    perform parley._p_raise(
+      8402,
+      format('%s is %s', name, coalesce(value::text, 'null')),
+      format('%s to %s are allowed.', least_value, largest_value),
+      'Give a number in that range.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_require_range(text, integer, integer, integer) is
+'Refuses a number that is out of range, or null.
+Errors: 8402.';
+
+create function parley._p_check_program(activation parley._p_external_activation) returns void
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- NUL cannot be in a text; an argument may be empty, but not missing.
+  if cardinality(activation.program) = 0 or array_position(activation.program, null) is not null or activation.program[1] !~ '^([A-Za-z]:\\|/)' then
+    perform parley._p_raise(
+      8402,
+      'program is no command',
+      'The first element is the full path of the program, the others are its arguments; no shell reads them.',
+      'Write array[''/opt/shop/reader'', ''--verbose''].'
+    );
+  elsif jsonb_typeof(activation.environment) <> 'object'
+    or exists (
+      select
+      from jsonb_each(case jsonb_typeof(activation.environment) when 'object' then activation.environment else '{}' end) as v
+      where jsonb_typeof(v.value) <> 'string' or v.key !~ '^[A-Za-z_][A-Za-z0-9_]*$' or upper(v.key) ~ '^PARLEY_'
+    ) then
+    perform parley._p_raise(
+      8402,
+      'environment is no set of variables',
+      'Names are letters, digits and _, without PARLEY_ in front, which is the daemon''s; values are strings.',
+      'Write {"REGION": "north"}.'
+    );
+  elsif activation.working_directory !~ '^([A-Za-z]:\\|/)' then
+    perform parley._p_raise(8402, 'working_directory is no full path', null, 'Write it from the root on, or leave it out for the folder of the program.');
+  end if;
+  perform parley._p_require_range('stop_timeout_ms', activation.stop_timeout_ms, 0, 3600000);
+end
+$$;
+
+comment on function parley._p_check_program(parley._p_external_activation) is
+'Checks what an activation says about its program.
+Errors: 8402.';
+
+create function parley._p_check_webhook(activation parley._p_external_activation) returns void
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if activation.url !~* '^https?://[^/?#@[:space:]]+([/?][^#[:space:]]*)?$' or length(activation.url) > 2000 then
+    perform parley._p_raise(
+      8402,
+      'url is no web address',
+      'It begins with http:// or https://, has no user, no fragment and no blanks in it, and at most 2000 characters.',
+      'Write https://shop.example.com/messages.'
+    );
+  elsif activation.body_format is null or activation.body_format not in ('envelope', 'raw') then
+    perform parley._p_raise(8402, format('unknown body_format "%s"', activation.body_format), null, 'Use envelope or raw.');
+  elsif activation.body_format = 'raw' and activation.batch_size > 1 then
+    perform parley._p_raise(
+      8402,
+      'a raw body is that of one message',
+      format('batch_size is %s.', activation.batch_size),
+      'Use body_format envelope, or batch_size 1.'
+    );
+  elsif length(activation.secret) not between 16 and 500 or activation.secret ~ '[[:cntrl:]]' then
+    perform parley._p_raise(8402, 'the secret is no secret', 'It has 16 to 500 characters.', 'Leave it out to be given one.');
+  end if;
+  perform parley._p_require_range('timeout_ms', activation.timeout_ms, 100, 600000);
+  perform parley._p_require_range('batch_size', activation.batch_size, 1, 1000);
+  perform parley._p_require_range('max_attempts', activation.max_attempts, 0, 1000000);
+  perform parley._p_require_range('first_retry_ms', activation.first_retry_ms, 1, 86400000);
+  perform parley._p_require_range('longest_retry_ms', activation.longest_retry_ms, activation.first_retry_ms, 86400000);
+end
+$$;
+
+comment on function parley._p_check_webhook(parley._p_external_activation) is
+'Checks what an activation says about its web address.
+Errors: 8402.';
+
+create function parley._p_put_external_activation(activation parley._p_external_activation) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_require_range('min_instances', activation.min_instances, 0, activation.max_instances);
+  perform parley._p_require_range('max_instances', activation.max_instances, 0, 32767);
+  case activation.kind
+    when 'program' then
+      perform parley._p_check_program(activation);
+    when 'webhook' then
+      perform parley._p_check_webhook(activation);
+  end case;
+  delete from parley._p_external_activation as a where a.queue_id = activation.queue_id;
+  insert into parley._p_external_activation (
+    queue_id, kind, is_enabled, min_instances, max_instances, program, environment, working_directory, stop_timeout_ms,
+    url, secret_name, secret, timeout_ms, batch_size, body_format, system_messages, max_attempts, first_retry_ms, longest_retry_ms,
+    create_date, modify_date
+  )
+  values (
+    activation.queue_id, activation.kind, activation.is_enabled, activation.min_instances, activation.max_instances,
+    activation.program, activation.environment, activation.working_directory, activation.stop_timeout_ms,
+    activation.url, activation.secret_name, activation.secret, activation.timeout_ms, activation.batch_size, activation.body_format,
+    activation.system_messages, activation.max_attempts, activation.first_retry_ms, activation.longest_retry_ms,
+    coalesce(activation.create_date, now()), clock_timestamp()
+  );
+end
+$$;
+
+comment on function parley._p_put_external_activation(parley._p_external_activation) is
+'Stores the external activation of a queue, in place of an earlier one, when it makes sense.
+Errors: 8402.';
+
+create function parley._p_require_sole_activator(queue_id integer, activator text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+begin
+  -- Two that switch on different kinds at once must not both find the other one off.
+  select * into v_queue from parley._p_queue as q where q.queue_id = _p_require_sole_activator.queue_id for no key update;
+  if activator <> 'procedure' and v_queue.is_activation_enabled then
+    perform parley._p_raise(
+      9718,
+      format('queue "%s" has internal activation', v_queue.lookup_name),
+      format('Procedure %s is run for its messages.', v_queue.activation_procedure),
+      format('Switch it off first: select parley.alter_queue(%L, activation => false);', v_queue.lookup_name)
+    );
+  elsif activator <> 'external' and exists (select from parley._p_external_activation as a where a.queue_id = v_queue.queue_id and a.is_enabled) then
+    perform parley._p_raise(
+      9718,
+      format('queue "%s" has external activation', v_queue.lookup_name),
+      (
+        select format('The daemon starts a %s for its messages.', a.kind)
+        from parley._p_external_activation as a where a.queue_id = v_queue.queue_id
+      ),
+      format('Drop it first: select parley.drop_external_activation(%L);', v_queue.lookup_name)
+    );
+  elsif activator <> 'event' and parley._p_notifies_activation(v_queue.queue_id) then
+    perform parley._p_raise(
+      9717,
+      format('queue "%s" has a QUEUE_ACTIVATION event notification', v_queue.lookup_name),
+      'Whoever receives the notifications starts the readers.',
+      'Drop the notification first: select parley.drop_event_notification(name, queue); see parley.event_notifications.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_require_sole_activator(integer, text) is
+'Refuses a second kind of activation on a queue, and keeps others from adding one to the end of the transaction.
+Arguments: queue_id; activator, the kind that is to be on: procedure, external or event.
+Errors: 9717 a QUEUE_ACTIVATION event notification is there, 9718 internal or external activation is on.
+Source: spec 2.4.';
+
+-- sql/411_activation_statements.sql
+
+-- The statements of external activation: create, alter and drop; what is left out of an ALTER stays as it is.
+
+create function parley._p_new_external_activation(queue text, kind text) returns parley._p_external_activation
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_activation parley._p_external_activation;
+begin
+  perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
+  if exists (select from parley._p_external_activation as a where a.queue_id = v_queue.queue_id) then
+    perform parley._p_raise(
+      2714,
+      format('queue "%s" has an external activation already', v_queue.lookup_name),
+      null,
+      'Alter it, or drop it with drop_external_activation.'
+    );
+  end if;
+  v_activation.queue_id := v_queue.queue_id;
+  v_activation.kind := kind;
+  return v_activation;
+end
+$$;
+
+comment on function parley._p_new_external_activation(text, text) is
+'Begins the external activation of a queue that has none.
+Errors: 208, 229, 2714, 9609, 9663.';
+
+create function parley._p_existing_external_activation(queue text, kind text) returns parley._p_external_activation
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_activation parley._p_external_activation;
+begin
+  perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
+  select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
+  if v_activation.kind is null or v_activation.kind <> coalesce(_p_existing_external_activation.kind, v_activation.kind) then
+    perform parley._p_raise(
+      15151,
+      format('queue "%s" has no %s activation', v_queue.lookup_name, coalesce(_p_existing_external_activation.kind, 'external')),
+      'It has a ' || v_activation.kind || '.',
+      'See parley.external_activations.'
+    );
+  end if;
+  return v_activation;
+end
+$$;
+
+comment on function parley._p_existing_external_activation(text, text) is
+'Finds the external activation of a queue, of a kind or of any (null), and locks it.
+Errors: 208, 229, 9609, 9663, 15151 there is none.';
+
+create function parley.create_program_activation(
+  queue text,
+  program text[],
+  environment jsonb default '{}',
+  working_directory text default null,
+  min_instances integer default 0,
+  max_instances integer default 1,
+  stop_timeout_ms integer default 10000,
+  activation boolean default true
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_activation parley._p_external_activation := parley._p_new_external_activation(queue, 'program');
+begin
+  if activation then
+    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+  end if;
+  v_activation.is_enabled := coalesce(activation, true);
+  v_activation.min_instances := min_instances;
+  v_activation.max_instances := max_instances;
+  v_activation.program := coalesce(program, '{}');
+  v_activation.environment := coalesce(environment, '{}');
+  v_activation.working_directory := working_directory;
+  v_activation.stop_timeout_ms := stop_timeout_ms;
+  perform parley._p_put_external_activation(v_activation);
+end
+$$;
+
+comment on function parley.create_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean) is
+'Lets the daemon start a program when messages wait in a queue. It runs only where the operator of the daemon allows it: parley serve --allow-program.
+Arguments: queue; program, its full path and its arguments, which no shell reads; environment, variables as a JSON object of strings, as far as
+the operator allows them; working_directory, a full path (null: the folder of the program); min_instances, how many always run;
+max_instances, how many run at most; stop_timeout_ms, milliseconds from SIGTERM to SIGKILL; activation, whether it is on.
+Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed, 9609 malformed name,
+9663 system object, 9717 and 9718 the queue is activated in another way.
+Source: spec 5.5.';
+
+create function parley.alter_program_activation(
+  queue text,
+  program text[] default null,
+  environment jsonb default null,
+  working_directory text default null,
+  min_instances integer default null,
+  max_instances integer default null,
+  stop_timeout_ms integer default null,
+  activation boolean default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_activation parley._p_external_activation := parley._p_existing_external_activation(queue, 'program');
+begin
+  if activation then
+    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+  end if;
+  v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
+  v_activation.min_instances := coalesce(min_instances, v_activation.min_instances);
+  v_activation.max_instances := coalesce(max_instances, v_activation.max_instances);
+  v_activation.program := coalesce(program, v_activation.program);
+  v_activation.environment := coalesce(environment, v_activation.environment);
+  v_activation.working_directory := coalesce(working_directory, v_activation.working_directory);
+  v_activation.stop_timeout_ms := coalesce(stop_timeout_ms, v_activation.stop_timeout_ms);
+  perform parley._p_put_external_activation(v_activation);
+end
+$$;
+
+comment on function parley.alter_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean) is
+'Changes what is given of the program that reads a queue; what is null stays as it is. Programs that run already are left alone.
+Arguments: as create_program_activation.
+Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609 malformed name, 9663 system object,
+9717 and 9718 the queue is activated in another way, 15151 the queue has no program.
+Source: spec 5.5.';
+
+create function parley._p_new_secret() returns text
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  -- Four random UUIDs have 488 random bits; of their hash 256 are kept.
+  select 'whsec_' || encode(
+    sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'base64'
+  )
+$$;
+
+comment on function parley._p_new_secret() is 'Gives a new secret to sign webhooks with: whsec_ and 32 random bytes in base64.';
+
+create function parley.create_webhook_activation(
+  queue text,
+  url text,
+  secret text default null,
+  secret_name text default null,
+  timeout_ms integer default 15000,
+  max_instances integer default 4,
+  batch_size integer default 1,
+  body_format text default 'envelope',
+  system_messages boolean default false,
+  max_attempts integer default 10,
+  first_retry_ms integer default 1000,
+  longest_retry_ms integer default 300000,
+  activation boolean default true
+) returns text
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_activation parley._p_external_activation := parley._p_new_external_activation(queue, 'webhook');
+begin
+  if activation then
+    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+  end if;
+  v_activation.is_enabled := coalesce(activation, true);
+  v_activation.min_instances := 0;
+  v_activation.max_instances := max_instances;
+  v_activation.url := coalesce(url, '');
+  v_activation.secret := coalesce(secret, parley._p_new_secret());
+  v_activation.secret_name := secret_name;
+  v_activation.timeout_ms := timeout_ms;
+  v_activation.batch_size := batch_size;
+  v_activation.body_format := body_format;
+  v_activation.system_messages := coalesce(system_messages, false);
+  v_activation.max_attempts := max_attempts;
+  v_activation.first_retry_ms := first_retry_ms;
+  v_activation.longest_retry_ms := longest_retry_ms;
+  perform parley._p_put_external_activation(v_activation);
+  return v_activation.secret;
+end
+$$;
+
+comment on function parley.create_webhook_activation(
+  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean
+) is
+'Lets the daemon deliver the messages of a queue to a web address, and returns the secret that signs them, which nothing shows again.
+An address is called only where the operator of the daemon allows it: parley serve --allow-webhook.
+Arguments: queue; url, http or https; secret, 16 to 500 characters (null: a new one); secret_name, a name for it that views show;
+timeout_ms, milliseconds for one request; max_instances, requests at once, each of another conversation group; batch_size, messages of one
+conversation in a request; body_format, envelope (JSON) or raw; system_messages, whether EndDialog and Error are delivered too, instead of ending the
+conversation; max_attempts, after how many refusals a conversation is set aside (0: never); first_retry_ms and longest_retry_ms, milliseconds that a
+conversation waits after its first refusal, doubling up to the longest; activation, whether it is on.
+Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed, 9609 malformed name,
+9663 system object, 9717 and 9718 the queue is activated in another way.
+Source: spec 5.5.';
+
+create function parley.alter_webhook_activation(
+  queue text,
+  url text default null,
+  secret text default null,
+  secret_name text default null,
+  timeout_ms integer default null,
+  max_instances integer default null,
+  batch_size integer default null,
+  body_format text default null,
+  system_messages boolean default null,
+  max_attempts integer default null,
+  first_retry_ms integer default null,
+  longest_retry_ms integer default null,
+  activation boolean default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_activation parley._p_external_activation := parley._p_existing_external_activation(queue, 'webhook');
+begin
+  if activation then
+    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+  end if;
+  v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
+  v_activation.max_instances := coalesce(max_instances, v_activation.max_instances);
+  v_activation.url := coalesce(url, v_activation.url);
+  v_activation.secret := coalesce(secret, v_activation.secret);
+  v_activation.secret_name := coalesce(secret_name, v_activation.secret_name);
+  v_activation.timeout_ms := coalesce(timeout_ms, v_activation.timeout_ms);
+  v_activation.batch_size := coalesce(batch_size, v_activation.batch_size);
+  v_activation.body_format := coalesce(body_format, v_activation.body_format);
+  v_activation.system_messages := coalesce(system_messages, v_activation.system_messages);
+  v_activation.max_attempts := coalesce(max_attempts, v_activation.max_attempts);
+  v_activation.first_retry_ms := coalesce(first_retry_ms, v_activation.first_retry_ms);
+  v_activation.longest_retry_ms := coalesce(longest_retry_ms, v_activation.longest_retry_ms);
+  perform parley._p_put_external_activation(v_activation);
+end
+$$;
+
+comment on function parley.alter_webhook_activation(
+  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean
+) is
+'Changes what is given of the webhook that reads a queue; what is null stays as it is. A request on its way is left alone.
+Arguments: as create_webhook_activation; secret, a new one.
+Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609 malformed name, 9663 system object,
+9717 and 9718 the queue is activated in another way, 15151 the queue has no webhook.
+Source: spec 5.5.';
+
+create function parley.drop_external_activation(queue text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_activation parley._p_external_activation := parley._p_existing_external_activation(queue, null);
+begin
+  delete from parley._p_external_activation as a where a.queue_id = v_activation.queue_id;
+end
+$$;
+
+comment on function parley.drop_external_activation(text) is
+'Removes the external activation of a queue. Nothing new is started; what runs already leaves when it finds nothing.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9663 system object, 15151 there is none.
+Source: spec 5.5.';
+
+create view parley.external_activations as
+select
+  q.lookup_name as queue_name,
+  a.queue_id as service_queue_id,
+  a.kind,
+  a.is_enabled,
+  a.min_instances,
+  a.max_instances,
+  a.program,
+  array(select e.name from jsonb_object_keys(a.environment) as e (name) order by e.name) as environment_names,
+  a.working_directory,
+  a.stop_timeout_ms,
+  regexp_replace(a.url, '\?.*', '?...') as url,
+  a.secret_name,
+  a.timeout_ms,
+  a.batch_size,
+  a.body_format,
+  a.system_messages,
+  a.max_attempts,
+  a.first_retry_ms,
+  a.longest_retry_ms,
+  a.create_date,
+  a.modify_date
+from parley._p_external_activation as a
+join parley._p_queue as q using (queue_id);
+
+comment on view parley.external_activations is
+'What the daemon starts outside of the database, for each queue that has such an activation. Secrets, values of environments and the query of a url are
+shown to nobody.';
+
+-- sql/412_deliveries.sql
+
+-- Deliveries: messages that a reader hands to somebody outside of the transaction, such as a webhook, before it receives them.
+--
+-- A delivery that fails must not look like a poison message, and must not hold up other conversations. So a message is shown first
+-- (next_delivery), with its group locked to the end of the transaction, and received only when it was accepted (finish_delivery): a
+-- refusal leaves no trace on the message, and what it does leave (fail_delivery) is written in a transaction of its own. A
+-- conversation that failed is passed over until its time comes, which keeps its order; the others go on.
+--
+-- Invariants, and what keeps each:
+--   nobody else receives from a group meanwhile   the lock on its row, as in RECEIVE
+--   what is received is what was delivered   finish_delivery compares positions: a sender may have committed in front of them
+--   accepted twice is told apart   message_id is made of endpoint and position, and so the same at each attempt
+-- Lock order: the group's row, then its messages (docs/architecture.md). Rows of _p_delivery_failure are locked alone.
+-- Cost: one look at the first 1000 messages of each lane; when all of these belong to conversations that wait or are locked, one probe
+-- for each conversation of the queue.
+
+create table parley._p_delivery_failure (
+  endpoint_id bigint primary key,
+  queue_id integer not null references parley._p_queue on delete cascade,
+  conversation_handle uuid not null,
+  failures integer not null,
+  attempts integer not null,
+  last_error text not null,
+  first_failed_at timestamptz not null,
+  failed_at timestamptz not null,
+  retry_at timestamptz not null
+);
+
+comment on table parley._p_delivery_failure is 'Conversations whose next message was delivered and not accepted: not before retry_at.';
+
+create index on parley._p_delivery_failure (queue_id);
+
+create function parley._p_lock_delivery(queue parley._p_queue, priority integer, out endpoint_id bigint, out group_id bigint)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_lane integer := parley._p_lane(queue.queue_id, priority);
+  v_low bigint;
+begin
+  select h.low_position into v_low from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
+  select e.endpoint_id, e.group_id into endpoint_id, group_id
+  from (
+    select n.endpoint_id, n.position
+    from parley._p_message as n
+    where n.lane = v_lane and n.position >= coalesce(v_low, 0)
+    order by n.position
+    limit 1000
+  ) as m
+  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+  join parley._p_conversation_group as g on g.group_id = e.group_id
+  where not exists (select from parley._p_delivery_failure as f where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp())
+    and not parley._p_is_set_aside(e.endpoint_id)
+  order by m.position
+  limit 1
+  for update of g skip locked;
+  if endpoint_id is null and exists (
+    select from parley._p_message as n where n.lane = v_lane and n.position >= coalesce(v_low, 0) order by n.position offset 1000 limit 1
+  ) then
+    select e.endpoint_id, e.group_id into endpoint_id, group_id
+    from parley._p_service as s
+    join parley._p_endpoint as e on e.service_id = s.service_id and e.state <> 'DO' and e.priority = _p_lock_delivery.priority
+    join parley._p_conversation_group as g on g.group_id = e.group_id
+    cross join lateral (
+      select n.position, n.lane from parley._p_message as n where n.endpoint_id = e.endpoint_id order by n.position limit 1
+    ) as m
+    where s.queue_id = queue.queue_id
+      and m.lane = v_lane
+      and not exists (select from parley._p_delivery_failure as f where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp())
+      and not parley._p_is_set_aside(e.endpoint_id)
+    order by m.position
+    limit 1
+    for update of g skip locked;
+  end if;
+end
+$$;
+
+comment on function parley._p_lock_delivery(parley._p_queue, integer) is
+'Finds and locks the first conversation of a priority that has a message, is not locked, and need not wait after a failure.';
+
+create function parley.next_delivery(queue text, top integer default 1) returns setof parley.received_message
+language plpgsql security definer rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_priority integer;
+  v_found record;
+begin
+  if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
+    perform parley._p_raise_disabled(v_queue.queue_id);
+  end if;
+  for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where v_queue.priorities & (1 << p.n) > 0 loop
+    loop
+      v_found := parley._p_lock_delivery(v_queue, v_priority);
+      exit when v_found.endpoint_id is null;
+      return query select * from parley._p_deliverable(v_found.endpoint_id, v_found.group_id, top);
+      if found then
+        return;
+      end if;
+      -- Another reader took it between our look and our lock; with a new look it is gone.
+    end loop;
+  end loop;
+end
+$$;
+
+comment on function parley.next_delivery(text, integer) is
+'Shows the next messages of one conversation without receiving them, and locks their conversation group to the end of the transaction.
+Conversations whose delivery failed are passed over until it is time to try again; so are groups that are locked.
+Call it at READ COMMITTED. Then deliver, and call finish_delivery in the same transaction, or roll back and call fail_delivery.
+Arguments: queue; top, at most so many messages.
+Columns: those of RECEIVE; message_id is the same at each attempt.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.';
+
+create function parley._p_deliverable(endpoint_id bigint, group_id bigint, top integer) returns setof parley.received_message
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    1::smallint,
+    e.priority,
+    m.position + b.ordinal - 1,
+    g.conversation_group_id,
+    e.conversation_handle,
+    case
+      when m.message_type_id in (1, 5) then -1
+      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+        order by m.rank, m.position, b.ordinal rows unbounded preceding
+      )
+    end,
+    e.service_name,
+    e.service_id,
+    e.service_contract_name,
+    e.service_contract_id,
+    t.name,
+    m.message_type_id,
+    t.validation::text,
+    b.body,
+    m.enqueued_at,
+    (lpad(to_hex(e.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid
+  from parley._p_endpoint as e
+  join parley._p_conversation_group as g using (group_id)
+  cross join lateral (
+    select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame, r.rank
+    from parley._p_message as n
+    cross join lateral (
+      -- As RECEIVE takes them: timer messages, then Errors, then the rest (241_receive_group.sql).
+      select case when e.is_plain then 2 when n.message_type_id = 5 then 0 when n.message_type_id = 1 then 1 else 2 end as rank
+    ) as r
+    where n.endpoint_id = e.endpoint_id
+    order by r.rank, n.position
+    limit top
+  ) as m
+  join parley._p_message_type as t on t.message_type_id = m.message_type_id
+  left join lateral (
+    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1
+  ) as p on true
+  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+  where e.endpoint_id = $1 and e.group_id = $2 and e.state <> 'DO'
+  order by m.rank, m.position, b.ordinal
+  limit top
+$$;
+
+comment on function parley._p_deliverable(bigint, bigint, integer) is
+'Shows the first messages of a conversation in the order in which RECEIVE takes them, if it still is in the group given.';
+
+create function parley.finish_delivery(queue text, conversation_handle uuid, queuing_orders bigint[]) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_received bigint[];
+begin
+  v_received := array(
+    select r.queuing_order
+    from parley.receive(
+      queue => finish_delivery.queue, top => cardinality(queuing_orders), conversation_handle => finish_delivery.conversation_handle
+    ) as r
+  );
+  delete from parley._p_delivery_failure as f where f.conversation_handle = finish_delivery.conversation_handle;
+  return v_received @> queuing_orders and queuing_orders @> v_received;
+end
+$$;
+
+comment on function parley.finish_delivery(text, uuid, bigint[]) is
+'Receives messages that next_delivery has shown in this transaction and that were accepted. When it returns false a message of another sender has come
+in front of them meanwhile: then roll back, and deliver again.
+Arguments: queue; conversation_handle; queuing_orders, of the messages, all of that conversation.
+Errors: 208, 229, 8426, 9609 and 9617 as receive.';
+
+create function parley.fail_delivery(
+  queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_endpoint parley._p_endpoint;
+  v_activation parley._p_external_activation;
+  v_failure parley._p_delivery_failure;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = fail_delivery.conversation_handle;
+  select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
+  if v_endpoint.endpoint_id is null or v_activation.first_retry_ms is null then
+    return 0;
+  end if;
+  -- Those of conversations that are over; there are never many.
+  delete from parley._p_delivery_failure as f
+  where f.queue_id = v_queue.queue_id and not exists (select from parley._p_endpoint as e where e.endpoint_id = f.endpoint_id);
+  insert into parley._p_delivery_failure as f (
+    endpoint_id, queue_id, conversation_handle, failures, attempts, last_error, first_failed_at, failed_at, retry_at
+  )
+  values (
+    v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle, 1, is_attempt::integer, left(error, 2000),
+    clock_timestamp(), clock_timestamp(), clock_timestamp()
+  )
+  on conflict on constraint _p_delivery_failure_pkey do update
+  set failures = least(f.failures, 1000000) + 1,
+    attempts = f.attempts + excluded.attempts,
+    last_error = excluded.last_error,
+    failed_at = excluded.failed_at
+  returning f.* into v_failure;
+  -- Twice as long each time, up to the longest; what the receiver asks for counts up to the longest too. A tenth is left to
+  -- chance, so that conversations that failed together do not come back together.
+  update parley._p_delivery_failure as f
+  set retry_at = clock_timestamp() + make_interval(secs => (0.9 + 0.1 * random()) / 1000 * least(
+      v_activation.longest_retry_ms,
+      greatest(coalesce(retry_ms, 0), v_activation.first_retry_ms * power(2::double precision, least(v_failure.failures - 1, 40)))
+    ))
+  where f.endpoint_id = v_endpoint.endpoint_id;
+  return v_failure.attempts;
+end
+$$;
+
+comment on function parley.fail_delivery(text, uuid, text, boolean, integer) is
+'Notes that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles each time.
+Call it after the transaction of the delivery was rolled back. Returns how many attempts have been counted.
+Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts of the webhook (a receiver that is not there
+says nothing about the message); retry_ms, milliseconds that the receiver asks to wait.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+create function parley.seconds_to_next_delivery(queue text) returns double precision
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+begin
+  return (
+    -- greatest() would make 0 of null.
+    select case when count(*) > 0 then greatest(0, extract(epoch from min(f.retry_at) - clock_timestamp())) end::double precision
+    from parley._p_delivery_failure as f
+    join parley._p_endpoint as e using (endpoint_id)
+    where f.queue_id = v_queue.queue_id
+      and exists (select from parley._p_message as m where m.endpoint_id = f.endpoint_id and m.lane / 16 = v_queue.queue_id)
+  );
+end
+$$;
+
+comment on function parley.seconds_to_next_delivery(text) is
+'Tells in how many seconds a conversation of a queue that failed to be delivered may be tried again; null when there is none.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+create view parley.delivery_failures as
+select
+  q.lookup_name as queue_name,
+  f.queue_id as service_queue_id,
+  f.conversation_handle,
+  f.failures,
+  f.attempts,
+  f.last_error,
+  f.first_failed_at,
+  f.failed_at,
+  f.retry_at
+from parley._p_delivery_failure as f
+join parley._p_queue as q using (queue_id)
+join parley._p_endpoint as e using (endpoint_id)
+where pg_catalog.pg_has_role(e.owner, 'member') or parley._p_is_administrator(parley._p_caller());
+
+comment on view parley.delivery_failures is
+'Conversations whose next message was delivered to a webhook and not accepted, and when it is tried again. Everybody sees those of roles he is a member of.';
+
+-- sql/420_event_notifications.sql
+
+-- Event notifications: subscriptions of a service to what happens to a queue, QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.
+--
+-- Each notification has a conversation of its own, from the built-in EventNotificationService, begun when the notification is
+-- created and open until it is dropped. Whoever receives must not end it: a conversation that is over takes its notification with it.
+-- What is sent when stands in 421_event_messages.sql.
+-- Locks: the queue's row, then those of the notification's conversation, as END CONVERSATION takes them.
+
+create table parley._p_event_notification (
+  notification_id integer primary key,
+  queue_id integer not null references parley._p_queue,
+  name text collate "C" not null,
+  owner regrole not null,
+  event text not null check (event in ('QUEUE_ACTIVATION', 'BROKER_QUEUE_DISABLED')),
+  is_fan_in boolean not null,
+  to_service text collate "C" not null,
+  broker_instance text,
+  conversation_handle uuid not null,
+  -- Whether it was told that the queue is disabled now: each disabling is told once.
+  is_told boolean not null default false,
+  create_date timestamptz not null default now(),
+  unique (queue_id, name)
+);
+
+comment on table parley._p_event_notification is 'Event notifications (spec 2.10).';
+
+create function parley._p_notifies_activation(queue_id integer) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (select from parley._p_event_notification as n where n.queue_id = $1 and n.event = 'QUEUE_ACTIVATION')
+$$;
+
+comment on function parley._p_notifies_activation(integer) is 'Tells whether a queue has a QUEUE_ACTIVATION event notification.';
+
+create function parley._p_begin_notices(to_service text, broker_instance text) returns uuid
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_handle uuid;
+  v_group bigint;
+  v_service parley._p_service;
+  v_queue parley._p_queue;
+  v_contract parley._p_contract;
+  v_priority smallint;
+begin
+  -- Not by begin_dialog, which would ask for rights on the broker's own queue.
+  select * into v_service from parley._p_service as s where s.service_id = 2;
+  select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
+  select * into v_contract from parley._p_contract as c where c.service_contract_id = 2;
+  v_priority := parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, to_service);
+  perform parley._p_use_priority(v_queue, v_priority);
+  insert into parley._p_conversation_group (conversation_group_id, service_id)
+  values (gen_random_uuid(), v_service.service_id)
+  returning group_id into v_group;
+  insert into parley._p_endpoint (
+    group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name, service_contract_name,
+    conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+  )
+  values (
+    v_group, 'SO', true, true, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
+    gen_random_uuid(), v_service.owner, to_service, broker_instance, true, clock_timestamp() + make_interval(secs => 2147483647)
+  )
+  returning conversation_handle into v_handle;
+  return v_handle;
+end
+$$;
+
+comment on function parley._p_begin_notices(text, text) is 'Begins the conversation of an event notification, from the broker''s own service.';
+
+create function parley._p_require_event_service(to_service text, broker_instance text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service;
+begin
+  if to_service is null or to_service = '' then
+    perform parley._p_raise(8421, 'the service to be notified is missing', null, 'Name a service that accepts the contract PostEventNotification.');
+  elsif broker_instance is distinct from (select b.service_broker_guid::text from parley._p_broker as b) then
+    -- Of another database nothing is known: the broker there refuses, or takes it.
+    return;
+  end if;
+  select * into v_service from parley._p_service as s where s.name = to_service;
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('service "%s" does not exist', to_service),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(to_service, array(select s.name from parley._p_service as s)),
+      'See parley.services.'
+    );
+  elsif not exists (
+    select from parley._p_service_contract as u where u.service_id = v_service.service_id and u.service_contract_id = 2
+  ) then
+    perform parley._p_raise(
+      8408,
+      format('service "%s" does not accept event notifications', to_service),
+      'It must accept the contract http://schemas.microsoft.com/SQL/Notifications/PostEventNotification.',
+      format(
+        'Add it: select parley.alter_service(%L, add_contracts => array[''http://schemas.microsoft.com/SQL/Notifications/PostEventNotification'']);',
+        to_service
+      )
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_require_event_service(text, text) is
+'Refuses a service of this database that cannot be notified.
+Errors: 8408 it does not accept the contract, 8421 missing, 15151 not found.';
+
+create function parley.create_event_notification(
+  name text,
+  queue text,
+  event text,
+  to_service text,
+  broker_instance text default 'current database',
+  fan_in boolean default false
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_event text := upper(event);
+  v_instance text := parley._p_broker_instance(broker_instance);
+  v_id integer;
+begin
+  perform parley._p_name('event notification', create_event_notification.name);
+  if v_event is null or v_event not in ('QUEUE_ACTIVATION', 'BROKER_QUEUE_DISABLED') then
+    perform parley._p_raise(
+      8402,
+      format('there is no event "%s" of a queue', event),
+      null,
+      'Use QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.'
+    );
+  end if;
+  perform parley._p_require_event_service(to_service, v_instance);
+  if v_event = 'QUEUE_ACTIVATION' then
+    perform parley._p_require_sole_activator(v_queue.queue_id, 'event');
+  end if;
+  perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
+  if exists (
+    select from parley._p_event_notification as n where n.queue_id = v_queue.queue_id and n.name = create_event_notification.name
+  ) then
+    perform parley._p_raise(
+      2714,
+      format('queue "%s" has an event notification "%s" already', v_queue.lookup_name, name),
+      null,
+      'Drop it, or choose another name.'
+    );
+  end if;
+  v_id := nextval('parley._p_object_id');
+  insert into parley._p_event_notification (
+    notification_id, queue_id, name, owner, event, is_fan_in, to_service, broker_instance, conversation_handle
+  )
+  values (
+    v_id, v_queue.queue_id, create_event_notification.name, parley._p_caller(), v_event, coalesce(fan_in, false),
+    create_event_notification.to_service, v_instance, parley._p_begin_notices(to_service, v_instance)
+  );
+  return v_id;
+end
+$$;
+
+comment on function parley.create_event_notification(text, text, text, text, text, boolean) is
+'Sends a service a message when something happens to a queue, and returns the id of the notification.
+Arguments: name, one for each queue; queue; event, QUEUE_ACTIVATION (messages wait that nobody receives) or BROKER_QUEUE_DISABLED (by poison message
+handling); to_service, which must accept the contract http://schemas.microsoft.com/SQL/Notifications/PostEventNotification; broker_instance, the id of
+its database, ''current database'', or null for any; fan_in, whether notifications alike, of one owner to one service, are sent as one message.
+The conversation stays open; when the receiver ends it, or it breaks, the notification is dropped.
+Errors: 208 no such queue, 229 not allowed, 2714 exists, 8402 unknown event, 8408 contract not accepted, 8413 malformed broker_instance,
+8421 to_service missing, 9609 bad name, 9663 system object, 9718 the queue has another activation, 15151 service not found.
+Source: spec 2.10.';
+
+create function parley.drop_event_notification(name text, queue text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue);
+  v_notification parley._p_event_notification;
+begin
+  select * into v_notification
+  from parley._p_event_notification as n
+  where n.queue_id = v_queue.queue_id and n.name = drop_event_notification.name;
+  if v_notification.notification_id is null or not pg_has_role(parley._p_caller(), v_notification.owner, 'usage') then
+    perform parley._p_find_queue(queue, 'ALTER');
+  end if;
+  if v_notification.notification_id is null then
+    perform parley._p_raise(
+      15151,
+      format('queue "%s" has no event notification "%s"', v_queue.lookup_name, name),
+      'Names are compared byte by byte. It goes by itself when its conversation ends.',
+      'See parley.event_notifications.'
+    );
+  end if;
+  perform parley._p_drop_event_notifications(array[v_notification.notification_id]);
+end
+$$;
+
+comment on function parley.drop_event_notification(text, text) is
+'Drops an event notification of a queue and ends its conversation. Its owner may, and whoever may ALTER the queue.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 15151 not found.
+Source: spec 2.10.';
+
+create function parley._p_drop_event_notifications(notifications integer[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_handle uuid;
+  v_endpoint parley._p_endpoint;
+begin
+  for v_handle in
+    delete from parley._p_event_notification as n where n.notification_id = any (notifications) returning n.conversation_handle
+  loop
+    if exists (select from parley._p_endpoint as e where e.conversation_handle = v_handle) then
+      v_endpoint := parley._p_lock_to_end(v_handle);
+      if v_endpoint.state <> 'DO' then
+        perform parley._p_end_side(v_endpoint, 2, null);
+      end if;
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley._p_drop_event_notifications(integer[]) is 'Drops event notifications and ends their conversations.';
+
+create view parley.event_notifications as
+select
+  n.name,
+  n.notification_id as object_id,
+  1::smallint as parent_class,
+  'OBJECT_OR_COLUMN'::text as parent_class_desc,
+  n.queue_id as parent_id,
+  n.create_date,
+  n.create_date as modify_date,
+  false as is_ms_shipped,
+  n.to_service as service_name,
+  n.broker_instance,
+  null::bytea as creator_sid,
+  n.owner::oid as principal_id,
+  n.event as type_desc,
+  n.is_fan_in,
+  n.conversation_handle,
+  q.lookup_name as queue_name
+from parley._p_event_notification as n
+join parley._p_queue as q using (queue_id);
+
+comment on view parley.event_notifications is
+'Event notifications; those of the catalog of events are told in type_desc. The last four columns are ours.';
+
+-- sql/421_event_messages.sql
+
+-- The messages of event notifications: when they are sent, and what is in them.
+--
+-- A failure to notify is a warning in the log, never an error of whoever caused the event (spec 2.10).
+-- QUEUE_ACTIVATION is raised by the daemon, which knows when messages wait that nobody receives. BROKER_QUEUE_DISABLED is noticed
+-- by fire_timers: the disabling itself happens outside of any transaction (243_poison.sql), in a session that is about to fail.
+
+create function parley._p_event_body(event text, queue parley._p_queue) returns bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select convert_to(
+    xmlelement(
+      name "EVENT_INSTANCE",
+      xmlelement(name "EventType", event),
+      xmlelement(name "PostTime", to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS')),
+      xmlelement(name "SPID", pg_backend_pid()),
+      xmlelement(name "ServerName", coalesce(nullif(current_setting('cluster_name'), ''), host(inet_server_addr()), 'localhost')),
+      xmlelement(name "LoginName", session_user),
+      xmlelement(name "UserName", pg_get_userbyid(parley._p_caller())),
+      xmlelement(name "DatabaseName", current_database()),
+      xmlelement(name "SchemaName", queue.schema_name),
+      xmlelement(name "ObjectName", queue.name),
+      xmlelement(name "ObjectType", 'QUEUE')
+    )::text,
+    'UTF8'
+  )
+$$;
+
+comment on function parley._p_event_body(text, parley._p_queue) is 'Gives the body of an event notification, in UTF-8; times are UTC (spec 2.10).';
+
+create function parley._p_post_event(handle uuid, body bytea) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_type parley._p_message_type;
+  v_reason text;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for update;
+  if not found or v_endpoint.state not in ('SO', 'CO') then
+    return false;
+  end if;
+  if v_endpoint.state = 'SO' then
+    update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
+    v_endpoint.state := 'CO';
+  end if;
+  select * into v_type from parley._p_message_type as t where t.message_type_id = 4;
+  perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if not found or v_endpoint.state <> 'CO' then
+    return false;
+  end if;
+  v_reason := parley._p_delay_reason(v_endpoint);
+  if v_reason is not null then
+    insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
+    values (v_endpoint.endpoint_id, v_type.message_type_id, clock_timestamp(), body, v_reason);
+  else
+    perform parley._p_deliver(v_endpoint, v_type, array[body]);
+  end if;
+  -- The target may have refused.
+  return exists (select from parley._p_endpoint as e where e.conversation_handle = handle and e.state = 'CO');
+end
+$$;
+
+comment on function parley._p_post_event(uuid, bytea) is
+'Sends an event on the conversation of a notification; gives false when that conversation is over.';
+
+create function parley._p_post_events(queue_id integer, event text) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+  v_notification record;
+  v_posted integer := 0;
+begin
+  select * into v_queue from parley._p_queue as q where q.queue_id = _p_post_events.queue_id;
+  for v_notification in
+    select n.notification_id, n.name, n.conversation_handle,
+      n.is_fan_in and exists (
+        select
+        from parley._p_event_notification as o
+        where o.queue_id = n.queue_id
+          and o.event = n.event
+          and o.is_fan_in
+          and o.owner = n.owner
+          and o.to_service = n.to_service
+          and o.broker_instance is not distinct from n.broker_instance
+          and o.notification_id < n.notification_id
+      ) as is_merged
+    from parley._p_event_notification as n
+    where n.queue_id = v_queue.queue_id and n.event = _p_post_events.event
+    order by n.notification_id
+  loop
+    continue when v_notification.is_merged;
+    begin
+      if parley._p_post_event(v_notification.conversation_handle, parley._p_event_body(event, v_queue)) then
+        v_posted := v_posted + 1;
+      else
+        perform parley._p_drop_event_notifications(array[v_notification.notification_id]);
+        raise warning 'event notification "%" of queue "%" is dropped: its conversation is over', v_notification.name, v_queue.lookup_name;
+      end if;
+    exception
+      when others then
+        raise warning 'event notification "%" of queue "%" failed: %', v_notification.name, v_queue.lookup_name, sqlerrm;
+    end;
+  end loop;
+  return v_posted;
+end
+$$;
+
+comment on function parley._p_post_events(integer, text) is
+'Sends an event of a queue to all who asked for it, and gives how many messages that were. Fails with a warning only.';
+
+create function parley.notify_activation(queue text) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue);
+begin
+  perform parley._p_require_administrator('raising QUEUE_ACTIVATION');
+  return parley._p_post_events(v_queue.queue_id, 'QUEUE_ACTIVATION');
+end
+$$;
+
+comment on function parley.notify_activation(text) is
+'Raises QUEUE_ACTIVATION for a queue and returns how many messages were sent. For the daemon, when messages wait that nobody receives.
+Errors: 208 no such queue, 9609 malformed name, 15151 not an administrator.
+Source: spec 2.10, 5.5.';
+
+create function parley._p_notify_disabled_queues() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_told record;
+  v_posted integer := 0;
+  v_over integer[];
+begin
+  update parley._p_event_notification as n set is_told = false where n.is_told and not parley._p_is_poisoned(n.queue_id);
+  for v_told in
+    select n.queue_id, array_agg(n.notification_id order by n.notification_id) as notifications
+    from parley._p_event_notification as n
+    where n.event = 'BROKER_QUEUE_DISABLED' and not n.is_told and parley._p_is_poisoned(n.queue_id)
+    group by n.queue_id
+  loop
+    -- Of two at once one tells.
+    perform
+    from parley._p_event_notification as n
+    where n.notification_id = any (v_told.notifications) and not n.is_told
+    order by n.notification_id
+    for no key update skip locked;
+    continue when not found;
+    update parley._p_event_notification as n set is_told = true where n.notification_id = any (v_told.notifications);
+    v_posted := v_posted + parley._p_post_events(v_told.queue_id, 'BROKER_QUEUE_DISABLED');
+  end loop;
+  -- A conversation that is over takes its notification with it.
+  v_over := array(
+    select n.notification_id
+    from parley._p_event_notification as n
+    left join parley._p_endpoint as e using (conversation_handle)
+    where e.state is null or e.state not in ('SO', 'CO')
+  );
+  if cardinality(v_over) > 0 then
+    perform parley._p_drop_event_notifications(v_over);
+    raise warning '% event notifications are dropped: their conversations are over', cardinality(v_over);
+  end if;
+  return v_posted;
+end
+$$;
+
+comment on function parley._p_notify_disabled_queues() is
+'Raises BROKER_QUEUE_DISABLED for queues that poison message handling has disabled, once for each time, and drops notifications whose conversation is over.
+Gives how many messages were sent.
+Source: spec 2.10, 5.6.';
+
+-- sql/422_external_readers.sql
+
+-- What the daemon starts outside of the database, for which queue. It is the one place that shows secrets, and for administrators only.
+
+create function parley._p_external_definition(activation parley._p_external_activation) returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case activation.kind
+    when 'program' then jsonb_build_object(
+      'program', activation.program,
+      'environment', activation.environment,
+      'working_directory', activation.working_directory,
+      'stop_timeout_ms', activation.stop_timeout_ms
+    )
+    when 'webhook' then jsonb_build_object(
+      'url', activation.url,
+      'secret', activation.secret,
+      'timeout_ms', activation.timeout_ms,
+      'batch_size', activation.batch_size,
+      'body_format', activation.body_format,
+      'system_messages', activation.system_messages,
+      'max_attempts', activation.max_attempts
+    )
+  end
+$$;
+
+comment on function parley._p_external_definition(parley._p_external_activation) is 'Gives what a starter of readers needs to know, with secrets.';
+
+create function parley._p_external_readers()
+returns table (queue_id integer, kind text, min_readers integer, max_readers integer, definition jsonb)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select a.queue_id, a.kind, a.min_instances, a.max_instances, parley._p_external_definition(a)
+  from parley._p_external_activation as a
+  where a.is_enabled
+  union all
+  select n.queue_id, 'event', 0, 1, jsonb_build_object('notifications', count(*))
+  from parley._p_event_notification as n
+  where n.event = 'QUEUE_ACTIVATION'
+  group by n.queue_id
+$$;
+
+comment on function parley._p_external_readers() is
+'Gives for each queue that is activated from outside of the database the kind of its readers (program, webhook, event), how many run at least and at most,
+and the definition for whoever starts them, with secrets.';
+
+-- sql/423_activation_view_columns.sql
+
+-- What the columns of the views of external activation and of event notifications mean; 320_view_columns.sql holds the others.
+
+comment on column parley.external_activations.queue_name is 'Queue, as statements take it.';
+comment on column parley.external_activations.service_queue_id is 'Identity of the queue.';
+comment on column parley.external_activations.kind is 'program or webhook.';
+comment on column parley.external_activations.is_enabled is 'Whether anything is started.';
+comment on column parley.external_activations.min_instances is 'How many always run; 0 for webhooks.';
+comment on column parley.external_activations.max_instances is 'How many run at most; for a webhook, requests at once.';
+comment on column parley.external_activations.program is 'Program and its arguments; null for webhooks.';
+comment on column parley.external_activations.environment_names is 'Names of the variables that it is given.';
+comment on column parley.external_activations.working_directory is 'Where it runs; null is the folder of the program.';
+comment on column parley.external_activations.stop_timeout_ms is 'Milliseconds from SIGTERM to SIGKILL.';
+comment on column parley.external_activations.url is 'Address of the webhook, without its query; null for programs.';
+comment on column parley.external_activations.secret_name is 'Name of the secret, or null; the secret itself is not shown.';
+comment on column parley.external_activations.timeout_ms is 'Milliseconds for one request.';
+comment on column parley.external_activations.batch_size is 'Messages in one request, at most.';
+comment on column parley.external_activations.body_format is 'envelope or raw.';
+comment on column parley.external_activations.system_messages is 'Whether EndDialog and Error are delivered too.';
+comment on column parley.external_activations.max_attempts is 'Refusals after which a conversation is set aside; 0 is never.';
+comment on column parley.external_activations.first_retry_ms is 'Milliseconds that a conversation waits after its first refusal.';
+comment on column parley.external_activations.longest_retry_ms is 'Milliseconds that it waits at most.';
+comment on column parley.external_activations.create_date is 'When it was created.';
+comment on column parley.external_activations.modify_date is 'When it was changed last.';
+
+comment on column parley.delivery_failures.queue_name is 'Queue, as statements take it.';
+comment on column parley.delivery_failures.service_queue_id is 'Identity of the queue.';
+comment on column parley.delivery_failures.conversation_handle is 'Conversation that waits.';
+comment on column parley.delivery_failures.failures is 'How often its delivery has failed in a row.';
+comment on column parley.delivery_failures.attempts is 'How many of these count towards max_attempts.';
+comment on column parley.delivery_failures.last_error is 'What was wrong the last time.';
+comment on column parley.delivery_failures.first_failed_at is 'When it failed first.';
+comment on column parley.delivery_failures.failed_at is 'When it failed last.';
+comment on column parley.delivery_failures.retry_at is 'When it is tried again.';
+
+comment on column parley.event_notifications.name is 'Name, one for each queue.';
+comment on column parley.event_notifications.object_id is 'Identity of the notification.';
+comment on column parley.event_notifications.parent_class is 'Always 1.';
+comment on column parley.event_notifications.parent_class_desc is 'Always OBJECT_OR_COLUMN.';
+comment on column parley.event_notifications.parent_id is 'Identity of the queue.';
+comment on column parley.event_notifications.create_date is 'When it was created.';
+comment on column parley.event_notifications.modify_date is 'The same: a notification is never altered.';
+comment on column parley.event_notifications.is_ms_shipped is 'Always false.';
+comment on column parley.event_notifications.service_name is 'Service that is notified.';
+comment on column parley.event_notifications.broker_instance is 'Its database, or null for any.';
+comment on column parley.event_notifications.creator_sid is 'Always null: roles have no sid.';
+comment on column parley.event_notifications.principal_id is 'Oid of the owner.';
+comment on column parley.event_notifications.type_desc is 'QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.';
+comment on column parley.event_notifications.is_fan_in is 'Whether it shares its messages with others like it.';
+comment on column parley.event_notifications.conversation_handle is 'Conversation that the messages are sent on.';
+comment on column parley.event_notifications.queue_name is 'Queue, as statements take it.';
+
 -- sql/430_broker_switches.sql
 
 -- ALTER DATABASE ... SET ENABLE_BROKER, DISABLE_BROKER, NEW_BROKER, ERROR_BROKER_CONVERSATIONS (spec 9.1).
@@ -7733,6 +9077,21 @@ as $$
     limit 1
   ) as r on true
   where q.is_activation_enabled and (select b.is_broker_enabled from parley._p_broker as b)
+  union all
+  select
+    q.queue_id,
+    q.lookup_name,
+    x.max_readers,
+    x.min_readers,
+    x.kind,
+    null,
+    null,
+    null,
+    x.definition,
+    concat_ws(' ', q.modify_date::text, x.kind, x.min_readers::text, x.max_readers::text, md5(x.definition::text))
+  from parley._p_external_readers() as x
+  join parley._p_queue as q using (queue_id)
+  where (select b.is_broker_enabled from parley._p_broker as b)
 $$;
 
 comment on function parley._p_activated_queues() is
@@ -7752,6 +9111,12 @@ $$;
 comment on function parley._p_notify_daemon() is 'Tells the daemons that the definition of a queue has changed.';
 
 create trigger _p_notify_daemon after insert or update or delete on parley._p_queue
+for each statement execute function parley._p_notify_daemon();
+
+create trigger _p_notify_daemon after insert or update or delete on parley._p_external_activation
+for each statement execute function parley._p_notify_daemon();
+
+create trigger _p_notify_daemon after insert or delete on parley._p_event_notification
 for each statement execute function parley._p_notify_daemon();
 
 -- sql/500_activation_totals.sql

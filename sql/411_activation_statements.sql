@@ -1,0 +1,293 @@
+-- The statements of external activation: create, alter and drop; what is left out of an ALTER stays as it is.
+
+create function parley._p_new_external_activation(queue text, kind text) returns parley._p_external_activation
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_activation parley._p_external_activation;
+begin
+  perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
+  if exists (select from parley._p_external_activation as a where a.queue_id = v_queue.queue_id) then
+    perform parley._p_raise(
+      2714,
+      format('queue "%s" has an external activation already', v_queue.lookup_name),
+      null,
+      'Alter it, or drop it with drop_external_activation.'
+    );
+  end if;
+  v_activation.queue_id := v_queue.queue_id;
+  v_activation.kind := kind;
+  return v_activation;
+end
+$$;
+
+comment on function parley._p_new_external_activation(text, text) is
+'Begins the external activation of a queue that has none.
+Errors: 208, 229, 2714, 9609, 9663.';
+
+create function parley._p_existing_external_activation(queue text, kind text) returns parley._p_external_activation
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_activation parley._p_external_activation;
+begin
+  perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
+  select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
+  if v_activation.kind is null or v_activation.kind <> coalesce(_p_existing_external_activation.kind, v_activation.kind) then
+    perform parley._p_raise(
+      15151,
+      format('queue "%s" has no %s activation', v_queue.lookup_name, coalesce(_p_existing_external_activation.kind, 'external')),
+      'It has a ' || v_activation.kind || '.',
+      'See parley.external_activations.'
+    );
+  end if;
+  return v_activation;
+end
+$$;
+
+comment on function parley._p_existing_external_activation(text, text) is
+'Finds the external activation of a queue, of a kind or of any (null), and locks it.
+Errors: 208, 229, 9609, 9663, 15151 there is none.';
+
+create function parley.create_program_activation(
+  queue text,
+  program text[],
+  environment jsonb default '{}',
+  working_directory text default null,
+  min_instances integer default 0,
+  max_instances integer default 1,
+  stop_timeout_ms integer default 10000,
+  activation boolean default true
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_activation parley._p_external_activation := parley._p_new_external_activation(queue, 'program');
+begin
+  if activation then
+    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+  end if;
+  v_activation.is_enabled := coalesce(activation, true);
+  v_activation.min_instances := min_instances;
+  v_activation.max_instances := max_instances;
+  v_activation.program := coalesce(program, '{}');
+  v_activation.environment := coalesce(environment, '{}');
+  v_activation.working_directory := working_directory;
+  v_activation.stop_timeout_ms := stop_timeout_ms;
+  perform parley._p_put_external_activation(v_activation);
+end
+$$;
+
+comment on function parley.create_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean) is
+'Lets the daemon start a program when messages wait in a queue. It runs only where the operator of the daemon allows it: parley serve --allow-program.
+Arguments: queue; program, its full path and its arguments, which no shell reads; environment, variables as a JSON object of strings, as far as
+the operator allows them; working_directory, a full path (null: the folder of the program); min_instances, how many always run;
+max_instances, how many run at most; stop_timeout_ms, milliseconds from SIGTERM to SIGKILL; activation, whether it is on.
+Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed, 9609 malformed name,
+9663 system object, 9717 and 9718 the queue is activated in another way.
+Source: spec 5.5.';
+
+create function parley.alter_program_activation(
+  queue text,
+  program text[] default null,
+  environment jsonb default null,
+  working_directory text default null,
+  min_instances integer default null,
+  max_instances integer default null,
+  stop_timeout_ms integer default null,
+  activation boolean default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_activation parley._p_external_activation := parley._p_existing_external_activation(queue, 'program');
+begin
+  if activation then
+    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+  end if;
+  v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
+  v_activation.min_instances := coalesce(min_instances, v_activation.min_instances);
+  v_activation.max_instances := coalesce(max_instances, v_activation.max_instances);
+  v_activation.program := coalesce(program, v_activation.program);
+  v_activation.environment := coalesce(environment, v_activation.environment);
+  v_activation.working_directory := coalesce(working_directory, v_activation.working_directory);
+  v_activation.stop_timeout_ms := coalesce(stop_timeout_ms, v_activation.stop_timeout_ms);
+  perform parley._p_put_external_activation(v_activation);
+end
+$$;
+
+comment on function parley.alter_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean) is
+'Changes what is given of the program that reads a queue; what is null stays as it is. Programs that run already are left alone.
+Arguments: as create_program_activation.
+Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609 malformed name, 9663 system object,
+9717 and 9718 the queue is activated in another way, 15151 the queue has no program.
+Source: spec 5.5.';
+
+create function parley._p_new_secret() returns text
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  -- Four random UUIDs have 488 random bits; of their hash 256 are kept.
+  select 'whsec_' || encode(
+    sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'base64'
+  )
+$$;
+
+comment on function parley._p_new_secret() is 'Gives a new secret to sign webhooks with: whsec_ and 32 random bytes in base64.';
+
+create function parley.create_webhook_activation(
+  queue text,
+  url text,
+  secret text default null,
+  secret_name text default null,
+  timeout_ms integer default 15000,
+  max_instances integer default 4,
+  batch_size integer default 1,
+  body_format text default 'envelope',
+  system_messages boolean default false,
+  max_attempts integer default 10,
+  first_retry_ms integer default 1000,
+  longest_retry_ms integer default 300000,
+  activation boolean default true
+) returns text
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_activation parley._p_external_activation := parley._p_new_external_activation(queue, 'webhook');
+begin
+  if activation then
+    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+  end if;
+  v_activation.is_enabled := coalesce(activation, true);
+  v_activation.min_instances := 0;
+  v_activation.max_instances := max_instances;
+  v_activation.url := coalesce(url, '');
+  v_activation.secret := coalesce(secret, parley._p_new_secret());
+  v_activation.secret_name := secret_name;
+  v_activation.timeout_ms := timeout_ms;
+  v_activation.batch_size := batch_size;
+  v_activation.body_format := body_format;
+  v_activation.system_messages := coalesce(system_messages, false);
+  v_activation.max_attempts := max_attempts;
+  v_activation.first_retry_ms := first_retry_ms;
+  v_activation.longest_retry_ms := longest_retry_ms;
+  perform parley._p_put_external_activation(v_activation);
+  return v_activation.secret;
+end
+$$;
+
+comment on function parley.create_webhook_activation(
+  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean
+) is
+'Lets the daemon deliver the messages of a queue to a web address, and returns the secret that signs them, which nothing shows again.
+An address is called only where the operator of the daemon allows it: parley serve --allow-webhook.
+Arguments: queue; url, http or https; secret, 16 to 500 characters (null: a new one); secret_name, a name for it that views show;
+timeout_ms, milliseconds for one request; max_instances, requests at once, each of another conversation group; batch_size, messages of one
+conversation in a request; body_format, envelope (JSON) or raw; system_messages, whether EndDialog and Error are delivered too, instead of ending the
+conversation; max_attempts, after how many refusals a conversation is set aside (0: never); first_retry_ms and longest_retry_ms, milliseconds that a
+conversation waits after its first refusal, doubling up to the longest; activation, whether it is on.
+Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed, 9609 malformed name,
+9663 system object, 9717 and 9718 the queue is activated in another way.
+Source: spec 5.5.';
+
+create function parley.alter_webhook_activation(
+  queue text,
+  url text default null,
+  secret text default null,
+  secret_name text default null,
+  timeout_ms integer default null,
+  max_instances integer default null,
+  batch_size integer default null,
+  body_format text default null,
+  system_messages boolean default null,
+  max_attempts integer default null,
+  first_retry_ms integer default null,
+  longest_retry_ms integer default null,
+  activation boolean default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_activation parley._p_external_activation := parley._p_existing_external_activation(queue, 'webhook');
+begin
+  if activation then
+    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+  end if;
+  v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
+  v_activation.max_instances := coalesce(max_instances, v_activation.max_instances);
+  v_activation.url := coalesce(url, v_activation.url);
+  v_activation.secret := coalesce(secret, v_activation.secret);
+  v_activation.secret_name := coalesce(secret_name, v_activation.secret_name);
+  v_activation.timeout_ms := coalesce(timeout_ms, v_activation.timeout_ms);
+  v_activation.batch_size := coalesce(batch_size, v_activation.batch_size);
+  v_activation.body_format := coalesce(body_format, v_activation.body_format);
+  v_activation.system_messages := coalesce(system_messages, v_activation.system_messages);
+  v_activation.max_attempts := coalesce(max_attempts, v_activation.max_attempts);
+  v_activation.first_retry_ms := coalesce(first_retry_ms, v_activation.first_retry_ms);
+  v_activation.longest_retry_ms := coalesce(longest_retry_ms, v_activation.longest_retry_ms);
+  perform parley._p_put_external_activation(v_activation);
+end
+$$;
+
+comment on function parley.alter_webhook_activation(
+  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean
+) is
+'Changes what is given of the webhook that reads a queue; what is null stays as it is. A request on its way is left alone.
+Arguments: as create_webhook_activation; secret, a new one.
+Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609 malformed name, 9663 system object,
+9717 and 9718 the queue is activated in another way, 15151 the queue has no webhook.
+Source: spec 5.5.';
+
+create function parley.drop_external_activation(queue text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_activation parley._p_external_activation := parley._p_existing_external_activation(queue, null);
+begin
+  delete from parley._p_external_activation as a where a.queue_id = v_activation.queue_id;
+end
+$$;
+
+comment on function parley.drop_external_activation(text) is
+'Removes the external activation of a queue. Nothing new is started; what runs already leaves when it finds nothing.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9663 system object, 15151 there is none.
+Source: spec 5.5.';
+
+create view parley.external_activations as
+select
+  q.lookup_name as queue_name,
+  a.queue_id as service_queue_id,
+  a.kind,
+  a.is_enabled,
+  a.min_instances,
+  a.max_instances,
+  a.program,
+  array(select e.name from jsonb_object_keys(a.environment) as e (name) order by e.name) as environment_names,
+  a.working_directory,
+  a.stop_timeout_ms,
+  regexp_replace(a.url, '\?.*', '?...') as url,
+  a.secret_name,
+  a.timeout_ms,
+  a.batch_size,
+  a.body_format,
+  a.system_messages,
+  a.max_attempts,
+  a.first_retry_ms,
+  a.longest_retry_ms,
+  a.create_date,
+  a.modify_date
+from parley._p_external_activation as a
+join parley._p_queue as q using (queue_id);
+
+comment on view parley.external_activations is
+'What the daemon starts outside of the database, for each queue that has such an activation. Secrets, values of environments and the query of a url are
+shown to nobody.';

@@ -1,0 +1,282 @@
+-- Deliveries: messages that a reader hands to somebody outside of the transaction, such as a webhook, before it receives them.
+--
+-- A delivery that fails must not look like a poison message, and must not hold up other conversations. So a message is shown first
+-- (next_delivery), with its group locked to the end of the transaction, and received only when it was accepted (finish_delivery): a
+-- refusal leaves no trace on the message, and what it does leave (fail_delivery) is written in a transaction of its own. A
+-- conversation that failed is passed over until its time comes, which keeps its order; the others go on.
+--
+-- Invariants, and what keeps each:
+--   nobody else receives from a group meanwhile   the lock on its row, as in RECEIVE
+--   what is received is what was delivered   finish_delivery compares positions: a sender may have committed in front of them
+--   accepted twice is told apart   message_id is made of endpoint and position, and so the same at each attempt
+-- Lock order: the group's row, then its messages (docs/architecture.md). Rows of _p_delivery_failure are locked alone.
+-- Cost: one look at the first 1000 messages of each lane; when all of these belong to conversations that wait or are locked, one probe
+-- for each conversation of the queue.
+
+create table parley._p_delivery_failure (
+  endpoint_id bigint primary key,
+  queue_id integer not null references parley._p_queue on delete cascade,
+  conversation_handle uuid not null,
+  failures integer not null,
+  attempts integer not null,
+  last_error text not null,
+  first_failed_at timestamptz not null,
+  failed_at timestamptz not null,
+  retry_at timestamptz not null
+);
+
+comment on table parley._p_delivery_failure is 'Conversations whose next message was delivered and not accepted: not before retry_at.';
+
+create index on parley._p_delivery_failure (queue_id);
+
+create function parley._p_lock_delivery(queue parley._p_queue, priority integer, out endpoint_id bigint, out group_id bigint)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_lane integer := parley._p_lane(queue.queue_id, priority);
+  v_low bigint;
+begin
+  select h.low_position into v_low from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
+  select e.endpoint_id, e.group_id into endpoint_id, group_id
+  from (
+    select n.endpoint_id, n.position
+    from parley._p_message as n
+    where n.lane = v_lane and n.position >= coalesce(v_low, 0)
+    order by n.position
+    limit 1000
+  ) as m
+  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+  join parley._p_conversation_group as g on g.group_id = e.group_id
+  where not exists (select from parley._p_delivery_failure as f where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp())
+    and not parley._p_is_set_aside(e.endpoint_id)
+  order by m.position
+  limit 1
+  for update of g skip locked;
+  if endpoint_id is null and exists (
+    select from parley._p_message as n where n.lane = v_lane and n.position >= coalesce(v_low, 0) order by n.position offset 1000 limit 1
+  ) then
+    select e.endpoint_id, e.group_id into endpoint_id, group_id
+    from parley._p_service as s
+    join parley._p_endpoint as e on e.service_id = s.service_id and e.state <> 'DO' and e.priority = _p_lock_delivery.priority
+    join parley._p_conversation_group as g on g.group_id = e.group_id
+    cross join lateral (
+      select n.position, n.lane from parley._p_message as n where n.endpoint_id = e.endpoint_id order by n.position limit 1
+    ) as m
+    where s.queue_id = queue.queue_id
+      and m.lane = v_lane
+      and not exists (select from parley._p_delivery_failure as f where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp())
+      and not parley._p_is_set_aside(e.endpoint_id)
+    order by m.position
+    limit 1
+    for update of g skip locked;
+  end if;
+end
+$$;
+
+comment on function parley._p_lock_delivery(parley._p_queue, integer) is
+'Finds and locks the first conversation of a priority that has a message, is not locked, and need not wait after a failure.';
+
+create function parley.next_delivery(queue text, top integer default 1) returns setof parley.received_message
+language plpgsql security definer rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_priority integer;
+  v_found record;
+begin
+  if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
+    perform parley._p_raise_disabled(v_queue.queue_id);
+  end if;
+  for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where v_queue.priorities & (1 << p.n) > 0 loop
+    loop
+      v_found := parley._p_lock_delivery(v_queue, v_priority);
+      exit when v_found.endpoint_id is null;
+      return query select * from parley._p_deliverable(v_found.endpoint_id, v_found.group_id, top);
+      if found then
+        return;
+      end if;
+      -- Another reader took it between our look and our lock; with a new look it is gone.
+    end loop;
+  end loop;
+end
+$$;
+
+comment on function parley.next_delivery(text, integer) is
+'Shows the next messages of one conversation without receiving them, and locks their conversation group to the end of the transaction.
+Conversations whose delivery failed are passed over until it is time to try again; so are groups that are locked.
+Call it at READ COMMITTED. Then deliver, and call finish_delivery in the same transaction, or roll back and call fail_delivery.
+Arguments: queue; top, at most so many messages.
+Columns: those of RECEIVE; message_id is the same at each attempt.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.';
+
+create function parley._p_deliverable(endpoint_id bigint, group_id bigint, top integer) returns setof parley.received_message
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    1::smallint,
+    e.priority,
+    m.position + b.ordinal - 1,
+    g.conversation_group_id,
+    e.conversation_handle,
+    case
+      when m.message_type_id in (1, 5) then -1
+      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+        order by m.rank, m.position, b.ordinal rows unbounded preceding
+      )
+    end,
+    e.service_name,
+    e.service_id,
+    e.service_contract_name,
+    e.service_contract_id,
+    t.name,
+    m.message_type_id,
+    t.validation::text,
+    b.body,
+    m.enqueued_at,
+    (lpad(to_hex(e.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid
+  from parley._p_endpoint as e
+  join parley._p_conversation_group as g using (group_id)
+  cross join lateral (
+    select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame, r.rank
+    from parley._p_message as n
+    cross join lateral (
+      -- As RECEIVE takes them: timer messages, then Errors, then the rest (241_receive_group.sql).
+      select case when e.is_plain then 2 when n.message_type_id = 5 then 0 when n.message_type_id = 1 then 1 else 2 end as rank
+    ) as r
+    where n.endpoint_id = e.endpoint_id
+    order by r.rank, n.position
+    limit top
+  ) as m
+  join parley._p_message_type as t on t.message_type_id = m.message_type_id
+  left join lateral (
+    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1
+  ) as p on true
+  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+  where e.endpoint_id = $1 and e.group_id = $2 and e.state <> 'DO'
+  order by m.rank, m.position, b.ordinal
+  limit top
+$$;
+
+comment on function parley._p_deliverable(bigint, bigint, integer) is
+'Shows the first messages of a conversation in the order in which RECEIVE takes them, if it still is in the group given.';
+
+create function parley.finish_delivery(queue text, conversation_handle uuid, queuing_orders bigint[]) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_received bigint[];
+begin
+  v_received := array(
+    select r.queuing_order
+    from parley.receive(
+      queue => finish_delivery.queue, top => cardinality(queuing_orders), conversation_handle => finish_delivery.conversation_handle
+    ) as r
+  );
+  delete from parley._p_delivery_failure as f where f.conversation_handle = finish_delivery.conversation_handle;
+  return v_received @> queuing_orders and queuing_orders @> v_received;
+end
+$$;
+
+comment on function parley.finish_delivery(text, uuid, bigint[]) is
+'Receives messages that next_delivery has shown in this transaction and that were accepted. When it returns false a message of another sender has come
+in front of them meanwhile: then roll back, and deliver again.
+Arguments: queue; conversation_handle; queuing_orders, of the messages, all of that conversation.
+Errors: 208, 229, 8426, 9609 and 9617 as receive.';
+
+create function parley.fail_delivery(
+  queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_endpoint parley._p_endpoint;
+  v_activation parley._p_external_activation;
+  v_failure parley._p_delivery_failure;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = fail_delivery.conversation_handle;
+  select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
+  if v_endpoint.endpoint_id is null or v_activation.first_retry_ms is null then
+    return 0;
+  end if;
+  -- Those of conversations that are over; there are never many.
+  delete from parley._p_delivery_failure as f
+  where f.queue_id = v_queue.queue_id and not exists (select from parley._p_endpoint as e where e.endpoint_id = f.endpoint_id);
+  insert into parley._p_delivery_failure as f (
+    endpoint_id, queue_id, conversation_handle, failures, attempts, last_error, first_failed_at, failed_at, retry_at
+  )
+  values (
+    v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle, 1, is_attempt::integer, left(error, 2000),
+    clock_timestamp(), clock_timestamp(), clock_timestamp()
+  )
+  on conflict on constraint _p_delivery_failure_pkey do update
+  set failures = least(f.failures, 1000000) + 1,
+    attempts = f.attempts + excluded.attempts,
+    last_error = excluded.last_error,
+    failed_at = excluded.failed_at
+  returning f.* into v_failure;
+  -- Twice as long each time, up to the longest; what the receiver asks for counts up to the longest too. A tenth is left to
+  -- chance, so that conversations that failed together do not come back together.
+  update parley._p_delivery_failure as f
+  set retry_at = clock_timestamp() + make_interval(secs => (0.9 + 0.1 * random()) / 1000 * least(
+      v_activation.longest_retry_ms,
+      greatest(coalesce(retry_ms, 0), v_activation.first_retry_ms * power(2::double precision, least(v_failure.failures - 1, 40)))
+    ))
+  where f.endpoint_id = v_endpoint.endpoint_id;
+  return v_failure.attempts;
+end
+$$;
+
+comment on function parley.fail_delivery(text, uuid, text, boolean, integer) is
+'Notes that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles each time.
+Call it after the transaction of the delivery was rolled back. Returns how many attempts have been counted.
+Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts of the webhook (a receiver that is not there
+says nothing about the message); retry_ms, milliseconds that the receiver asks to wait.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+create function parley.seconds_to_next_delivery(queue text) returns double precision
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+begin
+  return (
+    -- greatest() would make 0 of null.
+    select case when count(*) > 0 then greatest(0, extract(epoch from min(f.retry_at) - clock_timestamp())) end::double precision
+    from parley._p_delivery_failure as f
+    join parley._p_endpoint as e using (endpoint_id)
+    where f.queue_id = v_queue.queue_id
+      and exists (select from parley._p_message as m where m.endpoint_id = f.endpoint_id and m.lane / 16 = v_queue.queue_id)
+  );
+end
+$$;
+
+comment on function parley.seconds_to_next_delivery(text) is
+'Tells in how many seconds a conversation of a queue that failed to be delivered may be tried again; null when there is none.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+create view parley.delivery_failures as
+select
+  q.lookup_name as queue_name,
+  f.queue_id as service_queue_id,
+  f.conversation_handle,
+  f.failures,
+  f.attempts,
+  f.last_error,
+  f.first_failed_at,
+  f.failed_at,
+  f.retry_at
+from parley._p_delivery_failure as f
+join parley._p_queue as q using (queue_id)
+join parley._p_endpoint as e using (endpoint_id)
+where pg_catalog.pg_has_role(e.owner, 'member') or parley._p_is_administrator(parley._p_caller());
+
+comment on view parley.delivery_failures is
+'Conversations whose next message was delivered to a webhook and not accepted, and when it is tried again. Everybody sees those of roles he is a member of.';

@@ -1,0 +1,177 @@
+-- The messages of event notifications: when they are sent, and what is in them.
+--
+-- A failure to notify is a warning in the log, never an error of whoever caused the event (spec 2.10).
+-- QUEUE_ACTIVATION is raised by the daemon, which knows when messages wait that nobody receives. BROKER_QUEUE_DISABLED is noticed
+-- by fire_timers: the disabling itself happens outside of any transaction (243_poison.sql), in a session that is about to fail.
+
+create function parley._p_event_body(event text, queue parley._p_queue) returns bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select convert_to(
+    xmlelement(
+      name "EVENT_INSTANCE",
+      xmlelement(name "EventType", event),
+      xmlelement(name "PostTime", to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS')),
+      xmlelement(name "SPID", pg_backend_pid()),
+      xmlelement(name "ServerName", coalesce(nullif(current_setting('cluster_name'), ''), host(inet_server_addr()), 'localhost')),
+      xmlelement(name "LoginName", session_user),
+      xmlelement(name "UserName", pg_get_userbyid(parley._p_caller())),
+      xmlelement(name "DatabaseName", current_database()),
+      xmlelement(name "SchemaName", queue.schema_name),
+      xmlelement(name "ObjectName", queue.name),
+      xmlelement(name "ObjectType", 'QUEUE')
+    )::text,
+    'UTF8'
+  )
+$$;
+
+comment on function parley._p_event_body(text, parley._p_queue) is 'Gives the body of an event notification, in UTF-8; times are UTC (spec 2.10).';
+
+create function parley._p_post_event(handle uuid, body bytea) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_type parley._p_message_type;
+  v_reason text;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for update;
+  if not found or v_endpoint.state not in ('SO', 'CO') then
+    return false;
+  end if;
+  if v_endpoint.state = 'SO' then
+    update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
+    v_endpoint.state := 'CO';
+  end if;
+  select * into v_type from parley._p_message_type as t where t.message_type_id = 4;
+  perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if not found or v_endpoint.state <> 'CO' then
+    return false;
+  end if;
+  v_reason := parley._p_delay_reason(v_endpoint);
+  if v_reason is not null then
+    insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
+    values (v_endpoint.endpoint_id, v_type.message_type_id, clock_timestamp(), body, v_reason);
+  else
+    perform parley._p_deliver(v_endpoint, v_type, array[body]);
+  end if;
+  -- The target may have refused.
+  return exists (select from parley._p_endpoint as e where e.conversation_handle = handle and e.state = 'CO');
+end
+$$;
+
+comment on function parley._p_post_event(uuid, bytea) is
+'Sends an event on the conversation of a notification; gives false when that conversation is over.';
+
+create function parley._p_post_events(queue_id integer, event text) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+  v_notification record;
+  v_posted integer := 0;
+begin
+  select * into v_queue from parley._p_queue as q where q.queue_id = _p_post_events.queue_id;
+  for v_notification in
+    select n.notification_id, n.name, n.conversation_handle,
+      n.is_fan_in and exists (
+        select
+        from parley._p_event_notification as o
+        where o.queue_id = n.queue_id
+          and o.event = n.event
+          and o.is_fan_in
+          and o.owner = n.owner
+          and o.to_service = n.to_service
+          and o.broker_instance is not distinct from n.broker_instance
+          and o.notification_id < n.notification_id
+      ) as is_merged
+    from parley._p_event_notification as n
+    where n.queue_id = v_queue.queue_id and n.event = _p_post_events.event
+    order by n.notification_id
+  loop
+    continue when v_notification.is_merged;
+    begin
+      if parley._p_post_event(v_notification.conversation_handle, parley._p_event_body(event, v_queue)) then
+        v_posted := v_posted + 1;
+      else
+        perform parley._p_drop_event_notifications(array[v_notification.notification_id]);
+        raise warning 'event notification "%" of queue "%" is dropped: its conversation is over', v_notification.name, v_queue.lookup_name;
+      end if;
+    exception
+      when others then
+        raise warning 'event notification "%" of queue "%" failed: %', v_notification.name, v_queue.lookup_name, sqlerrm;
+    end;
+  end loop;
+  return v_posted;
+end
+$$;
+
+comment on function parley._p_post_events(integer, text) is
+'Sends an event of a queue to all who asked for it, and gives how many messages that were. Fails with a warning only.';
+
+create function parley.notify_activation(queue text) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(queue);
+begin
+  perform parley._p_require_administrator('raising QUEUE_ACTIVATION');
+  return parley._p_post_events(v_queue.queue_id, 'QUEUE_ACTIVATION');
+end
+$$;
+
+comment on function parley.notify_activation(text) is
+'Raises QUEUE_ACTIVATION for a queue and returns how many messages were sent. For the daemon, when messages wait that nobody receives.
+Errors: 208 no such queue, 9609 malformed name, 15151 not an administrator.
+Source: spec 2.10, 5.5.';
+
+create function parley._p_notify_disabled_queues() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_told record;
+  v_posted integer := 0;
+  v_over integer[];
+begin
+  update parley._p_event_notification as n set is_told = false where n.is_told and not parley._p_is_poisoned(n.queue_id);
+  for v_told in
+    select n.queue_id, array_agg(n.notification_id order by n.notification_id) as notifications
+    from parley._p_event_notification as n
+    where n.event = 'BROKER_QUEUE_DISABLED' and not n.is_told and parley._p_is_poisoned(n.queue_id)
+    group by n.queue_id
+  loop
+    -- Of two at once one tells.
+    perform
+    from parley._p_event_notification as n
+    where n.notification_id = any (v_told.notifications) and not n.is_told
+    order by n.notification_id
+    for no key update skip locked;
+    continue when not found;
+    update parley._p_event_notification as n set is_told = true where n.notification_id = any (v_told.notifications);
+    v_posted := v_posted + parley._p_post_events(v_told.queue_id, 'BROKER_QUEUE_DISABLED');
+  end loop;
+  -- A conversation that is over takes its notification with it.
+  v_over := array(
+    select n.notification_id
+    from parley._p_event_notification as n
+    left join parley._p_endpoint as e using (conversation_handle)
+    where e.state is null or e.state not in ('SO', 'CO')
+  );
+  if cardinality(v_over) > 0 then
+    perform parley._p_drop_event_notifications(v_over);
+    raise warning '% event notifications are dropped: their conversations are over', cardinality(v_over);
+  end if;
+  return v_posted;
+end
+$$;
+
+comment on function parley._p_notify_disabled_queues() is
+'Raises BROKER_QUEUE_DISABLED for queues that poison message handling has disabled, once for each time, and drops notifications whose conversation is over.
+Gives how many messages were sent.
+Source: spec 2.10, 5.6.';

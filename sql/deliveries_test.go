@@ -1,0 +1,219 @@
+package sql_test
+
+import (
+	"slices"
+	"testing"
+)
+
+const hook = `select parley.create_webhook_activation('Answering', 'https://example.com', first_retry_ms => 3600000, longest_retry_ms => 7200000)`
+
+// next shows the bodies of the next delivery, with the handle and positions that finishing it needs.
+func (s session) next(top int) (bodies []string, handle string, orders []int64) {
+	s.Helper()
+	rows, err := s.db.Query(s.Context(), `
+		select conversation_handle::text, queuing_order, convert_from(message_body, 'UTF8') from parley.next_delivery('Answering', $1)`, top)
+	if err != nil {
+		s.Fatal(describe(err))
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var order int64
+		var body string
+		if err := rows.Scan(&handle, &order, &body); err != nil {
+			s.Fatal(err)
+		}
+		bodies, orders = append(bodies, body), append(orders, order)
+	}
+	if rows.Err() != nil {
+		s.Fatal(describe(rows.Err()))
+	}
+	return bodies, handle, orders
+}
+
+func (s session) requireNext(want ...string) (handle string, orders []int64) {
+	s.Helper()
+	got, handle, orders := s.next(100)
+	if !slices.Equal(got, want) {
+		s.Fatalf("the next delivery is %q, want %q", got, want)
+	}
+	return handle, orders
+}
+
+func (s session) finish(handle string, orders []int64) bool {
+	s.Helper()
+	return value[bool](s, "select parley.finish_delivery('Answering', $1::uuid, $2)", handle, orders)
+}
+
+func TestDeliveryIsReceivedWhenItIsFinished(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(hook)
+	initiator := b.dialog()
+	b.send(initiator, request, "1")
+	b.exec("select parley.send_batch($1::uuid, '//test/Request', array['2', '3'])", initiator)
+
+	tx := b.begin()
+	got, handle, orders := tx.next(2)
+	if !slices.Equal(got, []string{"1", "2"}) {
+		t.Fatalf("shown were %q", got)
+	}
+	if !tx.finish(handle, orders) {
+		t.Fatal("it could not be finished")
+	}
+	tx.commit()
+	tx = b.begin()
+	handle, orders = tx.requireNext("3")
+	if !tx.finish(handle, orders) {
+		t.Fatal("it could not be finished")
+	}
+	tx.requireNext()
+	tx.commit()
+}
+
+func TestDeliveryShowsSequenceNumbersAndStableIDs(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(hook)
+	initiator := b.dialog()
+	b.exec("select parley.send_batch($1::uuid, '//test/Request', array['1', '2', '3'])", initiator)
+	const look = `select format('%s %s', message_sequence_number, message_id) from parley.next_delivery('Answering', 10)`
+	first := values[string](b.session, look)
+	if len(first) != 3 || first[2][:2] != "2 " {
+		t.Fatalf("shown were %q", first)
+	}
+	if again := values[string](b.session, look); !slices.Equal(first, again) {
+		t.Errorf("first %q, then %q", first, again)
+	}
+	tx := b.begin()
+	_, handle, orders := tx.next(1)
+	tx.finish(handle, orders)
+	tx.commit()
+	if rest := values[string](b.session, look); !slices.Equal(rest, first[1:]) {
+		t.Errorf("left are %q, want %q", rest, first[1:])
+	}
+}
+
+func TestDeliveryLocksItsGroupAgainstReaders(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(hook)
+	first, second := b.dialog(), b.dialog()
+	b.send(first, request, "first")
+	b.send(second, request, "second")
+	one, two := b.begin(), b.begin()
+	one.requireNext("first")
+	two.requireNext("second")
+	if got := b.bodies("Answering"); len(got) > 0 {
+		t.Errorf("received %q beside the deliveries", got)
+	}
+	b.requireNext()
+	one.rollback()
+	if got := b.bodies("Answering"); !slices.Equal(got, []string{"first"}) {
+		t.Errorf("received %q", got)
+	}
+}
+
+func TestFailedDeliveryKeepsItsConversationWaitingAndNoOther(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(hook)
+	first, second := b.dialog(), b.dialog()
+	b.send(first, request, "first 1")
+	b.send(first, request, "first 2")
+	b.send(second, request, "second")
+	_, handle, _ := b.next(1)
+	for attempt := 1; attempt <= 2; attempt++ {
+		equal(b.session, attempt, "select parley.fail_delivery('Answering', $1::uuid, 'no')", handle)
+	}
+	equal(b.session, 2, "select parley.fail_delivery('Answering', $1::uuid, 'not there', is_attempt => false)", handle)
+	equal(b.session, "3 2 not there t", `
+		select format('%s %s %s %s', failures, attempts, last_error, retry_at > now() + interval '1 hour') from parley.delivery_failures`)
+	equal(b.session, true, "select parley.seconds_to_next_delivery('Answering') between 3600 and 7200")
+
+	tx := b.begin()
+	second, orders := tx.requireNext("second")
+	tx.finish(second, orders)
+	tx.requireNext()
+	tx.commit()
+
+	// When its time comes it goes on where it was.
+	b.exec("update parley._p_delivery_failure set retry_at = now()")
+	tx = b.begin()
+	handle, orders = tx.requireNext("first 1", "first 2")
+	tx.finish(handle, orders)
+	tx.commit()
+	equal(b.session, 0, "select count(*) from parley.delivery_failures")
+	equal(b.session, true, "select parley.seconds_to_next_delivery('Answering') is null")
+}
+
+func TestFailedDeliveriesAreNoPoison(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(hook)
+	b.send(b.dialog(), request, "x")
+	for range 20 {
+		tx := b.begin()
+		handle, _ := tx.requireNext("x")
+		tx.rollback()
+		b.exec("select parley.fail_delivery('Answering', $1::uuid, 'no')", handle)
+		b.exec("update parley._p_delivery_failure set retry_at = now()")
+	}
+	equal(b.session, 0, "select rollbacks from parley.queue_backlogs('Answering')")
+	if got := b.bodies("Answering"); !slices.Equal(got, []string{"x"}) {
+		t.Errorf("received %q", got)
+	}
+}
+
+func TestDeliveryFindsWhatStandsBehindAThousandThatWait(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(hook)
+	first, second := b.dialog(), b.dialog()
+	b.exec("select parley.send($1::uuid, '//test/Request', 'x') from generate_series(1, 1200)", first)
+	b.send(second, request, "behind")
+	_, handle, _ := b.next(1)
+	b.exec("select parley.fail_delivery('Answering', $1::uuid, 'no')", handle)
+	b.requireNext("behind")
+}
+
+func TestSenderThatCommitsInFrontOfADeliveryIsNoticed(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(hook)
+	initiator, _ := b.conversation()
+	late := b.begin()
+	late.exec("select parley.send($1::uuid, '//test/Request', 'in front')", initiator)
+	b.send(initiator, request, "behind")
+	tx := b.begin()
+	handle, orders := tx.requireNext("behind")
+	late.commit()
+	if tx.finish(handle, orders) {
+		t.Error("what was not delivered counts as delivered")
+	}
+	tx.rollback()
+	b.requireNext("in front", "behind")
+}
+
+func TestDisabledQueueDeliversNothing(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(hook)
+	b.send(b.dialog(), request, "x")
+	b.exec("select parley.alter_queue('Answering', status => false)")
+	b.refuses(9617, "select parley.next_delivery('Answering')")
+}
+
+func TestFailuresOfConversationsThatAreOverGo(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(hook)
+	b.send(b.dialog(), request, "x")
+	_, handle, _ := b.next(1)
+	b.exec("select parley.fail_delivery('Answering', $1::uuid, 'no')", handle)
+	b.exec("select parley.end_conversation($1::uuid, cleanup => true)", handle)
+	equal(b.session, 0, "select count(*) from parley.delivery_failures")
+	b.send(b.dialog(), request, "y")
+	_, handle, _ = b.next(1)
+	b.exec("select parley.fail_delivery('Answering', $1::uuid, 'no')", handle)
+	equal(b.session, 1, "select count(*) from parley._p_delivery_failure")
+}
