@@ -60,6 +60,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newQueuesCommand(a),
 		newReceiveCommand(a),
 		newSendCommand(a),
+		newServeCommand(a),
 		newStatusCommand(a),
 		newUninstallCommand(a),
 		newUpCommand(a),

@@ -1,23 +1,33 @@
 package activation
 
 import (
-	"context"
+	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+const (
+	defaultGraceTime   = 10 * time.Second
+	defaultSessionsMax = 50
+)
+
 // Config says what an engine works on. Only Pool is needed.
 type Config struct {
-	// Pool leads to the database; it may lead through a pooler in transaction mode. Readers of kind procedure take a
-	// connection of it each while they run.
+	// Pool leads to the database; it may lead through a pooler in transaction mode. The engine uses a few connections of
+	// it, for its own statements.
 	Pool *pgxpool.Pool
 	// ListenConfig is how to reach the database for notifications, without a pooler in between. When nil the settings of
 	// Pool are used, and the engine looks at intervals when these lead through a pooler.
 	ListenConfig *pgx.ConnConfig
+	// SessionsMax bounds the sessions that run procedures, for all queues together; 0 means 50. They are connected with the
+	// settings of Pool, beside it.
+	SessionsMax int
 	// Starters make the readers that are not procedures, by kind. A queue whose kind is missing here fails to start.
 	Starters map[string]Starter
 	// Ramp is how long to wait before each further reader of a queue while others receive; 0 starts all at once.
@@ -32,16 +42,19 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Engine activates the queues of one database for as long as it runs.
-type Engine struct{ config Config }
-
 // New checks the configuration. Nothing runs before [Engine.Run].
 func New(config Config) (*Engine, error) {
 	switch {
 	case config.Pool == nil:
 		return nil, errors.New("activation: Pool is missing")
-	case config.Ramp < 0 || config.GraceTime < 0:
-		return nil, errors.New("activation: times must not be negative")
+	case config.Ramp < 0 || config.GraceTime < 0 || config.SessionsMax < 0:
+		return nil, errors.New("activation: SessionsMax and times must not be negative")
+	}
+	config.SessionsMax = cmp.Or(config.SessionsMax, defaultSessionsMax)
+	config.GraceTime = cmp.Or(config.GraceTime, defaultGraceTime)
+	if config.Name == "" {
+		host, _ := os.Hostname()
+		config.Name = fmt.Sprintf("%s:%d", cmp.Or(host, "localhost"), os.Getpid())
 	}
 	if config.Observer == nil {
 		config.Observer = unobserved{}
@@ -50,11 +63,4 @@ func New(config Config) (*Engine, error) {
 		config.Logger = slog.Default()
 	}
 	return &Engine{config: config}, nil
-}
-
-// Run works until ctx ends; then it asks its readers to leave, waits for them for the time of grace, cuts off the rest,
-// and hands the leadership over. Failures of the database or of readers are logged and tried again, never returned.
-func (e *Engine) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
 }

@@ -7280,14 +7280,14 @@ begin
     next_attempt_time, tasks_started, tasks_aborted, task_limit_reached, modify_date
   )
   select
-    r.queue_id, _p_report_activation.term, r.state, r.running_readers,
+    r.queue_id, case when r.is_gone then 0 else _p_report_activation.term end, r.state, r.running_readers,
     n.now - make_interval(secs => r.activated_ago_s),
     n.now - make_interval(secs => r.empty_ago_s), n.now - make_interval(secs => r.failing_for_s), r.failures, r.last_error, r.last_sqlstate,
     n.now + make_interval(secs => r.next_attempt_in_s), r.started, r.aborted, r.limit_reached, n.now
   from (select clock_timestamp() as now) as n
   cross join jsonb_to_recordset(monitors) as r (
     queue_id integer, state text, running_readers integer, activated_ago_s float8, empty_ago_s float8, failing_for_s float8, failures integer,
-    last_error text, last_sqlstate text, next_attempt_in_s float8, started bigint, aborted bigint, limit_reached bigint
+    last_error text, last_sqlstate text, next_attempt_in_s float8, started bigint, aborted bigint, limit_reached bigint, is_gone boolean
   )
   where exists (select from parley._p_queue as k where k.queue_id = r.queue_id)
   on conflict on constraint _p_queue_monitor_pkey do update

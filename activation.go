@@ -1,0 +1,179 @@
+package parley
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// What a daemon asks of a database and tells it. It has to be the owner of the schema, a member of that role, or a
+// superuser. Statements that change something carry the daemon's term, and are refused when that is over.
+
+// Lead renews the lease of the daemon that holds a term, or takes over when nobody leads; term is 0 for a daemon that has
+// not led yet. It returns the term to use from now on, or false when another daemon leads.
+func Lead(ctx context.Context, db DB, name string, term int64, lease time.Duration) (newTerm int64, leads bool, err error) {
+	var given *int64
+	err = db.QueryRow(ctx, "select parley._p_lead($1::text, $2::bigint, $3::integer)", name, term, lease.Milliseconds()).Scan(&given)
+	if err != nil {
+		return 0, false, statementError(err, "lead")
+	}
+	if given == nil {
+		return 0, false, nil
+	}
+	return *given, true, nil
+}
+
+// Resign ends a term, so that another daemon can lead at once.
+func Resign(ctx context.Context, db DB, term int64) error {
+	if _, err := db.Exec(ctx, "select parley._p_resign($1::bigint)", term); err != nil {
+		return statementError(err, "resign")
+	}
+	return nil
+}
+
+// ActivatedQueue is a queue with activation on, and what to start for it.
+type ActivatedQueue struct {
+	QueueID    int32
+	Name       string
+	MaxReaders int32
+	MinReaders int32
+	Kind       string // procedure, program or webhook
+	// ProcedureCall is the procedure as CALL takes it, nil when it is gone; ExecuteAs is nil when the role is gone.
+	ProcedureCall, Procedure, ExecuteAs *string
+	External                            json.RawMessage
+	// Version changes whenever anything about the definition does.
+	Version string
+}
+
+// ReadActivatedQueues reads the queues with activation on; none when the broker is disabled.
+func ReadActivatedQueues(ctx context.Context, db DB) ([]ActivatedQueue, error) {
+	rows, err := db.Query(ctx, `
+		select q.queue_id, q.name, q.max_readers, q.min_readers, q.kind, q.procedure_call, q.procedure_name, q.execute_as,
+			q.external, q.version
+		from parley._p_activated_queues() as q`)
+	if err != nil {
+		return nil, statementError(err, "read the activated queues")
+	}
+	queues, err := pgx.CollectRows(rows, pgx.RowToStructByPos[ActivatedQueue])
+	if err != nil {
+		return nil, statementError(err, "read the activated queues")
+	}
+	return queues, nil
+}
+
+// ReceivableQueue is a queue in which messages can be received.
+type ReceivableQueue struct {
+	QueueID int32
+	// Groups is how many conversation groups have messages and are not locked, up to the number asked for.
+	Groups int32
+	// Head is the position of the first such message, 0 when there is none.
+	Head int64
+	// IsPartial tells that only a part of what waits was looked at.
+	IsPartial bool
+}
+
+// ReadReceivableQueues looks, without disturbing readers, in which of some queues messages can be received; queues in which
+// none can are left out. For each queue readersMax says how many groups are of interest; rowsMax bounds the look.
+func ReadReceivableQueues(ctx context.Context, db DB, queueIDs, readersMax []int32, rowsMax int) ([]ReceivableQueue, error) {
+	rows, err := db.Query(ctx, `
+		select q.queue_id, q.groups, coalesce(q.head, 0), q.is_partial
+		from parley._p_receivable($1::integer[], $2::integer[], $3::integer) as q`, queueIDs, readersMax, rowsMax)
+	if err != nil {
+		return nil, statementError(err, "look for receivable messages")
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[ReceivableQueue])
+	if err != nil {
+		return nil, statementError(err, "look for receivable messages")
+	}
+	return found, nil
+}
+
+// ArmDoorbells asks senders to notify channel parley of messages to some queues, for a time. A few hundred queues at once
+// are enough for one statement.
+func ArmDoorbells(ctx context.Context, db DB, queueIDs []int32, d time.Duration) error {
+	_, err := db.Exec(ctx, "select parley._p_arm_doorbells($1::integer[], $2::integer)", queueIDs, seconds(d))
+	if err != nil {
+		return statementError(err, "arm the doorbells")
+	}
+	return nil
+}
+
+// FireDue fires timers and ends lifetimes that are due, up to a number, and tells in what time to call it again. With
+// oneByOne those that cannot be fired now are put off instead of failing the others. It returns false when the term is over.
+func FireDue(ctx context.Context, db DB, term int64, top int, oneByOne bool) (fired int, next time.Duration, leads bool, err error) {
+	var count *int
+	var nextMS *float64
+	err = db.QueryRow(ctx, "select d.fired, d.next_ms from parley._p_fire_due($1::bigint, $2::integer, $3::boolean) as d", term, top, oneByOne).
+		Scan(&count, &nextMS)
+	if err != nil {
+		return 0, 0, false, statementError(err, "fire timers")
+	}
+	if count == nil || nextMS == nil {
+		return 0, 0, false, nil
+	}
+	return *count, time.Duration(*nextMS * float64(time.Millisecond)), true, nil
+}
+
+// States of a queue monitor (spec 5.4).
+const (
+	MonitorInactive          = "INACTIVE"
+	MonitorNotified          = "NOTIFIED"
+	MonitorReceivesOccurring = "RECEIVES_OCCURRING"
+)
+
+// MonitorReport is what a daemon tells about a queue monitor. Times are seconds from now, nil for never.
+type MonitorReport struct {
+	QueueID        int32    `json:"queue_id"`
+	IsGone         bool     `json:"is_gone"` // activation is off now
+	State          string   `json:"state"`
+	RunningReaders int      `json:"running_readers"`
+	ActivatedAgo   *float64 `json:"activated_ago_s"`
+	EmptyAgo       *float64 `json:"empty_ago_s"`
+	FailingFor     *float64 `json:"failing_for_s"`
+	Failures       int      `json:"failures"`
+	LastError      *string  `json:"last_error"`
+	LastSQLState   *string  `json:"last_sqlstate"`
+	NextAttemptIn  *float64 `json:"next_attempt_in_s"`
+	// Since the last report.
+	Started      int64 `json:"started"`
+	Aborted      int64 `json:"aborted"`
+	LimitReached int64 `json:"limit_reached"`
+}
+
+// TaskReport is what a daemon tells about a reader that is running.
+type TaskReport struct {
+	QueueID    int32   `json:"queue_id"`
+	Reader     int     `json:"reader"`
+	PID        *uint32 `json:"pid"` // of its session
+	Procedure  string  `json:"procedure_name"`
+	ExecuteAs  *string `json:"execute_as"`
+	StartedAgo float64 `json:"started_ago_s"`
+}
+
+// ReportActivation tells the database about the monitors that have changed, and about all running readers; nil tasks are as
+// they were. It returns false when the term is over.
+func ReportActivation(ctx context.Context, db DB, term int64, monitors []MonitorReport, tasks []TaskReport) (leads bool, err error) {
+	if monitors == nil {
+		monitors = []MonitorReport{}
+	}
+	about, err := json.Marshal(monitors)
+	if err != nil {
+		return false, fmt.Errorf("report activation: %w", err)
+	}
+	var running *string
+	if tasks != nil {
+		text, err := json.Marshal(tasks)
+		if err != nil {
+			return false, fmt.Errorf("report activation: %w", err)
+		}
+		running = new(string(text))
+	}
+	err = db.QueryRow(ctx, "select parley._p_report_activation($1::bigint, $2::text::jsonb, $3::text::jsonb)", term, string(about), running).Scan(&leads)
+	if err != nil {
+		return false, statementError(err, "report activation")
+	}
+	return leads, nil
+}

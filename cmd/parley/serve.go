@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// serving is what the daemon was asked to do; each file serve_*.go adds what it needs.
+type serving struct {
+	dsns        []string
+	listenDSNs  []string
+	ramp        time.Duration
+	graceTime   time.Duration
+	sessionsMax int
+	logLevel    string
+	logFormat   string
+
+	logger *slog.Logger
+}
+
+func newServeCommand(a *app) *cobra.Command {
+	s := &serving{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the daemon: start readers while messages wait, fire timers",
+		Long: `Run the daemon for one or more databases until Ctrl-C or SIGTERM: queues with activation on get readers while
+messages wait in them, timers fire and lifetimes end on time.
+
+Any number of daemons may serve one database: one leads, and another takes over at once when it stops, within seconds when
+it is killed. The role it logs in as has to own the schema parley, or be a member of that role, and be allowed to SET ROLE
+to each role that procedures execute as.
+
+A database may be reached through a pooler in transaction mode. Then --listen-dsn names the same database without the pooler,
+for one connection on which the daemon is notified; without it the daemon looks for messages ten times a second.`,
+		Example: `  parley serve --dsn postgres://daemon@db1/shop
+  parley serve --dsn postgres://daemon@db1/shop --dsn postgres://daemon@db2/stock --log-format json
+  parley serve --dsn postgres://daemon@pooler:6432/shop --listen-dsn postgres://daemon@db1/shop`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.serve(cmd.Context(), s)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&s.dsns, "dsn", nil,
+		"database to serve, may be given several times (default PARLEY_DSN, then DATABASE_URL, then a private PostgreSQL)")
+	flags.StringArrayVar(&s.listenDSNs, "listen-dsn", nil,
+		"how to reach the database without a pooler, for notifications; one for each --dsn, in their order, empty for none")
+	flags.DurationVar(&s.ramp, "ramp", 0, "time between two further readers of a queue; Service Broker waits 5s, here all start at once")
+	flags.DurationVar(&s.graceTime, "grace-time", 10*time.Second, "how long readers may go on after the daemon was told to stop")
+	flags.IntVar(&s.sessionsMax, "sessions", 50, "sessions that run procedures at once, for each database")
+	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error; debug tells of each reader")
+	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
+	return cmd
+}
+
+// validate finds what cannot be meant.
+func (s *serving) validate() error {
+	switch {
+	case len(s.listenDSNs) > 0 && len(s.listenDSNs) != max(1, len(s.dsns)):
+		return usagef("give one --listen-dsn for each --dsn, or none; an empty one is none for that database")
+	case s.ramp < 0 || s.graceTime <= 0 || s.sessionsMax < 1:
+		return usagef("--ramp must not be negative, --grace-time and --sessions must be positive")
+	}
+	return nil
+}
+
+// openLog makes the log, which is what the daemon writes to standard error.
+func (a *app) openLog(s *serving) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.logLevel)); err != nil {
+		return usagef("unknown --log-level %q: use debug, info, warn or error", s.logLevel)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch strings.ToLower(s.logFormat) {
+	case "text":
+		s.logger = slog.New(slog.NewTextHandler(a.stderr, options))
+	case "json":
+		s.logger = slog.New(slog.NewJSONHandler(a.stderr, options))
+	default:
+		return usagef("unknown --log-format %q: use text or json", s.logFormat)
+	}
+	return nil
+}
+
+// serve runs everything that the daemon does until ctx ends.
+func (a *app) serve(ctx context.Context, s *serving) error {
+	if err := errors.Join(s.validate(), a.openLog(s)); err != nil {
+		return err
+	}
+	if len(s.dsns) == 0 {
+		dsn, err := a.resolveDSN(ctx)
+		if err != nil {
+			return err
+		}
+		s.dsns = []string{dsn}
+	}
+	var parts []func(context.Context) error
+	if a.private.server != nil {
+		parts = append(parts, a.private.server.Supervise)
+	}
+	for number := range s.dsns {
+		database, err := s.openDatabase(ctx, number)
+		if err != nil {
+			return err
+		}
+		defer database.close()
+		parts = append(parts, database.run)
+	}
+	s.logger.Info("the daemon runs", "databases", len(s.dsns))
+	err := runTogether(ctx, parts)
+	s.logger.Info("the daemon has stopped")
+	return err
+}
+
+// runTogether runs parts until ctx ends or one of them fails, which ends the others.
+func runTogether(ctx context.Context, parts []func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	failures := make([]error, len(parts))
+	var running sync.WaitGroup
+	for i, part := range parts {
+		running.Go(func() {
+			if failures[i] = part(ctx); failures[i] != nil {
+				stop()
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(failures...)
+}

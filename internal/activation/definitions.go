@@ -1,0 +1,76 @@
+package activation
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-broker/parley"
+)
+
+// list reads which queues have activation on, and how.
+func (m *monitor) list(ctx context.Context) {
+	m.ask(ctx, "list", func(ctx context.Context) func(time.Time) {
+		listed, err := parley.ReadActivatedQueues(ctx, m.config.Pool)
+		return func(now time.Time) {
+			if err != nil {
+				m.nextList = now.Add(m.trouble.met(err))
+				return
+			}
+			m.trouble.over()
+			m.define(listed, now)
+		}
+	})
+}
+
+// define takes over the definitions. A queue whose definition has changed is tried at once, however it failed before; readers
+// that run go on.
+func (m *monitor) define(listed []parley.ActivatedQueue, now time.Time) {
+	present := make(map[int32]bool, len(listed))
+	hasProcedures := false
+	for _, one := range listed {
+		present[one.QueueID] = true
+		hasProcedures = hasProcedures || one.Kind == KindProcedure && one.MaxReaders > 0
+		q := m.queues[one.QueueID]
+		switch {
+		case q == nil:
+			q = &queueMonitor{runs: map[int]*run{}}
+			m.queues[one.QueueID] = q
+			m.unarmed = append(m.unarmed, one.QueueID)
+		case q.version == one.Version:
+			continue
+		}
+		q.Queue, q.version = describe(one), one.Version
+		q.failure.over()
+		m.want(q, now)
+	}
+	for id, q := range m.queues {
+		if !present[id] {
+			m.forget(id, q)
+		}
+	}
+	m.needsSessions.Store(hasProcedures)
+}
+
+// forget ends the monitor of a queue; its readers leave by themselves.
+func (m *monitor) forget(id int32, q *queueMonitor) {
+	if len(q.runs) > 0 {
+		m.config.Logger.Info("activation is off or the queue is gone; its readers leave when they are done", "queue", q.Name, "readers", len(q.runs))
+	}
+	m.rest(q)
+	delete(m.queues, id)
+	m.reported.gone = append(m.reported.gone, id)
+}
+
+func describe(one parley.ActivatedQueue) Queue {
+	text := func(s *string) string {
+		if s == nil {
+			return ""
+		}
+		return *s
+	}
+	return Queue{
+		ID: int(one.QueueID), Name: one.Name, Kind: one.Kind,
+		MaxReaders: int(one.MaxReaders), MinReaders: int(one.MinReaders),
+		Procedure: text(one.ProcedureCall), ExecuteAs: text(one.ExecuteAs), External: one.External,
+	}
+}

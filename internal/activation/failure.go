@@ -1,0 +1,94 @@
+package activation
+
+import (
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Numbers under which Service Broker logs what goes wrong with a reader.
+const (
+	outputOfProcedure   = 9724
+	transactionLeftOpen = 8415
+	nothingReceived     = 28087
+	readerFailed        = 28088
+)
+
+const (
+	firstPause  = 100 * time.Millisecond
+	lastBackOff = 30 * time.Second
+	// stallTime is how long readers may run without receiving what waits before another one is tried.
+	stallTime = time.Second
+)
+
+// stateError is a failure that has a SQLSTATE though the database did not raise it.
+type stateError struct {
+	state  string
+	number int
+	text   string
+}
+
+func (e *stateError) Error() string { return e.text }
+
+// errNothingReceived: messages waited before the reader began, and the same ones wait now.
+var errNothingReceived = &stateError{state: "", number: nothingReceived, text: "the reader received nothing, though messages wait"}
+
+// failure is why readers of a queue are not started at once.
+type failure struct {
+	times       int
+	since       time.Time
+	err         error
+	nextAttempt time.Time
+	// What was logged last, so that the same error does not fill the log.
+	logged     string
+	loggedAt   time.Time
+	suppressed int
+}
+
+// logInterval is how often the same error of a queue is logged.
+const logInterval = 30 * time.Second
+
+// met notes that a reader failed, and tells whether that is worth a line in the log.
+func (f *failure) met(err error, now time.Time) (isNews bool) {
+	if f.times == 0 {
+		f.since = now
+	}
+	f.times++
+	f.err = err
+	f.nextAttempt = now.Add(min(lastBackOff, firstPause<<min(f.times-1, 20)))
+	if f.logged == err.Error() && now.Sub(f.loggedAt) < logInterval {
+		f.suppressed++
+		return false
+	}
+	f.logged, f.loggedAt = err.Error(), now
+	return true
+}
+
+// over notes a success.
+func (f *failure) over() {
+	f.times, f.err = 0, nil
+	f.since, f.nextAttempt = time.Time{}, time.Time{}
+}
+
+// sqlState gives the SQLSTATE of an error, or "".
+func sqlState(err error) string {
+	var raised *pgconn.PgError
+	var known *stateError
+	switch {
+	case errors.As(err, &raised):
+		return raised.Code
+	case errors.As(err, &known):
+		return known.state
+	}
+	return ""
+}
+
+// numberOf gives the number under which Service Broker would log an error.
+func numberOf(err error) int {
+	var known *stateError
+	if errors.As(err, &known) && known.number != 0 {
+		return known.number
+	}
+	return readerFailed
+}

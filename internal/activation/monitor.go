@@ -1,0 +1,283 @@
+package activation
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-broker/parley"
+)
+
+const (
+	// safetyInterval is how often all queues are looked at though nobody rang: a sender may have looked for sleepers before the
+	// doorbell was armed and commit after the last look, and locks are let go of without a sound.
+	safetyInterval = 5 * time.Second
+	// blindInterval bounds how often all queues are looked at by an engine that cannot be notified; see nextSweep.
+	blindIntervalMin = 100 * time.Millisecond
+	blindIntervalMax = time.Second
+
+	listPause = 20 * time.Millisecond
+
+	// armedTime is how long senders are asked to notify; it is renewed in time.
+	armedTime   = 60 * time.Second
+	rearmBefore = 30 * time.Second
+	// armedAtOnce queues cost as many locks to the end of a statement.
+	armedAtOnce = 200
+
+	// rowsShallow is how many rows of a lane an ordinary look reads. When these all belong to groups that have readers, it takes
+	// a deeper look to find out whether there are others.
+	rowsShallow  = 256
+	rowsDeep     = 50_000
+	deepInterval = 2 * time.Second
+)
+
+// monitor is the queue monitors of one term: one goroutine that decides, with statements running beside it. All fields belong
+// to that goroutine, but for running.
+type monitor struct {
+	config   Config
+	term     *term
+	bell     *bell
+	starters map[string]Starter
+	reading  *sync.WaitGroup
+	running  atomic.Int64
+	// needsSessions tells the warm sessions whether there are queues that need them.
+	needsSessions *atomic.Bool
+
+	queues map[int32]*queueMonitor
+	// wanted are the queues that are to be looked at, at the time they say.
+	wanted map[int32]*queueMonitor
+	ended  chan *run
+	// answers brings what to do when a statement has come back; busy are those under way.
+	answers chan func(now time.Time)
+	busy    map[string]bool
+	asking  sync.WaitGroup
+	trouble trouble
+
+	unarmed                                  []int32
+	nextList, nextSweep, nextArm, nextReport time.Time
+	reported                                 reportState
+}
+
+func newMonitor(config Config, term *term, b *bell, starters map[string]Starter, reading *sync.WaitGroup, needsSessions *atomic.Bool) *monitor {
+	return &monitor{
+		config: config, term: term, bell: b, starters: starters, reading: reading, needsSessions: needsSessions,
+		queues: map[int32]*queueMonitor{}, wanted: map[int32]*queueMonitor{},
+		ended: make(chan *run), answers: make(chan func(time.Time)), busy: map[string]bool{},
+		trouble: trouble{logger: config.Logger, what: "queues cannot be looked at"},
+	}
+}
+
+// watch decides until ctx ends or the term is over. Readers are asked to leave when ctx ends; it does not wait for them.
+func (m *monitor) watch(ctx context.Context) {
+	defer m.asking.Wait()
+	defer m.needsSessions.Store(false)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		next, leads := m.act(ctx, time.Now())
+		if !leads {
+			return
+		}
+		timer.Reset(time.Until(next))
+		select {
+		case <-ctx.Done():
+			return
+		case id := <-m.bell.rung:
+			m.rang(ctx, id, time.Now())
+		case <-m.bell.overflow:
+			// We listen since now, or have lost something.
+			m.nextArm, m.nextSweep = time.Time{}, time.Time{}
+		case <-m.bell.queues:
+			// Where one definition changes others often do.
+			m.nextList = earliest(m.nextList, time.Now().Add(listPause))
+		case r := <-m.ended:
+			m.left(r, time.Now())
+		case answer := <-m.answers:
+			answer(time.Now())
+		case <-timer.C:
+		}
+	}
+}
+
+// act asks what is due to be asked, and tells when to act again; false means that the term is over.
+func (m *monitor) act(ctx context.Context, now time.Time) (next time.Time, leads bool) {
+	if m.reported.refused {
+		return now, false
+	}
+	if m.isDue("list", m.nextList, now) {
+		m.nextList = now.Add(safetyInterval)
+		m.list(ctx)
+	}
+	isListening := m.bell.isListening.Load()
+	switch {
+	case isListening && m.isDue("arm", m.nextArm, now):
+		m.nextArm = now.Add(armedTime - rearmBefore)
+		m.arm(ctx, slices.Collect(maps.Keys(m.queues)))
+	case isListening && len(m.unarmed) > 0 && !m.busy["arm"]:
+		m.arm(ctx, m.unarmed)
+	}
+	if m.isDue("look", m.nextSweep, now) {
+		m.nextSweep = now.Add(safetyInterval)
+		m.look(ctx, now, m.queues, rowsShallow)
+	}
+	if m.isDue("report", m.nextReport, now) {
+		m.nextReport = now.Add(reportInterval)
+		m.report(ctx, now)
+	}
+	// What is under way need not be thought of: its answer wakes us.
+	next = now.Add(safetyInterval)
+	times := map[string]time.Time{"list": m.nextList, "look": m.nextSweep, "report": m.nextReport}
+	if isListening {
+		times["arm"] = m.nextArm
+	}
+	for name, at := range times {
+		if !m.busy[name] {
+			next = earliest(next, at)
+		}
+	}
+	if m.busy["look"] {
+		return next, true
+	}
+	due, deep := map[int32]*queueMonitor{}, map[int32]*queueMonitor{}
+	for id, q := range m.wanted {
+		switch {
+		case q.due.After(now):
+			next = earliest(next, q.due)
+		case q.isDeep:
+			deep[id] = q
+		default:
+			due[id] = q
+		}
+	}
+	switch {
+	case len(due) > 0:
+		m.look(ctx, now, due, rowsShallow)
+	case len(deep) > 0:
+		m.look(ctx, now, deep, rowsDeep)
+	}
+	return next, true
+}
+
+// isDue tells whether it is time to ask, and no such question is under way.
+func (m *monitor) isDue(name string, at, now time.Time) bool { return !now.Before(at) && !m.busy[name] }
+
+// ask runs a statement beside the monitor, one of each name at a time. What it returns is done by the monitor itself.
+func (m *monitor) ask(ctx context.Context, name string, statement func(ctx context.Context) func(now time.Time)) {
+	m.busy[name] = true
+	m.asking.Go(func() {
+		within, cancel := context.WithTimeout(ctx, statementTimeout)
+		defer cancel()
+		answer := statement(within)
+		select {
+		case <-ctx.Done():
+		case m.answers <- func(now time.Time) { m.busy[name] = false; answer(now) }:
+		}
+	})
+}
+
+// arm asks the senders to some queues to notify, and has all of them looked at once more: one who looked for sleepers just before
+// will not notify.
+func (m *monitor) arm(ctx context.Context, ids []int32) {
+	m.unarmed = nil
+	if len(ids) == 0 {
+		return
+	}
+	m.ask(ctx, "arm", func(ctx context.Context) func(time.Time) {
+		var err error
+		for some := range slices.Chunk(ids, armedAtOnce) {
+			if err = parley.ArmDoorbells(ctx, m.config.Pool, some, armedTime); err != nil {
+				break
+			}
+		}
+		return func(now time.Time) {
+			if err != nil {
+				m.nextArm = now.Add(m.trouble.met(err))
+				return
+			}
+			m.nextSweep = now
+		}
+	})
+}
+
+// look asks in which of some queues messages can be received.
+func (m *monitor) look(ctx context.Context, now time.Time, queues map[int32]*queueMonitor, rowsMax int) {
+	ids := make([]int32, 0, len(queues))
+	most := make([]int32, 0, len(queues))
+	for id, q := range queues {
+		ids = append(ids, id)
+		// One more than can be started tells that the limit is reached.
+		most = append(most, int32(min(q.MaxReaders, math.MaxInt32-1)+1))
+		m.rest(q)
+	}
+	if len(ids) == 0 {
+		return
+	}
+	m.ask(ctx, "look", func(ctx context.Context) func(time.Time) {
+		found, err := parley.ReadReceivableQueues(ctx, m.config.Pool, ids, most, rowsMax)
+		return func(answered time.Time) {
+			if err != nil {
+				retry := answered.Add(m.trouble.met(err))
+				for _, id := range ids {
+					m.wantIf(id, retry)
+				}
+				return
+			}
+			m.trouble.over()
+			m.see(ctx, ids, found, now, answered)
+		}
+	})
+}
+
+// see decides on what a look has found; queues that are not in it have nothing to receive.
+func (m *monitor) see(ctx context.Context, ids []int32, found []parley.ReceivableQueue, asked, now time.Time) {
+	seen := make(map[int32]parley.ReceivableQueue, len(found))
+	for _, one := range found {
+		seen[one.QueueID] = one
+	}
+	for _, id := range ids {
+		if q := m.queues[id]; q != nil {
+			m.decide(ctx, q, sight{ReceivableQueue: seen[id], asked: asked}, now)
+		}
+	}
+	if !m.bell.isListening.Load() {
+		// Without notifications all depends on looking often; the more it costs the less often.
+		pause := min(max(20*now.Sub(asked), blindIntervalMin), blindIntervalMax)
+		m.nextSweep = earliest(m.nextSweep, now.Add(pause))
+	}
+}
+
+// want has a queue looked at at a time, or earlier when that was wanted before.
+func (m *monitor) want(q *queueMonitor, at time.Time) {
+	if q.due.IsZero() || at.Before(q.due) {
+		q.due = at
+	}
+	m.wanted[int32(q.ID)] = q
+}
+
+func (m *monitor) wantIf(id int32, at time.Time) {
+	if q := m.queues[id]; q != nil {
+		m.want(q, at)
+	}
+}
+
+// rest says that a queue need not be looked at again.
+func (m *monitor) rest(q *queueMonitor) {
+	q.due, q.isDeep = time.Time{}, false
+	delete(m.wanted, int32(q.ID))
+}
+
+func earliest(times ...time.Time) time.Time {
+	first := times[0]
+	for _, t := range times[1:] {
+		if t.Before(first) {
+			first = t
+		}
+	}
+	return first
+}

@@ -1,0 +1,137 @@
+package activation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// procedures makes readers that are sessions: CALL procedure(), outside of a transaction, so that the procedure begins and ends
+// its own, under the role that the queue says.
+//
+// Through a pooler in transaction mode nothing can be set for a session, so there a procedure for another role than the
+// login's runs inside one transaction, and cannot commit by itself.
+type procedures struct {
+	config   Config
+	sessions *sessions
+	term     *term
+}
+
+// NewReader refuses what cannot run at all.
+func (p *procedures) NewReader(q Queue, number int) (Reader, error) {
+	switch {
+	case q.Procedure == "":
+		return nil, &stateError{state: "42883", text: "the activation procedure does not exist"}
+	case q.ExecuteAs == "":
+		return nil, &stateError{state: "42704", text: "the role to execute as does not exist"}
+	}
+	return &procedureReader{procedures: p, queue: q, number: number}, nil
+}
+
+type procedureReader struct {
+	*procedures
+	queue  Queue
+	number int
+	pid    atomic.Uint32
+}
+
+// PID gives the process id of the reader's session, 0 before it has one.
+func (r *procedureReader) PID() uint32 { return r.pid.Load() }
+
+// Run calls the procedure. When ctx ends the procedure may go on for the time of grace; then it is cancelled.
+func (r *procedureReader) Run(ctx context.Context) error {
+	s, err := r.sessions.take(ctx, r.queue.Name, r.queue.ExecuteAs)
+	if err != nil {
+		if ctx.Err() != nil {
+			return errNotStarted
+		}
+		return err
+	}
+	if ctx.Err() != nil || !r.term.isFresh() {
+		r.sessions.give(s)
+		return errNotStarted
+	}
+	working, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	stopped := context.AfterFunc(ctx, func() {
+		grace := time.NewTimer(r.config.GraceTime)
+		defer grace.Stop()
+		select {
+		case <-grace.C:
+			cut()
+		case <-working.Done():
+		}
+	})
+	defer stopped()
+
+	r.pid.Store(s.pid)
+	s.queue = r.queue.Name
+	if err = s.become(working, r.queue.ExecuteAs); err == nil {
+		err = s.call(working, r.queue)
+	}
+	if s.conn.IsClosed() || s.conn.PgConn().TxStatus() != 'I' || working.Err() != nil {
+		if err == nil {
+			err = &stateError{state: "25001", number: transactionLeftOpen, text: "the activation procedure left a transaction open"}
+		}
+		r.sessions.drop(s)
+		return err
+	}
+	// The reader has left; the next one gets a session as if new. That takes time, and nobody has to wait for it.
+	r.sessions.cleaning.Go(func() { r.sessions.clean(s) })
+	return err
+}
+
+// become takes on a role, unless the session has it.
+func (s *session) become(ctx context.Context, role string) error {
+	if s.role == role || !s.isDirect {
+		return nil
+	}
+	statement := "reset role"
+	if role != s.login {
+		statement += "; set role " + pgx.Identifier{role}.Sanitize()
+	}
+	if err := s.exec(ctx, statement); err != nil {
+		return fmt.Errorf("execute as %s: %w", role, err)
+	}
+	s.role = role
+	return nil
+}
+
+func (s *session) call(ctx context.Context, q Queue) error {
+	statement := "call " + q.Procedure
+	if s.isDirect || q.ExecuteAs == s.login {
+		return s.exec(ctx, statement)
+	}
+	err := s.exec(ctx, "begin; set local role "+pgx.Identifier{q.ExecuteAs}.Sanitize()+"; "+statement+"; commit")
+	if err != nil && !s.conn.IsClosed() {
+		return errors.Join(err, s.exec(ctx, "rollback"))
+	}
+	return err
+}
+
+func (s *session) exec(ctx context.Context, statement string) error {
+	_, err := s.conn.PgConn().Exec(ctx, statement).ReadAll()
+	return err
+}
+
+// clean undoes what a procedure may have left in its session. Plans stay, they are what makes a session warm; and the role
+// stays, for the next reader of the same queue.
+func (s *sessions) clean(used *session) {
+	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
+	defer cancel()
+	if used.isDirect {
+		statement := "reset all; close all; unlisten *; discard temp; select pg_catalog.pg_advisory_unlock_all(); reset role"
+		if used.role != used.login {
+			statement += "; set role " + pgx.Identifier{used.role}.Sanitize()
+		}
+		if err := used.exec(ctx, statement); err != nil {
+			s.drop(used)
+			return
+		}
+	}
+	s.give(used)
+}

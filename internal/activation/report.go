@@ -1,0 +1,173 @@
+package activation
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-broker/parley"
+)
+
+const (
+	reportInterval = time.Second
+	// countInterval is how often a monitor is reported of which only counts have changed.
+	countInterval = 5 * time.Second
+)
+
+// tally is what has happened since the last report.
+type tally struct {
+	started, aborted, limitReached int64
+	activatedAt, emptyAt           time.Time
+
+	reportedAt time.Time
+	last       face
+}
+
+// face is what a monitor shows besides counts.
+type face struct {
+	state    string
+	running  int
+	failures int
+	err      string
+}
+
+// reportState is what the database knows from us.
+type reportState struct {
+	gone    []int32
+	tasks   map[taskKey]bool
+	refused bool // the term is over
+}
+
+type taskKey struct {
+	queue  int32
+	number int
+	began  time.Time
+	pid    uint32
+}
+
+func (q *queueMonitor) face() face {
+	f := face{state: parley.MonitorInactive, running: len(q.runs), failures: q.failure.times}
+	switch {
+	case q.failure.times > 0:
+		f.state = parley.MonitorNotified
+	case len(q.runs) > 0:
+		f.state = parley.MonitorReceivesOccurring
+	}
+	if q.lastError != nil {
+		f.err = q.lastError.Error()
+	}
+	return f
+}
+
+// report tells the database what has changed, if anything has.
+func (m *monitor) report(ctx context.Context, now time.Time) {
+	var monitors []parley.MonitorReport
+	var told []*queueMonitor
+	for _, q := range m.queues {
+		f := q.face()
+		counts := q.tally.started + q.tally.aborted + q.tally.limitReached
+		if !q.tally.reportedAt.IsZero() && f == q.tally.last && (counts == 0 || now.Sub(q.tally.reportedAt) < countInterval) {
+			continue
+		}
+		monitors = append(monitors, q.monitorReport(f, now))
+		told = append(told, q)
+		// Counted on while the report is under way.
+		q.tally.started, q.tally.aborted, q.tally.limitReached = 0, 0, 0
+		q.tally.reportedAt, q.tally.last = now, f
+	}
+	for _, id := range m.reported.gone {
+		monitors = append(monitors, parley.MonitorReport{QueueID: id, IsGone: true, State: parley.MonitorInactive})
+	}
+	gone := m.reported.gone
+	m.reported.gone = nil
+	tasks, keys, changed := m.taskReports(now)
+	if len(monitors) == 0 && !changed {
+		return
+	}
+	if !changed {
+		tasks = nil
+	}
+	m.ask(ctx, "report", func(ctx context.Context) func(time.Time) {
+		leads, err := parley.ReportActivation(ctx, m.config.Pool, m.term.number, monitors, tasks)
+		return func(now time.Time) {
+			if err != nil {
+				m.nextReport = now.Add(m.trouble.met(err))
+				m.reported.gone = append(m.reported.gone, gone...)
+				for i, q := range told {
+					q.tally.takeBack(monitors[i])
+				}
+				return
+			}
+			m.reported.refused = !leads
+			m.reported.tasks = keys
+		}
+	})
+}
+
+// takeBack undoes a report that did not arrive.
+func (t *tally) takeBack(r parley.MonitorReport) {
+	t.started += r.Started
+	t.aborted += r.Aborted
+	t.limitReached += r.LimitReached
+	t.reportedAt = time.Time{}
+}
+
+func (q *queueMonitor) monitorReport(f face, now time.Time) parley.MonitorReport {
+	r := parley.MonitorReport{
+		QueueID: int32(q.ID), State: f.state, RunningReaders: f.running, Failures: f.failures,
+		ActivatedAgo: since(q.tally.activatedAt, now), EmptyAgo: since(q.tally.emptyAt, now),
+		FailingFor: since(q.failure.since, now),
+		Started:    q.tally.started, Aborted: q.tally.aborted, LimitReached: q.tally.limitReached,
+	}
+	if q.lastError != nil {
+		r.LastError = new(f.err)
+		if state := sqlState(q.lastError); state != "" {
+			r.LastSQLState = &state
+		}
+	}
+	if q.failure.nextAttempt.After(now) {
+		r.NextAttemptIn = new(q.failure.nextAttempt.Sub(now).Seconds())
+	}
+	return r
+}
+
+// since gives the seconds from a time until now, or nil when it never was.
+func since(t, now time.Time) *float64 {
+	if t.IsZero() {
+		return nil
+	}
+	return new(now.Sub(t).Seconds())
+}
+
+// taskReports lists the readers that have been running for a while, and tells whether others were reported last. Each second
+// some come and go where much is going on, so those that live shorter are left out.
+func (m *monitor) taskReports(now time.Time) (tasks []parley.TaskReport, keys map[taskKey]bool, changed bool) {
+	tasks, keys = []parley.TaskReport{}, map[taskKey]bool{}
+	for id, q := range m.queues {
+		for _, r := range q.runs {
+			if now.Sub(r.began) < reportInterval {
+				continue
+			}
+			task := parley.TaskReport{QueueID: id, Reader: r.number, Procedure: q.what(), StartedAgo: now.Sub(r.began).Seconds()}
+			key := taskKey{queue: id, number: r.number, began: r.began}
+			if s, ok := r.reader.(interface{ PID() uint32 }); ok && s.PID() != 0 {
+				key.pid = s.PID()
+				task.PID = &key.pid
+			}
+			if q.ExecuteAs != "" {
+				task.ExecuteAs = &q.ExecuteAs
+			}
+			tasks = append(tasks, task)
+			keys[key] = true
+			changed = changed || !m.reported.tasks[key]
+		}
+	}
+	return tasks, keys, changed || m.reported.tasks == nil || len(keys) != len(m.reported.tasks)
+}
+
+// what names what a reader of the queue is.
+func (q *queueMonitor) what() string {
+	if q.Kind == KindProcedure {
+		return q.Procedure
+	}
+	return q.Kind
+}

@@ -1,0 +1,107 @@
+package activation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// run is one reader while it runs.
+type run struct {
+	queue  *queueMonitor
+	number int
+	reader Reader
+	// head is what stood at the head of the queue when it was started, as far as known.
+	head  int64
+	began time.Time
+	err   error
+}
+
+// errNotStarted: the reader was asked to leave before it had done anything.
+var errNotStarted = errors.New("the reader was not started")
+
+// start starts one reader. It is asked to leave when ctx ends.
+func (m *monitor) start(ctx context.Context, q *queueMonitor, now time.Time) {
+	if !m.term.isFresh() {
+		// This process was paused, or the database does not answer; the next renewal of the lease tells whether we still lead.
+		m.want(q, now.Add(firstPause))
+		return
+	}
+	number := 1
+	for q.runs[number] != nil {
+		number++
+	}
+	q.lastStart = now
+	starter := m.starters[q.Kind]
+	if starter == nil {
+		m.failed(q, fmt.Errorf("this daemon starts no readers of kind %q", q.Kind), now)
+		return
+	}
+	reader, err := starter.NewReader(q.Queue, number)
+	if err != nil {
+		q.tally.aborted++
+		m.failed(q, err, now)
+		return
+	}
+	r := &run{queue: q, number: number, reader: reader, head: q.head, began: now}
+	q.runs[number] = r
+	q.tally.started++
+	q.tally.activatedAt = now
+	m.config.Logger.Debug("activation started", "queue", q.Name, "reader", number, "tasks", len(q.runs))
+	observed := q.Queue
+	m.config.Observer.ReaderStarted(observed)
+	m.running.Add(1)
+	m.reading.Go(func() {
+		r.err = r.run(ctx)
+		m.running.Add(-1)
+		failure := r.err
+		if errors.Is(failure, errNotStarted) {
+			failure = nil
+		}
+		m.config.Observer.ReaderEnded(observed, failure, time.Since(now))
+		select {
+		case m.ended <- r:
+		case <-ctx.Done():
+			// Nobody decides on it any more.
+			if failure != nil {
+				m.config.Logger.Warn("activation aborted", "number", numberOf(failure), "queue", observed.Name, "error", failure)
+			}
+		}
+	})
+}
+
+// run keeps a panic of a reader from ending the daemon.
+func (r *run) run(ctx context.Context) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("reader panicked: %v\n%s", value, debug.Stack())
+		}
+	}()
+	return r.reader.Run(ctx)
+}
+
+// left takes a reader out that has ended, and has its queue looked at: there may be messages that came too late for it.
+func (m *monitor) left(r *run, now time.Time) {
+	q := r.queue
+	delete(q.runs, r.number)
+	if m.queues[int32(q.ID)] != q {
+		return
+	}
+	switch {
+	case errors.Is(r.err, errNotStarted):
+		m.want(q, now.Add(firstPause))
+		return
+	case r.err != nil:
+		q.tally.aborted++
+		m.failed(q, r.err, now)
+	default:
+		m.config.Logger.Debug("activation ended", "queue", q.Name, "reader", r.number, "tasks", len(q.runs), "ran", now.Sub(r.began))
+		q.left, q.leftAt = true, now
+		if r.head != 0 {
+			q.leftHead = r.head
+		}
+	}
+	m.want(q, now)
+}

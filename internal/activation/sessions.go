@@ -1,0 +1,264 @@
+package activation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+
+	"github.com/parley-broker/parley"
+)
+
+const (
+	// warmSessions stay connected when there is nothing to do, so that the first reader need not wait for a connection.
+	warmSessions = 2
+	// idleTime is after how long the others are closed.
+	idleTime = time.Minute
+	// cancelDelay is how long a session that was cancelled may take to answer before its connection is cut.
+	cancelDelay = 2 * time.Second
+	// warmUpQueue exists everywhere.
+	warmUpQueue = "ServiceBrokerQueue"
+)
+
+// session is a connection that runs procedures, one after the other.
+type session struct {
+	conn     *pgx.Conn
+	pid      uint32
+	isDirect bool
+	login    string
+	// role and queue are what it was prepared for last: the same procedure finds its plans there.
+	role, queue string
+	since       time.Time
+	logger      *slog.Logger
+}
+
+// sessions keeps sessions warm between readers. Those in use and those that wait are SessionsMax together.
+type sessions struct {
+	config Config
+	places chan struct{}
+	// cleaning are the sessions that are made as if new after a reader has left.
+	cleaning sync.WaitGroup
+
+	mu     sync.Mutex
+	idle   []*session // the last one used stands last
+	closed bool
+	// noCheck: the server cannot tell whether a client is still there.
+	noCheck bool
+}
+
+func newSessions(config Config) *sessions {
+	return &sessions{config: config, places: make(chan struct{}, config.SessionsMax)}
+}
+
+// take gives a session for a procedure of a queue, waiting for a place when there is none.
+func (s *sessions) take(ctx context.Context, queue, role string) (*session, error) {
+	select {
+	case s.places <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if warm := s.takeIdle(queue, role); warm != nil {
+		return warm, nil
+	}
+	fresh, err := s.connect(ctx)
+	if err != nil {
+		<-s.places
+		return nil, err
+	}
+	return fresh, nil
+}
+
+// takeIdle prefers a session that served the same queue, then one with the same role.
+func (s *sessions) takeIdle(queue, role string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	best, score := -1, -1
+	for i, candidate := range s.idle {
+		points := 0
+		if candidate.role == role {
+			points++
+		}
+		if candidate.queue == queue {
+			points += 2
+		}
+		if points >= score {
+			best, score = i, points
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	taken := s.idle[best]
+	s.idle = slices.Delete(s.idle, best, best+1)
+	return taken
+}
+
+// give takes a session back that is as it was, or closes it.
+func (s *sessions) give(used *session) {
+	s.mu.Lock()
+	keep := !s.closed && !used.conn.IsClosed()
+	if keep {
+		used.since = time.Now()
+		s.idle = append(s.idle, used)
+	}
+	s.mu.Unlock()
+	if !keep {
+		used.close()
+	}
+	<-s.places
+}
+
+// drop closes a session that is not worth keeping.
+func (s *sessions) drop(used *session) {
+	used.close()
+	<-s.places
+}
+
+// tend keeps some sessions warm and closes others that have not been used for long, until ctx ends. Then it closes all.
+func (s *sessions) tend(ctx context.Context, isNeeded func() bool) {
+	defer s.close()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if isNeeded() {
+			s.warmUp(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, old := range s.takeOld() {
+			old.close()
+		}
+	}
+}
+
+func (s *sessions) warmUp(ctx context.Context) {
+	for s.missing() > 0 && ctx.Err() == nil {
+		select {
+		case s.places <- struct{}{}:
+		default:
+			return
+		}
+		fresh, err := s.connect(ctx)
+		if err != nil {
+			<-s.places
+			return // the readers that need one will tell
+		}
+		s.give(fresh)
+	}
+}
+
+// missing tells how many warm sessions there should be besides those there are.
+func (s *sessions) missing() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return 0
+	}
+	return warmSessions - len(s.idle) - len(s.places)
+}
+
+// takeOld takes out the sessions that are to be closed: unused for long, or dead.
+func (s *sessions) takeOld() (old []*session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := len(s.idle)
+	s.idle = slices.DeleteFunc(s.idle, func(candidate *session) bool {
+		isOld := candidate.conn.IsClosed() || left > warmSessions && time.Since(candidate.since) > idleTime
+		if isOld {
+			left--
+			old = append(old, candidate)
+		}
+		return isOld
+	})
+	return old
+}
+
+func (s *sessions) close() {
+	s.mu.Lock()
+	idle := s.idle
+	s.idle, s.closed = nil, true
+	s.mu.Unlock()
+	for _, one := range idle {
+		one.close()
+	}
+}
+
+func (s *session) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = s.conn.Close(ctx)
+}
+
+// connect opens a session and lets it run through RECEIVE once, so that the first reader finds it compiled.
+func (s *sessions) connect(ctx context.Context) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	opened := &session{logger: s.config.Logger}
+	conn, err := s.open(ctx, opened)
+	if err != nil {
+		return nil, fmt.Errorf("connect a session for procedures: %w", err)
+	}
+	opened.conn = conn
+	opened.pid, opened.isDirect, err = backend(ctx, conn)
+	if err == nil {
+		err = conn.QueryRow(ctx, "select session_user", pgx.QueryExecModeSimpleProtocol).Scan(&opened.login)
+	}
+	if err != nil {
+		opened.close()
+		return nil, fmt.Errorf("prepare a session for procedures: %w", err)
+	}
+	if _, err := parley.Receive(ctx, conn, warmUpQueue, parley.Top(0)); err != nil {
+		opened.logger.Debug("a session could not be warmed up", "error", err)
+	}
+	opened.role = opened.login
+	return opened, nil
+}
+
+// open connects. The server is asked to look now and then whether the daemon is still there, and to end what the procedure
+// does when it is not; some servers cannot, and poolers do not let that through.
+func (s *sessions) open(ctx context.Context, opened *session) (*pgx.Conn, error) {
+	const check = "client_connection_check_interval"
+	config := s.config.Pool.Config().ConnConfig.Copy()
+	setName(config, "parley reader")
+	config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) { opened.tell(notice) }
+	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelDelay}
+	}
+	s.mu.Lock()
+	noCheck := s.noCheck
+	s.mu.Unlock()
+	if !noCheck {
+		config.RuntimeParams[check] = "2s"
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	var refused *pgconn.PgError
+	if !noCheck && errors.As(err, &refused) && refused.Code != "53300" {
+		delete(config.RuntimeParams, check)
+		if conn, err = pgx.ConnectConfig(ctx, config); err == nil {
+			s.mu.Lock()
+			s.noCheck = true
+			s.mu.Unlock()
+		}
+	}
+	return conn, err
+}
+
+// tell logs what a procedure prints.
+func (s *session) tell(notice *pgconn.Notice) {
+	level := slog.LevelInfo
+	if notice.SeverityUnlocalized == "WARNING" {
+		level = slog.LevelWarn
+	}
+	s.logger.Log(context.Background(), level, "the activated procedure says", "number", outputOfProcedure, "queue", s.queue,
+		"severity", notice.Severity, "message", notice.Message, "detail", notice.Detail)
+}
