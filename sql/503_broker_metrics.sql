@@ -47,10 +47,7 @@ begin
             'dequeued_rows', f.enqueued_rows - f.waiting_rows,
             'waiting_messages', f.waiting_messages,
             'is_estimated', f.is_estimated,
-            'oldest_seconds', extract(epoch from clock_timestamp() - f.oldest_enqueue_time),
-            'readers_started', coalesce(t.started, 0),
-            'readers_aborted', coalesce(t.aborted, 0),
-            'reader_limit_reached', coalesce(t.limit_reached, 0)
+            'oldest_seconds', extract(epoch from clock_timestamp() - f.oldest_enqueue_time)
           )
           order by q.queue_id
         ),
@@ -58,7 +55,6 @@ begin
       )
       from parley._p_queue as q
       join parley._p_queue_figures() as f using (queue_id)
-      left join parley._p_activation_total as t using (queue_id)
       where q.queue_id >= 65536
     )
   );

@@ -1,0 +1,84 @@
+package parley
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// BrokerMetrics are figures of a whole broker, for monitoring systems. docs/monitoring.md tells what each is made of.
+type BrokerMetrics struct {
+	SchemaVersion             int      `json:"schema_version"`
+	ConversationEndpoints     int64    `json:"conversation_endpoints"` // beyond 10,000 an estimate, as the two below
+	TimersPending             int64    `json:"timers_pending"`
+	TimersLate                int64    `json:"timers_late"` // due for more than a second, counted up to 10,000
+	TimerOldestDueSeconds     *float64 `json:"timer_oldest_due_seconds"`
+	TransmissionMessages      int64    `json:"transmission_messages"`
+	TransmissionOldestSeconds *float64 `json:"transmission_oldest_seconds"`
+	// Of the message store, by PostgreSQL's statistics: a row is a message or a frame of a batch.
+	RowsInserted           int64          `json:"rows_inserted"`
+	RowsDeleted            int64          `json:"rows_deleted"`
+	RowsDead               int64          `json:"rows_dead"`
+	StoreBytes             int64          `json:"store_bytes"`
+	Receives               int64          `json:"receives"` // that found messages
+	TransactionsRolledBack int64          `json:"transactions_rolled_back"`
+	Queues                 []QueueMetrics `json:"queues"` // not the broker's own; by QueueID
+}
+
+// QueueMetrics are figures of one queue.
+type QueueMetrics struct {
+	QueueID          int    `json:"queue_id"`
+	Queue            string `json:"queue"`
+	IsReceiveEnabled bool   `json:"is_receive_enabled"`
+	IsPoisoned       bool   `json:"is_poisoned"`
+	IsActivated      bool   `json:"is_activated"`
+	MaxReaders       int    `json:"max_readers"`
+	// EnqueuedRows only grows; DequeuedRows may fall a little when it rests on estimates.
+	EnqueuedRows    int64    `json:"enqueued_rows"`
+	DequeuedRows    int64    `json:"dequeued_rows"`
+	WaitingMessages int64    `json:"waiting_messages"`
+	IsEstimated     bool     `json:"is_estimated"`
+	OldestSeconds   *float64 `json:"oldest_seconds"` // nil when nothing waits
+}
+
+// ReadBrokerMetrics reads all figures in one statement, whose cost does not grow with what waits in the queues.
+//
+// Errors: an [Error] with number [PermissionDenied] for roles that are neither administrators nor members of pg_monitor.
+func ReadBrokerMetrics(ctx context.Context, db DB) (BrokerMetrics, error) {
+	var document []byte
+	err := db.QueryRow(ctx, "select parley.broker_metrics()").Scan(&document)
+	if err != nil {
+		return BrokerMetrics{}, statementError(err, "read the metrics of the broker")
+	}
+	var m BrokerMetrics
+	if err := json.Unmarshal(document, &m); err != nil {
+		return BrokerMetrics{}, fmt.Errorf("read the metrics of the broker: %w", err)
+	}
+	return m, nil
+}
+
+// ActivationReport is what a daemon has done for one queue since its last report.
+type ActivationReport struct {
+	QueueID                                           int
+	Started, ProceduresInvoked, Aborted, LimitReached int64
+	Running                                           int // now
+}
+
+// ReportActivation adds to the performance counters of activation. Queues that are gone are passed over.
+func ReportActivation(ctx context.Context, db DB, reports []ActivationReport) error {
+	var queues, running []int32
+	var started, invoked, aborted, limit []int64
+	for _, r := range reports {
+		queues, running = append(queues, int32(r.QueueID)), append(running, int32(r.Running))
+		started, invoked = append(started, r.Started), append(invoked, r.ProceduresInvoked)
+		aborted, limit = append(aborted, r.Aborted), append(limit, r.LimitReached)
+	}
+	_, err := db.Exec(ctx, `select parley._p_report_activation(
+			queue_ids => $1::integer[], started => $2::bigint[], procedures_invoked => $3::bigint[],
+			aborted => $4::bigint[], limit_reached => $5::bigint[], running => $6::integer[]
+		)`, queues, started, invoked, aborted, limit, running)
+	if err != nil {
+		return statementError(err, "report activation")
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package metrics
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+const (
+	defaultMaxQueues = 1000
+	// cacheTime is how old figures of a database may be: several scrapers at once ask it once.
+	cacheTime = time.Second
+	// readTimeout bounds the statement of a scrape; Prometheus gives up after 10 seconds.
+	readTimeout = 5 * time.Second
+	// reportInterval is how often counts of activation are written to the database.
+	reportInterval = 5 * time.Second
+)
+
+// Config says what to measure. The zero value does.
+type Config struct {
+	// MaxQueues bounds how many queues of a database have series of their own; 0 means 1000. The oldest queues come
+	// first, so that a queue keeps its series; the others are added up under the name (other).
+	MaxQueues int
+	// Tracer draws a span for each run of a reader; nil draws none.
+	Tracer trace.Tracer
+	// Logger is told of the events that Service Broker's profiler shows; nil means [slog.Default].
+	Logger *slog.Logger
+}
+
+// Metrics holds the figures of all databases of a daemon.
+type Metrics struct {
+	config   Config
+	registry *prometheus.Registry
+
+	mu        sync.Mutex
+	databases []*Database
+}
+
+// New makes the registry of a daemon, with the figures of its process.
+func New(config Config) *Metrics {
+	if config.MaxQueues <= 0 {
+		config.MaxQueues = defaultMaxQueues
+	}
+	if config.Tracer == nil {
+		config.Tracer = noop.NewTracerProvider().Tracer("")
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	m := &Metrics{config: config, registry: prometheus.NewRegistry()}
+	m.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&collector{metrics: m},
+	)
+	return m
+}
+
+// Database adds a database under the name that its figures carry. Make it before the pool, because it is the Tracer of
+// the pool's connections; then tell it the pool with [Database.Attach].
+func (m *Metrics) Database(name string) *Database {
+	d := &Database{
+		name: name, config: m.config, logger: m.config.Logger.With("database", name),
+		readers: map[int]*readers{}, dequeued: map[int]int64{},
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.databases = append(m.databases, d)
+	return d
+}
+
+func (m *Metrics) all() []*Database {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]*Database(nil), m.databases...)
+}
+
+// gatherer reads the figures anew, if they are old, and gives them to whoever gathers.
+func (m *Metrics) gatherer(ctx context.Context) prometheus.Gatherer {
+	return prometheus.GathererFunc(func() ([]*dto, error) {
+		var reading sync.WaitGroup
+		for _, d := range m.all() {
+			reading.Go(func() { d.refresh(ctx) })
+		}
+		reading.Wait()
+		return m.registry.Gather()
+	})
+}
+
+// Run reports what activation has done to the databases until ctx ends, and once more then.
+func (m *Metrics) Run(ctx context.Context) {
+	tick := time.NewTicker(reportInterval)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+		var reporting sync.WaitGroup
+		for _, d := range m.all() {
+			reporting.Go(func() { d.report(last) })
+		}
+		reporting.Wait()
+		cancel()
+	}
+}

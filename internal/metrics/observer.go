@@ -1,0 +1,169 @@
+package metrics
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/activation"
+)
+
+// readers is what activation did for one queue since the daemon started.
+type readers struct {
+	queue   string
+	touched time.Time
+	running int
+	failing bool // the last reader that ended failed
+
+	started, ended, aborted, limitReached, procedures int64
+	seconds                                           float64 // that readers ran
+
+	reported parley.ActivationReport // what the database knows of this
+}
+
+var _ activation.Observer = (*Database)(nil)
+
+// of gives the readers of a queue; d.mu is held.
+func (d *Database) of(q activation.Queue) *readers {
+	r := d.readers[q.ID]
+	if r == nil {
+		r = &readers{}
+		d.readers[q.ID] = r
+	}
+	r.queue, r.touched = q.Name, time.Now()
+	return r
+}
+
+// ReaderStarted counts a reader that begins to run.
+func (d *Database) ReaderStarted(q activation.Queue) {
+	d.mu.Lock()
+	r := d.of(q)
+	r.running++
+	r.started++
+	if q.Kind == activation.KindProcedure {
+		r.procedures++
+	}
+	running := r.running
+	d.mu.Unlock()
+	d.logActivation(slog.LevelDebug, "reader started", q, running)
+}
+
+// ReaderEnded counts a reader that has left or failed, and draws the span of its run.
+func (d *Database) ReaderEnded(q activation.Queue, err error, ran time.Duration) {
+	d.mu.Lock()
+	r := d.of(q)
+	r.running--
+	r.ended++
+	r.seconds += ran.Seconds()
+	r.failing = err != nil
+	if err != nil {
+		r.aborted++
+	}
+	running := r.running
+	d.mu.Unlock()
+	d.drawRun(q, err, ran)
+	if err != nil {
+		d.logActivation(slog.LevelWarn, "reader aborted", q, running, "error", err)
+	} else {
+		d.logActivation(slog.LevelDebug, "reader ended", q, running)
+	}
+}
+
+// drawRun draws the span of a reader's run now that it is over.
+func (d *Database) drawRun(q activation.Queue, err error, ran time.Duration) {
+	end := time.Now()
+	_, span := d.config.Tracer.Start(context.Background(), "activate "+q.Name,
+		trace.WithTimestamp(end.Add(-ran)), trace.WithSpanKind(trace.SpanKindInternal), trace.WithNewRoot(),
+		trace.WithAttributes(
+			attribute.String("messaging.system", "parley"),
+			attribute.String("messaging.destination.name", q.Name),
+			attribute.String("db.namespace", d.name),
+			attribute.String("parley.reader.kind", q.Kind),
+		))
+	if err != nil {
+		span.RecordError(err)
+		span.SetStatus(codes.Error, "reader failed")
+	}
+	span.End(trace.WithTimestamp(end))
+}
+
+// TaskLimitReached counts that a reader more would have had work.
+func (d *Database) TaskLimitReached(q activation.Queue) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.of(q).limitReached++
+}
+
+// LeadershipChanged notes who leads.
+func (d *Database) LeadershipChanged(leads bool, term int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.leads, d.term = leads, term
+	d.changes++
+}
+
+// logActivation writes what the profiler shows as event 163 (spec 8.5).
+func (d *Database) logActivation(level slog.Level, message string, q activation.Queue, running int, more ...any) {
+	if !d.logger.Enabled(context.Background(), level) {
+		return
+	}
+	d.logger.Log(context.Background(), level, message, append([]any{
+		"event", "Broker:Activation", "event_id", 163, "queue", q.Name, "kind", q.Kind, "tasks_running", running,
+	}, more...)...)
+}
+
+// report writes to the database what activation did since the last report that arrived there.
+func (d *Database) report(ctx context.Context) {
+	pool := d.attached()
+	if pool == nil {
+		return
+	}
+	d.mu.Lock()
+	reports := []parley.ActivationReport{}
+	for id, r := range d.readers {
+		now := parley.ActivationReport{
+			QueueID: id, Started: r.started, ProceduresInvoked: r.procedures, Aborted: r.aborted, LimitReached: r.limitReached, Running: r.running,
+		}
+		// What runs is told again and again, or it would be taken for the last word of a daemon that was killed.
+		if now == r.reported && r.running == 0 {
+			continue
+		}
+		reports = append(reports, since(now, r.reported))
+	}
+	d.mu.Unlock()
+	if len(reports) == 0 {
+		return
+	}
+	if err := parley.ReportActivation(ctx, pool, reports); err != nil {
+		d.logger.Debug("counts of activation are told later", "error", err)
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, told := range reports {
+		if r := d.readers[told.QueueID]; r != nil {
+			r.reported = sum(r.reported, told)
+		}
+	}
+}
+
+func since(now, before parley.ActivationReport) parley.ActivationReport {
+	now.Started -= before.Started
+	now.ProceduresInvoked -= before.ProceduresInvoked
+	now.Aborted -= before.Aborted
+	now.LimitReached -= before.LimitReached
+	return now
+}
+
+func sum(before, more parley.ActivationReport) parley.ActivationReport {
+	more.Started += before.Started
+	more.ProceduresInvoked += before.ProceduresInvoked
+	more.Aborted += before.Aborted
+	more.LimitReached += before.LimitReached
+	return more
+}
