@@ -56,29 +56,3 @@ func ReadBrokerMetrics(ctx context.Context, db DB) (BrokerMetrics, error) {
 	}
 	return m, nil
 }
-
-// ActivationReport is what a daemon has done for one queue since its last report.
-type ActivationReport struct {
-	QueueID                                           int
-	Started, ProceduresInvoked, Aborted, LimitReached int64
-	Running                                           int // now
-}
-
-// ReportActivation adds to the performance counters of activation. Queues that are gone are passed over.
-func ReportActivation(ctx context.Context, db DB, reports []ActivationReport) error {
-	var queues, running []int32
-	var started, invoked, aborted, limit []int64
-	for _, r := range reports {
-		queues, running = append(queues, int32(r.QueueID)), append(running, int32(r.Running))
-		started, invoked = append(started, r.Started), append(invoked, r.ProceduresInvoked)
-		aborted, limit = append(aborted, r.Aborted), append(limit, r.LimitReached)
-	}
-	_, err := db.Exec(ctx, `select parley._p_report_activation(
-			queue_ids => $1::integer[], started => $2::bigint[], procedures_invoked => $3::bigint[],
-			aborted => $4::bigint[], limit_reached => $5::bigint[], running => $6::integer[]
-		)`, queues, started, invoked, aborted, limit, running)
-	if err != nil {
-		return statementError(err, "report activation")
-	}
-	return nil
-}

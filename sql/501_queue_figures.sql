@@ -4,7 +4,7 @@
 -- position sequence, which SEND draws anyway; how many are gone is that less those that wait. A row is a message, or a frame of up
 -- to 1,000 messages that were sent in one batch: rows, not messages, are what these two numbers count. A send that rolled back
 -- has drawn its number too, and after a crash of the server up to 32 numbers of a sequence are passed over.
--- Cost: one look at each sequence, and for each queue one index range of at most 1,000 rows.
+-- Cost: one look at each sequence, and for each queue one index range of at most 1,000 rows; some 10 ms for each queue that is longer.
 
 create function parley._p_last_values(sequences regclass[]) returns bigint[]
 language plpgsql
@@ -48,56 +48,47 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
-  with known as (
-    select q.queue_id, q.priorities, q.disabled_position, row_number() over (order by q.queue_id) as number
-    from parley._p_queue as q
-  ), drawn as (
+  with drawn as (
     select d.value, d.number
     from unnest(
       parley._p_last_values((select array_agg(q.position_sequence order by q.queue_id) from parley._p_queue as q))
     ) with ordinality as d (value, number)
-  ), lane as (
-    select k.queue_id, k.priorities, k.disabled_position, d.value as enqueued_rows,
-      w.rows, w.messages, w.oldest, w.first, w.last,
-      (least(coalesce(k.disabled_position, 9223372036854775807), (d.value + 1) * 1024) - w.last - 1024)::numeric as beyond
-    from known as k
+  ), counted as materialized (
+    select k.queue_id, d.value as enqueued_rows, w.rows, w.messages, w.oldest, w.longest
+    from (select q.queue_id, q.priorities, q.disabled_position, row_number() over (order by q.queue_id) as number from parley._p_queue as q) as k
     join drawn as d using (number)
-    cross join generate_series(1, 10) as p (n)
-    left join lateral (
-      select s.low_position
-      from parley._p_scan_hint as s
-      where s.lane = parley._p_lane(k.queue_id, p.n)
-      order by s.lane desc, s.hint_id desc
-      limit 1
-    ) as h on true
     cross join lateral (
-      select count(*) as rows, sum(m.messages) as messages, min(m.enqueued_at) as oldest, min(m.position) as first, max(m.position) as last
-      from (
-        select n.position, coalesce(cardinality(n.frame), 1) as messages, n.enqueued_at
-        from parley._p_message as n
-        join parley._p_endpoint as e on e.endpoint_id = n.endpoint_id and e.state <> 'DO'
-        where n.lane = parley._p_lane(k.queue_id, p.n)
-          and n.position >= coalesce(h.low_position, 0)
-          and n.position < coalesce(k.disabled_position, 9223372036854775807)
-        order by n.position
-        limit 1000
-      ) as m
+      select sum(c.rows)::bigint as rows, sum(c.messages)::bigint as messages, min(c.oldest) as oldest, max(c.rows) as longest
+      from generate_series(1, 10) as p (n)
+      left join lateral (
+        select s.low_position
+        from parley._p_scan_hint as s
+        where s.lane = parley._p_lane(k.queue_id, p.n)
+        order by s.lane desc, s.hint_id desc
+        limit 1
+      ) as h on true
+      cross join lateral parley._p_count_messages(
+        parley._p_lane(k.queue_id, p.n), coalesce(h.low_position, 0), k.disabled_position, 1000
+      ) as c
+      where k.priorities & (1 << p.n) > 0
     ) as w
-    where k.priorities & (1 << p.n) > 0
-  ), guessed as (
-    -- Beyond the rows that were counted, as many as there are among them.
-    select l.queue_id, l.enqueued_rows, l.rows, l.messages, l.oldest,
-      case when l.rows = 1000 and l.beyond > 0 then 1 + l.beyond / (l.last - l.first + 1024) else 1 end as factor
-    from lane as l
+  ), long as materialized (
+    select c.queue_id, l.messages, l.is_estimated
+    from (select o.queue_id from counted as o where o.longest >= 1000) as c
+    join parley._p_queue as q using (queue_id)
+    cross join lateral parley._p_backlog(q, 0, q.disabled_position) as l
   )
-  select g.queue_id, g.enqueued_rows, sum(g.rows * g.factor)::bigint, coalesce(sum(g.messages * g.factor), 0)::bigint, bool_or(g.factor <> 1),
-    min(g.oldest)
-  from guessed as g
-  group by g.queue_id, g.enqueued_rows
+  select c.queue_id, c.enqueued_rows,
+    case when c.longest < 1000 then c.rows else least(c.enqueued_rows, (c.rows * b.messages::numeric / greatest(c.messages, 1))::bigint) end,
+    case when c.longest < 1000 then c.messages else b.messages end,
+    c.longest >= 1000 and b.is_estimated,
+    c.oldest
+  from counted as c
+  left join long as b using (queue_id)
 $$;
 
 comment on function parley._p_queue_figures() is
-'Gives for each queue how many rows were ever put on it, how many wait, and since when; beyond 1,000 rows of a priority this is estimated.';
+'Gives for each queue how many rows were ever put on it, how many wait, and since when; of long queues these are estimates, see 272_queue_depth.sql.';
 
 create function parley._p_count_up_to(relation regclass, rows_max integer) returns bigint
 language plpgsql

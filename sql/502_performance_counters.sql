@@ -20,11 +20,21 @@ begin
   if not parley._p_may_view_state(parley._p_caller()) then
     return;
   end if;
-  select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.procedures_invoked), 0)::bigint as invoked,
+  select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.invoked), 0)::bigint as invoked,
     coalesce(sum(t.aborted), 0)::bigint as aborted, coalesce(sum(t.limit_reached), 0)::bigint as limit_reached,
-    coalesce(sum(t.running) filter (where t.reported_at > clock_timestamp() - interval '30 s'), 0)::bigint as running
+    coalesce(sum(t.running), 0)::bigint as running
   into v_activation
-  from parley._p_activation_total as t;
+  from (
+    select m.tasks_started as started, case when q.activation_procedure is null then 0 else m.tasks_started end as invoked,
+      m.tasks_aborted as aborted, m.task_limit_reached as limit_reached,
+      -- What an earlier leader ran is gone with it.
+      case when m.term = parley._p_current_term() then m.running_readers end as running
+    from parley._p_queue_monitor as m
+    join parley._p_queue as q using (queue_id)
+    union all
+    select d.tasks_started, d.procedures_invoked, d.tasks_aborted, d.task_limit_reached, 0
+    from parley._p_dropped_queue as d
+  ) as t;
   -- A sequence does not know priorities: where a queue has only one, all of its messages have that.
   with queue as (
     select (case when q.priorities & (q.priorities - 1) = 0 then log(2, q.priorities)::integer else 5 end) as priority, d.value

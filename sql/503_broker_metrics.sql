@@ -40,7 +40,8 @@ begin
             'queue_id', q.queue_id,
             'queue', q.lookup_name,
             'is_receive_enabled', q.is_receive_enabled,
-            'is_poisoned', parley._p_is_poisoned(q.queue_id),
+            -- What is poison waits; asking locks a sequence, which should not happen for thousands of queues in one transaction.
+            'is_poisoned', f.waiting_messages > 0 and parley._p_is_poisoned(q.queue_id),
             'is_activated', q.is_activation_enabled,
             'max_readers', q.max_readers,
             'enqueued_rows', f.enqueued_rows,

@@ -28,7 +28,7 @@ func family[S any](name, help string, k kind, labels []string, read func(S) (flo
 	return metric[S]{prometheus.NewDesc("parley_"+name, help, labels, nil), k, read}
 }
 
-// collector tells what was read last; [Metrics.gatherer] reads.
+// collector tells what was read last; [Metrics.refresh] reads.
 type collector struct{ metrics *Metrics }
 
 // Describe names all families.

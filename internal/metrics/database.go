@@ -7,12 +7,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	dto_model "github.com/prometheus/client_model/go"
 
 	"github.com/parley-broker/parley"
 )
-
-type dto = dto_model.MetricFamily
 
 // Database is what is known of one database.
 type Database struct {

@@ -18,8 +18,6 @@ const (
 	cacheTime = time.Second
 	// readTimeout bounds the statement of a scrape; Prometheus gives up after 10 seconds.
 	readTimeout = 5 * time.Second
-	// reportInterval is how often counts of activation are written to the database.
-	reportInterval = 5 * time.Second
 )
 
 // Config says what to measure. The zero value does.
@@ -81,33 +79,11 @@ func (m *Metrics) all() []*Database {
 	return append([]*Database(nil), m.databases...)
 }
 
-// gatherer reads the figures anew, if they are old, and gives them to whoever gathers.
-func (m *Metrics) gatherer(ctx context.Context) prometheus.Gatherer {
-	return prometheus.GathererFunc(func() ([]*dto, error) {
-		var reading sync.WaitGroup
-		for _, d := range m.all() {
-			reading.Go(func() { d.refresh(ctx) })
-		}
-		reading.Wait()
-		return m.registry.Gather()
-	})
-}
-
-// Run reports what activation has done to the databases until ctx ends, and once more then.
-func (m *Metrics) Run(ctx context.Context) {
-	tick := time.NewTicker(reportInterval)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
-		var reporting sync.WaitGroup
-		for _, d := range m.all() {
-			reporting.Go(func() { d.report(last) })
-		}
-		reporting.Wait()
-		cancel()
+// refresh reads the figures of all databases anew, where they are old.
+func (m *Metrics) refresh(ctx context.Context) {
+	var reading sync.WaitGroup
+	for _, d := range m.all() {
+		reading.Go(func() { d.refresh(ctx) })
 	}
+	reading.Wait()
 }

@@ -163,46 +163,6 @@ func TestManyScrapersAskTheDatabaseOnceASecond(t *testing.T) {
 	}
 }
 
-func TestWhatActivationDidReachesTheCounters(t *testing.T) {
-	t.Parallel()
-	b := newBed(t, metrics.Config{})
-	b.services()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var running sync.WaitGroup
-	running.Go(func() { b.metrics.Run(ctx) })
-	queue := b.queue("pong")
-	for range 3 {
-		b.database.ReaderStarted(queue)
-	}
-	b.database.ReaderEnded(queue, errors.New("no"), 0)
-	b.database.TaskLimitReached(queue)
-	counter := func(name string) (value int64) {
-		t.Helper()
-		err := b.pool.QueryRow(t.Context(), `
-			select cntr_value from parley.dm_os_performance_counters where counter_name = $1 and instance_name in ('_Total', '')`, name).Scan(&value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-	b.until("a report", func(map[string]float64) bool { return counter("Tasks Started/sec") == 3 })
-	if got := counter("Tasks Running"); got != 2 {
-		t.Errorf("%d tasks run, want 2", got)
-	}
-	b.database.ReaderStarted(queue)
-	// The last report is written when the daemon stops.
-	stop()
-	running.Wait()
-	for name, want := range map[string]int64{
-		"Tasks Started/sec": 4, "Stored Procedures Invoked/sec": 4, "Tasks Aborted/sec": 1, "Task Limit Reached": 1, "Activation Errors Total": 1,
-	} {
-		if got := counter(name); got != want {
-			t.Errorf("%s is %d, want %d", name, got, want)
-		}
-	}
-}
-
 func TestReadBrokerMetricsNeedsARight(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, metrics.Config{})

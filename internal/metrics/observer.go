@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/activation"
 )
 
@@ -20,10 +19,8 @@ type readers struct {
 	running int
 	failing bool // the last reader that ended failed
 
-	started, ended, aborted, limitReached, procedures int64
-	seconds                                           float64 // that readers ran
-
-	reported parley.ActivationReport // what the database knows of this
+	started, ended, aborted, limitReached int64
+	seconds                               float64 // that readers ran
 }
 
 var _ activation.Observer = (*Database)(nil)
@@ -45,9 +42,6 @@ func (d *Database) ReaderStarted(q activation.Queue) {
 	r := d.of(q)
 	r.running++
 	r.started++
-	if q.Kind == activation.KindProcedure {
-		r.procedures++
-	}
 	running := r.running
 	d.mu.Unlock()
 	d.logActivation(slog.LevelDebug, "reader started", q, running)
@@ -115,55 +109,4 @@ func (d *Database) logActivation(level slog.Level, message string, q activation.
 	d.logger.Log(context.Background(), level, message, append([]any{
 		"event", "Broker:Activation", "event_id", 163, "queue", q.Name, "kind", q.Kind, "tasks_running", running,
 	}, more...)...)
-}
-
-// report writes to the database what activation did since the last report that arrived there.
-func (d *Database) report(ctx context.Context) {
-	pool := d.attached()
-	if pool == nil {
-		return
-	}
-	d.mu.Lock()
-	reports := []parley.ActivationReport{}
-	for id, r := range d.readers {
-		now := parley.ActivationReport{
-			QueueID: id, Started: r.started, ProceduresInvoked: r.procedures, Aborted: r.aborted, LimitReached: r.limitReached, Running: r.running,
-		}
-		// What runs is told again and again, or it would be taken for the last word of a daemon that was killed.
-		if now == r.reported && r.running == 0 {
-			continue
-		}
-		reports = append(reports, since(now, r.reported))
-	}
-	d.mu.Unlock()
-	if len(reports) == 0 {
-		return
-	}
-	if err := parley.ReportActivation(ctx, pool, reports); err != nil {
-		d.logger.Debug("counts of activation are told later", "error", err)
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, told := range reports {
-		if r := d.readers[told.QueueID]; r != nil {
-			r.reported = sum(r.reported, told)
-		}
-	}
-}
-
-func since(now, before parley.ActivationReport) parley.ActivationReport {
-	now.Started -= before.Started
-	now.ProceduresInvoked -= before.ProceduresInvoked
-	now.Aborted -= before.Aborted
-	now.LimitReached -= before.LimitReached
-	return now
-}
-
-func sum(before, more parley.ActivationReport) parley.ActivationReport {
-	more.Started += before.Started
-	more.ProceduresInvoked += before.ProceduresInvoked
-	more.Aborted += before.Aborted
-	more.LimitReached += before.LimitReached
-	return more
 }

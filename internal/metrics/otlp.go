@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -80,10 +81,26 @@ func (e *Export) ExportMetrics(ctx context.Context, m *Metrics) error {
 	if err != nil {
 		return fmt.Errorf("export metrics: %w", err)
 	}
-	producer := bridge.NewMetricProducer(bridge.WithGatherer(m.gatherer(context.WithoutCancel(ctx))))
-	reader := sdkmetric.NewPeriodicReader(exporter, sdkmetric.WithProducer(producer))
+	refreshed := producer{m, bridge.NewMetricProducer(bridge.WithGatherer(m.registry))}
+	reader := sdkmetric.NewPeriodicReader(exporter, sdkmetric.WithProducer(refreshed))
 	e.metrics = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(e.resource))
 	return nil
+}
+
+// producer gives what /metrics shows to the reader that exports it.
+type producer struct {
+	metrics *Metrics
+	bridge  sdkmetric.Producer
+}
+
+// Produce reads the figures anew, if they are old.
+func (p producer) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, error) {
+	p.metrics.refresh(ctx)
+	scopes, err := p.bridge.Produce(ctx)
+	if err != nil {
+		return scopes, fmt.Errorf("gather metrics: %w", err)
+	}
+	return scopes, nil
 }
 
 // Shutdown sends what is left and ends.

@@ -16,9 +16,11 @@ const shutdownTimeout = 2 * time.Second
 
 // Handler answers /metrics, /healthz and /readyz.
 func (m *Metrics) Handler() http.Handler {
+	exposition := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		promhttp.HandlerFor(m.gatherer(r.Context()), promhttp.HandlerOpts{}).ServeHTTP(w, r)
+		m.refresh(r.Context())
+		exposition.ServeHTTP(w, r)
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -9119,87 +9119,40 @@ for each statement execute function parley._p_notify_daemon();
 create trigger _p_notify_daemon after insert or delete on parley._p_event_notification
 for each statement execute function parley._p_notify_daemon();
 
--- sql/500_activation_totals.sql
+-- sql/500_dropped_queues.sql
 
--- What activation has done, in numbers that only grow, kept for the performance counters.
---
--- The daemon that leads adds up what happens and reports it every few seconds, all queues in one statement; nothing that sends or
--- receives writes here. What a daemon had not reported when it was killed is lost. Rows are locked in the order of queue_id. A queue
--- that is dropped leaves its numbers to the row of queue 0, so that no total ever falls.
+-- What queues that are gone have counted, so that no total ever falls.
 
-create table parley._p_activation_total (
-  queue_id integer primary key,
-  started bigint not null default 0,
-  procedures_invoked bigint not null default 0,
-  aborted bigint not null default 0,
-  limit_reached bigint not null default 0,
-  -- Readers that ran at the time of the report; old reports do not count.
-  running integer not null default 0,
-  reported_at timestamptz not null default clock_timestamp()
-) with (fillfactor = 50);
-
-comment on table parley._p_activation_total is 'Cumulative counts of activation for each queue; queue 0 stands for the queues that are gone.';
-
--- What was enqueued on queues that have been dropped since.
 create table parley._p_dropped_queue (
-  enqueued bigint not null
+  enqueued bigint not null,
+  tasks_started bigint not null,
+  procedures_invoked bigint not null,
+  tasks_aborted bigint not null,
+  task_limit_reached bigint not null
 );
 
-comment on table parley._p_dropped_queue is 'One row for each queue that was dropped: how much had been put on it.';
-
-create function parley._p_report_activation(
-  queue_ids integer[], started bigint[], procedures_invoked bigint[], aborted bigint[], limit_reached bigint[], running integer[]
-) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_activation_total as t (queue_id, started, procedures_invoked, aborted, limit_reached, running, reported_at)
-  select r.queue_id, r.started, r.procedures_invoked, r.aborted, r.limit_reached, r.running, clock_timestamp()
-  from unnest(queue_ids, started, procedures_invoked, aborted, limit_reached, running)
-    as r (queue_id, started, procedures_invoked, aborted, limit_reached, running)
-  join parley._p_queue as q using (queue_id)
-  order by r.queue_id
-  on conflict on constraint _p_activation_total_pkey do update
-  set started = t.started + excluded.started,
-    procedures_invoked = t.procedures_invoked + excluded.procedures_invoked,
-    aborted = t.aborted + excluded.aborted,
-    limit_reached = t.limit_reached + excluded.limit_reached,
-    running = excluded.running,
-    reported_at = excluded.reported_at;
-end
-$$;
-
-comment on function parley._p_report_activation(integer[], bigint[], bigint[], bigint[], bigint[], integer[]) is
-'Adds what a daemon has done since its last report, one place of each array for a queue; queues that are gone are passed over.
-Arguments: queue_ids, each once; started, procedures_invoked, aborted, limit_reached, how many since then; running, readers now.';
+comment on table parley._p_dropped_queue is
+'One row for each queue that was used and then dropped: how much had been put on it, and what activation did for it.';
 
 create function parley._p_keep_totals(queue_id integer) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_dropped_queue (enqueued)
-  select parley._p_last_position(q.position_sequence)
+  insert into parley._p_dropped_queue (enqueued, tasks_started, procedures_invoked, tasks_aborted, task_limit_reached)
+  select t.enqueued, t.started, case when q.activation_procedure is null then 0 else t.started end, t.aborted, t.limit_reached
   from parley._p_queue as q
-  where q.queue_id = $1 and parley._p_last_position(q.position_sequence) > 0;
-  with gone as (
-    delete from parley._p_activation_total as t
-    where t.queue_id = $1
-    returning t.started, t.procedures_invoked, t.aborted, t.limit_reached
-  )
-  insert into parley._p_activation_total as t (queue_id, started, procedures_invoked, aborted, limit_reached)
-  select 0, g.started, g.procedures_invoked, g.aborted, g.limit_reached
-  from gone as g
-  on conflict on constraint _p_activation_total_pkey do update
-  set started = t.started + excluded.started,
-    procedures_invoked = t.procedures_invoked + excluded.procedures_invoked,
-    aborted = t.aborted + excluded.aborted,
-    limit_reached = t.limit_reached + excluded.limit_reached;
+  left join parley._p_queue_monitor as m on m.queue_id = q.queue_id
+  cross join lateral (
+    select coalesce(parley._p_last_position(q.position_sequence), 0) as enqueued, coalesce(m.tasks_started, 0) as started,
+      coalesce(m.tasks_aborted, 0) as aborted, coalesce(m.task_limit_reached, 0) as limit_reached
+  ) as t
+  where q.queue_id = $1 and greatest(t.enqueued, t.started, t.aborted, t.limit_reached) > 0;
+  delete from parley._p_queue_monitor as m where m.queue_id = $1;
 end
 $$;
 
-comment on function parley._p_keep_totals(integer) is 'Keeps the counts of a queue that is about to be dropped.';
+comment on function parley._p_keep_totals(integer) is 'Keeps the counts of a queue that is about to be dropped, and forgets its monitor.';
 
 -- sql/501_queue_figures.sql
 
@@ -9209,7 +9162,7 @@ comment on function parley._p_keep_totals(integer) is 'Keeps the counts of a que
 -- position sequence, which SEND draws anyway; how many are gone is that less those that wait. A row is a message, or a frame of up
 -- to 1,000 messages that were sent in one batch: rows, not messages, are what these two numbers count. A send that rolled back
 -- has drawn its number too, and after a crash of the server up to 32 numbers of a sequence are passed over.
--- Cost: one look at each sequence, and for each queue one index range of at most 1,000 rows.
+-- Cost: one look at each sequence, and for each queue one index range of at most 1,000 rows; some 10 ms for each queue that is longer.
 
 create function parley._p_last_values(sequences regclass[]) returns bigint[]
 language plpgsql
@@ -9253,56 +9206,47 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
-  with known as (
-    select q.queue_id, q.priorities, q.disabled_position, row_number() over (order by q.queue_id) as number
-    from parley._p_queue as q
-  ), drawn as (
+  with drawn as (
     select d.value, d.number
     from unnest(
       parley._p_last_values((select array_agg(q.position_sequence order by q.queue_id) from parley._p_queue as q))
     ) with ordinality as d (value, number)
-  ), lane as (
-    select k.queue_id, k.priorities, k.disabled_position, d.value as enqueued_rows,
-      w.rows, w.messages, w.oldest, w.first, w.last,
-      (least(coalesce(k.disabled_position, 9223372036854775807), (d.value + 1) * 1024) - w.last - 1024)::numeric as beyond
-    from known as k
+  ), counted as materialized (
+    select k.queue_id, d.value as enqueued_rows, w.rows, w.messages, w.oldest, w.longest
+    from (select q.queue_id, q.priorities, q.disabled_position, row_number() over (order by q.queue_id) as number from parley._p_queue as q) as k
     join drawn as d using (number)
-    cross join generate_series(1, 10) as p (n)
-    left join lateral (
-      select s.low_position
-      from parley._p_scan_hint as s
-      where s.lane = parley._p_lane(k.queue_id, p.n)
-      order by s.lane desc, s.hint_id desc
-      limit 1
-    ) as h on true
     cross join lateral (
-      select count(*) as rows, sum(m.messages) as messages, min(m.enqueued_at) as oldest, min(m.position) as first, max(m.position) as last
-      from (
-        select n.position, coalesce(cardinality(n.frame), 1) as messages, n.enqueued_at
-        from parley._p_message as n
-        join parley._p_endpoint as e on e.endpoint_id = n.endpoint_id and e.state <> 'DO'
-        where n.lane = parley._p_lane(k.queue_id, p.n)
-          and n.position >= coalesce(h.low_position, 0)
-          and n.position < coalesce(k.disabled_position, 9223372036854775807)
-        order by n.position
-        limit 1000
-      ) as m
+      select sum(c.rows)::bigint as rows, sum(c.messages)::bigint as messages, min(c.oldest) as oldest, max(c.rows) as longest
+      from generate_series(1, 10) as p (n)
+      left join lateral (
+        select s.low_position
+        from parley._p_scan_hint as s
+        where s.lane = parley._p_lane(k.queue_id, p.n)
+        order by s.lane desc, s.hint_id desc
+        limit 1
+      ) as h on true
+      cross join lateral parley._p_count_messages(
+        parley._p_lane(k.queue_id, p.n), coalesce(h.low_position, 0), k.disabled_position, 1000
+      ) as c
+      where k.priorities & (1 << p.n) > 0
     ) as w
-    where k.priorities & (1 << p.n) > 0
-  ), guessed as (
-    -- Beyond the rows that were counted, as many as there are among them.
-    select l.queue_id, l.enqueued_rows, l.rows, l.messages, l.oldest,
-      case when l.rows = 1000 and l.beyond > 0 then 1 + l.beyond / (l.last - l.first + 1024) else 1 end as factor
-    from lane as l
+  ), long as materialized (
+    select c.queue_id, l.messages, l.is_estimated
+    from (select o.queue_id from counted as o where o.longest >= 1000) as c
+    join parley._p_queue as q using (queue_id)
+    cross join lateral parley._p_backlog(q, 0, q.disabled_position) as l
   )
-  select g.queue_id, g.enqueued_rows, sum(g.rows * g.factor)::bigint, coalesce(sum(g.messages * g.factor), 0)::bigint, bool_or(g.factor <> 1),
-    min(g.oldest)
-  from guessed as g
-  group by g.queue_id, g.enqueued_rows
+  select c.queue_id, c.enqueued_rows,
+    case when c.longest < 1000 then c.rows else least(c.enqueued_rows, (c.rows * b.messages::numeric / greatest(c.messages, 1))::bigint) end,
+    case when c.longest < 1000 then c.messages else b.messages end,
+    c.longest >= 1000 and b.is_estimated,
+    c.oldest
+  from counted as c
+  left join long as b using (queue_id)
 $$;
 
 comment on function parley._p_queue_figures() is
-'Gives for each queue how many rows were ever put on it, how many wait, and since when; beyond 1,000 rows of a priority this is estimated.';
+'Gives for each queue how many rows were ever put on it, how many wait, and since when; of long queues these are estimates, see 272_queue_depth.sql.';
 
 create function parley._p_count_up_to(relation regclass, rows_max integer) returns bigint
 language plpgsql
@@ -9356,11 +9300,21 @@ begin
   if not parley._p_may_view_state(parley._p_caller()) then
     return;
   end if;
-  select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.procedures_invoked), 0)::bigint as invoked,
+  select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.invoked), 0)::bigint as invoked,
     coalesce(sum(t.aborted), 0)::bigint as aborted, coalesce(sum(t.limit_reached), 0)::bigint as limit_reached,
-    coalesce(sum(t.running) filter (where t.reported_at > clock_timestamp() - interval '30 s'), 0)::bigint as running
+    coalesce(sum(t.running), 0)::bigint as running
   into v_activation
-  from parley._p_activation_total as t;
+  from (
+    select m.tasks_started as started, case when q.activation_procedure is null then 0 else m.tasks_started end as invoked,
+      m.tasks_aborted as aborted, m.task_limit_reached as limit_reached,
+      -- What an earlier leader ran is gone with it.
+      case when m.term = parley._p_current_term() then m.running_readers end as running
+    from parley._p_queue_monitor as m
+    join parley._p_queue as q using (queue_id)
+    union all
+    select d.tasks_started, d.procedures_invoked, d.tasks_aborted, d.task_limit_reached, 0
+    from parley._p_dropped_queue as d
+  ) as t;
   -- A sequence does not know priorities: where a queue has only one, all of its messages have that.
   with queue as (
     select (case when q.priorities & (q.priorities - 1) = 0 then log(2, q.priorities)::integer else 5 end) as priority, d.value
@@ -9511,17 +9465,15 @@ begin
             'queue_id', q.queue_id,
             'queue', q.lookup_name,
             'is_receive_enabled', q.is_receive_enabled,
-            'is_poisoned', parley._p_is_poisoned(q.queue_id),
+            -- What is poison waits; asking locks a sequence, which should not happen for thousands of queues in one transaction.
+            'is_poisoned', f.waiting_messages > 0 and parley._p_is_poisoned(q.queue_id),
             'is_activated', q.is_activation_enabled,
             'max_readers', q.max_readers,
             'enqueued_rows', f.enqueued_rows,
             'dequeued_rows', f.enqueued_rows - f.waiting_rows,
             'waiting_messages', f.waiting_messages,
             'is_estimated', f.is_estimated,
-            'oldest_seconds', extract(epoch from clock_timestamp() - f.oldest_enqueue_time),
-            'readers_started', coalesce(t.started, 0),
-            'readers_aborted', coalesce(t.aborted, 0),
-            'reader_limit_reached', coalesce(t.limit_reached, 0)
+            'oldest_seconds', extract(epoch from clock_timestamp() - f.oldest_enqueue_time)
           )
           order by q.queue_id
         ),
@@ -9529,7 +9481,6 @@ begin
       )
       from parley._p_queue as q
       join parley._p_queue_figures() as f using (queue_id)
-      left join parley._p_activation_total as t using (queue_id)
       where q.queue_id >= 65536
     )
   );
