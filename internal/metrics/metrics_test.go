@@ -60,8 +60,10 @@ func TestEachMetricMoves(t *testing.T) {
 			b.exec("create procedure public.work() language sql as 'select 1'")
 			b.exec("select parley.alter_queue('pong', activation_procedure => 'public.work', max_queue_readers => 7, execute_as => 'OWNER', activation => true)")
 		}, `parley_queue_max_readers{database="orders",queue="pong"}`, func(_, after float64) bool { return after == 7 }},
-		{"a queue that is off", func() { b.exec("select parley.alter_queue('pong', status => false)") }, `parley_queue_receive_enabled{database="orders",queue="pong"}`,
-			func(before, after float64) bool { return before == 1 && after == 0 }},
+		{
+			"a queue that is off", func() { b.exec("select parley.alter_queue('pong', status => false)") }, `parley_queue_receive_enabled{database="orders",queue="pong"}`,
+			func(before, after float64) bool { return before == 1 && after == 0 },
+		},
 		{"a poisoned queue", func() {
 			b.exec("select parley.alter_queue('pong', status => true)")
 			b.exec("select setval(rollback_sequence, (1::bigint << 4) | 5) from parley._p_queue where name = 'pong'")

@@ -21,7 +21,7 @@ type readiness struct {
 	Databases []metrics.Readiness `json:"databases"`
 }
 
-func (b *bed) ready() (status int, answer readiness) {
+func (b *bed) ready() (answer readiness) {
 	b.Helper()
 	status, body := b.get("/readyz")
 	if err := json.Unmarshal([]byte(body), &answer); err != nil {
@@ -30,7 +30,7 @@ func (b *bed) ready() (status int, answer readiness) {
 	if answer.Ready != (status == http.StatusOK) {
 		b.Errorf("status %d says otherwise than %s", status, body)
 	}
-	return status, answer
+	return answer
 }
 
 func (b *bed) untilReady(want bool) readiness {
@@ -39,7 +39,7 @@ func (b *bed) untilReady(want bool) readiness {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		_, answer := b.ready()
+		answer := b.ready()
 		if answer.Ready == want {
 			return answer
 		}
@@ -114,7 +114,7 @@ func TestReadinessAsksForTheRightSchema(t *testing.T) {
 	for offset, want := range map[int]bool{-1: false, 0: true, 1: true, 2: false} {
 		b.exec("alter table parley._p_installation drop constraint if exists _p_installation_schema_version_check")
 		b.exec("update parley._p_installation set schema_version = $1", version+offset)
-		if _, answer := b.ready(); answer.Ready != want {
+		if answer := b.ready(); answer.Ready != want {
 			t.Errorf("with schema %d it says %+v", version+offset, answer)
 		}
 	}
@@ -126,7 +126,7 @@ func TestADatabaseWithoutBrokerIsNotReady(t *testing.T) {
 	d := m.Database("orders")
 	d.Attach(parleytest.EmptyDatabase(t))
 	b := &bed{T: t, metrics: m, database: d, server: serve(t, m)}
-	_, answer := b.ready()
+	answer := b.ready()
 	if answer.Ready || !strings.Contains(answer.Databases[0].Reason, "parley install") {
 		t.Errorf("it says %+v", answer)
 	}
@@ -136,11 +136,11 @@ func TestADaemonWithoutDatabasesIsNotReady(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(metrics.Config{})
 	b := &bed{T: t, metrics: m, server: serve(t, m)}
-	if _, answer := b.ready(); answer.Ready {
+	if answer := b.ready(); answer.Ready {
 		t.Errorf("it says %+v", answer)
 	}
 	m.Database("orders")
-	if _, answer := b.ready(); answer.Ready || answer.Databases[0].Reason != "not connected yet" {
+	if answer := b.ready(); answer.Ready || answer.Databases[0].Reason != "not connected yet" {
 		t.Errorf("it says %+v", answer)
 	}
 }
