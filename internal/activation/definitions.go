@@ -9,8 +9,8 @@ import (
 
 // list reads which queues have activation on, and how.
 func (m *monitor) list(ctx context.Context) {
-	m.ask(ctx, "list", func(ctx context.Context) func(time.Time) {
-		listed, err := parley.ReadActivatedQueues(ctx, m.config.Pool)
+	m.ask(ctx, "list", func(within context.Context) func(time.Time) {
+		listed, err := parley.ReadActivatedQueues(within, m.config.Pool)
 		return func(now time.Time) {
 			if err != nil {
 				m.nextList = now.Add(m.trouble.met(err))

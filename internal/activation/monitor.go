@@ -168,7 +168,7 @@ func (m *monitor) act(ctx context.Context, now time.Time) (next time.Time, leads
 func (m *monitor) isDue(name string, at, now time.Time) bool { return !now.Before(at) && !m.busy[name] }
 
 // ask runs a statement beside the monitor, one of each name at a time. What it returns is done by the monitor itself.
-func (m *monitor) ask(ctx context.Context, name string, statement func(ctx context.Context) func(now time.Time)) {
+func (m *monitor) ask(ctx context.Context, name string, statement func(within context.Context) func(now time.Time)) {
 	m.busy[name] = true
 	m.asking.Go(func() {
 		within, cancel := context.WithTimeout(ctx, statementTimeout)
@@ -188,10 +188,10 @@ func (m *monitor) arm(ctx context.Context, ids []int32) {
 	if len(ids) == 0 {
 		return
 	}
-	m.ask(ctx, "arm", func(ctx context.Context) func(time.Time) {
+	m.ask(ctx, "arm", func(within context.Context) func(time.Time) {
 		var err error
 		for some := range slices.Chunk(ids, armedAtOnce) {
-			if err = parley.ArmDoorbells(ctx, m.config.Pool, some, armedTime); err != nil {
+			if err = parley.ArmDoorbells(within, m.config.Pool, some, armedTime); err != nil {
 				break
 			}
 		}
@@ -218,8 +218,8 @@ func (m *monitor) look(ctx context.Context, now time.Time, queues map[int32]*que
 	if len(ids) == 0 {
 		return
 	}
-	m.ask(ctx, "look", func(ctx context.Context) func(time.Time) {
-		found, err := parley.ReadReceivableQueues(ctx, m.config.Pool, ids, most, rowsMax)
+	m.ask(ctx, "look", func(within context.Context) func(time.Time) {
+		found, err := parley.ReadReceivableQueues(within, m.config.Pool, ids, most, rowsMax)
 		return func(answered time.Time) {
 			if err != nil {
 				retry := answered.Add(m.trouble.met(err))

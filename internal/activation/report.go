@@ -86,8 +86,8 @@ func (m *monitor) report(ctx context.Context, now time.Time) {
 	if !changed {
 		tasks = nil
 	}
-	m.ask(ctx, "report", func(ctx context.Context) func(time.Time) {
-		leads, err := parley.ReportActivation(ctx, m.config.Pool, m.term.number, monitors, tasks)
+	m.ask(ctx, "report", func(within context.Context) func(time.Time) {
+		leads, err := parley.ReportActivation(within, m.config.Pool, m.term.number, monitors, tasks)
 		return func(now time.Time) {
 			if err != nil {
 				m.nextReport = now.Add(m.trouble.met(err))
