@@ -5,24 +5,32 @@
 -- An administrator (spec: db_owner, sysadmin) is a superuser, the owner of the database, or a member of the role that owns the schema parley.
 
 create function parley._p_caller() returns oid
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select r.oid
-  from pg_roles as r
-  where r.rolname = case current_setting('role') when 'none' then session_user else current_setting('role')::name end
+begin
+  return (
+    select r.oid
+    from pg_roles as r
+    where r.rolname = case current_setting('role') when 'none' then session_user else current_setting('role')::name end
+  );
+end
 $$;
 
 comment on function parley._p_caller() is 'Gives the role whose rights count for this call.';
 
 create function parley._p_is_administrator(role oid) returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select pg_has_role(role, n.nspowner, 'usage')
-    or exists (select from pg_database as d where d.datname = current_database() and pg_has_role(role, d.datdba, 'usage'))
-  from pg_namespace as n
-  where n.nspname = 'parley'
+begin
+  return (
+    select pg_has_role(role, n.nspowner, 'usage')
+      or exists (select from pg_database as d where d.datname = current_database() and pg_has_role(role, d.datdba, 'usage'))
+    from pg_namespace as n
+    where n.nspname = 'parley'
+  );
+end
 $$;
 
 comment on function parley._p_is_administrator(oid) is 'Tells whether a role may do everything with the broker of this database.';

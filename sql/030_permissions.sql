@@ -17,10 +17,11 @@ create table parley._p_permission (
 comment on table parley._p_permission is 'Who was granted what on which object; grantee 0 is PUBLIC.';
 
 create function parley._p_has_permission(role oid, permission text, class text, object_id integer, owner oid) returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select (owner is not null and pg_has_role(role, owner, 'usage'))
+begin
+  return (owner is not null and pg_has_role(role, owner, 'usage'))
     or exists (
       select
       from parley._p_permission as p
@@ -40,7 +41,8 @@ as $$
         and p.permission = 'ALTER ANY ' || upper($3)
         and (p.grantee = 0::regrole or pg_has_role(role, p.grantee, 'usage'))
     ))
-    or parley._p_is_administrator(role)
+    or parley._p_is_administrator(role);
+end
 $$;
 
 comment on function parley._p_has_permission(oid, text, text, integer, oid) is

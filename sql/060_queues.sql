@@ -84,12 +84,16 @@ comment on function parley._p_queue_name(text) is
 Errors: 9609.';
 
 create function parley._p_lookup_name(schema_name text, name text) returns text
-language sql immutable
+language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select string_agg(case when p.part ~ '[.\["]' then '[' || replace(p.part, ']', ']]') || ']' else p.part end, '.' order by p.ordinal)
-  from unnest(array[nullif(schema_name, 'dbo'), name]) with ordinality as p (part, ordinal)
-  where p.part is not null
+begin
+  return (
+    select string_agg(case when p.part ~ '[.\["]' then '[' || replace(p.part, ']', ']]') || ']' else p.part end, '.' order by p.ordinal)
+    from unnest(array[nullif(schema_name, 'dbo'), name]) with ordinality as p (part, ordinal)
+    where p.part is not null
+  );
+end
 $$;
 
 comment on function parley._p_lookup_name(text, text) is

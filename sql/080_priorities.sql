@@ -14,10 +14,11 @@ create table parley._p_priority (
 comment on table parley._p_priority is 'Broker priorities (spec 2.9); null means ANY.';
 
 create function parley._p_priority_of(service_contract_id integer, local_service_id integer, remote_service_name text) returns smallint
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select coalesce(
+begin
+  return coalesce(
     (
       select p.priority
       from parley._p_priority as p
@@ -28,7 +29,8 @@ as $$
       limit 1
     ),
     5::smallint
-  )
+  );
+end
 $$;
 
 comment on function parley._p_priority_of(integer, integer, text) is

@@ -117,10 +117,12 @@ $$;
 comment on function parley._p_set_alarm(bigint, text, timestamptz) is 'Sets or replaces an alarm of an endpoint.';
 
 create function parley._p_lane(queue_id integer, priority integer) returns integer
-language sql immutable parallel safe
+language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-  select queue_id * 16 + 11 - priority
+begin
+  return queue_id * 16 + 11 - priority;
+end
 $$;
 
 comment on function parley._p_lane(integer, integer) is
@@ -170,10 +172,11 @@ comment on function parley._p_raise_unknown_handle(uuid) is
 Errors: 8426, always.';
 
 create function parley._p_state_name(state text) returns text
-language sql immutable parallel safe
+language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-  select case state
+begin
+  return case state
     when 'SO' then 'STARTED_OUTBOUND'
     when 'SI' then 'STARTED_INBOUND'
     when 'CO' then 'CONVERSING'
@@ -181,7 +184,8 @@ as $$
     when 'DO' then 'DISCONNECTED_OUTBOUND'
     when 'ER' then 'ERROR'
     when 'CD' then 'CLOSED'
-  end
+  end;
+end
 $$;
 
 comment on function parley._p_state_name(text) is 'Gives the long name of an endpoint state (spec 3.1).';

@@ -88,10 +88,11 @@ comment on function parley._p_usual_type(integer, boolean) is
 'Gives the message type a side of a conversation is expected to send most: its first one without validation, if there is one.';
 
 create function parley._p_right_to_send(caller oid, queue parley._p_queue) returns oid
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select case
+begin
+  return case
     when pg_has_role(caller, queue.owner, 'usage') then queue.owner
     else coalesce(
       (
@@ -105,7 +106,8 @@ as $$
       ),
       (select n.nspowner from pg_namespace as n where n.nspname = 'parley' and pg_has_role(caller, n.nspowner, 'usage'))
     )
-  end
+  end;
+end
 $$;
 
 comment on function parley._p_right_to_send(oid, parley._p_queue) is
@@ -144,41 +146,43 @@ comment on function parley._p_remember_route(uuid) is
 'Lets the next send of a conversation take the short way, when nothing stands against it. Call only after the caller''s rights were checked.';
 
 create function parley._p_forget_routes(endpoints bigint[]) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+begin
   update parley._p_endpoint as e set destination_lane = null, sender_role = null
-  where e.endpoint_id = any (endpoints) and (e.destination_lane is not null or e.sender_role is not null)
+  where e.endpoint_id = any (endpoints) and (e.destination_lane is not null or e.sender_role is not null);
+end
 $$;
 
 comment on function parley._p_forget_routes(bigint[]) is 'Makes the next send of these endpoints take the long way.';
 
 create function parley._p_forget_routes_of_queue(queue_id integer) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley._p_forget_routes(array(
+begin
+  perform parley._p_forget_routes(array(
     select e.endpoint_id
     from parley._p_endpoint as e
     join parley._p_service as s using (service_id)
     where s.queue_id = $1
-  ))
+  ));
+end
 $$;
 
 comment on function parley._p_forget_routes_of_queue(integer) is
 'Makes the next send of all endpoints of a queue take the long way: its settings or rights have changed.';
 
 create function parley._p_forget_routes_of_type(message_type_id integer) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  with changed as (
-    update parley._p_endpoint as e set usual_message_type_id = null, usual_message_type_name = null, destination_lane = null, sender_role = null
-    where e.usual_message_type_id = $1
-      and exists (select from parley._p_message_type as t where t.message_type_id = $1 and t.validation <> 'N')
-    returning e.endpoint_id
-  )
-  select
+begin
+  update parley._p_endpoint as e set usual_message_type_id = null, usual_message_type_name = null, destination_lane = null, sender_role = null
+  where e.usual_message_type_id = $1
+    and exists (select from parley._p_message_type as t where t.message_type_id = $1 and t.validation <> 'N');
+end
 $$;
 
 comment on function parley._p_forget_routes_of_type(integer) is 'Makes sends of a message type that now needs validation take the long way.';

@@ -176,10 +176,11 @@ Errors: 229 not allowed, 8402 code or description out of range, 8418 missing,
 Source: spec 4.6.';
 
 create function parley._p_error_body(error_code integer, description text) returns bytea
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select convert_to(
+begin
+  return convert_to(
     xmlelement(
       name "Error",
       xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/Error' as xmlns),
@@ -187,7 +188,8 @@ as $$
       xmlelement(name "Description", regexp_replace(description, '[\u0001-\u0008\u000b\u000c\u000e-\u001f]', '?', 'g'))
     )::text,
     'UTF8'
-  )
+  );
+end
 $$;
 
 comment on function parley._p_error_body(integer, text) is 'Gives the body of an Error message (spec 4.9), in UTF-8.';
@@ -285,23 +287,28 @@ comment on function parley._p_tell_end(parley._p_endpoint, integer, bytea) is
 'Tells the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before.';
 
 create function parley._p_set_state(endpoint_id bigint, state text) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+begin
   update parley._p_endpoint as e
   set state = $2, state_since = clock_timestamp(), is_plain = e.is_plain and $2 <> 'ER', destination_lane = null
-  where e.endpoint_id = $1
+  where e.endpoint_id = $1;
+end
 $$;
 
 comment on function parley._p_set_state(bigint, text) is 'Changes the state of an endpoint; sends on it take the long way from now on.';
 
 create function parley._p_discard_messages(endpoint_id bigint) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
+begin
   delete from parley._p_message as m where m.endpoint_id = $1;
   delete from parley._p_retained as r where r.endpoint_id = $1;
-  delete from parley._p_alarm as a where a.endpoint_id = $1
+  delete from parley._p_alarm as a where a.endpoint_id = $1;
+end
 $$;
 
 comment on function parley._p_discard_messages(bigint) is 'Removes whatever waits for an endpoint, is kept for it, or would ring for it.';

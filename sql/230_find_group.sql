@@ -183,17 +183,21 @@ Arguments: queue_id, lane; head_position, of the first message found in a group 
 resume, up to where only they have messages, and no further than was safe when the look began.';
 
 create function parley._p_senders_under_way(position_sequence regclass) returns text[]
-language sql volatile
+language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
-  select coalesce(array_agg(l.virtualtransaction), '{}')
-  from pg_locks as l
-  where l.locktype = 'relation'
-    and l.relation = position_sequence
-    and l.database = (select d.oid from pg_database as d where d.datname = current_database())
-    and l.mode = 'RowExclusiveLock'
-    and l.granted
-    and l.pid is distinct from pg_backend_pid()
+begin
+  return (
+    select coalesce(array_agg(l.virtualtransaction), '{}')
+    from pg_locks as l
+    where l.locktype = 'relation'
+      and l.relation = position_sequence
+      and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+      and l.mode = 'RowExclusiveLock'
+      and l.granted
+      and l.pid is distinct from pg_backend_pid()
+  );
+end
 $$;
 
 comment on function parley._p_senders_under_way(regclass) is

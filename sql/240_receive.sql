@@ -1,15 +1,18 @@
 -- RECEIVE: the other hot path.
 --
 -- 1. Look at the first rows of the lane and lock the first group that is free, in one statement (skip locked).
--- 2. With the lock held, a new statement sees all that earlier holders did: take the group's messages by (endpoint_id, position).
+-- 2. With the lock held, a new statement sees all that earlier holders did: is the conversation still in this group, how far has it
+--    been received, what is its first message? Nobody else takes from it now.
+-- 3. Take: one message by its position, a frame by its own, or many rows that were sent one by one.
 -- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is already old: then step 2 finds
--- less or nothing, or that the conversation has moved to another group, and we look again. It may also find more, in front of what step 1
--- found: senders may have committed since, and a group that was locked when we passed its first message may be free when we come to its
--- second. Therefore it begins at the first row of all, and no later than all senders are known to be done (keeps S4, S19).
+-- nothing, or a message in front of the one that step 1 found: senders may have committed since, and a group that was locked when we passed
+-- its first message may be free when we come to its second. Therefore steps 2 and 3 begin at the low position of the hint, before which
+-- nothing is left (keeps S4, S19).
 -- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named
 -- conversation) goes through 241_receive_group.sql.
 --
--- Cost of a call: three statements, each an index range; deleting touches no index. See docs/performance.md for what was tried.
+-- Cost of a call: what starting a statement costs, five times; see docs/performance.md. Several small statements are cheaper here than
+-- few large ones, and their plans have no second choice that stale statistics could tempt the planner to.
 
 create type parley.received_message as (
   status smallint,
@@ -55,14 +58,21 @@ declare
   v_rollbacks bigint;
   v_is_simple boolean;
   v_low bigint;
-  v_safe bigint;
-  v_from bigint;
-  v_head record;
   v_lane integer;
-  v_left integer;
+  v_position bigint;
+  v_endpoint_id bigint;
+  v_group_id bigint;
+  v_is_plain boolean;
+  v_came_back boolean;
+  v_counted bigint;
+  v_usual_message_type_id integer;
+  v_usual_message_type_name text;
+  v_row parley.received_message;
+  v_frame bytea[];
+  v_size integer;
   v_sequence bigint;
+  v_left integer := coalesce(top, 2147483647);
   v_count integer;
-  v_total integer := 0;
   v_started timestamptz;
   v_last bigint;
 begin
@@ -70,17 +80,19 @@ begin
     select q.queue_id, q.lookup_name, q.owner, q.position_sequence,
       q.is_receive_enabled, case when q.is_poison_message_handling_enabled then q.rollbacks_before_disable else 16 end,
       coalesce(pg_sequence_last_value(q.rollback_sequence), 0),
-      q.priorities = 32 and not q.is_retention_enabled and coalesce(cardinality(h.blocked_groups), 0) = 0,
-      coalesce(h.low_position, 0), coalesce(h.safe_position, 0)
-    into v_queue_id, v_lookup_name, v_owner, v_position_sequence, v_is_enabled, v_limit, v_rollbacks, v_is_simple, v_low, v_safe
+      q.priorities = 32 and not q.is_retention_enabled,
+      coalesce(
+        (
+          select case when cardinality(h.blocked_groups) = 0 then h.low_position else -1 end
+          from parley._p_scan_hint as h
+          where h.lane = q.queue_id * 16 + 6
+          order by h.lane desc, h.hint_id desc
+          limit 1
+        ),
+        0
+      )
+    into v_queue_id, v_lookup_name, v_owner, v_position_sequence, v_is_enabled, v_limit, v_rollbacks, v_is_simple, v_low
     from parley._p_queue as q
-    left join lateral (
-      select s.low_position, s.safe_position, s.blocked_groups
-      from parley._p_scan_hint as s
-      where s.lane = q.queue_id * 16 + 6
-      order by s.lane desc, s.hint_id desc
-      limit 1
-    ) as h on true
     where q.lookup_name = queue;
     if not found then
       queue := (parley._p_find_queue(queue)).lookup_name;
@@ -98,31 +110,27 @@ begin
     if top < 1 then
       return;
     end if;
-    v_lane := v_queue_id * 16 + 6;
     -- Read before we look: a sender that draws its position after this makes us look again while we wait.
-    if coalesce(timeout, 0) <> 0 then
+    if timeout <> 0 then
       v_last := parley._p_last_position(v_position_sequence);
     end if;
 
-    if conversation_handle is not null or conversation_group_id is not null or not v_is_simple then
+    if not v_is_simple or v_low < 0 or conversation_handle is not null or conversation_group_id is not null then
       return query
       select * from parley._p_receive_group(v_queue_id, top, receive.conversation_handle, receive.conversation_group_id);
-      get diagnostics v_total = row_count;
+      if found then
+        return;
+      end if;
     else
-      select m.position, m.first_position, m.came_back, m.frame_size, e.endpoint_id, e.group_id, e.conversation_handle, e.is_plain, e.priority,
-        e.service_id, e.service_name, e.service_contract_id, e.service_contract_name, e.usual_message_type_id, e.usual_message_type_name,
-        g.conversation_group_id
-      into v_head
+      v_lane := v_queue_id * 16 + 6;
+      select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
+      into v_position, v_endpoint_id, v_group_id, v_row.conversation_group_id
       from (
-        select o.position, o.endpoint_id, o.came_back, o.frame_size,
-          first_value(o.position) over (order by o.position rows unbounded preceding) as first_position
-        from (
-          select n.position, n.endpoint_id, n.xmax::text <> '0' as came_back, coalesce(cardinality(n.frame), 0) as frame_size
-          from parley._p_message as n
-          where n.lane = v_lane and n.position >= v_low
-          order by n.position
-          limit 32
-        ) as o
+        select n.position, n.endpoint_id
+        from parley._p_message as n
+        where n.lane = v_lane and n.position >= v_low
+        order by n.position
+        limit 32
       ) as m
       join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
       join parley._p_conversation_group as g on g.group_id = e.group_id
@@ -131,197 +139,139 @@ begin
       for update of g skip locked;
       if not found then
         return query select * from parley._p_receive_group(v_queue_id, top, null, null);
-        get diagnostics v_total = row_count;
-      elsif not v_head.is_plain then
-        return query select * from parley._p_receive_group(v_queue_id, top, null, v_head.conversation_group_id);
-        get diagnostics v_total = row_count;
-        continue when v_total = 0;
+        if found then
+          return;
+        end if;
       else
-        if v_head.came_back then
-          perform parley._p_count_rollback(v_queue_id, v_head.endpoint_id, v_head.position);
-        end if;
         -- The hint is 64 rows old: renew it, but not all readers at once.
-        if v_head.position - v_low > 65536 and (v_head.position - v_low > 262144 or (v_head.position >> 10) % 4 = pg_backend_pid() % 4) then
-          perform parley._p_note_scan(v_queue_id, v_lane, v_head.position, '{}', 0);
+        if v_position - v_low > 65536 and (v_position - v_low > 262144 or (v_position >> 10) % 16 = pg_backend_pid() % 16) then
+          perform parley._p_note_scan(v_queue_id, v_lane, v_position, '{}', 0);
         end if;
-        select coalesce(
-          (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
-          0
-        )
-        into v_sequence
+        select e.is_plain, e.priority, e.conversation_handle, e.service_name, e.service_id, e.service_contract_name, e.service_contract_id,
+          e.usual_message_type_id, e.usual_message_type_name,
+          m.position, m.came_back, m.message_type_id, m.enqueued_at, m.body, m.frame,
+          coalesce(
+            (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
+            0
+          )
+        into v_is_plain, v_row.priority, v_row.conversation_handle, v_row.service_name, v_row.service_id, v_row.service_contract_name,
+          v_row.service_contract_id, v_usual_message_type_id, v_usual_message_type_name,
+          v_row.queuing_order, v_came_back, v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_frame,
+          v_sequence
         from parley._p_endpoint as e
-        where e.endpoint_id = v_head.endpoint_id and e.group_id = v_head.group_id and e.is_plain;
+        cross join lateral (
+          select n.position, n.xmax <> '0' as came_back, n.message_type_id, n.enqueued_at, n.body, n.frame
+          from parley._p_message as n
+          where n.endpoint_id = e.endpoint_id and n.position >= v_low
+          order by n.position
+          limit 1
+        ) as m
+        where e.endpoint_id = v_endpoint_id and e.group_id = v_group_id and e.state <> 'DO';
         continue when not found;
-        v_from := least(v_head.first_position, v_safe);
-        v_left := coalesce(top, 2147483647);
-        while v_left > 0 loop
-          if v_left = 1 and v_head.frame_size = 0 then
-            -- One message, the commonest RECEIVE of all: the same as below, without what only many need.
+        if not v_is_plain then
+          return query select * from parley._p_receive_group(v_queue_id, top, null, v_row.conversation_group_id);
+          if found then
+            return;
+          end if;
+          continue;
+        end if;
+        if v_came_back and v_counted is distinct from v_row.queuing_order then
+          -- Counting may have waited for another reader's, so look again.
+          perform parley._p_count_rollback(v_queue_id, v_endpoint_id, v_row.queuing_order);
+          v_counted := v_row.queuing_order;
+          continue;
+        end if;
+        v_row.status := 0;
+        loop
+          v_size := cardinality(v_frame);
+          if v_row.message_type_id = v_usual_message_type_id then
+            v_row.message_type_name := v_usual_message_type_name;
+            v_row.validation := 'N';
+          else
+            select t.name, t.validation into v_row.message_type_name, v_row.validation
+            from parley._p_message_type as t
+            where t.message_type_id = v_row.message_type_id;
+          end if;
+          if v_size is null and v_left > 1 then
+            -- All that were sent one by one, up to the first frame. An Error or a timer message may have come since we looked: it is for the
+            -- next RECEIVE, which will see that the conversation is not plain any more.
             return query
-            with gone as (
-              delete from parley._p_message as m
-              where m.ctid = any (array(
-                  select n.ctid
-                  from parley._p_message as n
-                  where n.endpoint_id = v_head.endpoint_id and n.position >= v_from
-                  order by n.position
-                  limit 1
-                ))
-                and m.frame is null
-              returning m.position, m.message_type_id, m.enqueued_at, m.body
-            ), progress as (
-              insert into parley._p_receive_progress (endpoint_id, sequence) select v_head.endpoint_id, v_sequence + 1 from gone
-            )
-            select
-              0::smallint,
-              v_head.priority,
-              g.position,
-              v_head.conversation_group_id,
-              v_head.conversation_handle,
-              v_sequence,
-              v_head.service_name,
-              v_head.service_id,
-              v_head.service_contract_name,
-              v_head.service_contract_id,
-              case
-                when g.message_type_id = v_head.usual_message_type_id then v_head.usual_message_type_name
-                else (select t.name from parley._p_message_type as t where t.message_type_id = g.message_type_id)
-              end,
-              g.message_type_id,
-              case
-                when g.message_type_id = v_head.usual_message_type_id then 'N'
-                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = g.message_type_id)
-              end,
-              g.body,
-              g.enqueued_at,
-              null::uuid
-            from gone as g;
-          elsif v_head.frame_size = 0 then
-            return query
-            with picked as materialized (
-              select p.row_id, p.position, p.message_type_id, p.enqueued_at, p.body, p.number
+            delete from parley._p_message as m
+            using (
+              select o.row_id, o.number
               from (
-                select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.body,
-                  row_number() over (order by m.position rows unbounded preceding) as number,
-                  count(m.frame) over (order by m.position rows unbounded preceding) as frames
+                select k.ctid as row_id,
+                  row_number() over (order by k.position rows unbounded preceding) as number,
+                  count(k.frame) over (order by k.position rows unbounded preceding) as frames
                 from (
-                  select n.ctid, n.position, n.message_type_id, n.enqueued_at, n.body, n.frame
+                  select n.ctid, n.position, n.frame
                   from parley._p_message as n
-                  where n.endpoint_id = v_head.endpoint_id and n.position >= v_from
+                  where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
                   order by n.position
                   limit v_left
-                ) as m
-              ) as p
-              where p.frames = 0
-            ), gone as (
-              delete from parley._p_message as m where m.ctid = any (array(select p.row_id from picked as p))
-            ), progress as (
-              insert into parley._p_receive_progress (endpoint_id, sequence)
-              select v_head.endpoint_id, v_sequence + max(p.number) from picked as p having count(*) > 0
-            )
-            select
-              0::smallint,
-              v_head.priority,
-              p.position,
-              v_head.conversation_group_id,
-              v_head.conversation_handle,
-              v_sequence + p.number - 1,
-              v_head.service_name,
-              v_head.service_id,
-              v_head.service_contract_name,
-              v_head.service_contract_id,
+                ) as k
+              ) as o
+              where o.frames = 0
+            ) as p
+            where m.ctid = p.row_id
+            returning
+              0::smallint, v_row.priority, m.position, v_row.conversation_group_id, v_row.conversation_handle, v_sequence + p.number - 1,
+              v_row.service_name, v_row.service_id, v_row.service_contract_name, v_row.service_contract_id,
               case
-                when p.message_type_id = v_head.usual_message_type_id then v_head.usual_message_type_name
-                else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+                when m.message_type_id = v_row.message_type_id then v_row.message_type_name
+                else (select t.name from parley._p_message_type as t where t.message_type_id = m.message_type_id)
               end,
-              p.message_type_id,
+              m.message_type_id,
               case
-                when p.message_type_id = v_head.usual_message_type_id then 'N'
-                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+                when m.message_type_id = v_row.message_type_id then v_row.validation
+                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = m.message_type_id)
               end,
-              p.body,
-              p.enqueued_at,
-              null::uuid
-            from picked as p;
+              m.body, m.enqueued_at, null::uuid;
+            get diagnostics v_count = row_count;
           else
-            return query
-            with picked as materialized (
-              select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.frame, m.count,
-                sum(m.count) over (order by m.position rows unbounded preceding) - m.count as before
-              from (
-                select n.ctid, n.position, n.message_type_id, n.enqueued_at, coalesce(n.frame, array[n.body]) as frame,
-                  coalesce(cardinality(n.frame), 1) as count
-                from parley._p_message as n
-                where n.endpoint_id = v_head.endpoint_id and n.position >= v_from
-                order by n.position
-                limit v_left::bigint / v_head.frame_size + 1
-              ) as m
-            ), gone as (
-              delete from parley._p_message as m where m.ctid = any (array(select p.row_id from picked as p where p.before < v_left))
-            ), left_over as (
-              -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
-              insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
-              select p.position + f.first - 1, v_head.endpoint_id, p.enqueued_at, v_lane, p.message_type_id,
-                case when top = 1 then p.frame[f.first] end,
-                case when top > 1 then p.frame[f.first : f.first + top - 1] end
-              from picked as p
-              cross join lateral generate_series((v_left - p.before)::integer + 1, p.count, top) as f (first)
-              where p.before < v_left and p.before + p.count > v_left
-            ), progress as (
-              insert into parley._p_receive_progress (endpoint_id, sequence)
-              select v_head.endpoint_id, v_sequence + max(least(p.before + p.count, v_left)) from picked as p having count(*) > 0
-            ), opened as (
-              select p.position, p.message_type_id, p.enqueued_at, p.before,
-                unnest(p.frame) as body, generate_series(1, p.count) as ordinal
-              from picked as p
-            )
-            select
-              0::smallint,
-              v_head.priority,
-              p.position + p.ordinal - 1,
-              v_head.conversation_group_id,
-              v_head.conversation_handle,
-              v_sequence + p.before + p.ordinal - 1,
-              v_head.service_name,
-              v_head.service_id,
-              v_head.service_contract_name,
-              v_head.service_contract_id,
-              case
-                when p.message_type_id = v_head.usual_message_type_id then v_head.usual_message_type_name
-                else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
-              end,
-              p.message_type_id,
-              case
-                when p.message_type_id = v_head.usual_message_type_id then 'N'
-                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = p.message_type_id)
-              end,
-              p.body,
-              p.enqueued_at,
-              null::uuid
-            from opened as p
-            where p.before + p.ordinal <= v_left;
+            delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_row.queuing_order;
+            if v_size is null then
+              v_row.message_sequence_number := v_sequence;
+              return next v_row;
+              v_count := 1;
+            else
+              v_count := least(v_size, v_left);
+              return query
+              select
+                0::smallint, v_row.priority, v_row.queuing_order + f.number - 1, v_row.conversation_group_id, v_row.conversation_handle,
+                v_sequence + f.number - 1, v_row.service_name, v_row.service_id, v_row.service_contract_name, v_row.service_contract_id,
+                v_row.message_type_name, v_row.message_type_id, v_row.validation, f.body, v_row.message_enqueue_time, null::uuid
+              from unnest(v_frame[:v_count]) with ordinality as f (body, number);
+              if v_count < v_size then
+                -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
+                insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
+                select v_row.queuing_order + f.first - 1, v_endpoint_id, v_row.message_enqueue_time, v_lane, v_row.message_type_id,
+                  case when top = 1 then v_frame[f.first] end,
+                  case when top > 1 then v_frame[f.first : f.first + top - 1] end
+                from generate_series(v_count + 1, v_size, top) as f (first);
+              end if;
+            end if;
           end if;
-          get diagnostics v_count = row_count;
-          v_total := v_total + v_count;
           v_left := v_left - v_count;
           v_sequence := v_sequence + v_count;
           exit when v_left = 0;
-          -- There may be more: rows of the other kind, or frames smaller than the first.
-          select m.position, coalesce(cardinality(m.frame), 0) into v_head.position, v_head.frame_size
-          from parley._p_message as m
-          where m.endpoint_id = v_head.endpoint_id and m.position >= v_from
-          order by m.position
+          select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame
+          into v_row.queuing_order, v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_frame
+          from parley._p_message as n
+          where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
+          order by n.position
           limit 1;
           exit when not found;
         end loop;
-        continue when v_total = 0;
+        insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence);
         -- Only the newest count is needed; the older ones go now and then.
-        if v_sequence >> 8 <> (v_sequence - v_total) >> 8 then
-          delete from parley._p_receive_progress as p where p.endpoint_id = v_head.endpoint_id and p.sequence < v_sequence;
+        if v_sequence >> 8 <> (v_sequence - coalesce(top, 256)) >> 8 then
+          delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint_id and p.sequence < v_sequence;
         end if;
+        return;
       end if;
     end if;
-    exit when v_total > 0 or coalesce(timeout, 0) = 0;
+    exit when coalesce(timeout, 0) = 0;
     v_started := coalesce(v_started, clock_timestamp());
     exit when not parley._p_wait_for_message(v_position_sequence, v_last, v_started, timeout);
   end loop;

@@ -128,24 +128,32 @@ Errors: always, with sqlstate_of(error_number).';
 -- An administrator (spec: db_owner, sysadmin) is a superuser, the owner of the database, or a member of the role that owns the schema parley.
 
 create function parley._p_caller() returns oid
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select r.oid
-  from pg_roles as r
-  where r.rolname = case current_setting('role') when 'none' then session_user else current_setting('role')::name end
+begin
+  return (
+    select r.oid
+    from pg_roles as r
+    where r.rolname = case current_setting('role') when 'none' then session_user else current_setting('role')::name end
+  );
+end
 $$;
 
 comment on function parley._p_caller() is 'Gives the role whose rights count for this call.';
 
 create function parley._p_is_administrator(role oid) returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select pg_has_role(role, n.nspowner, 'usage')
-    or exists (select from pg_database as d where d.datname = current_database() and pg_has_role(role, d.datdba, 'usage'))
-  from pg_namespace as n
-  where n.nspname = 'parley'
+begin
+  return (
+    select pg_has_role(role, n.nspowner, 'usage')
+      or exists (select from pg_database as d where d.datname = current_database() and pg_has_role(role, d.datdba, 'usage'))
+    from pg_namespace as n
+    where n.nspname = 'parley'
+  );
+end
 $$;
 
 comment on function parley._p_is_administrator(oid) is 'Tells whether a role may do everything with the broker of this database.';
@@ -247,10 +255,11 @@ create table parley._p_permission (
 comment on table parley._p_permission is 'Who was granted what on which object; grantee 0 is PUBLIC.';
 
 create function parley._p_has_permission(role oid, permission text, class text, object_id integer, owner oid) returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select (owner is not null and pg_has_role(role, owner, 'usage'))
+begin
+  return (owner is not null and pg_has_role(role, owner, 'usage'))
     or exists (
       select
       from parley._p_permission as p
@@ -270,7 +279,8 @@ as $$
         and p.permission = 'ALTER ANY ' || upper($3)
         and (p.grantee = 0::regrole or pg_has_role(role, p.grantee, 'usage'))
     ))
-    or parley._p_is_administrator(role)
+    or parley._p_is_administrator(role);
+end
 $$;
 
 comment on function parley._p_has_permission(oid, text, text, integer, oid) is
@@ -878,12 +888,16 @@ comment on function parley._p_queue_name(text) is
 Errors: 9609.';
 
 create function parley._p_lookup_name(schema_name text, name text) returns text
-language sql immutable
+language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select string_agg(case when p.part ~ '[.\["]' then '[' || replace(p.part, ']', ']]') || ']' else p.part end, '.' order by p.ordinal)
-  from unnest(array[nullif(schema_name, 'dbo'), name]) with ordinality as p (part, ordinal)
-  where p.part is not null
+begin
+  return (
+    select string_agg(case when p.part ~ '[.\["]' then '[' || replace(p.part, ']', ']]') || ']' else p.part end, '.' order by p.ordinal)
+    from unnest(array[nullif(schema_name, 'dbo'), name]) with ordinality as p (part, ordinal)
+    where p.part is not null
+  );
+end
 $$;
 
 comment on function parley._p_lookup_name(text, text) is
@@ -1506,10 +1520,11 @@ create table parley._p_priority (
 comment on table parley._p_priority is 'Broker priorities (spec 2.9); null means ANY.';
 
 create function parley._p_priority_of(service_contract_id integer, local_service_id integer, remote_service_name text) returns smallint
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select coalesce(
+begin
+  return coalesce(
     (
       select p.priority
       from parley._p_priority as p
@@ -1520,7 +1535,8 @@ as $$
       limit 1
     ),
     5::smallint
-  )
+  );
+end
 $$;
 
 comment on function parley._p_priority_of(integer, integer, text) is
@@ -1774,10 +1790,12 @@ $$;
 comment on function parley._p_set_alarm(bigint, text, timestamptz) is 'Sets or replaces an alarm of an endpoint.';
 
 create function parley._p_lane(queue_id integer, priority integer) returns integer
-language sql immutable parallel safe
+language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-  select queue_id * 16 + 11 - priority
+begin
+  return queue_id * 16 + 11 - priority;
+end
 $$;
 
 comment on function parley._p_lane(integer, integer) is
@@ -1827,10 +1845,11 @@ comment on function parley._p_raise_unknown_handle(uuid) is
 Errors: 8426, always.';
 
 create function parley._p_state_name(state text) returns text
-language sql immutable parallel safe
+language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-  select case state
+begin
+  return case state
     when 'SO' then 'STARTED_OUTBOUND'
     when 'SI' then 'STARTED_INBOUND'
     when 'CO' then 'CONVERSING'
@@ -1838,7 +1857,8 @@ as $$
     when 'DO' then 'DISCONNECTED_OUTBOUND'
     when 'ER' then 'ERROR'
     when 'CD' then 'CLOSED'
-  end
+  end;
+end
 $$;
 
 comment on function parley._p_state_name(text) is 'Gives the long name of an endpoint state (spec 3.1).';
@@ -3005,10 +3025,11 @@ comment on function parley._p_usual_type(integer, boolean) is
 'Gives the message type a side of a conversation is expected to send most: its first one without validation, if there is one.';
 
 create function parley._p_right_to_send(caller oid, queue parley._p_queue) returns oid
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select case
+begin
+  return case
     when pg_has_role(caller, queue.owner, 'usage') then queue.owner
     else coalesce(
       (
@@ -3022,7 +3043,8 @@ as $$
       ),
       (select n.nspowner from pg_namespace as n where n.nspname = 'parley' and pg_has_role(caller, n.nspowner, 'usage'))
     )
-  end
+  end;
+end
 $$;
 
 comment on function parley._p_right_to_send(oid, parley._p_queue) is
@@ -3061,41 +3083,43 @@ comment on function parley._p_remember_route(uuid) is
 'Lets the next send of a conversation take the short way, when nothing stands against it. Call only after the caller''s rights were checked.';
 
 create function parley._p_forget_routes(endpoints bigint[]) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+begin
   update parley._p_endpoint as e set destination_lane = null, sender_role = null
-  where e.endpoint_id = any (endpoints) and (e.destination_lane is not null or e.sender_role is not null)
+  where e.endpoint_id = any (endpoints) and (e.destination_lane is not null or e.sender_role is not null);
+end
 $$;
 
 comment on function parley._p_forget_routes(bigint[]) is 'Makes the next send of these endpoints take the long way.';
 
 create function parley._p_forget_routes_of_queue(queue_id integer) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley._p_forget_routes(array(
+begin
+  perform parley._p_forget_routes(array(
     select e.endpoint_id
     from parley._p_endpoint as e
     join parley._p_service as s using (service_id)
     where s.queue_id = $1
-  ))
+  ));
+end
 $$;
 
 comment on function parley._p_forget_routes_of_queue(integer) is
 'Makes the next send of all endpoints of a queue take the long way: its settings or rights have changed.';
 
 create function parley._p_forget_routes_of_type(message_type_id integer) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  with changed as (
-    update parley._p_endpoint as e set usual_message_type_id = null, usual_message_type_name = null, destination_lane = null, sender_role = null
-    where e.usual_message_type_id = $1
-      and exists (select from parley._p_message_type as t where t.message_type_id = $1 and t.validation <> 'N')
-    returning e.endpoint_id
-  )
-  select
+begin
+  update parley._p_endpoint as e set usual_message_type_id = null, usual_message_type_name = null, destination_lane = null, sender_role = null
+  where e.usual_message_type_id = $1
+    and exists (select from parley._p_message_type as t where t.message_type_id = $1 and t.validation <> 'N');
+end
 $$;
 
 comment on function parley._p_forget_routes_of_type(integer) is 'Makes sends of a message type that now needs validation take the long way.';
@@ -3429,10 +3453,11 @@ Errors: 229 not allowed, 8402 code or description out of range, 8418 missing,
 Source: spec 4.6.';
 
 create function parley._p_error_body(error_code integer, description text) returns bytea
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select convert_to(
+begin
+  return convert_to(
     xmlelement(
       name "Error",
       xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/Error' as xmlns),
@@ -3440,7 +3465,8 @@ as $$
       xmlelement(name "Description", regexp_replace(description, '[\u0001-\u0008\u000b\u000c\u000e-\u001f]', '?', 'g'))
     )::text,
     'UTF8'
-  )
+  );
+end
 $$;
 
 comment on function parley._p_error_body(integer, text) is 'Gives the body of an Error message (spec 4.9), in UTF-8.';
@@ -3538,23 +3564,28 @@ comment on function parley._p_tell_end(parley._p_endpoint, integer, bytea) is
 'Tells the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before.';
 
 create function parley._p_set_state(endpoint_id bigint, state text) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+begin
   update parley._p_endpoint as e
   set state = $2, state_since = clock_timestamp(), is_plain = e.is_plain and $2 <> 'ER', destination_lane = null
-  where e.endpoint_id = $1
+  where e.endpoint_id = $1;
+end
 $$;
 
 comment on function parley._p_set_state(bigint, text) is 'Changes the state of an endpoint; sends on it take the long way from now on.';
 
 create function parley._p_discard_messages(endpoint_id bigint) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
+begin
   delete from parley._p_message as m where m.endpoint_id = $1;
   delete from parley._p_retained as r where r.endpoint_id = $1;
-  delete from parley._p_alarm as a where a.endpoint_id = $1
+  delete from parley._p_alarm as a where a.endpoint_id = $1;
+end
 $$;
 
 comment on function parley._p_discard_messages(bigint) is 'Removes whatever waits for an endpoint, is kept for it, or would ring for it.';
@@ -3973,17 +4004,21 @@ Arguments: queue_id, lane; head_position, of the first message found in a group 
 resume, up to where only they have messages, and no further than was safe when the look began.';
 
 create function parley._p_senders_under_way(position_sequence regclass) returns text[]
-language sql volatile
+language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
-  select coalesce(array_agg(l.virtualtransaction), '{}')
-  from pg_locks as l
-  where l.locktype = 'relation'
-    and l.relation = position_sequence
-    and l.database = (select d.oid from pg_database as d where d.datname = current_database())
-    and l.mode = 'RowExclusiveLock'
-    and l.granted
-    and l.pid is distinct from pg_backend_pid()
+begin
+  return (
+    select coalesce(array_agg(l.virtualtransaction), '{}')
+    from pg_locks as l
+    where l.locktype = 'relation'
+      and l.relation = position_sequence
+      and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+      and l.mode = 'RowExclusiveLock'
+      and l.granted
+      and l.pid is distinct from pg_backend_pid()
+  );
+end
 $$;
 
 comment on function parley._p_senders_under_way(regclass) is
@@ -3995,15 +4030,18 @@ A prepared transaction that has outlived a restart of the server is named anew, 
 -- RECEIVE: the other hot path.
 --
 -- 1. Look at the first rows of the lane and lock the first group that is free, in one statement (skip locked).
--- 2. With the lock held, a new statement sees all that earlier holders did: take the group's messages by (endpoint_id, position).
+-- 2. With the lock held, a new statement sees all that earlier holders did: is the conversation still in this group, how far has it
+--    been received, what is its first message? Nobody else takes from it now.
+-- 3. Take: one message by its position, a frame by its own, or many rows that were sent one by one.
 -- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is already old: then step 2 finds
--- less or nothing, or that the conversation has moved to another group, and we look again. It may also find more, in front of what step 1
--- found: senders may have committed since, and a group that was locked when we passed its first message may be free when we come to its
--- second. Therefore it begins at the first row of all, and no later than all senders are known to be done (keeps S4, S19).
+-- nothing, or a message in front of the one that step 1 found: senders may have committed since, and a group that was locked when we passed
+-- its first message may be free when we come to its second. Therefore steps 2 and 3 begin at the low position of the hint, before which
+-- nothing is left (keeps S4, S19).
 -- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named
 -- conversation) goes through 241_receive_group.sql.
 --
--- Cost of a call: three statements, each an index range; deleting touches no index. See docs/performance.md for what was tried.
+-- Cost of a call: what starting a statement costs, five times; see docs/performance.md. Several small statements are cheaper here than
+-- few large ones, and their plans have no second choice that stale statistics could tempt the planner to.
 
 create type parley.received_message as (
   status smallint,
@@ -4049,14 +4087,21 @@ declare
   v_rollbacks bigint;
   v_is_simple boolean;
   v_low bigint;
-  v_safe bigint;
-  v_from bigint;
-  v_head record;
   v_lane integer;
-  v_left integer;
+  v_position bigint;
+  v_endpoint_id bigint;
+  v_group_id bigint;
+  v_is_plain boolean;
+  v_came_back boolean;
+  v_counted bigint;
+  v_usual_message_type_id integer;
+  v_usual_message_type_name text;
+  v_row parley.received_message;
+  v_frame bytea[];
+  v_size integer;
   v_sequence bigint;
+  v_left integer := coalesce(top, 2147483647);
   v_count integer;
-  v_total integer := 0;
   v_started timestamptz;
   v_last bigint;
 begin
@@ -4064,17 +4109,19 @@ begin
     select q.queue_id, q.lookup_name, q.owner, q.position_sequence,
       q.is_receive_enabled, case when q.is_poison_message_handling_enabled then q.rollbacks_before_disable else 16 end,
       coalesce(pg_sequence_last_value(q.rollback_sequence), 0),
-      q.priorities = 32 and not q.is_retention_enabled and coalesce(cardinality(h.blocked_groups), 0) = 0,
-      coalesce(h.low_position, 0), coalesce(h.safe_position, 0)
-    into v_queue_id, v_lookup_name, v_owner, v_position_sequence, v_is_enabled, v_limit, v_rollbacks, v_is_simple, v_low, v_safe
+      q.priorities = 32 and not q.is_retention_enabled,
+      coalesce(
+        (
+          select case when cardinality(h.blocked_groups) = 0 then h.low_position else -1 end
+          from parley._p_scan_hint as h
+          where h.lane = q.queue_id * 16 + 6
+          order by h.lane desc, h.hint_id desc
+          limit 1
+        ),
+        0
+      )
+    into v_queue_id, v_lookup_name, v_owner, v_position_sequence, v_is_enabled, v_limit, v_rollbacks, v_is_simple, v_low
     from parley._p_queue as q
-    left join lateral (
-      select s.low_position, s.safe_position, s.blocked_groups
-      from parley._p_scan_hint as s
-      where s.lane = q.queue_id * 16 + 6
-      order by s.lane desc, s.hint_id desc
-      limit 1
-    ) as h on true
     where q.lookup_name = queue;
     if not found then
       queue := (parley._p_find_queue(queue)).lookup_name;
@@ -4092,31 +4139,27 @@ begin
     if top < 1 then
       return;
     end if;
-    v_lane := v_queue_id * 16 + 6;
     -- Read before we look: a sender that draws its position after this makes us look again while we wait.
-    if coalesce(timeout, 0) <> 0 then
+    if timeout <> 0 then
       v_last := parley._p_last_position(v_position_sequence);
     end if;
 
-    if conversation_handle is not null or conversation_group_id is not null or not v_is_simple then
+    if not v_is_simple or v_low < 0 or conversation_handle is not null or conversation_group_id is not null then
       return query
       select * from parley._p_receive_group(v_queue_id, top, receive.conversation_handle, receive.conversation_group_id);
-      get diagnostics v_total = row_count;
+      if found then
+        return;
+      end if;
     else
-      select m.position, m.first_position, m.came_back, m.frame_size, e.endpoint_id, e.group_id, e.conversation_handle, e.is_plain, e.priority,
-        e.service_id, e.service_name, e.service_contract_id, e.service_contract_name, e.usual_message_type_id, e.usual_message_type_name,
-        g.conversation_group_id
-      into v_head
+      v_lane := v_queue_id * 16 + 6;
+      select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
+      into v_position, v_endpoint_id, v_group_id, v_row.conversation_group_id
       from (
-        select o.position, o.endpoint_id, o.came_back, o.frame_size,
-          first_value(o.position) over (order by o.position rows unbounded preceding) as first_position
-        from (
-          select n.position, n.endpoint_id, n.xmax::text <> '0' as came_back, coalesce(cardinality(n.frame), 0) as frame_size
-          from parley._p_message as n
-          where n.lane = v_lane and n.position >= v_low
-          order by n.position
-          limit 32
-        ) as o
+        select n.position, n.endpoint_id
+        from parley._p_message as n
+        where n.lane = v_lane and n.position >= v_low
+        order by n.position
+        limit 32
       ) as m
       join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
       join parley._p_conversation_group as g on g.group_id = e.group_id
@@ -4125,197 +4168,139 @@ begin
       for update of g skip locked;
       if not found then
         return query select * from parley._p_receive_group(v_queue_id, top, null, null);
-        get diagnostics v_total = row_count;
-      elsif not v_head.is_plain then
-        return query select * from parley._p_receive_group(v_queue_id, top, null, v_head.conversation_group_id);
-        get diagnostics v_total = row_count;
-        continue when v_total = 0;
+        if found then
+          return;
+        end if;
       else
-        if v_head.came_back then
-          perform parley._p_count_rollback(v_queue_id, v_head.endpoint_id, v_head.position);
-        end if;
         -- The hint is 64 rows old: renew it, but not all readers at once.
-        if v_head.position - v_low > 65536 and (v_head.position - v_low > 262144 or (v_head.position >> 10) % 4 = pg_backend_pid() % 4) then
-          perform parley._p_note_scan(v_queue_id, v_lane, v_head.position, '{}', 0);
+        if v_position - v_low > 65536 and (v_position - v_low > 262144 or (v_position >> 10) % 16 = pg_backend_pid() % 16) then
+          perform parley._p_note_scan(v_queue_id, v_lane, v_position, '{}', 0);
         end if;
-        select coalesce(
-          (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
-          0
-        )
-        into v_sequence
+        select e.is_plain, e.priority, e.conversation_handle, e.service_name, e.service_id, e.service_contract_name, e.service_contract_id,
+          e.usual_message_type_id, e.usual_message_type_name,
+          m.position, m.came_back, m.message_type_id, m.enqueued_at, m.body, m.frame,
+          coalesce(
+            (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
+            0
+          )
+        into v_is_plain, v_row.priority, v_row.conversation_handle, v_row.service_name, v_row.service_id, v_row.service_contract_name,
+          v_row.service_contract_id, v_usual_message_type_id, v_usual_message_type_name,
+          v_row.queuing_order, v_came_back, v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_frame,
+          v_sequence
         from parley._p_endpoint as e
-        where e.endpoint_id = v_head.endpoint_id and e.group_id = v_head.group_id and e.is_plain;
+        cross join lateral (
+          select n.position, n.xmax <> '0' as came_back, n.message_type_id, n.enqueued_at, n.body, n.frame
+          from parley._p_message as n
+          where n.endpoint_id = e.endpoint_id and n.position >= v_low
+          order by n.position
+          limit 1
+        ) as m
+        where e.endpoint_id = v_endpoint_id and e.group_id = v_group_id and e.state <> 'DO';
         continue when not found;
-        v_from := least(v_head.first_position, v_safe);
-        v_left := coalesce(top, 2147483647);
-        while v_left > 0 loop
-          if v_left = 1 and v_head.frame_size = 0 then
-            -- One message, the commonest RECEIVE of all: the same as below, without what only many need.
+        if not v_is_plain then
+          return query select * from parley._p_receive_group(v_queue_id, top, null, v_row.conversation_group_id);
+          if found then
+            return;
+          end if;
+          continue;
+        end if;
+        if v_came_back and v_counted is distinct from v_row.queuing_order then
+          -- Counting may have waited for another reader's, so look again.
+          perform parley._p_count_rollback(v_queue_id, v_endpoint_id, v_row.queuing_order);
+          v_counted := v_row.queuing_order;
+          continue;
+        end if;
+        v_row.status := 0;
+        loop
+          v_size := cardinality(v_frame);
+          if v_row.message_type_id = v_usual_message_type_id then
+            v_row.message_type_name := v_usual_message_type_name;
+            v_row.validation := 'N';
+          else
+            select t.name, t.validation into v_row.message_type_name, v_row.validation
+            from parley._p_message_type as t
+            where t.message_type_id = v_row.message_type_id;
+          end if;
+          if v_size is null and v_left > 1 then
+            -- All that were sent one by one, up to the first frame. An Error or a timer message may have come since we looked: it is for the
+            -- next RECEIVE, which will see that the conversation is not plain any more.
             return query
-            with gone as (
-              delete from parley._p_message as m
-              where m.ctid = any (array(
-                  select n.ctid
-                  from parley._p_message as n
-                  where n.endpoint_id = v_head.endpoint_id and n.position >= v_from
-                  order by n.position
-                  limit 1
-                ))
-                and m.frame is null
-              returning m.position, m.message_type_id, m.enqueued_at, m.body
-            ), progress as (
-              insert into parley._p_receive_progress (endpoint_id, sequence) select v_head.endpoint_id, v_sequence + 1 from gone
-            )
-            select
-              0::smallint,
-              v_head.priority,
-              g.position,
-              v_head.conversation_group_id,
-              v_head.conversation_handle,
-              v_sequence,
-              v_head.service_name,
-              v_head.service_id,
-              v_head.service_contract_name,
-              v_head.service_contract_id,
-              case
-                when g.message_type_id = v_head.usual_message_type_id then v_head.usual_message_type_name
-                else (select t.name from parley._p_message_type as t where t.message_type_id = g.message_type_id)
-              end,
-              g.message_type_id,
-              case
-                when g.message_type_id = v_head.usual_message_type_id then 'N'
-                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = g.message_type_id)
-              end,
-              g.body,
-              g.enqueued_at,
-              null::uuid
-            from gone as g;
-          elsif v_head.frame_size = 0 then
-            return query
-            with picked as materialized (
-              select p.row_id, p.position, p.message_type_id, p.enqueued_at, p.body, p.number
+            delete from parley._p_message as m
+            using (
+              select o.row_id, o.number
               from (
-                select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.body,
-                  row_number() over (order by m.position rows unbounded preceding) as number,
-                  count(m.frame) over (order by m.position rows unbounded preceding) as frames
+                select k.ctid as row_id,
+                  row_number() over (order by k.position rows unbounded preceding) as number,
+                  count(k.frame) over (order by k.position rows unbounded preceding) as frames
                 from (
-                  select n.ctid, n.position, n.message_type_id, n.enqueued_at, n.body, n.frame
+                  select n.ctid, n.position, n.frame
                   from parley._p_message as n
-                  where n.endpoint_id = v_head.endpoint_id and n.position >= v_from
+                  where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
                   order by n.position
                   limit v_left
-                ) as m
-              ) as p
-              where p.frames = 0
-            ), gone as (
-              delete from parley._p_message as m where m.ctid = any (array(select p.row_id from picked as p))
-            ), progress as (
-              insert into parley._p_receive_progress (endpoint_id, sequence)
-              select v_head.endpoint_id, v_sequence + max(p.number) from picked as p having count(*) > 0
-            )
-            select
-              0::smallint,
-              v_head.priority,
-              p.position,
-              v_head.conversation_group_id,
-              v_head.conversation_handle,
-              v_sequence + p.number - 1,
-              v_head.service_name,
-              v_head.service_id,
-              v_head.service_contract_name,
-              v_head.service_contract_id,
+                ) as k
+              ) as o
+              where o.frames = 0
+            ) as p
+            where m.ctid = p.row_id
+            returning
+              0::smallint, v_row.priority, m.position, v_row.conversation_group_id, v_row.conversation_handle, v_sequence + p.number - 1,
+              v_row.service_name, v_row.service_id, v_row.service_contract_name, v_row.service_contract_id,
               case
-                when p.message_type_id = v_head.usual_message_type_id then v_head.usual_message_type_name
-                else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+                when m.message_type_id = v_row.message_type_id then v_row.message_type_name
+                else (select t.name from parley._p_message_type as t where t.message_type_id = m.message_type_id)
               end,
-              p.message_type_id,
+              m.message_type_id,
               case
-                when p.message_type_id = v_head.usual_message_type_id then 'N'
-                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+                when m.message_type_id = v_row.message_type_id then v_row.validation
+                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = m.message_type_id)
               end,
-              p.body,
-              p.enqueued_at,
-              null::uuid
-            from picked as p;
+              m.body, m.enqueued_at, null::uuid;
+            get diagnostics v_count = row_count;
           else
-            return query
-            with picked as materialized (
-              select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.frame, m.count,
-                sum(m.count) over (order by m.position rows unbounded preceding) - m.count as before
-              from (
-                select n.ctid, n.position, n.message_type_id, n.enqueued_at, coalesce(n.frame, array[n.body]) as frame,
-                  coalesce(cardinality(n.frame), 1) as count
-                from parley._p_message as n
-                where n.endpoint_id = v_head.endpoint_id and n.position >= v_from
-                order by n.position
-                limit v_left::bigint / v_head.frame_size + 1
-              ) as m
-            ), gone as (
-              delete from parley._p_message as m where m.ctid = any (array(select p.row_id from picked as p where p.before < v_left))
-            ), left_over as (
-              -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
-              insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
-              select p.position + f.first - 1, v_head.endpoint_id, p.enqueued_at, v_lane, p.message_type_id,
-                case when top = 1 then p.frame[f.first] end,
-                case when top > 1 then p.frame[f.first : f.first + top - 1] end
-              from picked as p
-              cross join lateral generate_series((v_left - p.before)::integer + 1, p.count, top) as f (first)
-              where p.before < v_left and p.before + p.count > v_left
-            ), progress as (
-              insert into parley._p_receive_progress (endpoint_id, sequence)
-              select v_head.endpoint_id, v_sequence + max(least(p.before + p.count, v_left)) from picked as p having count(*) > 0
-            ), opened as (
-              select p.position, p.message_type_id, p.enqueued_at, p.before,
-                unnest(p.frame) as body, generate_series(1, p.count) as ordinal
-              from picked as p
-            )
-            select
-              0::smallint,
-              v_head.priority,
-              p.position + p.ordinal - 1,
-              v_head.conversation_group_id,
-              v_head.conversation_handle,
-              v_sequence + p.before + p.ordinal - 1,
-              v_head.service_name,
-              v_head.service_id,
-              v_head.service_contract_name,
-              v_head.service_contract_id,
-              case
-                when p.message_type_id = v_head.usual_message_type_id then v_head.usual_message_type_name
-                else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
-              end,
-              p.message_type_id,
-              case
-                when p.message_type_id = v_head.usual_message_type_id then 'N'
-                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = p.message_type_id)
-              end,
-              p.body,
-              p.enqueued_at,
-              null::uuid
-            from opened as p
-            where p.before + p.ordinal <= v_left;
+            delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_row.queuing_order;
+            if v_size is null then
+              v_row.message_sequence_number := v_sequence;
+              return next v_row;
+              v_count := 1;
+            else
+              v_count := least(v_size, v_left);
+              return query
+              select
+                0::smallint, v_row.priority, v_row.queuing_order + f.number - 1, v_row.conversation_group_id, v_row.conversation_handle,
+                v_sequence + f.number - 1, v_row.service_name, v_row.service_id, v_row.service_contract_name, v_row.service_contract_id,
+                v_row.message_type_name, v_row.message_type_id, v_row.validation, f.body, v_row.message_enqueue_time, null::uuid
+              from unnest(v_frame[:v_count]) with ordinality as f (body, number);
+              if v_count < v_size then
+                -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
+                insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
+                select v_row.queuing_order + f.first - 1, v_endpoint_id, v_row.message_enqueue_time, v_lane, v_row.message_type_id,
+                  case when top = 1 then v_frame[f.first] end,
+                  case when top > 1 then v_frame[f.first : f.first + top - 1] end
+                from generate_series(v_count + 1, v_size, top) as f (first);
+              end if;
+            end if;
           end if;
-          get diagnostics v_count = row_count;
-          v_total := v_total + v_count;
           v_left := v_left - v_count;
           v_sequence := v_sequence + v_count;
           exit when v_left = 0;
-          -- There may be more: rows of the other kind, or frames smaller than the first.
-          select m.position, coalesce(cardinality(m.frame), 0) into v_head.position, v_head.frame_size
-          from parley._p_message as m
-          where m.endpoint_id = v_head.endpoint_id and m.position >= v_from
-          order by m.position
+          select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame
+          into v_row.queuing_order, v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_frame
+          from parley._p_message as n
+          where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
+          order by n.position
           limit 1;
           exit when not found;
         end loop;
-        continue when v_total = 0;
+        insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence);
         -- Only the newest count is needed; the older ones go now and then.
-        if v_sequence >> 8 <> (v_sequence - v_total) >> 8 then
-          delete from parley._p_receive_progress as p where p.endpoint_id = v_head.endpoint_id and p.sequence < v_sequence;
+        if v_sequence >> 8 <> (v_sequence - coalesce(top, 256)) >> 8 then
+          delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint_id and p.sequence < v_sequence;
         end if;
+        return;
       end if;
     end if;
-    exit when v_total > 0 or coalesce(timeout, 0) = 0;
+    exit when coalesce(timeout, 0) = 0;
     v_started := coalesce(v_started, clock_timestamp());
     exit when not parley._p_wait_for_message(v_position_sequence, v_last, v_started, timeout);
   end loop;
