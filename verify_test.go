@@ -248,7 +248,8 @@ func TestVerifyKnowsEveryKindOfObjectInTheSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := []string{"pg_class", "pg_proc", "pg_type", "pg_statistic_ext"}
+	// A view that names the schema as a constant depends on it through its rule.
+	known := []string{"pg_class", "pg_proc", "pg_type", "pg_statistic_ext", "pg_rewrite"}
 	for _, catalog := range catalogs {
 		if !slices.Contains(known, catalog) {
 			t.Errorf("objects of %s are in the schema: describe them in describe.sql", catalog)
