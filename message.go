@@ -30,12 +30,15 @@ type Message struct {
 	MessageEnqueueTime time.Time
 	// MessageID is the zero value in what [Receive] gives; [Peek] tells it.
 	MessageID UUID
+	// TraceContext is the W3C trace context that the sender gave the message, or empty; see [SendTraced].
+	TraceContext string
 }
 
 // messageColumns are the columns of RECEIVE in the order in which scanMessage reads them.
 const messageColumns = `status, priority, queuing_order, conversation_group_id, conversation_handle, message_sequence_number,
 	service_name, service_id, service_contract_name, service_contract_id, message_type_name, message_type_id,
-	validation::text, message_body, message_enqueue_time, message_id`
+	validation::text, message_body, message_enqueue_time, message_id,
+	coalesce(trace_context, '')`
 
 func scanMessage(row pgx.CollectableRow) (Message, error) {
 	var m Message
@@ -43,6 +46,7 @@ func scanMessage(row pgx.CollectableRow) (Message, error) {
 		&m.Status, &m.Priority, &m.QueuingOrder, &m.ConversationGroupID, &m.ConversationHandle, &m.MessageSequenceNumber,
 		&m.ServiceName, &m.ServiceID, &m.ServiceContractName, &m.ServiceContractID, &m.MessageTypeName, &m.MessageTypeID,
 		&m.Validation, &m.MessageBody, &m.MessageEnqueueTime, &m.MessageID,
+		&m.TraceContext,
 	)
 	return m, err
 }

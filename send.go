@@ -15,6 +15,13 @@ const DefaultMessageType = "DEFAULT"
 // Errors: an [Error] with number [ConversationNotFound], [SendNotAllowed] when either side has ended, 8428 and 8431
 // when the message type is unknown or not in the contract, [MessageTooLarge].
 func Send(ctx context.Context, db DB, handle UUID, messageType string, body []byte) error {
+	if tracer := sendTracer.Load(); tracer != nil {
+		return sendUnder(ctx, *tracer, db, handle, messageType, body)
+	}
+	return sendPlain(ctx, db, handle, messageType, body)
+}
+
+func sendPlain(ctx context.Context, db DB, handle UUID, messageType string, body []byte) error {
 	_, err := db.Exec(ctx, "select parley.send($1::uuid, $2::text, $3::bytea)", handle, messageType, body)
 	if err != nil {
 		return statementError(err, "send on conversation "+handle.String())

@@ -1,0 +1,45 @@
+package parley
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// SendTracer is told of each [Send] before it happens. It may return a trace context for the message to carry, as W3C
+// Trace Context writes it: a traceparent, or one with a blank and a tracestate behind it. Empty means that this message
+// carries none. The context it returns is the one the statement runs under; end, unless nil, is called after it.
+type SendTracer func(ctx context.Context, handle UUID, messageType string) (traced context.Context, traceContext string, end func(error))
+
+var sendTracer atomic.Pointer[SendTracer]
+
+// TraceSends sets the tracer of all sends of this process; nil sets none. Call it once, when the program starts.
+// Package parleyotel has one for OpenTelemetry.
+func TraceSends(tracer SendTracer) {
+	if tracer == nil {
+		sendTracer.Store(nil)
+		return
+	}
+	sendTracer.Store(&tracer)
+}
+
+// SendTraced is [Send] with a trace context that RECEIVE gives back in [Message].TraceContext. One that is malformed or
+// longer than 600 bytes is left out, without an error.
+func SendTraced(ctx context.Context, db DB, handle UUID, messageType string, body []byte, traceContext string) error {
+	_, err := db.Exec(ctx, "select parley.send_traced($1::uuid, $2::text, $3::bytea, $4::text)", handle, messageType, body, traceContext)
+	if err != nil {
+		return statementError(err, "send on conversation "+handle.String())
+	}
+	return nil
+}
+
+// sendUnder sends as a tracer wants it.
+func sendUnder(ctx context.Context, tracer SendTracer, db DB, handle UUID, messageType string, body []byte) (err error) {
+	ctx, traceContext, end := tracer(ctx, handle, messageType)
+	if end != nil {
+		defer func() { end(err) }()
+	}
+	if traceContext == "" {
+		return sendPlain(ctx, db, handle, messageType, body)
+	}
+	return SendTraced(ctx, db, handle, messageType, body, traceContext)
+}
