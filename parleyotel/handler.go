@@ -36,7 +36,7 @@ func startProcessing(ctx context.Context, spans trace.Tracer, queue string, mess
 	received := time.Now()
 	var links []trace.Link
 	seen := map[string]bool{}
-	parent := ctx
+	var parent trace.SpanContext
 	for _, m := range messages {
 		if m.TraceContext == "" || seen[m.TraceContext] || len(seen) == mostTraces {
 			continue
@@ -47,11 +47,11 @@ func startProcessing(ctx context.Context, spans trace.Tracer, queue string, mess
 			continue
 		}
 		wait := drawWait(sender, spans, queue, m, received)
-		if parent == ctx {
+		if !parent.IsValid() {
 			parent = wait
 			continue
 		}
-		links = append(links, trace.Link{SpanContext: trace.SpanContextFromContext(wait)})
+		links = append(links, trace.Link{SpanContext: wait})
 	}
 	attributes := []attribute.KeyValue{
 		attribute.String("messaging.system", "parley"),
@@ -64,17 +64,20 @@ func startProcessing(ctx context.Context, spans trace.Tracer, queue string, mess
 			attribute.String("messaging.message.conversation_id", messages[0].ConversationHandle.String()),
 			attribute.String("parley.conversation_group_id", messages[0].ConversationGroupID.String()))
 	}
-	return spans.Start(parent, "process "+queue,
+	if parent.IsValid() {
+		ctx = trace.ContextWithSpanContext(ctx, parent)
+	}
+	return spans.Start(ctx, "process "+queue,
 		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithLinks(links...), trace.WithAttributes(attributes...))
 }
 
 // drawWait draws the time that a message waited. Its beginning is told by the clock of the database, its end by ours.
-func drawWait(sender context.Context, spans trace.Tracer, queue string, m parley.Message, received time.Time) context.Context {
+func drawWait(sender context.Context, spans trace.Tracer, queue string, m parley.Message, received time.Time) trace.SpanContext {
 	arrived := m.MessageEnqueueTime
 	if arrived.After(received) {
 		arrived = received
 	}
-	ctx, span := spans.Start(sender, "wait "+queue,
+	_, span := spans.Start(sender, "wait "+queue,
 		trace.WithTimestamp(arrived), trace.WithAttributes(
 			attribute.String("messaging.system", "parley"),
 			attribute.String("messaging.destination.name", queue),
@@ -82,7 +85,7 @@ func drawWait(sender context.Context, spans trace.Tracer, queue string, m parley
 			attribute.String("parley.message_type", m.MessageTypeName),
 		))
 	span.End(trace.WithTimestamp(received))
-	return ctx
+	return span.SpanContext()
 }
 
 // extract gives a context under the span that a message carries.

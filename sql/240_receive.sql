@@ -30,7 +30,8 @@ create type parley.received_message as (
   validation text,
   message_body bytea,
   message_enqueue_time timestamptz,
-  message_id uuid
+  message_id uuid,
+  trace_context text
 );
 
 comment on type parley.received_message is 'A message as RECEIVE and the view of a queue show it (spec 4.3).';
@@ -149,7 +150,7 @@ begin
         end if;
         select e.is_plain, e.priority, e.conversation_handle, e.service_name, e.service_id, e.service_contract_name, e.service_contract_id,
           e.usual_message_type_id, e.usual_message_type_name,
-          m.position, m.came_back, m.message_type_id, m.enqueued_at, m.body, m.frame,
+          m.position, m.came_back, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context,
           coalesce(
             (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
             0
@@ -157,10 +158,10 @@ begin
         into v_is_plain, v_row.priority, v_row.conversation_handle, v_row.service_name, v_row.service_id, v_row.service_contract_name,
           v_row.service_contract_id, v_usual_message_type_id, v_usual_message_type_name,
           v_row.queuing_order, v_came_back, v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_frame,
-          v_sequence
+          v_row.trace_context, v_sequence
         from parley._p_endpoint as e
         cross join lateral (
-          select n.position, n.xmax <> '0' as came_back, n.message_type_id, n.enqueued_at, n.body, n.frame
+          select n.position, n.xmax <> '0' as came_back, n.message_type_id, n.enqueued_at, n.body, n.frame, n.trace_context
           from parley._p_message as n
           where n.endpoint_id = e.endpoint_id and n.position >= v_low
           order by n.position
@@ -226,7 +227,7 @@ begin
                 when m.message_type_id = v_row.message_type_id then v_row.validation
                 else (select t.validation::text from parley._p_message_type as t where t.message_type_id = m.message_type_id)
               end,
-              m.body, m.enqueued_at, null::uuid;
+              m.body, m.enqueued_at, null::uuid, m.trace_context;
             get diagnostics v_count = row_count;
           else
             delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_row.queuing_order;
@@ -240,7 +241,8 @@ begin
               select
                 0::smallint, v_row.priority, v_row.queuing_order + f.number - 1, v_row.conversation_group_id, v_row.conversation_handle,
                 v_sequence + f.number - 1, v_row.service_name, v_row.service_id, v_row.service_contract_name, v_row.service_contract_id,
-                v_row.message_type_name, v_row.message_type_id, v_row.validation, f.body, v_row.message_enqueue_time, null::uuid
+                v_row.message_type_name, v_row.message_type_id, v_row.validation, f.body, v_row.message_enqueue_time, null::uuid,
+                null::text
               from unnest(v_frame[:v_count]) with ordinality as f (body, number);
               if v_count < v_size then
                 -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
@@ -255,8 +257,8 @@ begin
           v_left := v_left - v_count;
           v_sequence := v_sequence + v_count;
           exit when v_left = 0;
-          select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame
-          into v_row.queuing_order, v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_frame
+          select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame, n.trace_context
+          into v_row.queuing_order, v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_frame, v_row.trace_context
           from parley._p_message as n
           where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
           order by n.position

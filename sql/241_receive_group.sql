@@ -156,7 +156,7 @@ begin
   v_row.service_contract_id := v_endpoint.service_contract_id;
   select g.conversation_group_id into v_row.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id;
   for v_message in
-    select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, t.name, t.validation
+    select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context, t.name, t.validation
     from parley._p_message as m
     join parley._p_message_type as t using (message_type_id)
     where m.endpoint_id = v_endpoint.endpoint_id and m.position >= from_position
@@ -173,6 +173,7 @@ begin
     v_row.message_type_name := v_message.name;
     v_row.validation := v_message.validation;
     v_row.message_enqueue_time := v_message.enqueued_at;
+    v_row.trace_context := v_message.trace_context;
     for i in 1 .. v_taken loop
       v_row.queuing_order := v_message.position + i - 1;
       v_row.message_body := case when v_message.frame is null then v_message.body else v_message.frame[i] end;
@@ -182,10 +183,12 @@ begin
         v_sequence := v_sequence + 1;
       end if;
       if queue.is_retention_enabled then
-        insert into parley._p_retained (queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body)
+        insert into parley._p_retained (
+          queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
+        )
         values (
           queue.queue_id, v_endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
-          v_row.message_enqueue_time, v_row.message_body
+          v_row.message_enqueue_time, v_row.message_body, v_row.trace_context
         );
       end if;
       return next v_row;

@@ -28,7 +28,8 @@ as $$
     t.validation::text,
     b.body,
     m.enqueued_at,
-    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid
+    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
+    m.trace_context
   from parley._p_queue as q
   join parley._p_message as m on m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 11
   join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
@@ -57,7 +58,8 @@ as $$
     t.validation::text,
     r.body,
     r.enqueued_at,
-    (lpad(to_hex(r.endpoint_id), 16, '0') || to_hex(r.position + 1152921504606846976))::uuid
+    (lpad(to_hex(r.endpoint_id), 16, '0') || to_hex(r.position + 1152921504606846976))::uuid,
+    r.trace_context
   from parley._p_retained as r
   join parley._p_endpoint as e using (endpoint_id)
   join parley._p_conversation_group as g using (group_id)

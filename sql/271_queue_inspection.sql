@@ -73,7 +73,7 @@ begin
   return query
   with first as materialized (
     (
-      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame
+      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
       from parley._p_message as m
       join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
       where v_endpoint is null
@@ -85,7 +85,7 @@ begin
     )
     union all
     (
-      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame
+      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
       from parley._p_message as m
       where m.endpoint_id = v_endpoint
         and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 11
@@ -115,7 +115,8 @@ begin
     t.validation::text,
     b.body,
     m.enqueued_at,
-    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid
+    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
+    m.trace_context
   from first as m
   join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
   join parley._p_conversation_group as g using (group_id)

@@ -155,3 +155,4 @@ comment on column parley.received_message.validation is 'What the message type a
 comment on column parley.received_message.message_body is 'Body, or null when there is none; parley.body_text reads it as text.';
 comment on column parley.received_message.message_enqueue_time is 'When it arrived.';
 comment on column parley.received_message.message_id is 'Identity of the message, in views of queues; RECEIVE leaves it null.';
+comment on column parley.received_message.trace_context is 'W3C trace context that the sender gave it with send_traced, or null.';

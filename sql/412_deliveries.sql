@@ -137,11 +137,12 @@ as $$
     t.validation::text,
     b.body,
     m.enqueued_at,
-    (lpad(to_hex(e.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid
+    (lpad(to_hex(e.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
+    m.trace_context
   from parley._p_endpoint as e
   join parley._p_conversation_group as g using (group_id)
   cross join lateral (
-    select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame, r.rank
+    select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame, n.trace_context, r.rank
     from parley._p_message as n
     cross join lateral (
       -- As RECEIVE takes them: timer messages, then Errors, then the rest (241_receive_group.sql).

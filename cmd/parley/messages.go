@@ -35,6 +35,7 @@ type shownMessage struct {
 	Validation            string       `json:"validation"`
 	MessageEnqueueTime    time.Time    `json:"message_enqueue_time"`
 	MessageID             *parley.UUID `json:"message_id"` // nil from receive
+	TraceContext          *string      `json:"trace_context"`
 	BodyBytes             int          `json:"body_bytes"`
 	// BodyEncoding says how to read Body: text, base64, hex, json, or none.
 	BodyEncoding string `json:"body_encoding"`
@@ -59,6 +60,9 @@ func show(m parley.Message, way string) shownMessage {
 	}
 	if !m.MessageID.IsZero() {
 		shown.MessageID = &m.MessageID
+	}
+	if m.TraceContext != "" {
+		shown.TraceContext = &m.TraceContext
 	}
 	shown.BodyEncoding, shown.Body = encodeBody(m.MessageBody, way)
 	return shown

@@ -4059,7 +4059,8 @@ create type parley.received_message as (
   validation text,
   message_body bytea,
   message_enqueue_time timestamptz,
-  message_id uuid
+  message_id uuid,
+  trace_context text
 );
 
 comment on type parley.received_message is 'A message as RECEIVE and the view of a queue show it (spec 4.3).';
@@ -4178,7 +4179,7 @@ begin
         end if;
         select e.is_plain, e.priority, e.conversation_handle, e.service_name, e.service_id, e.service_contract_name, e.service_contract_id,
           e.usual_message_type_id, e.usual_message_type_name,
-          m.position, m.came_back, m.message_type_id, m.enqueued_at, m.body, m.frame,
+          m.position, m.came_back, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context,
           coalesce(
             (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
             0
@@ -4186,10 +4187,10 @@ begin
         into v_is_plain, v_row.priority, v_row.conversation_handle, v_row.service_name, v_row.service_id, v_row.service_contract_name,
           v_row.service_contract_id, v_usual_message_type_id, v_usual_message_type_name,
           v_row.queuing_order, v_came_back, v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_frame,
-          v_sequence
+          v_row.trace_context, v_sequence
         from parley._p_endpoint as e
         cross join lateral (
-          select n.position, n.xmax <> '0' as came_back, n.message_type_id, n.enqueued_at, n.body, n.frame
+          select n.position, n.xmax <> '0' as came_back, n.message_type_id, n.enqueued_at, n.body, n.frame, n.trace_context
           from parley._p_message as n
           where n.endpoint_id = e.endpoint_id and n.position >= v_low
           order by n.position
@@ -4255,7 +4256,7 @@ begin
                 when m.message_type_id = v_row.message_type_id then v_row.validation
                 else (select t.validation::text from parley._p_message_type as t where t.message_type_id = m.message_type_id)
               end,
-              m.body, m.enqueued_at, null::uuid;
+              m.body, m.enqueued_at, null::uuid, m.trace_context;
             get diagnostics v_count = row_count;
           else
             delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_row.queuing_order;
@@ -4269,7 +4270,8 @@ begin
               select
                 0::smallint, v_row.priority, v_row.queuing_order + f.number - 1, v_row.conversation_group_id, v_row.conversation_handle,
                 v_sequence + f.number - 1, v_row.service_name, v_row.service_id, v_row.service_contract_name, v_row.service_contract_id,
-                v_row.message_type_name, v_row.message_type_id, v_row.validation, f.body, v_row.message_enqueue_time, null::uuid
+                v_row.message_type_name, v_row.message_type_id, v_row.validation, f.body, v_row.message_enqueue_time, null::uuid,
+                null::text
               from unnest(v_frame[:v_count]) with ordinality as f (body, number);
               if v_count < v_size then
                 -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
@@ -4284,8 +4286,8 @@ begin
           v_left := v_left - v_count;
           v_sequence := v_sequence + v_count;
           exit when v_left = 0;
-          select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame
-          into v_row.queuing_order, v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_frame
+          select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame, n.trace_context
+          into v_row.queuing_order, v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_frame, v_row.trace_context
           from parley._p_message as n
           where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
           order by n.position
@@ -4476,7 +4478,7 @@ begin
   v_row.service_contract_id := v_endpoint.service_contract_id;
   select g.conversation_group_id into v_row.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id;
   for v_message in
-    select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, t.name, t.validation
+    select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context, t.name, t.validation
     from parley._p_message as m
     join parley._p_message_type as t using (message_type_id)
     where m.endpoint_id = v_endpoint.endpoint_id and m.position >= from_position
@@ -4493,6 +4495,7 @@ begin
     v_row.message_type_name := v_message.name;
     v_row.validation := v_message.validation;
     v_row.message_enqueue_time := v_message.enqueued_at;
+    v_row.trace_context := v_message.trace_context;
     for i in 1 .. v_taken loop
       v_row.queuing_order := v_message.position + i - 1;
       v_row.message_body := case when v_message.frame is null then v_message.body else v_message.frame[i] end;
@@ -4502,10 +4505,12 @@ begin
         v_sequence := v_sequence + 1;
       end if;
       if queue.is_retention_enabled then
-        insert into parley._p_retained (queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body)
+        insert into parley._p_retained (
+          queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
+        )
         values (
           queue.queue_id, v_endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
-          v_row.message_enqueue_time, v_row.message_body
+          v_row.message_enqueue_time, v_row.message_body, v_row.trace_context
         );
       end if;
       return next v_row;
@@ -5227,6 +5232,7 @@ begin
   v_row.validation := v_type.validation;
   v_row.message_body := coalesce(v_message.body, v_message.frame[1]);
   v_row.message_enqueue_time := v_message.enqueued_at;
+  v_row.trace_context := v_message.trace_context;
   -- Timer messages and Errors stand outside the sequence.
   v_row.message_sequence_number := -1;
   if v_message.message_type_id not in (1, 5) then
@@ -5615,7 +5621,8 @@ as $$
     t.validation::text,
     b.body,
     m.enqueued_at,
-    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid
+    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
+    m.trace_context
   from parley._p_queue as q
   join parley._p_message as m on m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 11
   join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
@@ -5644,7 +5651,8 @@ as $$
     t.validation::text,
     r.body,
     r.enqueued_at,
-    (lpad(to_hex(r.endpoint_id), 16, '0') || to_hex(r.position + 1152921504606846976))::uuid
+    (lpad(to_hex(r.endpoint_id), 16, '0') || to_hex(r.position + 1152921504606846976))::uuid,
+    r.trace_context
   from parley._p_retained as r
   join parley._p_endpoint as e using (endpoint_id)
   join parley._p_conversation_group as g using (group_id)
@@ -5784,7 +5792,7 @@ begin
   return query
   with first as materialized (
     (
-      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame
+      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
       from parley._p_message as m
       join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
       where v_endpoint is null
@@ -5796,7 +5804,7 @@ begin
     )
     union all
     (
-      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame
+      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
       from parley._p_message as m
       where m.endpoint_id = v_endpoint
         and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 11
@@ -5826,7 +5834,8 @@ begin
     t.validation::text,
     b.body,
     m.enqueued_at,
-    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid
+    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
+    m.trace_context
   from first as m
   join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
   join parley._p_conversation_group as g using (group_id)
@@ -6952,6 +6961,7 @@ comment on column parley.received_message.validation is 'What the message type a
 comment on column parley.received_message.message_body is 'Body, or null when there is none; parley.body_text reads it as text.';
 comment on column parley.received_message.message_enqueue_time is 'When it arrived.';
 comment on column parley.received_message.message_id is 'Identity of the message, in views of queues; RECEIVE leaves it null.';
+comment on column parley.received_message.trace_context is 'W3C trace context that the sender gave it with send_traced, or null.';
 
 -- sql/400_leadership.sql
 
@@ -8109,11 +8119,12 @@ as $$
     t.validation::text,
     b.body,
     m.enqueued_at,
-    (lpad(to_hex(e.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid
+    (lpad(to_hex(e.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
+    m.trace_context
   from parley._p_endpoint as e
   join parley._p_conversation_group as g using (group_id)
   cross join lateral (
-    select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame, r.rank
+    select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame, n.trace_context, r.rank
     from parley._p_message as n
     cross join lateral (
       -- As RECEIVE takes them: timer messages, then Errors, then the rest (241_receive_group.sql).
