@@ -29,6 +29,24 @@ func queueActivity(t *testing.T, activity parley.Activity, name string) parley.Q
 	return activity.Queues[i]
 }
 
+// awaitSession looks until a session is as it is waited for.
+func awaitSession(t *testing.T, pool *pgxpool.Pool, is func(parley.SessionActivity) bool) parley.SessionActivity {
+	t.Helper()
+	retry := time.NewTicker(10 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		sessions := readActivity(t, pool).Sessions
+		if i := slices.IndexFunc(sessions, is); i >= 0 {
+			return sessions[i]
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the session never came to wait")
+		case <-retry.C:
+		}
+	}
+}
+
 func begin(t *testing.T, pool *pgxpool.Pool) (pgx.Tx, int32) {
 	t.Helper()
 	tx, err := pool.Begin(t.Context())
@@ -99,16 +117,9 @@ func TestActivityTellsWhoseLockASessionWaitsFor(t *testing.T) {
 	waiter, waiterPID := begin(t, pool)
 	done := make(chan error, 1)
 	go func() { done <- parley.EndConversation(t.Context(), waiter, taken[0].ConversationHandle) }()
-	for {
-		sessions := readActivity(t, pool).Sessions
-		i := slices.IndexFunc(sessions, func(s parley.SessionActivity) bool { return s.PID == waiterPID && len(s.BlockedBy) > 0 })
-		if i >= 0 {
-			if !slices.Equal(sessions[i].BlockedBy, []int32{holderPID}) || sessions[i].WaitEventType != "Lock" {
-				t.Errorf("the waiting session: %+v", sessions[i])
-			}
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
+	session := awaitSession(t, pool, func(s parley.SessionActivity) bool { return s.PID == waiterPID && len(s.BlockedBy) > 0 })
+	if !slices.Equal(session.BlockedBy, []int32{holderPID}) || session.WaitEventType != "Lock" {
+		t.Errorf("the waiting session: %+v", session)
 	}
 	if err := holder.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
@@ -127,15 +138,15 @@ func TestActivityTellsInWhichQueueASessionWaits(t *testing.T) {
 		_, err := parley.Receive(t.Context(), waiter, "shop", parley.Wait(parley.WaitForever))
 		done <- err
 	}()
-	for !slices.ContainsFunc(readActivity(t, pool).Sessions, func(s parley.SessionActivity) bool {
+	awaitSession(t, pool, func(s parley.SessionActivity) bool {
 		return s.PID == pid && s.WaitsInQueue != nil && *s.WaitsInQueue == "shop"
-	}) {
-		time.Sleep(10 * time.Millisecond)
-	}
+	})
 	if _, err := pool.Exec(t.Context(), "select pg_terminate_backend($1)", pid); err != nil {
 		t.Fatal(err)
 	}
-	<-done
+	if err := <-done; err == nil {
+		t.Error("a reader that was cut off came back without an error")
+	}
 }
 
 func TestActivityShowsOnlyQueuesThatTheRoleMayReceiveFrom(t *testing.T) {

@@ -62,6 +62,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newSendCommand(a),
 		newServeCommand(a),
 		newStatusCommand(a),
+		newTopCommand(a),
 		newUninstallCommand(a),
 		newUpCommand(a),
 		newUpgradeCommand(a),

@@ -1,0 +1,185 @@
+package top
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-broker/parley"
+)
+
+// screen is which of the tables is shown.
+type screen int
+
+const (
+	queueScreen screen = iota
+	conversationScreen
+	waitScreen
+	screenCount
+)
+
+var screenNames = [screenCount]string{"queues", "conversations", "waits"}
+
+// firstSorting is how each screen is sorted before anybody chooses; -1 keeps the order of the look.
+var firstSorting = [screenCount]sorting{queueScreen: {column: 2}, conversationScreen: {column: -1}, waitScreen: {column: -1}}
+
+// tableOf makes the table of a screen.
+func tableOf(s screen, snapshot Snapshot) table {
+	switch s {
+	case conversationScreen:
+		return conversationTable(snapshot.Conversations)
+	case waitScreen:
+		return waitTable(snapshot.Sessions)
+	default:
+		return queueTable(snapshot.Queues)
+	}
+}
+
+func queueTable(queues []Queue) table {
+	t := table{columns: []column{
+		{title: "QUEUE", most: 40},
+		{title: "STATUS", rank: 3},
+		{title: "WAITING", isNumber: true},
+		{title: "OLDEST", isNumber: true, rank: 1},
+		{title: "IN/S", isNumber: true, rank: 2},
+		{title: "OUT/S", isNumber: true, rank: 2},
+		{title: "READERS", rank: 4, most: 24},
+		{title: "LOCK HOLDERS", rank: 5, most: 30},
+	}}
+	for _, q := range queues {
+		t.lines = append(t.lines, line{
+			key:   q.Queue,
+			alarm: q.Status != parley.QueueOn || q.Failures > 0,
+			cells: []cell{
+				{text: q.Queue},
+				{text: q.Status},
+				{text: waiting(q.QueueActivity), number: float64(q.WaitingMessages + q.HeldMessages)},
+				{text: oldest(q.OldestSeconds), number: orZero(q.OldestSeconds)},
+				{text: rate(q.InPerSecond), number: orZero(q.InPerSecond)},
+				{text: rate(q.OutPerSecond), number: orZero(q.OutPerSecond)},
+				{text: readers(q.QueueActivity)},
+				{text: holders(q.QueueActivity)},
+			},
+		})
+	}
+	return t
+}
+
+func waiting(q parley.QueueActivity) string {
+	text := count(q.WaitingMessages, q.IsEstimated)
+	if q.HeldMessages > 0 {
+		text += " + " + count(q.HeldMessages, q.IsEstimated) + " held"
+	}
+	return text
+}
+
+func readers(q parley.QueueActivity) string {
+	text := "-"
+	if q.MaxReaders > 0 {
+		text = fmt.Sprintf("%d/%d", q.RunningReaders, q.MaxReaders)
+	}
+	if q.Failures > 0 {
+		text += fmt.Sprintf(" failed %d×", q.Failures)
+	}
+	return text
+}
+
+func holders(q parley.QueueActivity) string {
+	switch {
+	case q.LockedGroups == 0:
+		return "-"
+	case len(q.LockHolders) == 0:
+		return fmt.Sprintf("%d groups locked", q.LockedGroups)
+	}
+	return pids(q.LockHolders)
+}
+
+func conversationTable(conversations []parley.ConversationActivity) table {
+	t := table{columns: []column{
+		{title: "CONVERSATION", most: 36},
+		{title: "QUEUE", rank: 2, most: 24},
+		{title: "SERVICE", rank: 4, most: 24},
+		{title: "WITH", rank: 5, most: 24},
+		{title: "STATE", rank: 3},
+		{title: "WAITING", isNumber: true, rank: 1},
+		{title: "OLDEST", isNumber: true, rank: 1},
+		{title: "LOCKED BY"},
+	}}
+	for _, c := range conversations {
+		count := count(c.WaitingMessages, false)
+		if c.IsMore {
+			count += "+"
+		}
+		locked := "-"
+		switch {
+		case c.LockedBy != nil:
+			locked = fmt.Sprintf("%d", *c.LockedBy)
+		case c.IsLocked:
+			locked = "somebody"
+		}
+		t.lines = append(t.lines, line{
+			key: c.ConversationHandle.String(),
+			cells: []cell{
+				{text: c.ConversationHandle.String()},
+				{text: c.Queue},
+				{text: c.ServiceName},
+				{text: c.FarService},
+				{text: c.State},
+				{text: count, number: float64(c.WaitingMessages)},
+				{text: age(c.OldestSeconds), number: c.OldestSeconds},
+				{text: locked},
+			},
+		})
+	}
+	return t
+}
+
+func waitTable(sessions []parley.SessionActivity) table {
+	t := table{columns: []column{
+		{title: "PID", isNumber: true},
+		{title: "ROLE", rank: 4, most: 20},
+		{title: "STATE", rank: 3},
+		{title: "SINCE", isNumber: true, rank: 1},
+		{title: "WAITS FOR", most: 60},
+		{title: "TRANSACTION", isNumber: true, rank: 2},
+		{title: "APPLICATION", rank: 5, most: 20},
+		{title: "STATEMENT", rank: 6, most: 60},
+	}}
+	for _, s := range sessions {
+		t.lines = append(t.lines, line{
+			key:   fmt.Sprint(s.PID),
+			alarm: len(s.BlockedBy) > 0,
+			cells: []cell{
+				{text: fmt.Sprint(s.PID), number: float64(s.PID)},
+				{text: s.Role},
+				{text: orNone(s.State)},
+				{text: age(s.StateSeconds), number: s.StateSeconds},
+				{text: waitsFor(s, sessions)},
+				{text: age(s.TransactionSeconds), number: s.TransactionSeconds},
+				{text: orNone(s.ApplicationName)},
+				{text: strings.Join(strings.Fields(s.Statement), " ")},
+			},
+		})
+	}
+	return t
+}
+
+// waitsFor says in words what a session waits for.
+func waitsFor(s parley.SessionActivity, all []parley.SessionActivity) string {
+	switch {
+	case len(s.BlockedBy) > 0:
+		text := "lock of " + pids(s.BlockedBy)
+		i := slices.IndexFunc(all, func(o parley.SessionActivity) bool { return o.PID == s.BlockedBy[0] })
+		if i >= 0 && len(s.BlockedBy) == 1 {
+			text += fmt.Sprintf(" (%s for %s)", all[i].State, age(all[i].StateSeconds))
+		}
+		return text
+	case s.WaitsInQueue != nil:
+		return "messages in " + *s.WaitsInQueue
+	case strings.HasPrefix(s.State, "idle in transaction"):
+		return "its client"
+	case s.WaitEvent != "":
+		return s.WaitEventType + " " + s.WaitEvent
+	}
+	return "-"
+}

@@ -1,0 +1,120 @@
+package top
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+)
+
+// paint is how parts of the screen look, as far as the terminal can show it.
+type paint struct {
+	title, heading, selected, alarm, faint lipgloss.Style
+}
+
+func newPaint(out io.Writer) paint {
+	r := lipgloss.NewRenderer(out)
+	return paint{
+		title:    r.NewStyle().Bold(true),
+		heading:  r.NewStyle().Bold(true),
+		selected: r.NewStyle().Reverse(true),
+		alarm:    r.NewStyle().Foreground(lipgloss.Color("1")),
+		faint:    r.NewStyle().Faint(true),
+	}
+}
+
+const help = "1 2 3 tab screen  ↑↓ select  s r sort  / filter  p pause/resume  space look  q quit"
+
+// around is how many lines of the screen are not lines of the table.
+const around = 5
+
+// room is how many lines of the table the screen has room for.
+func (m Model) room() int { return max(1, m.height-around) }
+
+// View draws the screen.
+func (m Model) View() string {
+	t := m.table()
+	by := m.sortings[m.screen]
+	widths := t.layout(m.width, by)
+	lines := []string{
+		m.paint.title.Render(cut(m.headline(), m.width)),
+		cut(m.tabs(len(t.lines)), m.width),
+		"",
+		m.paint.heading.Render(t.format(widths, func(i int) string { return t.heading(i, by) }, m.width)),
+	}
+	selected := m.position(t.lines)
+	first := max(0, min(selected-m.room()/2, len(t.lines)-m.room()))
+	for i := first; i < len(t.lines) && i < first+m.room(); i++ {
+		text := t.format(widths, func(column int) string { return t.lines[i].cells[column].text }, m.width)
+		switch {
+		case i == selected:
+			text = m.paint.selected.Render(text)
+		case t.lines[i].alarm:
+			text = m.paint.alarm.Render(text)
+		}
+		lines = append(lines, text)
+	}
+	for len(lines) < around-1+m.room() {
+		lines = append(lines, "")
+	}
+	return strings.Join(append(lines, m.footer()), "\n")
+}
+
+// headline adds up what goes on in all queues.
+func (m Model) headline() string {
+	if m.latest == nil {
+		return "parley top"
+	}
+	var waiting int64
+	var in, out float64
+	isEstimated := false
+	for _, q := range m.snapshot.Queues {
+		waiting += q.WaitingMessages + q.HeldMessages
+		isEstimated = isEstimated || q.IsEstimated
+		in += orZero(q.InPerSecond)
+		out += orZero(q.OutPerSecond)
+	}
+	return fmt.Sprintf("parley top  %s  %s  %s messages in %d queues  in %s/s  out %s/s",
+		clean(m.latest.Database), m.latest.At.Local().Format("15:04:05"),
+		count(waiting, isEstimated), len(m.snapshot.Queues), rate(&in), rate(&out))
+}
+
+// tabs names the screens, the one that is shown in brackets, and the filter.
+func (m Model) tabs(lines int) string {
+	var texts []string
+	for s, name := range screenNames {
+		text := fmt.Sprintf("%d %s", s+1, name)
+		if screen(s) == m.screen {
+			text = "[" + text + "]"
+		}
+		texts = append(texts, text)
+	}
+	text := strings.Join(texts, gap)
+	switch {
+	case m.isTyping:
+		text += gap + "filter: " + m.filter + "_"
+	case m.filter != "":
+		text += gap + fmt.Sprintf("filter: %s (%d)", m.filter, lines)
+	}
+	return text
+}
+
+// footer is the last line: what the person is asked or told, or the keys.
+func (m Model) footer() string {
+	switch {
+	case m.asked != nil && m.asked.on:
+		return m.paint.title.Render(cut(fmt.Sprintf("Switch queue %s on? y/n", clean(m.asked.queue)), m.width))
+	case m.asked != nil:
+		text := fmt.Sprintf("Switch queue %s off? Its readers stop, and what is sent to it waits with the senders. y/n", clean(m.asked.queue))
+		if lipgloss.Width(text) > m.width {
+			text = fmt.Sprintf("Switch queue %s off? y/n", clean(m.asked.queue))
+		}
+		return m.paint.title.Render(cut(text, m.width))
+	case m.failure != nil:
+		return m.paint.alarm.Render(cut("trying again: "+clean(reason(m.failure)), m.width))
+	case m.notice != "":
+		return cut(clean(m.notice), m.width)
+	}
+	return m.paint.faint.Render(cut(help, m.width))
+}
