@@ -106,8 +106,9 @@ func ArmDoorbells(ctx context.Context, db DB, queueIDs []int32, d time.Duration)
 func FireDue(ctx context.Context, db DB, term int64, top int, oneByOne bool) (fired int, next time.Duration, leads bool, err error) {
 	var count *int
 	var nextMS *float64
-	err = db.QueryRow(ctx, "select d.fired, d.next_ms from parley._p_fire_due($1::bigint, $2::integer, $3::boolean) as d", term, top, oneByOne).
-		Scan(&count, &nextMS)
+	err = db.QueryRow(ctx, `
+		select d.fired, d.next_ms
+		from parley._p_fire_due($1::bigint, $2::integer, $3::boolean) as d`, term, top, oneByOne).Scan(&count, &nextMS)
 	if err != nil {
 		return 0, 0, false, statementError(err, "fire timers")
 	}
@@ -171,7 +172,8 @@ func ReportActivation(ctx context.Context, db DB, term int64, monitors []Monitor
 		}
 		running = new(string(text))
 	}
-	err = db.QueryRow(ctx, "select parley._p_report_activation($1::bigint, $2::text::jsonb, $3::text::jsonb)", term, string(about), running).Scan(&leads)
+	err = db.QueryRow(ctx, "select parley._p_report_activation($1::bigint, $2::text::jsonb, $3::text::jsonb)", term, string(about), running).
+		Scan(&leads)
 	if err != nil {
 		return false, statementError(err, "report activation")
 	}

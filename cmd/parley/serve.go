@@ -101,6 +101,12 @@ func (a *app) serve(ctx context.Context, s *serving) error {
 		s.dsns = []string{dsn}
 	}
 	var parts []func(context.Context) error
+	var databases []*servedDatabase
+	defer func() {
+		for _, database := range databases {
+			database.close()
+		}
+	}()
 	if a.private.server != nil {
 		parts = append(parts, a.private.server.Supervise)
 	}
@@ -109,7 +115,7 @@ func (a *app) serve(ctx context.Context, s *serving) error {
 		if err != nil {
 			return err
 		}
-		defer database.close()
+		databases = append(databases, database)
 		parts = append(parts, database.run)
 	}
 	s.logger.Info("the daemon runs", "databases", len(s.dsns))

@@ -71,7 +71,7 @@ func requireSchema(ctx context.Context, pool *pgxpool.Pool, logger *slog.Logger)
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		logger.Warn("the database cannot be reached yet", "error", err)
-		return nil //nolint:nilerr // the engine tries again, for as long as the daemon runs
+		return nil // the engine tries again, for as long as the daemon runs
 	}
 	defer conn.Release()
 	status, err := parley.ReadStatus(ctx, conn.Conn())

@@ -30,7 +30,7 @@ func newBell(config Config) *bell {
 
 // listen receives notifications until ctx ends.
 func (b *bell) listen(ctx context.Context) {
-	trouble := trouble{logger: b.config.Logger, what: "no notifications can be received; looking at intervals"}
+	trouble := trouble{logger: b.config.Logger, text: "no notifications can be received; looking at intervals"}
 	for ctx.Err() == nil {
 		conn, isDirect, err := b.connect(ctx)
 		if err == nil && !isDirect {

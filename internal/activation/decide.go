@@ -2,6 +2,7 @@ package activation
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/parley-broker/parley"
@@ -146,7 +147,7 @@ func (m *monitor) follow(q *queueMonitor, seen sight, now time.Time) {
 	if seen.Head == q.head {
 		return
 	}
-	if q.failure.err == error(errNothingReceived) {
+	if errors.Is(q.failure.err, errNothingReceived) {
 		q.succeeded()
 	}
 	if seen.Groups == 0 {

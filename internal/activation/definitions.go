@@ -54,7 +54,8 @@ func (m *monitor) define(listed []parley.ActivatedQueue, now time.Time) {
 // forget ends the monitor of a queue; its readers leave by themselves.
 func (m *monitor) forget(id int32, q *queueMonitor) {
 	if len(q.runs) > 0 {
-		m.config.Logger.Info("activation is off or the queue is gone; its readers leave when they are done", "queue", q.Name, "readers", len(q.runs))
+		m.config.Logger.Info("activation is off or the queue is gone; its readers leave when they are done",
+			"queue", q.Name, "readers", len(q.runs))
 	}
 	m.rest(q)
 	delete(m.queues, id)

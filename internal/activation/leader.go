@@ -72,7 +72,7 @@ type campaign struct {
 
 // win returns the term when this engine leads, or false when ctx has ended.
 func (c *campaign) win(ctx context.Context) (*term, bool) {
-	trouble := trouble{logger: c.config.Logger, what: "the database cannot be asked to lead"}
+	trouble := trouble{logger: c.config.Logger, text: "the database cannot be asked who leads"}
 	waits := false
 	for ctx.Err() == nil {
 		asked := time.Since(processBegan)

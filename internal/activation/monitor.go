@@ -16,9 +16,9 @@ const (
 	// safetyInterval is how often all queues are looked at though nobody rang: a sender may have looked for sleepers before the
 	// doorbell was armed and commit after the last look, and locks are let go of without a sound.
 	safetyInterval = 5 * time.Second
-	// blindInterval bounds how often all queues are looked at by an engine that cannot be notified; see nextSweep.
-	blindIntervalMin = 100 * time.Millisecond
-	blindIntervalMax = time.Second
+	// blindInterval is how often an engine looks at all queues that cannot be notified, or less often when that takes long.
+	blindInterval     = 100 * time.Millisecond
+	longBlindInterval = time.Second
 
 	listPause = 20 * time.Millisecond
 
@@ -62,12 +62,14 @@ type monitor struct {
 	reported                                 reportState
 }
 
-func newMonitor(config Config, term *term, b *bell, starters map[string]Starter, reading *sync.WaitGroup, needsSessions *atomic.Bool) *monitor {
+func newMonitor(
+	config Config, term *term, b *bell, starters map[string]Starter, reading *sync.WaitGroup, needsSessions *atomic.Bool,
+) *monitor {
 	return &monitor{
 		config: config, term: term, bell: b, starters: starters, reading: reading, needsSessions: needsSessions,
 		queues: map[int32]*queueMonitor{}, wanted: map[int32]*queueMonitor{},
 		ended: make(chan *run), answers: make(chan func(time.Time)), busy: map[string]bool{},
-		trouble: trouble{logger: config.Logger, what: "queues cannot be looked at"},
+		trouble: trouble{logger: config.Logger, text: "queues cannot be looked at"},
 	}
 }
 
@@ -247,12 +249,12 @@ func (m *monitor) see(ctx context.Context, ids []int32, found []parley.Receivabl
 	}
 	if !m.bell.isListening.Load() {
 		// Without notifications all depends on looking often; the more it costs the less often.
-		pause := min(max(20*now.Sub(asked), blindIntervalMin), blindIntervalMax)
+		pause := min(max(20*now.Sub(asked), blindInterval), longBlindInterval)
 		m.nextSweep = earliest(m.nextSweep, now.Add(pause))
 	}
 }
 
-// want has a queue looked at at a time, or earlier when that was wanted before.
+// want has a queue looked at then, or earlier when that was wanted before.
 func (m *monitor) want(q *queueMonitor, at time.Time) {
 	if q.due.IsZero() || at.Before(q.due) {
 		q.due = at

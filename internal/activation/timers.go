@@ -20,7 +20,7 @@ const (
 
 // fireTimers fires timers and ends lifetimes when they are due, until ctx ends or the term is over.
 func fireTimers(ctx context.Context, config Config, term *term, b *bell) {
-	trouble := trouble{logger: config.Logger, what: "timers cannot be fired"}
+	trouble := trouble{logger: config.Logger, text: "timers cannot be fired"}
 	nextCare := time.Now().Add(careInterval)
 	for {
 		pause, leads := fireOnce(ctx, config, term, &trouble)

@@ -9,7 +9,7 @@ import (
 // trouble logs that something fails when that begins, and when it is over, not each time.
 type trouble struct {
 	logger *slog.Logger
-	what   string
+	text   string // says what fails
 	since  time.Time
 	times  int
 }
@@ -18,7 +18,7 @@ type trouble struct {
 func (t *trouble) met(err error) time.Duration {
 	if t.times == 0 {
 		t.since = time.Now()
-		t.logger.Warn(t.what+"; trying again", "error", err)
+		t.logger.Warn("something fails again and again", "what", t.text, "error", err)
 	}
 	t.times++
 	pause := min(longestPause, firstPause<<min(t.times-1, 10))
@@ -28,7 +28,7 @@ func (t *trouble) met(err error) time.Duration {
 // over notes a success.
 func (t *trouble) over() {
 	if t.times > 0 {
-		t.logger.Info("works again", "what", t.what, "after", time.Since(t.since).Round(time.Millisecond), "failures", t.times)
+		t.logger.Info("works again", "what", t.text, "after", time.Since(t.since).Round(time.Millisecond), "failures", t.times)
 		t.times = 0
 	}
 }
