@@ -25,6 +25,24 @@ create table bench.begun (
   begun_at timestamptz not null
 );
 
+-- The activation procedure whose latency is measured: notes the number in each body, and when it had the message.
+create procedure bench.begin_work()
+language plpgsql
+as $$
+declare
+  v_count integer;
+begin
+  loop
+    insert into bench.begun (number, begun_at)
+    select ('x' || encode(substr(r.message_body, 1, 8), 'hex'))::bit(64)::bigint, clock_timestamp()
+    from parley.receive('latency', 100) as r;
+    get diagnostics v_count = row_count;
+    commit;
+    exit when v_count = 0;
+  end loop;
+end
+$$;
+
 create function bench.random_body(size integer) returns bytea
 language plpgsql
 as $$

@@ -35,7 +35,7 @@ func TestLatencyOfEachSystemIsMeasuredAndLeavesNothing(t *testing.T) {
 	if !slices.Equal(systems, want) {
 		t.Errorf("measured %v, want %v", systems, want)
 	}
-	for _, key := range []string{"p50:parley_consumer/river", "p99:parley_consumer/river"} {
+	for _, key := range []string{"p50:parley_activation/river", "p99:parley_activation/river", "p50:parley_consumer/river", "p99:parley_consumer/river"} {
 		if report.Ratios[key] <= 0 {
 			t.Errorf("no ratio %s among %v", key, slices.Sorted(maps.Keys(report.Ratios)))
 		}
