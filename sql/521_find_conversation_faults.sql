@@ -1,0 +1,139 @@
+-- Checks of conversations: what cannot be delivered, what was not ended, what is overdue.
+
+create function parley._p_find_undeliverable(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with waiting as (
+    select e.far_service, e.service_contract_name, e.far_broker_instance, t.enqueued_at,
+      case
+        when not b.is_broker_enabled then 'disabled'
+        when e.far_broker_instance <> b.service_broker_guid::text and e.far_endpoint_id is null then 'elsewhere'
+        when not exists (select from parley._p_service as s where s.name = e.far_service) then 'missing'
+        else 'deliverable'
+      end as reason
+    from parley._p_transmission as t
+    join parley._p_endpoint as e using (endpoint_id)
+    cross join parley._p_broker as b
+    where scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids)
+  )
+  select 'undeliverable', 'service', w.far_service,
+    format('%s messages to it wait in the transmission queue: ', count(*)) || case w.reason
+      when 'disabled' then 'the broker is disabled (9791).'
+      when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', w.far_broker_instance)
+      when 'missing' then 'there is no such service in this database, and no route to it (9796).'
+        || parley._p_did_you_mean(w.far_service, array(select s.name from parley._p_service as s))
+      else 'nothing is in the way any more, and nobody has looked since.'
+    end,
+    min(w.enqueued_at),
+    case w.reason
+      when 'disabled' then 'select parley.enable_broker();'
+      when 'missing' then format('select parley.create_service(%L, ''<queue>'', %L);', w.far_service, array_agg(distinct w.service_contract_name))
+      when 'deliverable' then 'select parley.fire_timers();'
+      else format(
+        'select parley.end_conversation(t.conversation_handle, cleanup => true) '
+        'from (select distinct conversation_handle from parley.transmission_queue where to_broker_instance = %L) as t;',
+        w.far_broker_instance
+      )
+    end
+  from waiting as w
+  group by w.far_service, w.reason, case w.reason when 'elsewhere' then w.far_broker_instance end, w.far_broker_instance
+  having min(w.enqueued_at) < clock_timestamp() - scope.patience
+$$;
+
+comment on function parley._p_find_undeliverable(parley._p_scope) is 'Finds what has been in the transmission queue for longer than scope.patience, by target and reason.';
+
+create function parley._p_find_leaks(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    case l.state when 'SO' then 'conversation-not-used' else 'conversation-not-ended' end,
+    case when l.conversations = 1 then 'conversation' else 'service' end,
+    case when l.conversations = 1 then l.handle else l.service_name end,
+    case when l.conversations = 1 then format('With "%s" it', l.far_service) else format('With "%s" it has %s conversations, which', l.far_service, l.conversations) end
+      || case l.state
+        when 'DI' then ' was ended by the other side; everything is received, and this side was not ended.'
+        when 'ER' then ' failed; the Error message is received, and this side was not ended.'
+        else ' was begun, and nothing was ever sent.'
+      end,
+    l.since,
+    case
+      when l.conversations = 1 then format('select parley.end_conversation(%L);', l.handle)
+      else format(
+        'select parley.end_conversation(conversation_handle) from parley.leaked_conversations(%L) '
+        'where service_name = %L and far_service = %L and state = %L and waiting = 0;',
+        scope.patience, l.service_name, l.far_service, l.state
+      )
+    end
+  from (
+    select e.service_name, e.far_service, e.state, count(*) as conversations, min(e.conversation_handle::text) as handle, min(e.state_since) as since
+    from parley._p_endpoint as e
+    where e.state in ('DI', 'ER', 'SO')
+      and e.state_since < clock_timestamp() - scope.patience
+      and (scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids))
+      and not exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id)
+    group by e.service_name, e.far_service, e.state
+  ) as l
+$$;
+
+comment on function parley._p_find_leaks(parley._p_scope) is
+'Finds conversations that nobody ends, in the same state for longer than scope.patience: one by itself, several by service, far service and state.';
+
+create function parley._p_find_late_timers(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'timers-late', 'database', current_database()::text,
+    format('%s timers, ends of lifetimes or abandoned conversations are overdue: no daemon runs, and nobody calls fire_timers.', count(*)),
+    min(a.due_at),
+    'select parley.fire_timers(10000);'
+  from parley._p_alarm as a
+  where a.due_at < clock_timestamp() - scope.patience
+    and (scope.endpoint_ids is null or a.endpoint_id = any (scope.endpoint_ids))
+  having count(*) > 0
+$$;
+
+comment on function parley._p_find_late_timers(parley._p_scope) is 'Finds out whether what is due has been so for longer than scope.patience.';
+
+create function parley._p_find_tombstones(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'tombstones', 'database', current_database()::text,
+    format('%s closed conversations should have been forgotten: no daemon runs, and nobody calls fire_timers.', count(*)),
+    min(t.expires_at),
+    'select parley.fire_timers(100000);'
+  from parley._p_tombstone as t
+  where t.expires_at < clock_timestamp() - scope.patience and scope.endpoint_ids is null
+  having count(*) > 0
+$$;
+
+comment on function parley._p_find_tombstones(parley._p_scope) is 'Finds out whether expired tombstones pile up.';
+
+create function parley._p_find_clock_faults(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'messages-from-the-future', 'queue', q.lookup_name,
+    format('Its newest message arrived at %s, and it is %s now: the clock of the server was set back, so ages and timers are wrong until then.',
+      max(m.enqueued_at), clock_timestamp()),
+    null::timestamptz,
+    '-- set the clock of the database server right'
+  from parley._p_queue as q
+  cross join generate_series(1, 10) as p (n)
+  cross join lateral (
+    select n.enqueued_at from parley._p_message as n where n.lane = parley._p_lane(q.queue_id, p.n) order by n.lane desc, n.position desc limit 1
+  ) as m
+  where q.priorities & (1 << p.n) > 0
+    and m.enqueued_at > clock_timestamp() + scope.patience
+    and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))
+  group by q.lookup_name
+$$;
+
+comment on function parley._p_find_clock_faults(parley._p_scope) is 'Finds queues whose newest message is from the future.';
