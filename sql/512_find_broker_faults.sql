@@ -28,7 +28,7 @@ as $$
   select 'damaged', d.object_kind, d.object_name, d.finding, null::timestamptz, 'select * from parley.check_broker(repair => true);'
   from parley._p_check_definitions() as d
   -- These have checks of their own, with gentler cures.
-  where d.error_number not in (9706, 9707) and scope is not null
+  where d.error_number not in (9706, 9707)
 $$;
 
 comment on function parley._p_find_damage(parley._p_scope) is 'Finds definitions that check_broker would repair.';
@@ -52,7 +52,7 @@ as $$
     from pg_proc as f
     where f.pronamespace = 'parley'::regnamespace and f.proname like '\_p\_%' and f.proacl is null
   ) as p
-  where (p.functions > 0 or not has_schema_privilege('public', 'parley', 'usage')) and scope is not null
+  where (p.functions > 0 or not has_schema_privilege('public', 'parley', 'usage'))
 $$;
 
 comment on function parley._p_find_lost_rights(parley._p_scope) is 'Finds out whether the grants of the schema are lost.';
@@ -100,7 +100,7 @@ as $$
     and c.relkind = 'r'
     and o.option_name = 'autovacuum_enabled'
     and not o.option_value::boolean
-    and scope is not null
+   
   union all
   select
     'autovacuum-off', 'server', 'autovacuum', 'Autovacuum is off in the whole server.', null,

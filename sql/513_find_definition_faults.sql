@@ -78,7 +78,8 @@ as $$
     case when q.is_receive_enabled then 'queue-poisoned' else 'queue-off' end,
     'queue', q.lookup_name,
     case
-      when q.is_receive_enabled then format('A message was rolled back %s times, so the queue is disabled. Look at it with parley peek.', q.rollbacks_before_disable)
+      when q.is_receive_enabled
+        then format('A message was rolled back %s times, so the queue is disabled. Look at it with parley peek.', q.rollbacks_before_disable)
       else 'The queue is switched off: nothing can be received, and what arrives is held for its senders.'
     end,
     case when not q.is_receive_enabled then q.modify_date end,

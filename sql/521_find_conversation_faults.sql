@@ -42,7 +42,8 @@ as $$
   having min(w.enqueued_at) < clock_timestamp() - scope.patience
 $$;
 
-comment on function parley._p_find_undeliverable(parley._p_scope) is 'Finds what has been in the transmission queue for longer than scope.patience, by target and reason.';
+comment on function parley._p_find_undeliverable(parley._p_scope) is
+'Finds what has been in the transmission queue for longer than scope.patience, by target and reason.';
 
 create function parley._p_find_leaks(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -53,7 +54,8 @@ as $$
     case l.state when 'SO' then 'conversation-not-used' else 'conversation-not-ended' end,
     case when l.conversations = 1 then 'conversation' else 'service' end,
     case when l.conversations = 1 then l.handle else l.service_name end,
-    case when l.conversations = 1 then format('With "%s" it', l.far_service) else format('With "%s" it has %s conversations, which', l.far_service, l.conversations) end
+    format('With "%s" it', l.far_service)
+      || case when l.conversations > 1 then format(' has %s conversations, the first of which', l.conversations) else '' end
       || case l.state
         when 'DI' then ' was ended by the other side; everything is received, and this side was not ended.'
         when 'ER' then ' failed; the Error message is received, and this side was not ended.'
@@ -137,3 +139,22 @@ as $$
 $$;
 
 comment on function parley._p_find_clock_faults(parley._p_scope) is 'Finds queues whose newest message is from the future.';
+create function parley._p_find_poison(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'poison', 'conversation', e.conversation_handle::text,
+    format('It is set aside in queue "%s": its message was rolled back %s times', q.lookup_name, a.rollbacks)
+      || coalesce(format('; the last error: %s (SQLSTATE %s).', f.error, f.sqlstate), '.'),
+    a.set_aside_at,
+    format('select parley.retry_poison(%L);  -- once the reader is mended; otherwise parley.discard_poison', e.conversation_handle)
+  from parley._p_set_aside as a
+  join parley._p_endpoint as e using (endpoint_id)
+  join parley._p_service as s using (service_id)
+  join parley._p_queue as q using (queue_id)
+  left join parley._p_failure as f using (endpoint_id)
+  where scope.endpoint_ids is null or a.endpoint_id = any (scope.endpoint_ids)
+$$;
+
+comment on function parley._p_find_poison(parley._p_scope) is 'Finds conversations that are set aside.';

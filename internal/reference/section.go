@@ -86,6 +86,15 @@ var sections = []section{
 		files: []string{"290_broker_identity.sql", "430_broker_switches.sql"},
 	},
 	{
+		title: "Diagnosis",
+		intro: "What `parley diagnose` shows; the page on [diagnosis](diagnose.md) explains each finding.",
+		files: []string{
+			"510_diagnosis_checks.sql", "511_diagnose.sql", "512_find_broker_faults.sql", "513_find_definition_faults.sql",
+			"520_find_reader_faults.sql", "521_find_conversation_faults.sql", "522_find_old_transactions.sql",
+			"530_check_broker.sql", "531_repair_broker.sql",
+		},
+	},
+	{
 		title: "Catalog",
 		intro: "Everybody may look at what exists.",
 		files: []string{"300_catalog_views.sql"},

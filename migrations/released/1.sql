@@ -9489,6 +9489,677 @@ than 1,000 rows of a queue, and leaves no locks.
 Errors: 229 for callers that are neither administrators nor members of pg_monitor.
 Source: spec 8.4, 9.5.';
 
+-- sql/510_diagnosis_checks.sql
+
+-- Diagnosis: what is wrong with the broker, and the statement that cures it (spec 9.4).
+--
+-- A check is a row of parley.diagnosis_checks and a function _p_find_... that gives findings of that code; one function may give several codes.
+-- To add a check, add both: everything else (level, part, number, patience, --ignore, the command line) follows from the row. The functions
+-- look, lock nothing that others need, and change nothing. Each runs by itself: when one fails the others still tell what they find.
+-- Cost: that of a look at every conversation and every queue; nothing that sends or receives waits for it.
+
+create type parley.finding as (
+  code text,
+  level text,
+  part text,
+  object_kind text,
+  object_name text,
+  cause text,
+  since timestamptz,
+  cure text,
+  error_number integer
+);
+
+comment on type parley.finding is 'What diagnosis finds: one thing that is wrong with one object.';
+comment on column parley.finding.code is 'Which check found it; see parley.diagnosis_checks.';
+comment on column parley.finding.level is 'ERROR: something does not work. WARNING: it works, but not for ever or not well. INFO: worth knowing.';
+comment on column parley.finding.part is 'CONFIGURATION, RUNTIME, or PROBLEM when a check could not look.';
+comment on column parley.finding.object_kind is 'Such as queue, service, conversation, session or database.';
+comment on column parley.finding.object_name is 'Name of the object, as statements take it.';
+comment on column parley.finding.cause is 'What is wrong with it.';
+comment on column parley.finding.since is 'Since when; null when nobody knows.';
+comment on column parley.finding.cure is
+'What cures it, ready to paste: SQL, or a command that begins with parley. What has to be filled in stands in <>; behind -- stands what to think of.';
+comment on column parley.finding.error_number is 'Number that Service Broker gives to this, or null.';
+
+-- What to look at: nulls mean everything.
+create type parley._p_scope as (
+  from_service text,
+  to_service text,
+  contract text,
+  queue_ids integer[],
+  endpoint_ids bigint[],
+  patience interval
+);
+
+comment on type parley._p_scope is 'What a check looks at, and how long things may last before they are wrong.';
+
+create view parley.diagnosis_checks as
+select c.code, c.part, c.level, c.error_number, c.patience, c.meaning, c.check_function
+from (
+  values
+    ('broker-disabled', 'CONFIGURATION', 'ERROR', 9791, interval '0', '_p_find_broker_state', 'The broker is disabled in this database.'),
+    ('broker-elsewhere', 'CONFIGURATION', 'ERROR', 9776, interval '0', '_p_find_broker_state',
+      'The database was restored, copied or moved, and nobody has said which.'),
+    ('damaged', 'CONFIGURATION', 'ERROR', null, interval '0', '_p_find_damage', 'A definition refers to something that does not exist.'),
+    ('rights-lost', 'CONFIGURATION', 'ERROR', null, interval '0', '_p_find_lost_rights',
+      'The grants of the schema are not there, as after a restore without privileges.'),
+    ('owner-missing', 'CONFIGURATION', 'ERROR', 15517, interval '0', '_p_find_missing_owners', 'The owner of an object does not exist any more.'),
+    ('autovacuum-off', 'CONFIGURATION', 'WARNING', null, interval '0', '_p_find_autovacuum', 'Dead rows of the broker are not removed.'),
+    ('service-missing', 'CONFIGURATION', 'ERROR', 9796, interval '0', '_p_find_dialog_faults', 'A service does not exist in this database.'),
+    ('contract-missing', 'CONFIGURATION', 'ERROR', 8425, interval '0', '_p_find_dialog_faults', 'A contract does not exist.'),
+    ('contract-not-accepted', 'CONFIGURATION', 'ERROR', 8408, interval '0', '_p_find_dialog_faults', 'The target service does not accept the contract.'),
+    ('send-not-permitted', 'CONFIGURATION', 'ERROR', 8494, interval '0', '_p_find_dialog_faults',
+      'The owner of the initiating service may not SEND to the target service.'),
+    ('queue-off', 'CONFIGURATION', 'ERROR', 9617, interval '0', '_p_find_queues_off', 'A queue is switched off.'),
+    ('queue-poisoned', 'CONFIGURATION', 'ERROR', 9617, interval '0', '_p_find_queues_off', 'Poison message handling has disabled a queue.'),
+    ('activation-without-readers', 'CONFIGURATION', 'ERROR', 9648, interval '0', '_p_find_activation_faults',
+      'Activation is on, but max_queue_readers is 0.'),
+    ('activation-procedure-missing', 'CONFIGURATION', 'ERROR', 9706, interval '0', '_p_find_activation_faults',
+      'The procedure of activation does not exist, or is none that can be called without arguments.'),
+    ('activation-role-missing', 'CONFIGURATION', 'ERROR', 9707, interval '0', '_p_find_activation_faults',
+      'The role that activation runs as does not exist.'),
+    ('activation-not-permitted', 'CONFIGURATION', 'ERROR', 229, interval '0', '_p_find_activation_faults',
+      'The role that activation runs as may not call the procedure.'),
+    ('receive-not-permitted', 'CONFIGURATION', 'ERROR', 229, interval '0', '_p_find_activation_faults',
+      'The role that activation runs as may not RECEIVE from the queue.'),
+
+    ('no-daemon', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_missing_daemon', 'Activation is on for some queues, and no daemon runs.'),
+    ('no-reader', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_unread_queues', 'Messages wait, and nobody receives from the queue.'),
+    ('reader-slow', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_unread_queues',
+      'Messages wait although somebody listens on the queue, or activation has as many readers as it may have.'),
+    ('reader-failing', 'RUNTIME', 'ERROR', 28087, interval '0', '_p_find_failing_readers', 'The readers that activation starts fail.'),
+    ('group-held', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_held_groups',
+      'A session has held a conversation group for long, and messages wait for it.'),
+    ('poison', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_poison', 'A conversation was set aside because its message always fails.'),
+    ('undeliverable', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_undeliverable', 'Messages wait in the transmission queue.'),
+    ('conversation-not-ended', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_leaks',
+      'Conversations that the other side has ended, or that have failed, were read to the end and not ended here.'),
+    ('conversation-not-used', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_leaks', 'Dialogs were begun, and nothing was ever sent.'),
+    ('timers-late', 'RUNTIME', 'WARNING', null, interval '10 seconds', '_p_find_late_timers', 'Timers or ends of lifetimes are overdue: nobody fires them.'),
+    ('tombstones', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_tombstones',
+      'Closed conversations are remembered past their time: nobody fires timers.'),
+    ('sender-open', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_open_senders',
+      'A transaction that has sent is open for long, and readers of the queue have to look at more than they need.'),
+    ('old-snapshot', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_old_snapshots', 'A session keeps dead rows from being removed.'),
+    ('old-slot', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_old_snapshots',
+      'A replication slot that nobody uses keeps dead rows from being removed.'),
+    ('old-prepared-transaction', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_old_snapshots',
+      'A prepared transaction keeps its locks, and dead rows from being removed.'),
+    ('messages-from-the-future', 'RUNTIME', 'WARNING', null, interval '1 second', '_p_find_clock_faults',
+      'Messages arrived later than it is now: the clock of the server was set back.')
+) as c (code, part, level, error_number, patience, check_function, meaning);
+
+comment on view parley.diagnosis_checks is 'What parley.diagnose_configuration and parley.diagnose_runtime look for.';
+comment on column parley.diagnosis_checks.code is 'Names the check, in findings and in what is ignored.';
+comment on column parley.diagnosis_checks.part is 'CONFIGURATION or RUNTIME.';
+comment on column parley.diagnosis_checks.level is 'ERROR, WARNING or INFO.';
+comment on column parley.diagnosis_checks.error_number is 'Number that Service Broker gives to this, or null.';
+comment on column parley.diagnosis_checks.patience is 'For how long it may last before it is a finding.';
+comment on column parley.diagnosis_checks.meaning is 'What a finding says.';
+comment on column parley.diagnosis_checks.check_function is 'Function that looks.';
+
+-- sql/511_diagnose.sql
+
+-- Running the checks of 510_diagnosis_checks.sql, each by itself.
+
+create function parley._p_diagnose(part text, scope parley._p_scope, level text, ignore text[]) returns setof parley.finding
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_levels text[] := case upper(level)
+    when 'ERROR' then array['ERROR'] when 'WARNING' then array['ERROR', 'WARNING'] when 'INFO' then array['ERROR', 'WARNING', 'INFO']
+  end;
+  v_check record;
+  v_scope parley._p_scope;
+begin
+  perform parley._p_require_administrator('diagnosis');
+  if v_levels is null then
+    perform parley._p_raise(8402, format('there is no level "%s"', level), null, 'Use ERROR, WARNING or INFO.');
+  end if;
+  for v_check in
+    select c.check_function, c.patience, array_agg(c.code) as codes
+    from parley.diagnosis_checks as c
+    where c.part = _p_diagnose.part and c.level = any (v_levels) and c.code <> all (coalesce(ignore, '{}'))
+    group by c.check_function, c.patience
+    order by min(case c.level when 'ERROR' then 1 when 'WARNING' then 2 else 3 end), c.check_function
+  loop
+    v_scope := scope;
+    v_scope.patience := coalesce(scope.patience, v_check.patience);
+    begin
+      return query execute format(
+        'select f.code, c.level, c.part, f.object_kind, f.object_name, f.cause, f.since, f.cure, c.error_number
+        from parley.%I($1) as f join parley.diagnosis_checks as c using (code)
+        where f.code = any ($2)
+        order by f.code, f.since nulls last, f.object_name',
+        v_check.check_function
+      ) using v_scope, v_check.codes;
+    exception
+      when others then
+        return next (
+          array_to_string(v_check.codes, ','), 'ERROR', 'PROBLEM', 'check', v_check.check_function, sqlerrm, null, null, null
+        )::parley.finding;
+    end;
+  end loop;
+end
+$$;
+
+comment on function parley._p_diagnose(text, parley._p_scope, text, text[]) is
+'Runs the checks of one part.
+Errors: 8402 unknown level, 15151 not an administrator.';
+
+create function parley.diagnose_configuration(
+  from_service text default null,
+  to_service text default null,
+  contract text default null,
+  level text default 'WARNING',
+  ignore text[] default '{}'
+) returns setof parley.finding
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_scope parley._p_scope;
+begin
+  v_scope.from_service := from_service;
+  v_scope.to_service := to_service;
+  v_scope.contract := coalesce(contract, case when from_service is not null and to_service is not null then 'DEFAULT' end);
+  if from_service is not null or to_service is not null then
+    v_scope.queue_ids := array(select s.queue_id from parley._p_service as s where s.name in (from_service, to_service));
+  end if;
+  return query select * from parley._p_diagnose('CONFIGURATION', v_scope, level, ignore);
+end
+$$;
+
+comment on function parley.diagnose_configuration(text, text, text, text, text[]) is
+'Finds what is wrong with the definitions: of everything, or of a dialog that is to be begun between two services.
+Arguments: from_service and to_service, the initiator and the target, either may be left out; contract of the dialog (null: DEFAULT when both services are
+given); level, WARNING (errors too), ERROR (only these) or INFO (everything); ignore, codes of parley.diagnosis_checks.
+Errors: 8402 unknown level, 15151 not an administrator.
+Source: spec 9.4, CONFIGURATION.';
+
+create function parley.diagnose_runtime(
+  conversation uuid default null,
+  level text default 'WARNING',
+  ignore text[] default '{}',
+  patience interval default null
+) returns setof parley.finding
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_scope parley._p_scope;
+begin
+  if conversation is not null then
+    v_scope.endpoint_ids := parley._p_endpoints_of(conversation);
+    v_scope.queue_ids := array(
+      select s.queue_id
+      from parley._p_endpoint as e
+      join parley._p_service as s using (service_id)
+      where e.endpoint_id = any (v_scope.endpoint_ids)
+    );
+  end if;
+  v_scope.patience := patience;
+  return query select * from parley._p_diagnose('RUNTIME', v_scope, level, ignore);
+end
+$$;
+
+comment on function parley.diagnose_runtime(uuid, text, text[], interval) is
+'Finds what is wrong just now: what is not read, not delivered, not ended, not fired, and who holds it up.
+Arguments: conversation, only what concerns one: a handle, a group or a conversation id (null: everything); level and ignore, as diagnose_configuration;
+patience, for how long things may last before they are findings (null: as parley.diagnosis_checks says).
+Errors: 8402 unknown level, 8426 conversation not found, 15151 not an administrator.
+Source: spec 9.4, RUNTIME.';
+
+create function parley._p_endpoints_of(conversation uuid) returns bigint[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoints bigint[];
+begin
+  v_endpoints := array(
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where e.conversation_id in (
+      select h.conversation_id from parley._p_endpoint as h where h.conversation_handle = conversation
+      union all
+      select h.conversation_id
+      from parley._p_conversation_group as g
+      join parley._p_endpoint as h using (group_id)
+      where g.conversation_group_id = conversation
+      union all
+      select t.conversation_id from parley._p_tombstone as t where t.conversation_handle = conversation
+      union all
+      select conversation
+    )
+    order by e.endpoint_id
+  );
+  if cardinality(v_endpoints) = 0
+    and not exists (select from parley._p_tombstone as t where conversation in (t.conversation_handle, t.conversation_id, t.conversation_group_id)) then
+    perform parley._p_raise_unknown_handle(conversation);
+  end if;
+  return v_endpoints;
+end
+$$;
+
+comment on function parley._p_endpoints_of(uuid) is
+'Finds the sides of a conversation by a handle, its id, or a group, in which case of all conversations that are in it. None when only tombstones are left.
+Errors: 8426 there is nothing by that name.';
+
+-- sql/512_find_broker_faults.sql
+
+-- Checks of the broker as a whole: its switch, its grants, its owners, its tables.
+
+create function parley._p_find_broker_state(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    case parley._p_broker_state() when 'DISABLED' then 'broker-disabled' else 'broker-elsewhere' end,
+    'database', current_database()::text,
+    case parley._p_broker_state()
+      when 'DISABLED' then 'The broker is disabled: messages are neither delivered nor read by activation.'
+      else parley._p_advice_when_elsewhere()
+    end,
+    b.disabled_at,
+    case when parley._p_original() is null then 'select parley.enable_broker();' else 'select parley.new_broker();' end
+  from parley._p_broker as b
+  where parley._p_broker_state() <> 'ENABLED'
+$$;
+
+comment on function parley._p_find_broker_state(parley._p_scope) is 'Finds a broker that is not enabled here.';
+
+create function parley._p_find_damage(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'damaged', d.object_kind, d.object_name, d.finding, null::timestamptz, 'select * from parley.check_broker(repair => true);'
+  from parley._p_check_definitions() as d
+  -- These have checks of their own, with gentler cures.
+  where d.error_number not in (9706, 9707) and scope is not null
+$$;
+
+comment on function parley._p_find_damage(parley._p_scope) is 'Finds definitions that check_broker would repair.';
+
+create function parley._p_find_lost_rights(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    'rights-lost', 'schema', 'parley',
+    case
+      when not has_schema_privilege('public', 'parley', 'usage') then 'Nobody but the owner may use the schema parley.'
+      else format('Everybody may call private functions, %s of them.', p.functions)
+    end,
+    null::timestamptz,
+    'parley upgrade --repair'
+  from (
+    -- Functions whose grants were never touched are everybody's.
+    select count(*) as functions
+    from pg_proc as f
+    where f.pronamespace = 'parley'::regnamespace and f.proname like '\_p\_%' and f.proacl is null
+  ) as p
+  where (p.functions > 0 or not has_schema_privilege('public', 'parley', 'usage')) and scope is not null
+$$;
+
+comment on function parley._p_find_lost_rights(parley._p_scope) is 'Finds out whether the grants of the schema are lost.';
+
+create function parley._p_find_missing_owners(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    'owner-missing', o.class, o.name,
+    'Its owner was dropped: nobody but an administrator may use it'
+      || case o.class when 'service' then ', and dialogs that begin from it are refused by their targets.' else '.' end,
+    null::timestamptz,
+    format('select parley.alter_authorization(%L, %L, %L);', o.class, o.name, pg_get_userbyid(n.nspowner))
+  from (
+    select 'message type' as class, t.name, t.owner, null::integer as queue_id from parley._p_message_type as t
+    union all
+    select 'contract', c.name, c.owner, null from parley._p_contract as c
+    union all
+    select 'queue', q.lookup_name, q.owner, q.queue_id from parley._p_queue as q
+    union all
+    select 'service', s.name, s.owner, s.queue_id from parley._p_service as s
+  ) as o
+  join pg_namespace as n on n.nspname = 'parley'
+  where not exists (select from pg_roles as r where r.oid = o.owner)
+    and (scope.queue_ids is null or o.queue_id = any (scope.queue_ids))
+$$;
+
+comment on function parley._p_find_missing_owners(parley._p_scope) is 'Finds objects whose owner does not exist.';
+
+create function parley._p_find_autovacuum(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    'autovacuum-off', 'table', c.oid::regclass::text,
+    'Autovacuum is off for it: it grows with every message that is received.',
+    null::timestamptz,
+    format('alter table %s reset (autovacuum_enabled);', c.oid::regclass)
+  from pg_class as c
+  cross join lateral pg_options_to_table(c.reloptions) as o
+  where c.relnamespace = 'parley'::regnamespace
+    and c.relkind = 'r'
+    and o.option_name = 'autovacuum_enabled'
+    and not o.option_value::boolean
+    and scope is not null
+  union all
+  select
+    'autovacuum-off', 'server', 'autovacuum', 'Autovacuum is off in the whole server.', null,
+    'alter system set autovacuum = on; select pg_reload_conf();'
+  where current_setting('autovacuum') = 'off'
+$$;
+
+comment on function parley._p_find_autovacuum(parley._p_scope) is 'Finds out where autovacuum is switched off.';
+
+-- sql/513_find_definition_faults.sql
+
+-- Checks of services, contracts and queues: can a dialog be begun, is the queue on, may activation do what it is to do?
+
+create function parley._p_find_dialog_faults(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with dialog as (
+    -- The one that was asked for; or all that were begun and have not reached their target yet.
+    select scope.from_service, scope.to_service, scope.contract, null::timestamptz as since
+    where scope.from_service is not null or scope.to_service is not null
+    union all
+    select e.service_name, e.far_service, e.service_contract_name, min(e.begun_at)
+    from parley._p_endpoint as e
+    where e.is_initiator
+      and e.far_endpoint_id is null
+      and e.state in ('SO', 'CO')
+      and scope.from_service is null
+      and scope.to_service is null
+      and (e.far_broker_instance is null or e.far_broker_instance = (select b.service_broker_guid::text from parley._p_broker as b))
+    group by e.service_name, e.far_service, e.service_contract_name
+  ), known as (
+    select d.from_service, d.to_service, d.contract, d.since, f.service_id as from_id, f.owner as from_owner, t.service_id as to_id, t.owner as to_owner,
+      c.service_contract_id
+    from dialog as d
+    left join parley._p_service as f on f.name = d.from_service
+    left join parley._p_service as t on t.name = d.to_service
+    left join parley._p_contract as c on c.name = d.contract
+  )
+  select 'service-missing', 'service', m.name,
+    format('The service "%s" does not exist in this database.', m.name)
+      || parley._p_did_you_mean(m.name, array(select s.name from parley._p_service as s)),
+    min(m.since),
+    format('select parley.create_service(%L, ''<queue>'', %L);', m.name, array_remove(array_agg(distinct m.contract), null))
+  from (
+    select k.from_service as name, null as contract, k.since from known as k where k.from_service is not null and k.from_id is null
+    union all
+    select k.to_service, k.contract, k.since from known as k where k.to_service is not null and k.to_id is null
+  ) as m
+  group by m.name
+  union all
+  select distinct 'contract-missing', 'contract', k.contract,
+    format('The contract "%s" does not exist.', k.contract) || parley._p_did_you_mean(k.contract, array(select c.name from parley._p_contract as c)),
+    null::timestamptz,
+    format('select parley.create_contract(%L, ''{"<message type>": "ANY"}''::jsonb);', k.contract)
+  from known as k
+  where k.contract is not null and k.service_contract_id is null
+  union all
+  select distinct 'contract-not-accepted', 'service', k.to_service,
+    format('It does not accept the contract "%s": dialogs on it end with error -8408.', k.contract),
+    k.since,
+    format('select parley.alter_service(%L, add_contracts => array[%L]);', k.to_service, k.contract)
+  from known as k
+  where k.to_id is not null
+    and k.service_contract_id is not null
+    and not exists (
+      select from parley._p_service_contract as u where u.service_id = k.to_id and u.service_contract_id = k.service_contract_id
+    )
+  union all
+  select distinct 'send-not-permitted', 'service', k.to_service,
+    format('%s, the owner of service "%s", may not SEND to it: dialogs end with error -8494.', k.from_owner, k.from_service),
+    k.since,
+    format('select parley.grant(''SEND'', ''service'', %L, %L);', k.to_service, pg_get_userbyid(k.from_owner))
+  from known as k
+  join pg_roles as r on r.oid = k.from_owner
+  where k.to_id is not null and not parley._p_has_permission(k.from_owner, 'SEND', 'service', k.to_id, k.to_owner)
+$$;
+
+comment on function parley._p_find_dialog_faults(parley._p_scope) is
+'Finds what would make a dialog fail: the services and the contract, whether the target accepts it, whether the initiator may send.';
+
+create function parley._p_find_queues_off(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    case when q.is_receive_enabled then 'queue-poisoned' else 'queue-off' end,
+    'queue', q.lookup_name,
+    case
+      when q.is_receive_enabled
+        then format('A message was rolled back %s times, so the queue is disabled. Look at it with parley peek.', q.rollbacks_before_disable)
+      else 'The queue is switched off: nothing can be received, and what arrives is held for its senders.'
+    end,
+    case when not q.is_receive_enabled then q.modify_date end,
+    format('select parley.alter_queue(%L, status => true);', q.lookup_name)
+      || case when q.is_receive_enabled then '  -- mend the reader or end the conversation first, or it comes back' else '' end
+  from parley._p_queue as q
+  where (not q.is_receive_enabled or parley._p_is_poisoned(q.queue_id))
+    and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))
+$$;
+
+comment on function parley._p_find_queues_off(parley._p_scope) is 'Finds queues that are off, by ALTER QUEUE or by poison message handling.';
+
+create function parley._p_find_activation_faults(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with activated as (
+    select a.queue_id, a.name, a.max_readers, a.kind, a.procedure_call, a.procedure_name, a.execute_as, q.owner, q.modify_date,
+      r.oid as role, p.oid as procedure, p.pronamespace as namespace
+    from parley._p_activated_queues() as a
+    join parley._p_queue as q on q.queue_id = a.queue_id
+    left join pg_roles as r on r.rolname = a.execute_as
+    left join pg_proc as p on p.oid = to_regprocedure(a.procedure_call)
+    where scope.queue_ids is null or a.queue_id = any (scope.queue_ids)
+  )
+  select 'activation-without-readers', 'queue', a.name, 'Activation is on, but max_queue_readers is 0: no reader is started.', a.modify_date,
+    format('select parley.alter_queue(%L, max_queue_readers => 1);', a.name)
+  from activated as a
+  where a.max_readers = 0 and a.kind = 'procedure'
+  union all
+  select 'activation-procedure-missing', 'queue', a.name,
+    format('The procedure %s does not exist, or takes arguments, or is a function.', a.procedure_name),
+    null,
+    format('select parley.alter_queue(%L, activation => false);  -- or create the procedure', a.name)
+  from activated as a
+  where a.kind = 'procedure' and a.procedure_call is null
+  union all
+  select 'activation-role-missing', 'queue', a.name, 'The role that activation runs as does not exist.', null,
+    format('select parley.alter_queue(%L, execute_as => ''OWNER'');', a.name)
+  from activated as a
+  where a.kind = 'procedure' and a.execute_as is null
+  union all
+  select 'activation-not-permitted', 'queue', a.name,
+    format('The role "%s" may not %s.', a.execute_as, t.what), null, t.cure
+  from activated as a
+  cross join lateral (
+    select format('call the procedure %s', a.procedure) as what,
+      format('grant execute on procedure %s to %I;', a.procedure::regprocedure, a.execute_as) as cure
+    where not has_function_privilege(a.role, a.procedure, 'execute')
+    union all
+    select format('use the schema %s, in which the procedure is', a.namespace::regnamespace),
+      format('grant usage on schema %s to %I;', a.namespace::regnamespace, a.execute_as)
+    where not has_schema_privilege(a.role, a.namespace, 'usage')
+  ) as t
+  where a.role is not null and a.procedure is not null
+  union all
+  select 'receive-not-permitted', 'queue', a.name,
+    format('The role "%s", which activation runs as, may not RECEIVE from the queue.', a.execute_as), null,
+    format('select parley.grant(''RECEIVE'', ''queue'', %L, %L);', a.name, a.execute_as)
+  from activated as a
+  where a.kind = 'procedure' and a.role is not null and not parley._p_has_permission(a.role, 'RECEIVE', 'queue', a.queue_id, a.owner)
+$$;
+
+comment on function parley._p_find_activation_faults(parley._p_scope) is
+'Finds what would make activated readers fail: no procedure, no role, no right to call it or to RECEIVE, no reader allowed.';
+
+-- sql/520_find_reader_faults.sql
+
+-- Checks of readers: is there anybody who receives, does he get anywhere, does he hold up others?
+--
+-- That a group is held is seen by the xmax of its row, as in 401_receivable_work.sql: looking takes no lock.
+
+create function parley._p_find_missing_daemon(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'no-daemon', 'database', current_database()::text,
+    format('Activation is on for %s queues, such as "%s", and no daemon runs that starts their readers.', count(*), min(a.name)),
+    -- The last one is believed to have lived until its lease was over.
+    (
+      select to_timestamp(nullif(l.until, 0) / 1000000.0)
+      from (select coalesce(pg_sequence_last_value('parley._p_leader_lease'), 0) as until) as l
+    ),
+    'parley serve'
+  from parley._p_activated_queues() as a
+  where (scope.queue_ids is null or a.queue_id = any (scope.queue_ids)) and not parley._p_is_led()
+  having count(*) > 0
+$$;
+
+comment on function parley._p_find_missing_daemon(parley._p_scope) is 'Finds out whether activation is on and nobody does it.';
+
+create function parley._p_find_unread_queues(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  with unread as (
+    select q.queue_id, q.lookup_name, q.is_activation_enabled, q.activation_procedure, q.max_readers, f.oldest_enqueue_time,
+      case when f.is_estimated then 'some ' else '' end || f.waiting_messages as waiting,
+      coalesce(pg_sequence_last_value(q.doorbell_sequence), 0) > extract(epoch from clock_timestamp())
+        or exists (
+          -- Whoever waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
+          select
+          from pg_locks as l
+          join pg_stat_activity as a using (pid)
+          where l.locktype = 'relation'
+            and l.database = parley._p_database_oid()
+            and l.relation = q.position_sequence
+            and l.granted
+            and a.wait_event = 'PgSleep'
+        ) as is_listened_to
+    from parley._p_queue as q
+    join parley._p_queue_figures() as f using (queue_id)
+    where f.oldest_enqueue_time < clock_timestamp() - scope.patience
+      and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))
+      and exists (select from parley._p_receivable(array[q.queue_id], array[1], 1000))
+  )
+  select 'no-reader', 'queue', u.lookup_name,
+    format('%s messages wait, activation is off, and nobody receives or listens.', u.waiting),
+    u.oldest_enqueue_time,
+    case
+      when u.activation_procedure is not null
+        then format('select parley.alter_queue(%L, max_queue_readers => %s, activation => true);', u.lookup_name, greatest(u.max_readers, 1))
+      else format(
+        'select parley.alter_queue(%L, activation_procedure => ''<schema.procedure>'', execute_as => ''OWNER'', max_queue_readers => 1, activation => true);',
+        u.lookup_name
+      ) || '  -- or start the program that reads it'
+    end
+  from unread as u
+  where not u.is_activation_enabled and not u.is_listened_to
+  union all
+  select 'reader-slow', 'queue', u.lookup_name,
+    case
+      when not u.is_activation_enabled then format('%s messages wait although somebody listens on the queue: its readers are too slow, or hang.', u.waiting)
+      else format('%s messages wait, and all %s readers that activation may start are at work.', u.waiting, m.running_readers)
+    end,
+    u.oldest_enqueue_time,
+    case when u.is_activation_enabled then format('select parley.alter_queue(%L, max_queue_readers => %s);', u.lookup_name, 2 * u.max_readers) end
+  from unread as u
+  left join parley._p_queue_monitor as m on m.queue_id = u.queue_id and m.term = parley._p_current_term()
+  where (not u.is_activation_enabled and u.is_listened_to)
+    or (u.is_activation_enabled and u.max_readers > 0 and m.failures = 0 and m.running_readers >= u.max_readers)
+$$;
+
+comment on function parley._p_find_unread_queues(parley._p_scope) is
+'Finds queues in which messages have waited for longer than scope.patience that nobody holds: because nobody reads, or not fast enough.';
+
+create function parley._p_find_failing_readers(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'reader-failing', 'queue', a.name,
+    format('%s readers failed one after the other; the last error: %s', m.failures, coalesce(m.last_error, 'none was reported'))
+      || coalesce(format(' (SQLSTATE %s)', m.last_sqlstate), ''),
+    m.failing_since,
+    case
+      when a.procedure_call is not null
+        then format('call %s;  -- shows the error; once it is mended the daemon goes on by itself', a.procedure_call)
+      else format('select parley.alter_queue(%L, activation => false);', a.name)
+    end
+  from parley._p_queue_monitor as m
+  join parley._p_activated_queues() as a using (queue_id)
+  where m.failures > 0
+    and m.term = parley._p_current_term()
+    and (scope.queue_ids is null or m.queue_id = any (scope.queue_ids))
+$$;
+
+comment on function parley._p_find_failing_readers(parley._p_scope) is 'Finds queues whose activated readers fail, as the daemon reports it.';
+
+create function parley._p_find_held_groups(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql volatile
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  with held as (
+    select q.lookup_name, g.conversation_group_id, g.xmax as holder, count(*) as waiting, min(m.enqueued_at) as oldest
+    from parley._p_queue as q
+    cross join generate_series(1, 10) as p (n)
+    cross join lateral (
+      select n.endpoint_id, n.enqueued_at
+      from parley._p_message as n
+      where n.lane = parley._p_lane(q.queue_id, p.n)
+      order by n.position
+      limit 1000
+    ) as m
+    join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+    join parley._p_conversation_group as g using (group_id)
+    where q.priorities & (1 << p.n) > 0
+      and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))
+      and (scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids))
+      and parley._p_is_running(g.xmax)
+    group by q.lookup_name, g.conversation_group_id, g.xmax
+  )
+  select 'group-held', 'conversation group', h.conversation_group_id::text,
+    format('%s holds it, and %s messages of queue "%s" wait for that.', coalesce('Session ' || l.pid, 'A prepared transaction'), h.waiting, h.lookup_name),
+    coalesce(a.xact_start, h.oldest),
+    coalesce(format('select pg_terminate_backend(%s);', l.pid), (
+      select format('rollback prepared %L;', x.gid) from pg_prepared_xacts as x where x.transaction = h.holder
+    ))
+  from held as h
+  left join pg_locks as l on l.locktype = 'transactionid' and l.transactionid = h.holder and l.granted
+  left join pg_stat_activity as a using (pid)
+  where h.oldest < clock_timestamp() - scope.patience
+    and coalesce(a.xact_start, h.oldest) < clock_timestamp() - scope.patience
+$$;
+
+comment on function parley._p_find_held_groups(parley._p_scope) is
+'Finds groups that a transaction has held for longer than scope.patience while their messages wait.';
+
 -- sql/520_queue_activity.sql
 
 -- What goes on in the queues and in the conversations at their heads: for screens that look again and again.
@@ -9753,6 +10424,514 @@ comment on column parley.broker_sessions.waits_in_queue is 'Queue in which the s
 comment on column parley.broker_sessions.transaction_seconds is 'For how long its transaction has been open.';
 comment on column parley.broker_sessions.state_seconds is 'For how long it has been in its state.';
 comment on column parley.broker_sessions.statement is 'The statement that runs, or the last one that ran; 500 characters at most.';
+
+-- sql/521_find_conversation_faults.sql
+
+-- Checks of conversations: what cannot be delivered, what was not ended, what is overdue.
+
+create function parley._p_find_undeliverable(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with waiting as (
+    select e.far_service, e.service_contract_name, e.far_broker_instance, t.enqueued_at,
+      case
+        when not b.is_broker_enabled then 'disabled'
+        when e.far_broker_instance <> b.service_broker_guid::text and e.far_endpoint_id is null then 'elsewhere'
+        when not exists (select from parley._p_service as s where s.name = e.far_service) then 'missing'
+        else 'deliverable'
+      end as reason
+    from parley._p_transmission as t
+    join parley._p_endpoint as e using (endpoint_id)
+    cross join parley._p_broker as b
+    where scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids)
+  )
+  select 'undeliverable', 'service', w.far_service,
+    format('%s messages to it wait in the transmission queue: ', count(*)) || case w.reason
+      when 'disabled' then 'the broker is disabled (9791).'
+      when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', w.far_broker_instance)
+      when 'missing' then 'there is no such service in this database, and no route to it (9796).'
+        || parley._p_did_you_mean(w.far_service, array(select s.name from parley._p_service as s))
+      else 'nothing is in the way any more, and nobody has looked since.'
+    end,
+    min(w.enqueued_at),
+    case w.reason
+      when 'disabled' then 'select parley.enable_broker();'
+      when 'missing' then format('select parley.create_service(%L, ''<queue>'', %L);', w.far_service, array_agg(distinct w.service_contract_name))
+      when 'deliverable' then 'select parley.fire_timers();'
+      else format(
+        'select parley.end_conversation(t.conversation_handle, cleanup => true) '
+        'from (select distinct conversation_handle from parley.transmission_queue where to_broker_instance = %L) as t;',
+        w.far_broker_instance
+      )
+    end
+  from waiting as w
+  group by w.far_service, w.reason, case w.reason when 'elsewhere' then w.far_broker_instance end, w.far_broker_instance
+  having min(w.enqueued_at) < clock_timestamp() - scope.patience
+$$;
+
+comment on function parley._p_find_undeliverable(parley._p_scope) is
+'Finds what has been in the transmission queue for longer than scope.patience, by target and reason.';
+
+create function parley._p_find_leaks(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    case l.state when 'SO' then 'conversation-not-used' else 'conversation-not-ended' end,
+    case when l.conversations = 1 then 'conversation' else 'service' end,
+    case when l.conversations = 1 then l.handle else l.service_name end,
+    format('With "%s" it', l.far_service)
+      || case when l.conversations > 1 then format(' has %s conversations, the first of which', l.conversations) else '' end
+      || case l.state
+        when 'DI' then ' was ended by the other side; everything is received, and this side was not ended.'
+        when 'ER' then ' failed; the Error message is received, and this side was not ended.'
+        else ' was begun, and nothing was ever sent.'
+      end,
+    l.since,
+    case
+      when l.conversations = 1 then format('select parley.end_conversation(%L);', l.handle)
+      else format(
+        'select parley.end_conversation(conversation_handle) from parley.leaked_conversations(%L) '
+        'where service_name = %L and far_service = %L and state = %L and waiting = 0;',
+        scope.patience, l.service_name, l.far_service, l.state
+      )
+    end
+  from (
+    select e.service_name, e.far_service, e.state, count(*) as conversations, min(e.conversation_handle::text) as handle, min(e.state_since) as since
+    from parley._p_endpoint as e
+    where e.state in ('DI', 'ER', 'SO')
+      and e.state_since < clock_timestamp() - scope.patience
+      and (scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids))
+      and not exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id)
+    group by e.service_name, e.far_service, e.state
+  ) as l
+$$;
+
+comment on function parley._p_find_leaks(parley._p_scope) is
+'Finds conversations that nobody ends, in the same state for longer than scope.patience: one by itself, several by service, far service and state.';
+
+create function parley._p_find_late_timers(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'timers-late', 'database', current_database()::text,
+    format('%s timers, ends of lifetimes or abandoned conversations are overdue: no daemon runs, and nobody calls fire_timers.', count(*)),
+    min(a.due_at),
+    'select parley.fire_timers(10000);'
+  from parley._p_alarm as a
+  where a.due_at < clock_timestamp() - scope.patience
+    and (scope.endpoint_ids is null or a.endpoint_id = any (scope.endpoint_ids))
+  having count(*) > 0
+$$;
+
+comment on function parley._p_find_late_timers(parley._p_scope) is 'Finds out whether what is due has been so for longer than scope.patience.';
+
+create function parley._p_find_tombstones(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'tombstones', 'database', current_database()::text,
+    format('%s closed conversations should have been forgotten: no daemon runs, and nobody calls fire_timers.', count(*)),
+    min(t.expires_at),
+    'select parley.fire_timers(100000);'
+  from parley._p_tombstone as t
+  where t.expires_at < clock_timestamp() - scope.patience and scope.endpoint_ids is null
+  having count(*) > 0
+$$;
+
+comment on function parley._p_find_tombstones(parley._p_scope) is 'Finds out whether expired tombstones pile up.';
+
+create function parley._p_find_clock_faults(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'messages-from-the-future', 'queue', q.lookup_name,
+    format('Its newest message arrived at %s, and it is %s now: the clock of the server was set back, so ages and timers are wrong until then.',
+      max(m.enqueued_at), clock_timestamp()),
+    null::timestamptz,
+    '-- set the clock of the database server right'
+  from parley._p_queue as q
+  cross join generate_series(1, 10) as p (n)
+  cross join lateral (
+    select n.enqueued_at from parley._p_message as n where n.lane = parley._p_lane(q.queue_id, p.n) order by n.lane desc, n.position desc limit 1
+  ) as m
+  where q.priorities & (1 << p.n) > 0
+    and m.enqueued_at > clock_timestamp() + scope.patience
+    and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))
+  group by q.lookup_name
+$$;
+
+comment on function parley._p_find_clock_faults(parley._p_scope) is 'Finds queues whose newest message is from the future.';
+create function parley._p_find_poison(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'poison', 'conversation', e.conversation_handle::text,
+    format('It is set aside in queue "%s": its message was rolled back %s times', q.lookup_name, a.rollbacks)
+      || coalesce(format('; the last error: %s (SQLSTATE %s).', f.error, f.sqlstate), '.'),
+    a.set_aside_at,
+    format('select parley.retry_poison(%L);  -- once the reader is mended; otherwise parley.discard_poison', e.conversation_handle)
+  from parley._p_set_aside as a
+  join parley._p_endpoint as e using (endpoint_id)
+  join parley._p_service as s using (service_id)
+  join parley._p_queue as q using (queue_id)
+  left join parley._p_failure as f using (endpoint_id)
+  where scope.endpoint_ids is null or a.endpoint_id = any (scope.endpoint_ids)
+$$;
+
+comment on function parley._p_find_poison(parley._p_scope) is 'Finds conversations that are set aside.';
+
+-- sql/522_find_old_transactions.sql
+
+-- Checks of what sessions outside of the broker do to it: old snapshots and transactions that stay open.
+--
+-- Of the sessions of other roles PostgreSQL tells an ordinary owner that they are there and how old their snapshot is, not since when: grant
+-- pg_read_all_stats to the owner of the schema to see more. Such a session shows here once 100,000 transactions have begun since.
+
+create function parley._p_find_old_snapshots(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'old-snapshot', 'session', a.pid::text,
+    format('Its snapshot keeps dead rows of all tables from being removed; role %s, program "%s", %s.',
+      coalesce(a.usename::text, 'unknown'), a.application_name, coalesce(a.state, a.backend_type, 'state unknown')),
+    a.xact_start,
+    format('select pg_terminate_backend(%s);', a.pid)
+  from pg_stat_activity as a
+  where a.backend_xmin is not null
+    and (a.datid = parley._p_database_oid() or a.backend_type = 'walsender')
+    and a.pid <> pg_backend_pid()
+    and case
+      when a.xact_start is not null then a.xact_start < clock_timestamp() - scope.patience
+      else age(a.backend_xmin) > 100000
+    end
+    and scope.endpoint_ids is null
+  union all
+  select 'old-slot', 'replication slot', s.slot_name::text,
+    format('Nobody uses it, and it keeps what was dead %s transactions ago from being removed.', age(coalesce(s.xmin, s.catalog_xmin))),
+    null,
+    format('select pg_drop_replication_slot(%L);', s.slot_name)
+  from pg_replication_slots as s
+  where not s.active
+    and coalesce(s.xmin, s.catalog_xmin) is not null
+    and (s.database is null or s.database = current_database())
+    and scope.endpoint_ids is null
+  union all
+  select 'old-prepared-transaction', 'prepared transaction', x.gid,
+    format('Role %s has prepared it, and nobody has finished it: it keeps its locks, and dead rows from being removed.', x.owner),
+    x.prepared,
+    format('rollback prepared %L;  -- or commit prepared %L;', x.gid, x.gid)
+  from pg_prepared_xacts as x
+  where x.database = current_database()
+    and x.prepared < clock_timestamp() - scope.patience
+    and scope.endpoint_ids is null
+$$;
+
+comment on function parley._p_find_old_snapshots(parley._p_scope) is
+'Finds sessions, replication slots and prepared transactions that have kept dead rows from being removed for longer than scope.patience.';
+
+create function parley._p_find_open_senders(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'sender-open', 'session', a.pid::text,
+    format('It has sent to queue "%s" and has neither committed nor rolled back (%s): readers of the queue cannot pass by what is received beyond that.',
+      q.lookup_name, coalesce(a.state, 'state unknown')),
+    a.xact_start,
+    format('select pg_terminate_backend(%s);', a.pid)
+  from pg_locks as l
+  join parley._p_queue as q on q.position_sequence = l.relation
+  join pg_stat_activity as a using (pid)
+  where l.locktype = 'relation'
+    and l.database = parley._p_database_oid()
+    and l.mode = 'RowExclusiveLock'
+    and l.granted
+    and a.wait_event is distinct from 'PgSleep'
+    and a.pid <> pg_backend_pid()
+    and a.xact_start < clock_timestamp() - scope.patience
+    and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))
+$$;
+
+comment on function parley._p_find_open_senders(parley._p_scope) is
+'Finds sessions that have sent and stayed in their transaction for longer than scope.patience.';
+
+-- sql/530_check_broker.sql
+
+-- The consistency check of spec 9.2: does everything refer to something that exists?
+--
+-- Constraints keep most of this from ever happening. It happens all the same: after a restore of parts, after repairs by hand, after roles and
+-- procedures were dropped, which know nothing of us. Definitions are few and are looked at by diagnosis too; contents are every row there is.
+-- Each look is one statement, so what others do meanwhile is seen as a whole or not at all.
+
+create function parley._p_check_definitions()
+returns table (error_number integer, object_kind text, object_id bigint, object_name text, finding text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 9677, 'contract', c.service_contract_id::bigint, c.name::text, format('Its message type %s does not exist.', u.message_type_id)
+  from parley._p_contract_message_type as u
+  join parley._p_contract as c using (service_contract_id)
+  where not exists (select from parley._p_message_type as t where t.message_type_id = u.message_type_id)
+  union all
+  select 9678, 'service', s.service_id, s.name, format('Its contract %s does not exist.', u.service_contract_id)
+  from parley._p_service_contract as u
+  join parley._p_service as s using (service_id)
+  where not exists (select from parley._p_contract as c where c.service_contract_id = u.service_contract_id)
+  union all
+  select 9679, 'service', s.service_id, s.name, format('Its queue %s does not exist.', s.queue_id)
+  from parley._p_service as s
+  where not exists (select from parley._p_queue as q where q.queue_id = s.queue_id)
+  union all
+  select case when a.procedure_call is null then 9706 else 9707 end, 'queue', a.queue_id, a.name,
+    case
+      when a.procedure_call is null then format('Its activation procedure %s does not exist.', a.procedure_name)
+      else 'Its activation user does not exist.'
+    end
+  from parley._p_activated_queues() as a
+  where a.kind = 'procedure' and (a.procedure_call is null or a.execute_as is null)
+  union all
+  select 9713, 'message type', t.message_type_id, t.name, 'Its validation function does not exist: every message of this type fails.'
+  from parley._p_message_type as t
+  where t.validation_function is not null and not exists (select from pg_proc as p where p.oid = t.validation_function)
+  union all
+  select 9607, 'priority', p.priority_id, p.name, format('Its service %s does not exist.', p.local_service_id)
+  from parley._p_priority as p
+  where p.local_service_id is not null and not exists (select from parley._p_service as s where s.service_id = p.local_service_id)
+  union all
+  select 9608, 'priority', p.priority_id, p.name, format('Its contract %s does not exist.', p.service_contract_id)
+  from parley._p_priority as p
+  where p.service_contract_id is not null and not exists (select from parley._p_contract as c where c.service_contract_id = p.service_contract_id)
+  union all
+  select 208, 'queue', q.queue_id, q.lookup_name, 'It has no view in schema parley_queue.'
+  from parley._p_queue as q
+  where not exists (
+    select
+    from pg_class as c
+    where c.relnamespace = to_regnamespace('parley_queue') and c.relname = parley._p_queue_view_name(q.queue_id) and c.relkind = 'v'
+  )
+$$;
+
+comment on function parley._p_check_definitions() is 'Finds definitions that refer to something that does not exist. Source: spec 9.2.';
+
+create function parley._p_check_contents()
+returns table (error_number integer, object_kind text, object_id bigint, object_name text, finding text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select f.error_number, 'conversation', e.endpoint_id, e.conversation_handle::text, f.finding
+  from parley._p_endpoint as e
+  left join parley._p_conversation_group as g using (group_id)
+  left join parley._p_service as s on s.service_id = e.service_id
+  left join parley._p_endpoint as o on o.endpoint_id = e.far_endpoint_id
+  cross join lateral (
+    select 8443 as error_number, 'Its conversation group does not exist.' as finding where g.group_id is null
+    union all
+    select 9681, 'Its contract does not exist.'
+    where not exists (select from parley._p_contract as c where c.service_contract_id = e.service_contract_id)
+    union all
+    select 9682, 'Its service does not exist.' where s.service_id is null
+    union all
+    select 9710, 'Its conversation group belongs to another queue.'
+    from parley._p_service as r
+    where r.service_id = g.service_id and r.queue_id <> s.queue_id
+    union all
+    select 8445, 'Its far side belongs to another conversation.'
+    where o.conversation_id <> e.conversation_id or o.is_initiator = e.is_initiator or o.far_endpoint_id is distinct from e.endpoint_id
+    union all
+    select 9715, 'Its state is inconsistent: it has sent nothing, but has a far side.' where e.state = 'SO' and e.far_endpoint_id is not null
+  ) as f
+  union all
+  select case when s.service_id is null then 9683 else 9716 end, 'conversation group', g.group_id, g.conversation_group_id::text,
+    case when s.service_id is null then 'Its service does not exist.' else 'No conversation is in it.' end
+  from parley._p_conversation_group as g
+  left join parley._p_service as s using (service_id)
+  where s.service_id is null or not exists (select from parley._p_endpoint as e where e.group_id = g.group_id)
+  union all
+  select f.error_number, 'queue', m.lane / 16, coalesce(q.lookup_name, 'lane ' || m.lane), format('%s messages in it are of %s.', count(*), f.finding)
+  from parley._p_message as m
+  left join parley._p_queue as q on q.queue_id = m.lane / 16
+  left join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
+  left join parley._p_service as s on s.service_id = e.service_id
+  cross join lateral (
+    select 9705 as error_number, 'conversations that do not exist' as finding where e.endpoint_id is null
+    union all
+    select 9709, 'message types that do not exist'
+    where not exists (select from parley._p_message_type as t where t.message_type_id = m.message_type_id)
+    union all
+    select 8444, 'services on other queues' where s.queue_id <> m.lane / 16
+  ) as f
+  group by f.error_number, f.finding, m.lane / 16, q.lookup_name, coalesce(q.lookup_name, 'lane ' || m.lane)
+  union all
+  select 9711, 'transmission queue', null, 'transmission queue', format('%s messages in it are of conversations that do not exist.', count(*))
+  from parley._p_transmission as t
+  where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id)
+  having count(*) > 0
+$$;
+
+comment on function parley._p_check_contents() is 'Finds conversations, groups and messages that refer to something that does not exist. Source: spec 9.2.';
+
+-- sql/531_repair_broker.sql
+
+-- CHECK and REPAIR: what the check of 530_check_broker.sql found, told with what can be done, or done (spec 9.2).
+
+create function parley.check_broker(repair boolean default false)
+returns table (
+  error_number integer, level text, object_kind text, object_name text, finding text, repair_number integer, repaired boolean
+)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_found record;
+begin
+  perform parley._p_require_administrator('CHECK');
+  for v_found in
+    select d.error_number, d.object_kind, d.object_id, d.object_name, d.finding from parley._p_check_definitions() as d
+    union all
+    select c.error_number, c.object_kind, c.object_id, c.object_name, c.finding from parley._p_check_contents() as c
+  loop
+    error_number := v_found.error_number;
+    level := 'ERROR';
+    object_kind := v_found.object_kind;
+    object_name := v_found.object_name;
+    finding := v_found.finding;
+    repair_number := case
+      when error_number in (9607, 9608) then 9606
+      when error_number in (9678, 9679) then 9684
+      when error_number = 9677 then 9685
+      when object_kind = 'conversation' then 9686
+      when object_kind = 'conversation group' then 9687
+      when error_number = 9713 then 9725
+      when error_number = 9711 then 9671
+      when error_number in (9705, 9709, 8444) then 9672
+      when error_number in (9706, 9707) then 9673
+    end;
+    repaired := coalesce(repair, false);
+    if repaired then
+      perform parley._p_repair(error_number, v_found.object_kind, v_found.object_id);
+    end if;
+    return next;
+  end loop;
+  return query
+  select t.error_number, 'INFO', 'total', t.what, t.total || ' ' || t.what, null::integer, false
+  from (
+    values
+      (9605, 'priorities', (select count(*) from parley._p_priority)),
+      (9667, 'services', (select count(*) from parley._p_service)),
+      (9668, 'queues', (select count(*) from parley._p_queue)),
+      (9669, 'conversation endpoints', (select count(*) from parley._p_endpoint)),
+      (9670, 'remote service bindings', 0),
+      (9674, 'conversation groups', (select count(*) from parley._p_conversation_group)),
+      (9675, 'message types', (select count(*) from parley._p_message_type)),
+      (9676, 'contracts', (select count(*) from parley._p_contract))
+  ) as t (error_number, what, total);
+end
+$$;
+
+comment on function parley.check_broker(boolean) is
+'Checks that everything in the broker refers to something that exists, and repairs it by dropping what does not. Reads every row there is.
+Columns: error_number, what is wrong; level, ERROR, or INFO for the totals at the end; object_kind and object_name; finding, in words; repair_number, the number
+that Service Broker gives to the repair; repaired, whether it was done just now.
+Repairs: priorities, services, contracts, conversations and groups are dropped or lose what does not exist; validation functions are detached; rows of
+queues and of the transmission queue removed; activation switched off; missing views of queues created. Far sides get an Error message.
+Arguments: repair, whether to repair what is found.
+Errors: 15151 not an administrator.
+Source: spec 9.2.';
+
+create function parley._p_repair(error_number integer, object_kind text, object_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  case
+    when error_number = 9677 then
+      delete from parley._p_contract_message_type as u
+      where u.service_contract_id = object_id
+        and not exists (select from parley._p_message_type as t where t.message_type_id = u.message_type_id);
+    when error_number = 9678 then
+      delete from parley._p_service_contract as u
+      where u.service_id = object_id
+        and not exists (select from parley._p_contract as c where c.service_contract_id = u.service_contract_id);
+    when error_number = 9679 then
+      perform parley._p_drop_endpoint(e.endpoint_id) from parley._p_endpoint as e where e.service_id = object_id;
+      delete from parley._p_permission as p where p.class = 'service' and p.object_id = _p_repair.object_id;
+      delete from parley._p_service_contract as u where u.service_id = object_id;
+      delete from parley._p_priority as p where p.local_service_id = object_id;
+      delete from parley._p_service as s where s.service_id = object_id;
+    when error_number in (9706, 9707) then
+      update parley._p_queue as q set is_activation_enabled = false, modify_date = now() where q.queue_id = object_id;
+    when error_number = 9713 then
+      update parley._p_message_type as t
+      set validation_function = null, validation = case t.validation when 'F' then 'N' else t.validation end
+      where t.message_type_id = object_id;
+    when error_number in (9607, 9608) then
+      delete from parley._p_priority as p where p.priority_id = object_id;
+    when error_number = 208 then
+      if to_regnamespace('parley_queue') is null then
+        create schema parley_queue;
+        grant usage on schema parley_queue to public;
+      end if;
+      perform parley._p_create_queue_view(object_id::integer);
+    when object_kind = 'conversation' then
+      perform parley._p_drop_endpoint(object_id);
+    when object_kind = 'conversation group' then
+      -- Who holds it may be about to begin a dialog in it.
+      perform from parley._p_conversation_group as g where g.group_id = object_id for update skip locked;
+      if found then
+        perform parley._p_drop_endpoint(e.endpoint_id) from parley._p_endpoint as e where e.group_id = object_id;
+        delete from parley._p_conversation_group as g where g.group_id = object_id;
+      end if;
+    when object_kind = 'queue' then
+      delete from parley._p_message as m
+      where m.lane / 16 = object_id
+        and case error_number
+          when 9705 then not exists (select from parley._p_endpoint as e where e.endpoint_id = m.endpoint_id)
+          when 9709 then not exists (select from parley._p_message_type as t where t.message_type_id = m.message_type_id)
+          else exists (
+            select
+            from parley._p_endpoint as e
+            join parley._p_service as s using (service_id)
+            where e.endpoint_id = m.endpoint_id and s.queue_id <> object_id
+          )
+        end;
+    when error_number = 9711 then
+      delete from parley._p_transmission as t where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
+  end case;
+end
+$$;
+
+comment on function parley._p_repair(integer, text, bigint) is 'Repairs one thing that the check has found.';
+
+create function parley._p_drop_endpoint(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  perform parley._p_discard_messages(endpoint_id);
+  delete from parley._p_receive_progress as p where p.endpoint_id = $1;
+  delete from parley._p_transmission as t where t.endpoint_id = $1;
+  delete from parley._p_endpoint as e where e.endpoint_id = $1 returning * into v_endpoint;
+  delete from parley._p_conversation_group as g
+  where g.group_id = v_endpoint.group_id
+    and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
+  perform parley._p_break_conversations(array[e.endpoint_id], 8462, 'The other side of the conversation was damaged and has been dropped.')
+  from parley._p_endpoint as e
+  where e.far_endpoint_id = $1;
+end
+$$;
+
+comment on function parley._p_drop_endpoint(bigint) is 'Drops a side of a conversation that is damaged, and tells the far side, with error -8462.';
 
 -- sql/900_built_in.sql
 

@@ -1,0 +1,200 @@
+package sql_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// lonely gives a session that a cure may end without the pool noticing.
+func (b *broker) lonely() session {
+	b.Helper()
+	conn, err := pgx.ConnectConfig(b.Context(), b.pool.Config().ConnConfig)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return session{T: b.T, db: conn}
+}
+
+// waitUntilGone waits until a session that was told to end has ended.
+func (b *broker) waitUntilGone(pid string) {
+	b.Helper()
+	b.waitUntil("select not exists (select from pg_stat_activity where pid = $1::text::int)", pid)
+}
+
+func TestDiagnosisNamesTheSessionThatIsInTheWay(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		code, kind string
+		hold       func(b *broker, s session)
+	}{
+		{"sender-open", "session", func(b *broker, s session) {
+			handle, _ := b.conversation()
+			s.exec("begin")
+			s.send(handle, request, "x")
+		}},
+		{"old-snapshot", "session", func(_ *broker, s session) {
+			s.exec("begin isolation level repeatable read")
+			s.exec("select")
+		}},
+		{"group-held", "conversation group", func(b *broker, s session) {
+			handle := b.dialog()
+			b.send(handle, request, "first")
+			b.send(handle, request, "second")
+			s.exec("begin")
+			s.exec("select parley.receive('Answering', 1)")
+		}},
+		// The lock of a subtransaction has another number than its transaction.
+		{"group-held", "conversation group", func(b *broker, s session) {
+			handle := b.dialog()
+			b.send(handle, request, "first")
+			b.send(handle, request, "second")
+			s.exec("begin")
+			s.exec("savepoint one")
+			s.exec("select parley.receive('Answering', 1)")
+		}},
+	} {
+		t.Run(test.code, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			s := b.lonely()
+			pid := value[string](s, "select pg_backend_pid()::text")
+			test.hold(b, s)
+			f := b.requireFinding(runtime, test.code)
+			if f.ObjectKind != test.kind || !f.HasSince || !strings.Contains(f.ObjectName+f.Cause, pid) {
+				t.Errorf("the finding does not name session %s: %+v", pid, f)
+			}
+			b.exec(f.Cure)
+			b.waitUntilGone(pid)
+			b.requireNoFinding(runtime, test.code)
+		})
+	}
+}
+
+func TestDiagnosisTakesShortTransactionsForWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	tx := b.begin()
+	tx.send(tx.dialog(), request, "x")
+	if found := b.findings("parley.diagnose_runtime(level => 'INFO')"); len(found) != 0 {
+		t.Errorf("found %+v", found)
+	}
+}
+
+func TestDiagnosisFindsPreparedTransactions(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	if value[string](b.session, "show max_prepared_transactions") == "0" {
+		t.Skip("the server allows no prepared transactions")
+	}
+	s := b.lonely()
+	gid := "it's " + value[string](b.session, "select current_database()")
+	s.exec("begin")
+	s.send(s.dialog(), request, "x")
+	s.exec("prepare transaction '" + strings.ReplaceAll(gid, "'", "''") + "'")
+	f := b.requireFinding(runtime, "old-prepared-transaction")
+	if f.ObjectName != gid {
+		t.Errorf("the finding names %q, want %q", f.ObjectName, gid)
+	}
+	b.exec(f.Cure)
+	b.requireNoFinding(runtime, "old-prepared-transaction")
+}
+
+// Who looks again and again at an empty queue is a reader, even if it leaves no other trace.
+func TestQueueThatSomebodyListensOnIsSlowNotUnread(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.send(b.dialog(), request, "x")
+	b.requireFinding(runtime, "no-reader")
+	b.exec("select parley.listen_for_messages('Answering', 60)")
+	b.requireNoFinding(runtime, "no-reader")
+	b.requireFinding(runtime, "reader-slow")
+	b.receive("Answering")
+	b.requireNoFinding(runtime, "reader-slow")
+}
+
+func TestActivationWithoutADaemonIsFound(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.activated("OWNER")
+	b.requireNoFinding(runtime, "no-daemon")
+	b.exec("select setval('parley._p_leader_lease', 1)")
+	if f := b.requireFinding(runtime, "no-daemon"); f.Cure != "parley serve" || !strings.Contains(f.Cause, "Answering") {
+		t.Errorf("found %+v", f)
+	}
+}
+
+// report lets the daemon of activated say something about its readers.
+func (b *broker) report(monitor string) {
+	b.Helper()
+	b.exec(`select parley._p_report_activation(l.term, jsonb_build_array(jsonb_build_object(
+			'queue_id', q.queue_id, 'state', 'NOTIFIED', 'running_readers', 0, 'failures', 0,
+			'started', 0, 'aborted', 0, 'limit_reached', 0) || $1::jsonb), null)
+		from parley._p_leader as l, parley._p_queue as q
+		where q.lookup_name = 'Answering'`, monitor)
+}
+
+func TestFailingReadersAreFoundWithTheirError(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.activated("OWNER")
+	b.report(`{"failures": 3, "failing_for_s": 12, "last_error": "division by zero", "last_sqlstate": "22012"}`)
+	f := b.requireFinding(runtime, "reader-failing")
+	if f.ObjectName != "Answering" || !f.HasSince || !strings.Contains(f.Cause, "division by zero (SQLSTATE 22012)") {
+		t.Errorf("found %+v", f)
+	}
+	b.exec(f.Cure)
+	b.report(`{}`)
+	b.requireNoFinding(runtime, "reader-failing")
+}
+
+func TestActivationAtItsLimitIsSlow(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.activated("OWNER")
+	b.send(b.dialog(), request, "x")
+	b.report(`{"running_readers": 2}`)
+	f := b.requireFinding(runtime, "reader-slow")
+	b.exec(f.Cure)
+	b.requireNoFinding(runtime, "reader-slow")
+	equal(b.session, 4, "select max_readers::int from parley.service_queues where name = 'Answering'")
+}
+
+func TestMessagesFromTheFutureTellThatTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.send(b.dialog(), request, "x")
+	b.exec("update parley._p_message set enqueued_at = now() + interval '1 hour'")
+	if f := b.requireFinding("parley.diagnose_runtime()", "messages-from-the-future"); f.ObjectName != "Answering" {
+		t.Errorf("found %+v", f)
+	}
+	// Once the time has come, all is well.
+	b.exec("update parley._p_message set enqueued_at = now()")
+	b.requireNoFinding("parley.diagnose_runtime()", "messages-from-the-future")
+}
+
+func TestLostGrantsAreFound(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, lose, restore string }{
+		{
+			"of a private function",
+			"drop function parley._p_error_body(integer, text); create function parley._p_error_body(integer, text) returns bytea language sql as 'select null::bytea'",
+			"revoke all on function parley._p_error_body(integer, text) from public",
+		},
+		{"of the schema", "revoke usage on schema parley from public", "grant usage on schema parley to public"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			b.exec(test.lose)
+			if f := b.requireFinding(configuration, "rights-lost"); f.Cure != "parley upgrade --repair" {
+				t.Errorf("found %+v", f)
+			}
+			b.exec(test.restore)
+			b.requireNoFinding(configuration, "rights-lost")
+		})
+	}
+}
