@@ -9780,7 +9780,7 @@ as $$
   select 'damaged', d.object_kind, d.object_name, d.finding, null::timestamptz, 'select * from parley.check_broker(repair => true);'
   from parley._p_check_definitions() as d
   -- These have checks of their own, with gentler cures.
-  where d.error_number not in (9706, 9707) and scope is not null
+  where d.error_number not in (9706, 9707)
 $$;
 
 comment on function parley._p_find_damage(parley._p_scope) is 'Finds definitions that check_broker would repair.';
@@ -9804,7 +9804,7 @@ as $$
     from pg_proc as f
     where f.pronamespace = 'parley'::regnamespace and f.proname like '\_p\_%' and f.proacl is null
   ) as p
-  where (p.functions > 0 or not has_schema_privilege('public', 'parley', 'usage')) and scope is not null
+  where (p.functions > 0 or not has_schema_privilege('public', 'parley', 'usage'))
 $$;
 
 comment on function parley._p_find_lost_rights(parley._p_scope) is 'Finds out whether the grants of the schema are lost.';
@@ -9852,7 +9852,7 @@ as $$
     and c.relkind = 'r'
     and o.option_name = 'autovacuum_enabled'
     and not o.option_value::boolean
-    and scope is not null
+   
   union all
   select
     'autovacuum-off', 'server', 'autovacuum', 'Autovacuum is off in the whole server.', null,
@@ -10745,7 +10745,8 @@ as $$
     where r.service_id = g.service_id and r.queue_id <> s.queue_id
     union all
     select 8445, 'Its far side belongs to another conversation.'
-    where o.conversation_id <> e.conversation_id or o.is_initiator = e.is_initiator or o.far_endpoint_id is distinct from e.endpoint_id
+    where o.endpoint_id is not null
+      and (o.conversation_id, not o.is_initiator, o.far_endpoint_id) is distinct from (e.conversation_id, e.is_initiator, e.endpoint_id)
     union all
     select 9715, 'Its state is inconsistent: it has sent nothing, but has a far side.' where e.state = 'SO' and e.far_endpoint_id is not null
   ) as f
