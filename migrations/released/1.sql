@@ -9852,7 +9852,6 @@ as $$
     and c.relkind = 'r'
     and o.option_name = 'autovacuum_enabled'
     and not o.option_value::boolean
-   
   union all
   select
     'autovacuum-off', 'server', 'autovacuum', 'Autovacuum is off in the whole server.', null,
