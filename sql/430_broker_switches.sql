@@ -201,6 +201,7 @@ set search_path = pg_catalog, pg_temp
 set lock_timeout = '10s'
 as $$
 declare
+  v_old text := (select b.service_broker_guid::text from parley._p_broker as b);
   v_guid uuid;
   v_table text;
   v_is_used boolean;
@@ -213,7 +214,7 @@ begin
   perform parley._p_switch_on();
   foreach v_table in array array[
     '_p_message', '_p_transmission', '_p_retained', '_p_receive_progress', '_p_scan_hint', '_p_alarm', '_p_tombstone',
-    '_p_endpoint', '_p_conversation_group'
+    '_p_set_aside', '_p_failure', '_p_delivery_failure', '_p_endpoint', '_p_conversation_group'
   ] loop
     -- Emptying an empty table costs a file and locks out everybody for nothing.
     execute format('select exists (select from parley.%I)', v_table) into v_is_used;
@@ -223,6 +224,14 @@ begin
   end loop;
   perform setval(q.rollback_sequence, 0) from parley._p_queue as q where pg_sequence_last_value(q.rollback_sequence) > 0;
   update parley._p_broker as b set service_broker_guid = gen_random_uuid() returning b.service_broker_guid into v_guid;
+  -- Event notifications are definitions; the conversations that they speak through were among those removed.
+  update parley._p_event_notification as n
+  set conversation_handle = parley._p_begin_notices(n.to_service, i.instance), broker_instance = i.instance, is_told = false
+  from (
+    select e.notification_id, case e.broker_instance when v_old then v_guid::text else e.broker_instance end as instance
+    from parley._p_event_notification as e
+  ) as i
+  where i.notification_id = n.notification_id;
   return v_guid;
 exception
   when lock_not_available then

@@ -74,6 +74,8 @@ as $$
     select e.service_name, e.far_service, e.state, count(*) as conversations, min(e.conversation_handle::text) as handle, min(e.state_since) as since
     from parley._p_endpoint as e
     where e.state in ('DI', 'ER', 'SO')
+      -- Event notifications have said nothing for as long as nothing has happened.
+      and e.service_id >= 65536
       and e.state_since < clock_timestamp() - scope.patience
       and (scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids))
       and not exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id)

@@ -190,6 +190,7 @@ func TestNewBrokerForgetsConversationsAndKeepsDefinitions(t *testing.T) {
 	b.send(delayed, "DEFAULT", "x")
 	before := value[string](b.session, "select service_broker_guid::text from parley.databases")
 
+	b.exec("select parley.drop_event_notification('activated', 'Event')")
 	id := value[string](b.session, "select parley.new_broker()")
 	if id == before {
 		t.Error("the id is the old one")
@@ -199,8 +200,8 @@ func TestNewBrokerForgetsConversationsAndKeepsDefinitions(t *testing.T) {
 
 	// Every table is either a definition or empty. A new table has to choose.
 	definitions := []string{
-		"_p_activated_task", "_p_activation_total", "_p_dropped_queue", "_p_leader", "_p_queue_monitor", // what the daemon did, and who it is
-		"_p_broker", "_p_contract", "_p_contract_message_type", "_p_installation", "_p_message_type", "_p_permission", "_p_priority",
+		"_p_activated_task", "_p_dropped_queue", "_p_leader", "_p_queue_monitor", // what the daemon did, and who it is
+		"_p_event_notification", "_p_external_activation", "_p_broker", "_p_contract", "_p_contract_message_type", "_p_installation", "_p_message_type", "_p_permission", "_p_priority",
 		"_p_queue", "_p_service", "_p_service_contract",
 	}
 	for _, table := range values[string](b.session,
@@ -236,4 +237,18 @@ func TestErrorBrokerConversationsTellsBothSides(t *testing.T) {
 		b.end(handle)
 	}
 	equal(b.session, 0, "select count(*)::int from parley.conversation_endpoints where state <> 'CD'")
+}
+
+// An event notification speaks through a conversation, and has to get another one.
+func TestEventNotificationsOutliveANewBroker(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(scene)
+	before := value[string](b.session, "select conversation_handle::text from parley._p_event_notification")
+	b.exec("update parley._p_event_notification set broker_instance = (select service_broker_guid from parley.databases)")
+	id := value[string](b.session, "select parley.new_broker()::text")
+	equal(b.session, true, `
+		select n.conversation_handle <> $1 and n.broker_instance = $2 and e.state = 'SO'
+		from parley._p_event_notification as n
+		join parley.conversation_endpoints as e using (conversation_handle)`, before, id)
 }

@@ -25,6 +25,7 @@ type message struct {
 	MessageBody           []byte
 	MessageEnqueueTime    time.Time
 	MessageID             *string // RECEIVE leaves it null
+	TraceContext          *string
 }
 
 // dialog begins a dialog from Asker to Answerer on their contract and gives its handle.
