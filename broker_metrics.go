@@ -31,6 +31,7 @@ type QueueMetrics struct {
 	Queue            string `json:"queue"`
 	IsReceiveEnabled bool   `json:"is_receive_enabled"`
 	IsPoisoned       bool   `json:"is_poisoned"`
+	SetAside         int64  `json:"set_aside_conversations"` // by poison message handling
 	IsActivated      bool   `json:"is_activated"`
 	MaxReaders       int    `json:"max_readers"`
 	// EnqueuedRows only grows; DequeuedRows may fall a little when it rests on estimates.

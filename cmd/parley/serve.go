@@ -20,6 +20,7 @@ type serving struct {
 	sessionsMax int
 	logLevel    string
 	logFormat   string
+	observing   observing
 
 	logger *slog.Logger
 }
@@ -54,6 +55,7 @@ for one connection on which the daemon is notified; without it the daemon looks 
 	flags.DurationVar(&s.ramp, "ramp", 0, "time between two further readers of a queue; Service Broker waits 5s, here all start at once")
 	flags.DurationVar(&s.graceTime, "grace-time", 10*time.Second, "how long readers may go on after the daemon was told to stop")
 	flags.IntVar(&s.sessionsMax, "sessions", 50, "sessions that run procedures at once, for each database")
+	s.observing.addFlags(cmd)
 	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error; debug tells of each reader")
 	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
 	return cmd
@@ -100,13 +102,17 @@ func (a *app) serve(ctx context.Context, s *serving) error {
 		}
 		s.dsns = []string{dsn}
 	}
-	var parts []func(context.Context) error
 	var databases []*servedDatabase
 	defer func() {
 		for _, database := range databases {
 			database.close()
 		}
 	}()
+	if err := s.observing.start(ctx, s); err != nil {
+		return err
+	}
+	defer s.observing.stop(ctx, s)
+	parts := s.observing.parts()
 	if a.private.server != nil {
 		parts = append(parts, a.private.server.Supervise)
 	}
@@ -119,6 +125,7 @@ func (a *app) serve(ctx context.Context, s *serving) error {
 		parts = append(parts, database.run)
 	}
 	s.logger.Info("the daemon runs", "databases", len(s.dsns))
+	s.tellSystemd(ctx)
 	err := runTogether(ctx, parts)
 	s.logger.Info("the daemon has stopped")
 	return err

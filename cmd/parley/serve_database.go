@@ -40,11 +40,13 @@ func (s *serving) openDatabase(ctx context.Context, number int) (*servedDatabase
 			return nil, fmt.Errorf("read the DSN for notifications: %w", err)
 		}
 	}
+	observer := s.observing.database(config.ConnConfig)
 	logger := s.logger.With("database", config.ConnConfig.Database)
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to connect: %w", err)
 	}
+	observer.Attach(pool)
 	if err := requireSchema(ctx, pool, logger); err != nil {
 		pool.Close()
 		return nil, err
@@ -55,6 +57,7 @@ func (s *serving) openDatabase(ctx context.Context, number int) (*servedDatabase
 		SessionsMax:  s.sessionsMax,
 		Ramp:         s.ramp,
 		GraceTime:    s.graceTime,
+		Observer:     observer,
 		Logger:       logger,
 	})
 	if err != nil {

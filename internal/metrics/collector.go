@@ -100,6 +100,8 @@ func joinQueues(queues []parley.QueueMetrics, own map[int]string) map[string]par
 		}
 		all.IsReceiveEnabled = all.IsReceiveEnabled && q.IsReceiveEnabled
 		all.IsPoisoned = all.IsPoisoned || q.IsPoisoned
+		all.SetAside += q.SetAside
+		all.IsActivated = all.IsActivated || q.IsActivated
 		all.MaxReaders += q.MaxReaders
 		all.EnqueuedRows += q.EnqueuedRows
 		all.DequeuedRows += q.DequeuedRows

@@ -106,6 +106,8 @@ var queueMetrics = []metric[parley.QueueMetrics]{
 		func(q parley.QueueMetrics) (float64, bool) { return truth(q.IsReceiveEnabled), true }),
 	family("queue_poisoned", "1 when poison message handling has disabled the queue.", gauge, ofQueue,
 		func(q parley.QueueMetrics) (float64, bool) { return truth(q.IsPoisoned), true }),
+	family("queue_set_aside_conversations", "Conversations that poison message handling has set aside.", gauge, ofQueue,
+		func(q parley.QueueMetrics) (float64, bool) { return float64(q.SetAside), true }),
 	family("queue_max_readers", "Most readers that activation may run; told for activated queues.", gauge, ofQueue,
 		func(q parley.QueueMetrics) (float64, bool) { return float64(q.MaxReaders), q.IsActivated }),
 }

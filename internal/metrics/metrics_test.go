@@ -60,12 +60,19 @@ func TestEachMetricMoves(t *testing.T) {
 			b.exec("create procedure public.work() language sql as 'select 1'")
 			b.exec("select parley.alter_queue('pong', activation_procedure => 'public.work', max_queue_readers => 7, execute_as => 'OWNER', activation => true)")
 		}, `parley_queue_max_readers{database="orders",queue="pong"}`, func(_, after float64) bool { return after == 7 }},
+		{"a conversation that is set aside", func() {
+			b.send(b.dialog("pong"), "x")
+			b.exec(`
+				select parley._p_set_aside_conversation(m.lane / 16, m.endpoint_id, m.position, 5)
+				from parley._p_message as m join parley._p_queue as q on q.queue_id = m.lane / 16 and q.name = 'pong'
+				order by m.position desc limit 1`)
+		}, `parley_queue_set_aside_conversations{database="orders",queue="pong"}`, grows},
 		{
 			"a queue that is off", func() { b.exec("select parley.alter_queue('pong', status => false)") }, `parley_queue_receive_enabled{database="orders",queue="pong"}`,
 			func(before, after float64) bool { return before == 1 && after == 0 },
 		},
 		{"a poisoned queue", func() {
-			b.exec("select parley.alter_queue('pong', status => true)")
+			b.exec("select parley.alter_queue('pong', status => true, poison_action => 'DISABLE_QUEUE')")
 			b.exec("select setval(rollback_sequence, (1::bigint << 4) | 5) from parley._p_queue where name = 'pong'")
 		}, `parley_queue_poisoned{database="orders",queue="pong"}`, func(before, after float64) bool { return before == 0 && after == 1 }},
 		{"a reader", func() { b.database.ReaderStarted(b.queue("pong")) }, `parley_readers_running{database="orders",queue="pong"}`, grows},

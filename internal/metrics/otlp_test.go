@@ -154,6 +154,7 @@ func TestWhatReadersDoIsLogged(t *testing.T) {
 	b.until("a look", func(s map[string]float64) bool {
 		return s[`parley_queue_depth_messages{database="orders",queue="pong"}`] == 1
 	})
+	b.exec("select parley.alter_queue('pong', poison_action => 'DISABLE_QUEUE')")
 	b.exec("select setval(rollback_sequence, (1::bigint << 4) | 5) from parley._p_queue where name = 'pong'")
 	b.until("poison", func(s map[string]float64) bool {
 		return s[`parley_queue_poisoned{database="orders",queue="pong"}`] == 1

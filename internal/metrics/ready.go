@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -20,6 +21,7 @@ type Readiness struct {
 	Ready         bool   `json:"ready"`
 	Role          string `json:"role"` // "leader" or "standby"
 	SchemaVersion int    `json:"schema_version"`
+	BrokerState   string `json:"broker_state"`     // as in [parley.Broker]; empty when it could not be asked
 	Reason        string `json:"reason,omitempty"` // why it is not ready
 }
 
@@ -55,35 +57,28 @@ func (d *Database) readiness(ctx context.Context) Readiness {
 		answer.Role = "leader"
 	}
 	d.mu.Unlock()
-	status, err := d.status(ctx)
+	broker, err := d.attach(ctx)
+	answer.SchemaVersion, answer.BrokerState = broker.SchemaVersion, broker.State
 	switch {
 	case err != nil:
 		answer.Reason = err.Error()
-	case !status.Installed:
-		answer.Reason = "the schema parley is not installed: run parley install"
-	// A daemon works with the schema that comes next, so that the schema can be upgraded first.
-	case status.SchemaVersion < status.CurrentSchemaVersion || status.SchemaVersion > status.CurrentSchemaVersion+1:
-		answer.Reason = fmt.Sprintf("the schema has version %d, this daemon needs %d", status.SchemaVersion, status.CurrentSchemaVersion)
+	case broker.State == parley.BrokerElsewhere:
+		answer.Reason = broker.Advice
 	default:
 		answer.Ready = true
 	}
-	answer.SchemaVersion = status.SchemaVersion
 	return answer
 }
 
-func (d *Database) status(ctx context.Context) (parley.Status, error) {
+// attach asks the database for its broker, as every program does that works for it.
+func (d *Database) attach(ctx context.Context) (parley.Broker, error) {
 	pool := d.attached()
 	if pool == nil {
-		return parley.Status{}, fmt.Errorf("not connected yet")
+		return parley.Broker{}, errors.New("not connected yet")
 	}
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return parley.Status{}, fmt.Errorf("the database cannot be reached: %w", err)
+	broker, err := parley.Attach(ctx, pool)
+	if errors.Is(err, parley.ErrNotInstalled) {
+		return broker, fmt.Errorf("%w: run parley install", err)
 	}
-	defer conn.Release()
-	status, err := parley.ReadStatus(ctx, conn.Conn())
-	if err != nil {
-		return parley.Status{}, fmt.Errorf("the database cannot be read: %w", err)
-	}
-	return status, nil
+	return broker, err
 }

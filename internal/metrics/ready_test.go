@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/metrics"
 	"github.com/parley-broker/parley/parleytest"
 )
@@ -103,20 +104,36 @@ func maintenance(t *testing.T, pool *pgxpool.Pool) *pgx.Conn {
 	return conn
 }
 
-func TestReadinessAsksForTheRightSchema(t *testing.T) {
+func TestReadinessAsksForASchemaThatThisDaemonCanWorkWith(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, metrics.Config{})
-	var version int
-	if err := b.pool.QueryRow(t.Context(), "select schema_version from parley._p_installation").Scan(&version); err != nil {
-		t.Fatal(err)
-	}
-	// A daemon works with its own schema and with the next, so that the schema can be upgraded first.
-	for offset, want := range map[int]bool{-1: false, 0: true, 1: true, 2: false} {
-		b.exec("alter table parley._p_installation drop constraint if exists _p_installation_schema_version_check")
-		b.exec("update parley._p_installation set schema_version = $1", version+offset)
-		if answer := b.ready(); answer.Ready != want {
-			t.Errorf("with schema %d it says %+v", version+offset, answer)
+	for _, c := range []struct {
+		schema, oldestClient int
+		want                 bool
+	}{
+		{parley.SchemaVersion, parley.SchemaVersion, true},
+		{parley.SchemaVersion - 1, parley.SchemaVersion - 1, false},
+		// The schema is upgraded before the daemon.
+		{parley.SchemaVersion + 1, parley.SchemaVersion, true},
+		{parley.SchemaVersion + 1, parley.SchemaVersion + 1, false},
+	} {
+		b.exec("update parley._p_installation set schema_version = $1, oldest_client_version = $2", c.schema, c.oldestClient)
+		if answer := b.ready(); answer.Ready != c.want || (answer.Databases[0].Reason == "") != c.want {
+			t.Errorf("with schema %d for clients from %d it says %+v", c.schema, c.oldestClient, answer)
 		}
+	}
+}
+
+func TestACopyOfABrokerIsNotReady(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, metrics.Config{})
+	b.exec("update parley._p_broker set system_identifier = 1")
+	if answer := b.ready(); answer.Ready || answer.Databases[0].BrokerState != parley.BrokerElsewhere || answer.Databases[0].Reason == "" {
+		t.Errorf("it says %+v", answer)
+	}
+	b.exec("select parley.enable_broker()")
+	if answer := b.ready(); !answer.Ready {
+		t.Errorf("after it was enabled it says %+v", answer)
 	}
 }
 

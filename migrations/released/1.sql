@@ -9472,6 +9472,7 @@ begin
             'is_receive_enabled', q.is_receive_enabled,
             -- What is poison waits; asking locks a sequence, which should not happen for thousands of queues in one transaction.
             'is_poisoned', f.waiting_messages > 0 and parley._p_is_poisoned(q.queue_id),
+            'set_aside_conversations', coalesce(a.conversations, 0),
             'is_activated', q.is_activation_enabled,
             'max_readers', q.max_readers,
             'enqueued_rows', f.enqueued_rows,
@@ -9486,6 +9487,13 @@ begin
       )
       from parley._p_queue as q
       join parley._p_queue_figures() as f using (queue_id)
+      left join (
+        select s.queue_id, count(*) as conversations
+        from parley._p_set_aside as p
+        join parley._p_endpoint as e using (endpoint_id)
+        join parley._p_service as s using (service_id)
+        group by s.queue_id
+      ) as a using (queue_id)
       where q.queue_id >= 65536
     )
   );
