@@ -101,6 +101,14 @@ func ArmDoorbells(ctx context.Context, db DB, queueIDs []int32, d time.Duration)
 	return nil
 }
 
+// DisarmDoorbells tells senders that nobody has to be notified of messages to some queues, until they are armed again.
+func DisarmDoorbells(ctx context.Context, db DB, queueIDs []int32) error {
+	if _, err := db.Exec(ctx, "select parley._p_disarm_doorbells($1::integer[])", queueIDs); err != nil {
+		return statementError(err, "disarm the doorbells")
+	}
+	return nil
+}
+
 // FireDue fires timers and ends lifetimes that are due, up to a number, and tells in what time to call it again. With
 // oneByOne those that cannot be fired now are put off instead of failing the others. It returns false when the term is over.
 func FireDue(ctx context.Context, db DB, term int64, top int, oneByOne bool) (fired int, next time.Duration, leads bool, err error) {

@@ -132,3 +132,19 @@ $$;
 comment on function parley._p_arm_doorbells(integer[], integer) is
 'Asks the senders to some queues to notify channel parley for so many seconds, unless they do so for longer already.
 Not for hundreds of queues in one transaction: it holds a lock on a sequence for each.';
+
+create function parley._p_disarm_doorbells(queue_ids integer[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  perform setval(q.doorbell_sequence, 0)
+  from parley._p_queue as q
+  where q.queue_id = any (queue_ids);
+end
+$$;
+
+comment on function parley._p_disarm_doorbells(integer[]) is
+'Tells the senders to some queues that nobody sleeps there: readers are at work, and a notification for each message would only slow both down.
+Others who sleep there ask again within seconds (parley.listen_for_messages).';

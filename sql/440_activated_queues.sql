@@ -60,7 +60,7 @@ begin
 end
 $$;
 
-comment on function parley._p_notify_daemon() is 'Tells the daemons that the definition of a queue has changed.';
+comment on function parley._p_notify_daemon() is 'Tells the daemons that what they work by has changed.';
 
 create trigger _p_notify_daemon after insert or update or delete on parley._p_queue
 for each statement execute function parley._p_notify_daemon();
@@ -69,4 +69,7 @@ create trigger _p_notify_daemon after insert or update or delete on parley._p_ex
 for each statement execute function parley._p_notify_daemon();
 
 create trigger _p_notify_daemon after insert or delete on parley._p_event_notification
+for each statement execute function parley._p_notify_daemon();
+
+create trigger _p_notify_daemon after update on parley._p_broker
 for each statement execute function parley._p_notify_daemon();

@@ -37,6 +37,7 @@ type queueMonitor struct {
 	leftAt   time.Time
 	leftHead int64
 
+	bell      bellOf
 	failure   failure
 	lastError error
 
@@ -55,8 +56,9 @@ func (m *monitor) rang(ctx context.Context, id int32, now time.Time) {
 	if q == nil {
 		return
 	}
+	m.heard(q, now)
 	switch {
-	case q.failure.times > 0:
+	case q.failure.times > 0 || q.bell.isAwake:
 		// It is looked at when the pause is over.
 	case len(q.runs) == 0 && q.Kind == KindProcedure && q.MaxReaders > 0:
 		m.start(ctx, q, now)
@@ -71,6 +73,7 @@ func (m *monitor) rang(ctx context.Context, id int32, now time.Time) {
 // decide starts as many readers as there are free groups that no reader is on its way to.
 func (m *monitor) decide(ctx context.Context, q *queueMonitor, seen sight, now time.Time) {
 	q.lookedAt = seen.asked
+	m.doze(q, seen.Groups == 0 && !seen.IsPartial, now)
 	m.judge(q, seen, now)
 	m.follow(q, seen, now)
 	groups := int(seen.Groups)

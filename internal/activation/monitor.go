@@ -2,9 +2,7 @@ package activation
 
 import (
 	"context"
-	"maps"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,12 +19,6 @@ const (
 	longBlindInterval = time.Second
 
 	listPause = 20 * time.Millisecond
-
-	// armedTime is how long senders are asked to notify; it is renewed in time.
-	armedTime   = 60 * time.Second
-	rearmBefore = 30 * time.Second
-	// armedAtOnce queues cost as many locks to the end of a statement.
-	armedAtOnce = 200
 
 	// rowsShallow is how many rows of a lane an ordinary look reads. When these all belong to groups that have readers, it takes
 	// a deeper look to find out whether there are others.
@@ -57,7 +49,8 @@ type monitor struct {
 	asking  sync.WaitGroup
 	trouble trouble
 
-	unarmed                                  []int32
+	// unarmed are the queues whose doorbells have yet to be armed, awake those to be disarmed.
+	unarmed, awake                           []int32
 	nextList, nextSweep, nextArm, nextReport time.Time
 	reported                                 reportState
 }
@@ -120,9 +113,12 @@ func (m *monitor) act(ctx context.Context, now time.Time) (next time.Time, leads
 	switch {
 	case isListening && m.isDue("arm", m.nextArm, now):
 		m.nextArm = now.Add(armedTime - rearmBefore)
-		m.arm(ctx, slices.Collect(maps.Keys(m.queues)))
+		m.arm(ctx, m.asleep())
 	case isListening && len(m.unarmed) > 0 && !m.busy["arm"]:
 		m.arm(ctx, m.unarmed)
+	}
+	if len(m.awake) > 0 && !m.busy["disarm"] {
+		m.disarm(ctx)
 	}
 	if m.isDue("look", m.nextSweep, now) {
 		m.nextSweep = now.Add(safetyInterval)
@@ -179,30 +175,6 @@ func (m *monitor) ask(ctx context.Context, name string, statement func(within co
 		select {
 		case <-ctx.Done():
 		case m.answers <- func(now time.Time) { m.busy[name] = false; answer(now) }:
-		}
-	})
-}
-
-// arm asks the senders to some queues to notify, and has all of them looked at once more: one who looked for sleepers just before
-// will not notify.
-func (m *monitor) arm(ctx context.Context, ids []int32) {
-	m.unarmed = nil
-	if len(ids) == 0 {
-		return
-	}
-	m.ask(ctx, "arm", func(within context.Context) func(time.Time) {
-		var err error
-		for some := range slices.Chunk(ids, armedAtOnce) {
-			if err = parley.ArmDoorbells(within, m.config.Pool, some, armedTime); err != nil {
-				break
-			}
-		}
-		return func(now time.Time) {
-			if err != nil {
-				m.nextArm = now.Add(m.trouble.met(err))
-				return
-			}
-			m.nextSweep = now
 		}
 	})
 }

@@ -102,6 +102,19 @@ func (m *monitor) left(r *run, now time.Time) {
 		if r.head != 0 {
 			q.leftHead = r.head
 		}
+		if q.isQuiet(r) {
+			// A look has seen since it began that nothing waits, and nobody has rung since then.
+			m.want(q, now.Add(quietPause))
+			return
+		}
 	}
 	m.want(q, now)
+}
+
+// quietPause is when to look at a queue whose reader has left with nothing to be expected. That is for what nobody can hear: the
+// reader may have rolled back by itself.
+const quietPause = 500 * time.Millisecond
+
+func (q *queueMonitor) isQuiet(r *run) bool {
+	return q.head == 0 && q.lookedAt.After(r.began) && q.lookedAt.After(q.bell.rangAt) && q.bell.vigilUntil.Before(q.lookedAt)
 }

@@ -7220,6 +7220,22 @@ comment on function parley._p_arm_doorbells(integer[], integer) is
 'Asks the senders to some queues to notify channel parley for so many seconds, unless they do so for longer already.
 Not for hundreds of queues in one transaction: it holds a lock on a sequence for each.';
 
+create function parley._p_disarm_doorbells(queue_ids integer[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  perform setval(q.doorbell_sequence, 0)
+  from parley._p_queue as q
+  where q.queue_id = any (queue_ids);
+end
+$$;
+
+comment on function parley._p_disarm_doorbells(integer[]) is
+'Tells the senders to some queues that nobody sleeps there: readers are at work, and a notification for each message would only slow both down.
+Others who sleep there ask again within seconds (parley.listen_for_messages).';
+
 -- sql/402_queue_monitors.sql
 
 -- What the daemon tells about its queue monitors and readers, for the views.
@@ -9113,7 +9129,7 @@ begin
 end
 $$;
 
-comment on function parley._p_notify_daemon() is 'Tells the daemons that the definition of a queue has changed.';
+comment on function parley._p_notify_daemon() is 'Tells the daemons that what they work by has changed.';
 
 create trigger _p_notify_daemon after insert or update or delete on parley._p_queue
 for each statement execute function parley._p_notify_daemon();
@@ -9122,6 +9138,9 @@ create trigger _p_notify_daemon after insert or update or delete on parley._p_ex
 for each statement execute function parley._p_notify_daemon();
 
 create trigger _p_notify_daemon after insert or delete on parley._p_event_notification
+for each statement execute function parley._p_notify_daemon();
+
+create trigger _p_notify_daemon after update on parley._p_broker
 for each statement execute function parley._p_notify_daemon();
 
 -- sql/500_dropped_queues.sql
