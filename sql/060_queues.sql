@@ -20,7 +20,7 @@ create table parley._p_queue (
   is_retention_enabled boolean not null,
   is_poison_message_handling_enabled boolean not null,
   rollbacks_before_disable integer not null default 5 check (rollbacks_before_disable between 1 and 15),
-  poison_action text not null default 'DISABLE_QUEUE' check (poison_action in ('SET_ASIDE', 'DISABLE_QUEUE')),
+  poison_action text not null default 'SET_ASIDE' check (poison_action in ('SET_ASIDE', 'DISABLE_QUEUE')),
   is_activation_enabled boolean not null default false,
   activation_procedure text,
   max_readers integer not null default 0 check (max_readers between 0 and 32767),
@@ -224,8 +224,8 @@ comment on function parley.create_queue(text, boolean, boolean, boolean, text, i
 Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention, keep copies until the conversation ends;
 poison_message_handling, count the rollbacks of a message; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
 execute_as, SELF, OWNER or a role; activation, whether it is on (default: when a procedure is given); authorization, the owner (default: the caller);
-poison_action, what becomes of a message that has come back too often: SET_ASIDE, its conversation is passed by until
-parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE (the default), as SQL Server does; poison_rollbacks, 1 to 15, how often is too often (default 5).
+poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default), its conversation is passed by until
+parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does; poison_rollbacks, 1 to 15, how often is too often (default 5).
 Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad name,
 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 15151 unknown owner.
 Source: spec 2.4.';

@@ -23,6 +23,8 @@ declare
   v_from bigint;
   v_seen bigint[];
   v_group bigint;
+  v_moved integer;
+  v_most integer := 500;
 begin
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where priorities & (1 << p.n) > 0 loop
     v_lane := parley._p_lane(queue_id, v_priority);
@@ -36,10 +38,11 @@ begin
         -- One probe a conversation, however much waits in it.
         select min(n.position) as position
         from parley._p_endpoint as e
+        left join parley._p_set_aside as s using (endpoint_id)
         cross join lateral (
           select m.position
           from parley._p_message as m
-          where m.endpoint_id = e.endpoint_id and m.position >= v_hint.low_position
+          where m.endpoint_id = e.endpoint_id and m.position >= greatest(v_hint.low_position, s.moved_position)
           order by m.position
           limit 1
         ) as n
@@ -55,13 +58,27 @@ begin
       end if;
       select m.endpoint_id, m.position into endpoint_id, position
       from parley._p_endpoint as e
-      join parley._p_message as m on m.endpoint_id = e.endpoint_id and m.position >= v_hint.low_position
-      where e.group_id = v_group and e.state <> 'DO' and m.lane = v_lane
+      left join parley._p_set_aside as s using (endpoint_id)
+      cross join lateral (
+        select n.endpoint_id, n.position
+        from parley._p_message as n
+        where n.endpoint_id = e.endpoint_id and n.position >= greatest(v_hint.low_position, s.moved_position) and n.lane = v_lane
+        order by n.position
+        limit 1
+      ) as m
+      where e.group_id = v_group and e.state <> 'DO'
       order by m.position
       limit 1;
       if found then
-        group_id := v_group;
-        return;
+        v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
+        if v_moved is null then
+          group_id := v_group;
+          return;
+        end if;
+        if v_moved = v_most then
+          v_seen := v_seen || v_group;
+        end if;
+        v_most := v_most - v_moved;
       end if;
     end loop;
     v_from := greatest(coalesce(v_hint.low_position, 0), coalesce(v_hint.resume_position, 0));
@@ -88,7 +105,17 @@ begin
         where m.endpoint_id = _p_lock_next_group.endpoint_id
           and m.position = _p_lock_next_group.position
           and e.group_id = v_group;
-        if found then
+        if not found then
+          continue;
+        end if;
+        v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
+        if v_moved is not null then
+          if v_moved = v_most then
+            v_seen := v_seen || v_group;
+          end if;
+          v_most := v_most - v_moved;
+          v_from := position;
+        else
           group_id := v_group;
           perform parley._p_note_scan(queue_id, v_lane, position, v_seen, least(position, coalesce(v_hint.safe_position, 0)));
           return;

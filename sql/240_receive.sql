@@ -74,12 +74,14 @@ declare
   v_sequence bigint;
   v_left integer := coalesce(top, 2147483647);
   v_count integer;
+  v_look_past boolean := false;
   v_started timestamptz;
   v_last bigint;
 begin
   loop
     select q.queue_id, q.lookup_name, q.owner, q.position_sequence,
-      q.is_receive_enabled, case when q.is_poison_message_handling_enabled then q.rollbacks_before_disable else 16 end,
+      q.is_receive_enabled,
+      case when q.is_poison_message_handling_enabled and q.poison_action = 'DISABLE_QUEUE' then q.rollbacks_before_disable else 16 end,
       coalesce(pg_sequence_last_value(q.rollback_sequence), 0),
       q.priorities = 32 and not q.is_retention_enabled,
       coalesce(
@@ -116,7 +118,8 @@ begin
       v_last := parley._p_last_position(v_position_sequence);
     end if;
 
-    if not v_is_simple or v_low < 0 or conversation_handle is not null or conversation_group_id is not null then
+    if not v_is_simple or v_low < 0 or v_look_past or conversation_handle is not null or conversation_group_id is not null then
+      v_look_past := false;
       return query
       select * from parley._p_receive_group(v_queue_id, top, receive.conversation_handle, receive.conversation_group_id);
       if found then
@@ -174,11 +177,15 @@ begin
           if found then
             return;
           end if;
+          -- It is set aside, and more of it may stand in front of the others.
+          v_look_past := true;
           continue;
         end if;
         if v_came_back and v_counted is distinct from v_row.queuing_order then
-          -- Counting may have waited for another reader's, so look again.
-          perform parley._p_count_rollback(v_queue_id, v_endpoint_id, v_row.queuing_order);
+          -- Counting may have waited for another reader's, or have set the conversation aside, so look again.
+          if parley._p_count_rollback(v_queue_id, v_endpoint_id, v_row.queuing_order) is null then
+            return;
+          end if;
           v_counted := v_row.queuing_order;
           continue;
         end if;

@@ -15,52 +15,64 @@ declare
   v_left integer := top;
   v_endpoint record;
   v_count integer;
+  v_is_aside boolean;
 begin
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_receive_group.queue_id;
-  if conversation_handle is not null then
-    v_group_id := parley._p_lock_group_of_handle(queue_id, conversation_handle);
-  elsif conversation_group_id is not null then
-    v_group_id := parley._p_lock_named_group(queue_id, conversation_group_id);
-  else
-    v_group_id := (parley._p_lock_next_group(queue_id, v_queue.priorities)).group_id;
-    if v_group_id is null then
-      return;
-    end if;
-  end if;
-  for v_endpoint in
-    select e.endpoint_id, e.is_plain, m.position, m.came_back, h.safe_position
-    from parley._p_endpoint as e
-    cross join lateral (
-      select coalesce(max(o.low_position), 0) as low_position, coalesce(max(o.safe_position), 0) as safe_position
-      from (
-        select s.low_position, s.safe_position
-        from parley._p_scan_hint as s
-        where s.lane = parley._p_lane(v_queue.queue_id, e.priority)
-        order by s.lane desc, s.hint_id desc
-        limit 1
-      ) as o
-    ) as h
-    cross join lateral (
-      select n.position, n.xmax::text <> '0' as came_back
-      from parley._p_message as n
-      where n.endpoint_id = e.endpoint_id and n.position >= h.low_position
-      order by n.position
-      limit 1
-    ) as m
-    where e.group_id = v_group_id
-      and e.state <> 'DO'
-      and (_p_receive_group.conversation_handle is null or e.conversation_handle = _p_receive_group.conversation_handle)
-    order by e.priority desc, m.position
   loop
-    exit when v_left <= 0;
-    if v_endpoint.came_back then
-      perform parley._p_count_rollback(queue_id, v_endpoint.endpoint_id, v_endpoint.position);
+    if conversation_handle is not null then
+      v_group_id := parley._p_lock_group_of_handle(queue_id, conversation_handle);
+    elsif conversation_group_id is not null then
+      v_group_id := parley._p_lock_named_group(queue_id, conversation_group_id);
+    else
+      v_group_id := (parley._p_lock_next_group(queue_id, v_queue.priorities)).group_id;
+      if v_group_id is null then
+        return;
+      end if;
     end if;
-    -- Senders that have committed since we looked may have filled places in front of the first message we saw (keeps S4).
-    return query
-    select * from parley._p_take(v_queue, v_endpoint.endpoint_id, least(v_endpoint.position, v_endpoint.safe_position), v_left);
-    get diagnostics v_count = row_count;
-    v_left := v_left - v_count;
+    v_is_aside := false;
+    v_count := 0;
+    for v_endpoint in
+      select e.endpoint_id, e.is_plain, m.position, m.came_back, h.safe_position
+      from parley._p_endpoint as e
+      cross join lateral (
+        select coalesce(max(o.low_position), 0) as low_position, coalesce(max(o.safe_position), 0) as safe_position
+        from (
+          select s.low_position, s.safe_position
+          from parley._p_scan_hint as s
+          where s.lane = parley._p_lane(v_queue.queue_id, e.priority)
+          order by s.lane desc, s.hint_id desc
+          limit 1
+        ) as o
+      ) as h
+      cross join lateral (
+        select n.position, n.xmax::text <> '0' as came_back
+        from parley._p_message as n
+        where n.endpoint_id = e.endpoint_id and n.position >= h.low_position
+        order by n.position
+        limit 1
+      ) as m
+      where e.group_id = v_group_id
+        and e.state <> 'DO'
+        and (_p_receive_group.conversation_handle is null or e.conversation_handle = _p_receive_group.conversation_handle)
+        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+      order by e.priority desc, m.position
+    loop
+      exit when v_left <= 0;
+      if v_endpoint.came_back then
+        v_is_aside := parley._p_count_rollback(queue_id, v_endpoint.endpoint_id, v_endpoint.position);
+        if v_is_aside is null then
+          return;
+        end if;
+        continue when v_is_aside;
+      end if;
+      -- Senders that have committed since we looked may have filled places in front of the first message we saw (keeps S4).
+      return query
+      select * from parley._p_take(v_queue, v_endpoint.endpoint_id, least(v_endpoint.position, v_endpoint.safe_position), v_left);
+      get diagnostics v_count = row_count;
+      v_left := v_left - v_count;
+    end loop;
+    -- All that the group had may have been set aside just now. Another group may have something.
+    exit when v_count > 0 or conversation_handle is not null or conversation_group_id is not null or not v_is_aside;
   end loop;
 end
 $$;

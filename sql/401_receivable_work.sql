@@ -81,13 +81,15 @@ begin
           order by n.position
           limit rows_max
         ) as m
-        join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+        join parley._p_endpoint as e
+          on e.endpoint_id = m.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         group by e.group_id
         union all
         -- Groups that were locked when a reader passed them by.
         select e.group_id, min(n.position), 0
         from unnest(v_lane.blocked_groups) as b (group_id)
-        join parley._p_endpoint as e on e.group_id = b.group_id and e.state <> 'DO'
+        join parley._p_endpoint as e
+          on e.group_id = b.group_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         cross join lateral (
           select m.position
           from parley._p_message as m

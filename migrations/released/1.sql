@@ -824,7 +824,7 @@ create table parley._p_queue (
   is_retention_enabled boolean not null,
   is_poison_message_handling_enabled boolean not null,
   rollbacks_before_disable integer not null default 5 check (rollbacks_before_disable between 1 and 15),
-  poison_action text not null default 'DISABLE_QUEUE' check (poison_action in ('SET_ASIDE', 'DISABLE_QUEUE')),
+  poison_action text not null default 'SET_ASIDE' check (poison_action in ('SET_ASIDE', 'DISABLE_QUEUE')),
   is_activation_enabled boolean not null default false,
   activation_procedure text,
   max_readers integer not null default 0 check (max_readers between 0 and 32767),
@@ -1028,8 +1028,8 @@ comment on function parley.create_queue(text, boolean, boolean, boolean, text, i
 Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention, keep copies until the conversation ends;
 poison_message_handling, count the rollbacks of a message; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
 execute_as, SELF, OWNER or a role; activation, whether it is on (default: when a procedure is given); authorization, the owner (default: the caller);
-poison_action, what becomes of a message that has come back too often: SET_ASIDE, its conversation is passed by until
-parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE (the default), as SQL Server does; poison_rollbacks, 1 to 15, how often is too often (default 5).
+poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default), its conversation is passed by until
+parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does; poison_rollbacks, 1 to 15, how often is too often (default 5).
 Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad name,
 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 15151 unknown owner.
 Source: spec 2.4.';
@@ -3844,6 +3844,8 @@ declare
   v_from bigint;
   v_seen bigint[];
   v_group bigint;
+  v_moved integer;
+  v_most integer := 500;
 begin
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where priorities & (1 << p.n) > 0 loop
     v_lane := parley._p_lane(queue_id, v_priority);
@@ -3857,10 +3859,11 @@ begin
         -- One probe a conversation, however much waits in it.
         select min(n.position) as position
         from parley._p_endpoint as e
+        left join parley._p_set_aside as s using (endpoint_id)
         cross join lateral (
           select m.position
           from parley._p_message as m
-          where m.endpoint_id = e.endpoint_id and m.position >= v_hint.low_position
+          where m.endpoint_id = e.endpoint_id and m.position >= greatest(v_hint.low_position, s.moved_position)
           order by m.position
           limit 1
         ) as n
@@ -3876,13 +3879,27 @@ begin
       end if;
       select m.endpoint_id, m.position into endpoint_id, position
       from parley._p_endpoint as e
-      join parley._p_message as m on m.endpoint_id = e.endpoint_id and m.position >= v_hint.low_position
-      where e.group_id = v_group and e.state <> 'DO' and m.lane = v_lane
+      left join parley._p_set_aside as s using (endpoint_id)
+      cross join lateral (
+        select n.endpoint_id, n.position
+        from parley._p_message as n
+        where n.endpoint_id = e.endpoint_id and n.position >= greatest(v_hint.low_position, s.moved_position) and n.lane = v_lane
+        order by n.position
+        limit 1
+      ) as m
+      where e.group_id = v_group and e.state <> 'DO'
       order by m.position
       limit 1;
       if found then
-        group_id := v_group;
-        return;
+        v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
+        if v_moved is null then
+          group_id := v_group;
+          return;
+        end if;
+        if v_moved = v_most then
+          v_seen := v_seen || v_group;
+        end if;
+        v_most := v_most - v_moved;
       end if;
     end loop;
     v_from := greatest(coalesce(v_hint.low_position, 0), coalesce(v_hint.resume_position, 0));
@@ -3909,7 +3926,17 @@ begin
         where m.endpoint_id = _p_lock_next_group.endpoint_id
           and m.position = _p_lock_next_group.position
           and e.group_id = v_group;
-        if found then
+        if not found then
+          continue;
+        end if;
+        v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
+        if v_moved is not null then
+          if v_moved = v_most then
+            v_seen := v_seen || v_group;
+          end if;
+          v_most := v_most - v_moved;
+          v_from := position;
+        else
           group_id := v_group;
           perform parley._p_note_scan(queue_id, v_lane, position, v_seen, least(position, coalesce(v_hint.safe_position, 0)));
           return;
@@ -4103,12 +4130,14 @@ declare
   v_sequence bigint;
   v_left integer := coalesce(top, 2147483647);
   v_count integer;
+  v_look_past boolean := false;
   v_started timestamptz;
   v_last bigint;
 begin
   loop
     select q.queue_id, q.lookup_name, q.owner, q.position_sequence,
-      q.is_receive_enabled, case when q.is_poison_message_handling_enabled then q.rollbacks_before_disable else 16 end,
+      q.is_receive_enabled,
+      case when q.is_poison_message_handling_enabled and q.poison_action = 'DISABLE_QUEUE' then q.rollbacks_before_disable else 16 end,
       coalesce(pg_sequence_last_value(q.rollback_sequence), 0),
       q.priorities = 32 and not q.is_retention_enabled,
       coalesce(
@@ -4145,7 +4174,8 @@ begin
       v_last := parley._p_last_position(v_position_sequence);
     end if;
 
-    if not v_is_simple or v_low < 0 or conversation_handle is not null or conversation_group_id is not null then
+    if not v_is_simple or v_low < 0 or v_look_past or conversation_handle is not null or conversation_group_id is not null then
+      v_look_past := false;
       return query
       select * from parley._p_receive_group(v_queue_id, top, receive.conversation_handle, receive.conversation_group_id);
       if found then
@@ -4203,11 +4233,15 @@ begin
           if found then
             return;
           end if;
+          -- It is set aside, and more of it may stand in front of the others.
+          v_look_past := true;
           continue;
         end if;
         if v_came_back and v_counted is distinct from v_row.queuing_order then
-          -- Counting may have waited for another reader's, so look again.
-          perform parley._p_count_rollback(v_queue_id, v_endpoint_id, v_row.queuing_order);
+          -- Counting may have waited for another reader's, or have set the conversation aside, so look again.
+          if parley._p_count_rollback(v_queue_id, v_endpoint_id, v_row.queuing_order) is null then
+            return;
+          end if;
           v_counted := v_row.queuing_order;
           continue;
         end if;
@@ -4337,52 +4371,64 @@ declare
   v_left integer := top;
   v_endpoint record;
   v_count integer;
+  v_is_aside boolean;
 begin
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_receive_group.queue_id;
-  if conversation_handle is not null then
-    v_group_id := parley._p_lock_group_of_handle(queue_id, conversation_handle);
-  elsif conversation_group_id is not null then
-    v_group_id := parley._p_lock_named_group(queue_id, conversation_group_id);
-  else
-    v_group_id := (parley._p_lock_next_group(queue_id, v_queue.priorities)).group_id;
-    if v_group_id is null then
-      return;
-    end if;
-  end if;
-  for v_endpoint in
-    select e.endpoint_id, e.is_plain, m.position, m.came_back, h.safe_position
-    from parley._p_endpoint as e
-    cross join lateral (
-      select coalesce(max(o.low_position), 0) as low_position, coalesce(max(o.safe_position), 0) as safe_position
-      from (
-        select s.low_position, s.safe_position
-        from parley._p_scan_hint as s
-        where s.lane = parley._p_lane(v_queue.queue_id, e.priority)
-        order by s.lane desc, s.hint_id desc
-        limit 1
-      ) as o
-    ) as h
-    cross join lateral (
-      select n.position, n.xmax::text <> '0' as came_back
-      from parley._p_message as n
-      where n.endpoint_id = e.endpoint_id and n.position >= h.low_position
-      order by n.position
-      limit 1
-    ) as m
-    where e.group_id = v_group_id
-      and e.state <> 'DO'
-      and (_p_receive_group.conversation_handle is null or e.conversation_handle = _p_receive_group.conversation_handle)
-    order by e.priority desc, m.position
   loop
-    exit when v_left <= 0;
-    if v_endpoint.came_back then
-      perform parley._p_count_rollback(queue_id, v_endpoint.endpoint_id, v_endpoint.position);
+    if conversation_handle is not null then
+      v_group_id := parley._p_lock_group_of_handle(queue_id, conversation_handle);
+    elsif conversation_group_id is not null then
+      v_group_id := parley._p_lock_named_group(queue_id, conversation_group_id);
+    else
+      v_group_id := (parley._p_lock_next_group(queue_id, v_queue.priorities)).group_id;
+      if v_group_id is null then
+        return;
+      end if;
     end if;
-    -- Senders that have committed since we looked may have filled places in front of the first message we saw (keeps S4).
-    return query
-    select * from parley._p_take(v_queue, v_endpoint.endpoint_id, least(v_endpoint.position, v_endpoint.safe_position), v_left);
-    get diagnostics v_count = row_count;
-    v_left := v_left - v_count;
+    v_is_aside := false;
+    v_count := 0;
+    for v_endpoint in
+      select e.endpoint_id, e.is_plain, m.position, m.came_back, h.safe_position
+      from parley._p_endpoint as e
+      cross join lateral (
+        select coalesce(max(o.low_position), 0) as low_position, coalesce(max(o.safe_position), 0) as safe_position
+        from (
+          select s.low_position, s.safe_position
+          from parley._p_scan_hint as s
+          where s.lane = parley._p_lane(v_queue.queue_id, e.priority)
+          order by s.lane desc, s.hint_id desc
+          limit 1
+        ) as o
+      ) as h
+      cross join lateral (
+        select n.position, n.xmax::text <> '0' as came_back
+        from parley._p_message as n
+        where n.endpoint_id = e.endpoint_id and n.position >= h.low_position
+        order by n.position
+        limit 1
+      ) as m
+      where e.group_id = v_group_id
+        and e.state <> 'DO'
+        and (_p_receive_group.conversation_handle is null or e.conversation_handle = _p_receive_group.conversation_handle)
+        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+      order by e.priority desc, m.position
+    loop
+      exit when v_left <= 0;
+      if v_endpoint.came_back then
+        v_is_aside := parley._p_count_rollback(queue_id, v_endpoint.endpoint_id, v_endpoint.position);
+        if v_is_aside is null then
+          return;
+        end if;
+        continue when v_is_aside;
+      end if;
+      -- Senders that have committed since we looked may have filled places in front of the first message we saw (keeps S4).
+      return query
+      select * from parley._p_take(v_queue, v_endpoint.endpoint_id, least(v_endpoint.position, v_endpoint.safe_position), v_left);
+      get diagnostics v_count = row_count;
+      v_left := v_left - v_count;
+    end loop;
+    -- All that the group had may have been set aside just now. Another group may have something.
+    exit when v_count > 0 or conversation_handle is not null or conversation_group_id is not null or not v_is_aside;
   end loop;
 end
 $$;
@@ -7168,13 +7214,15 @@ begin
           order by n.position
           limit rows_max
         ) as m
-        join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+        join parley._p_endpoint as e
+          on e.endpoint_id = m.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         group by e.group_id
         union all
         -- Groups that were locked when a reader passed them by.
         select e.group_id, min(n.position), 0
         from unnest(v_lane.blocked_groups) as b (group_id)
-        join parley._p_endpoint as e on e.group_id = b.group_id and e.state <> 'DO'
+        join parley._p_endpoint as e
+          on e.group_id = b.group_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         cross join lateral (
           select m.position
           from parley._p_message as m
