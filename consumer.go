@@ -17,8 +17,8 @@ import (
 // meanwhile, in the order of their conversations. What it does in tx happens together with taking the messages, or not
 // at all. It must neither commit nor roll back tx.
 //
-// An error or a panic rolls back, and the messages come again. After five rollbacks the broker disables the queue, so a
-// message that can never be handled is better stored in an error table, and its conversation ended with an error.
+// An error or a panic rolls back, and the messages come again. After five rollbacks the broker sets the conversation aside
+// with the last error ([ReadPoisonConversations]), or disables the queue if that is its setting.
 type Handler func(ctx context.Context, tx pgx.Tx, messages []Message) error
 
 // Consumer receives from one queue for as long as it runs: each of its readers begins a transaction, receives, calls

@@ -18,7 +18,7 @@ const (
 	longPause  = 10 * time.Second
 	// disabledPolls is after how many poll intervals a disabled queue is tried again: somebody has to enable it by hand.
 	disabledPolls = 5
-	// rollbackTimeout bounds the rollback after work was cancelled.
+	// rollbackTimeout bounds the rollback after work was cancelled, and the report of a failure.
 	rollbackTimeout = 5 * time.Second
 )
 
@@ -30,6 +30,7 @@ func (run *consumerRun) read(ctx, work context.Context, number int) {
 		received, err := run.receiveOnce(ctx, work)
 		if err != nil {
 			failures++
+			run.report(work, logger, err)
 			pause(ctx, run.judge(ctx, work, logger, err, failures))
 			continue
 		}
@@ -76,11 +77,15 @@ func (run *consumerRun) receiveOnce(ctx, work context.Context) (received bool, e
 		// Where one group has messages others may have some.
 		run.bell.ringOthers()
 		if err := run.handle(work, tx, messages); err != nil {
-			return false, &handlerError{group: messages[0].ConversationGroupID, cause: err}
+			return false, newHandlerError(messages, err)
 		}
 	}
-	// An empty RECEIVE is committed too: it may have fired timers.
-	if err := tx.Commit(work); err != nil {
+	// An empty RECEIVE is committed too: it may have fired timers, or set a conversation aside.
+	err = tx.Commit(work)
+	switch {
+	case err != nil && len(messages) > 0:
+		return false, newHandlerError(messages, fmt.Errorf("commit: %w", err))
+	case err != nil:
 		return false, fmt.Errorf("commit: %w", err)
 	}
 	return len(messages) > 0, nil
@@ -88,8 +93,19 @@ func (run *consumerRun) receiveOnce(ctx, work context.Context) (received bool, e
 
 // handlerError is a failure to handle messages, as opposed to one of the broker or of the connection.
 type handlerError struct {
-	group UUID
-	cause error
+	group         UUID
+	conversations []UUID
+	cause         error
+}
+
+func newHandlerError(messages []Message, cause error) *handlerError {
+	failed := &handlerError{group: messages[0].ConversationGroupID, cause: cause}
+	for _, message := range messages {
+		if !slices.Contains(failed.conversations, message.ConversationHandle) {
+			failed.conversations = append(failed.conversations, message.ConversationHandle)
+		}
+	}
+	return failed
 }
 
 func (e *handlerError) Error() string { return e.cause.Error() }
@@ -171,6 +187,20 @@ func endUnlessEnded(ctx context.Context, tx pgx.Tx, handle UUID) error {
 		return nil
 	}
 	return err
+}
+
+// report tells the broker that messages could not be handled. It does so even when the time of grace is over, and
+// whatever has become of the connection: what is not reported is counted later, but nobody learns why.
+func (run *consumerRun) report(work context.Context, logger *slog.Logger, err error) {
+	failed, ok := errors.AsType[*handlerError](err)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), rollbackTimeout)
+	defer cancel()
+	if err := NoteFailure(ctx, run.Pool, failed.cause, failed.conversations...); err != nil {
+		logger.Warn("the failure could not be reported to the broker", "error", err)
+	}
 }
 
 // judge logs why a transaction was not committed, and says how long to wait before the next.

@@ -25,6 +25,9 @@ type QueueStatus struct {
 
 	Retention             bool    `json:"retention"`
 	PoisonMessageHandling bool    `json:"poison_message_handling"`
+	PoisonAction          string  `json:"poison_action"` // SET_ASIDE or DISABLE_QUEUE
+	PoisonRollbacks       int32   `json:"poison_rollbacks"`
+	SetAsideConversations int64   `json:"set_aside_conversations"`
 	Activation            bool    `json:"activation"`
 	ActivationProcedure   *string `json:"activation_procedure"`
 	MaxQueueReaders       int32   `json:"max_queue_readers"`
@@ -41,7 +44,8 @@ type QueueBacklog struct {
 	IsEstimated       bool       `json:"is_estimated"`
 	OldestEnqueueTime *time.Time `json:"oldest_enqueue_time"`
 	OldestSeconds     *float64   `json:"oldest_seconds"` // since then, by the clock of the database
-	// Rollbacks counts how often the message at the head came back; at RollbacksBeforeDisable the queue is disabled.
+	// Rollbacks counts how often the message at the head came back; at RollbacksBeforeDisable its conversation is set
+	// aside, or the queue disabled.
 	Rollbacks              int32 `json:"rollbacks"`
 	RollbacksBeforeDisable int32 `json:"rollbacks_before_disable"`
 }
@@ -55,7 +59,7 @@ func ReadQueues(ctx context.Context, db DB) ([]QueueStatus, error) {
 			case when q.is_receive_enabled then 'ON' when q.is_enqueue_enabled then 'POISONED' else 'OFF' end,
 			array(select s.name from parley.services as s where s.service_queue_id = q.object_id order by s.name),
 			q.is_retention_enabled, q.is_poison_message_handling_enabled,
-			q.is_activation_enabled, q.activation_procedure, q.max_readers,
+			q.poison_action, q.poison_rollbacks, q.set_aside_conversations, q.is_activation_enabled, q.activation_procedure, q.max_readers,
 			b.service_queue_id is not null, coalesce(b.waiting_messages, 0), coalesce(b.held_messages, 0), coalesce(b.is_estimated, false),
 			b.oldest_enqueue_time, extract(epoch from clock_timestamp() - b.oldest_enqueue_time)::float8,
 			coalesce(b.rollbacks, 0), coalesce(b.rollbacks_before_disable, 0)
@@ -78,6 +82,7 @@ func scanQueueStatus(row pgx.CollectableRow) (QueueStatus, error) {
 	var mayLook bool
 	err := row.Scan(
 		&q.Queue, &q.QueueID, &q.IsSystem, &q.Status, &q.Services, &q.Retention, &q.PoisonMessageHandling,
+		&q.PoisonAction, &q.PoisonRollbacks, &q.SetAsideConversations,
 		&q.Activation, &q.ActivationProcedure, &q.MaxQueueReaders,
 		&mayLook, &b.WaitingMessages, &b.HeldMessages, &b.IsEstimated, &b.OldestEnqueueTime, &b.OldestSeconds,
 		&b.Rollbacks, &b.RollbacksBeforeDisable,

@@ -47,7 +47,7 @@ func Wait(timeout time.Duration) ReceiveOption {
 // When the transaction rolls back the messages are in the queue again.
 //
 // Errors: an [Error] with number [QueueNotFound], [PermissionDenied], or [QueueDisabled] when the queue is off, as it
-// is after messages were rolled back five times in a row.
+// may be after a message was rolled back five times.
 func Receive(ctx context.Context, db DB, queue string, options ...ReceiveOption) ([]Message, error) {
 	var r receive
 	for _, option := range options {

@@ -18,7 +18,7 @@ comment on table parley._p_set_aside is 'Sides of conversations that are set asi
 create table parley._p_failure (
   endpoint_id bigint primary key,
   failed_at timestamptz not null,
-  sqlstate text not null,
+  sqlstate text,
   error text not null
 );
 

@@ -40,9 +40,11 @@ begin
       held_messages := v_held.messages;
       is_estimated := is_estimated or v_held.is_estimated;
     end if;
-    -- The two entries of the rollback sequence: see 243_poison.sql.
-    select greatest(s.value & 15, (s.value >> 31) & 15)::integer into rollbacks
-    from (select coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0) as value) as s;
+    -- The two entries of the rollback sequence, see 243_poison.sql, as far as they are of messages that may still be received.
+    select coalesce(max(e.entry & 15), 0)::integer into rollbacks
+    from (select coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0) as value) as s
+    cross join unnest(array[s.value & 2147483647, s.value >> 31]) as e (entry)
+    where e.entry & 15 > 0 and parley._p_is_waiting(v_queue.queue_id, e.entry >> 4);
     rollbacks_before_disable := v_queue.rollbacks_before_disable;
     return next;
   end loop;
@@ -54,7 +56,7 @@ comment on function parley.queue_backlogs(text) is
 The cost does not grow with the queue: beyond some 10,000 rows the number is estimated, within a few percent.
 Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received; is_estimated;
 oldest_enqueue_time of what is ready; held_messages, which arrived while the queue was off and are still their senders'';
-rollbacks, counted of a message that keeps coming back; rollbacks_before_disable, at how many of them the queue is disabled.
+rollbacks, counted of a message that keeps coming back; rollbacks_before_disable, at how many of them its conversation is set aside or the queue disabled.
 Arguments: queue, only that one (null: all).
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 

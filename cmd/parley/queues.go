@@ -19,7 +19,8 @@ func newQueuesCommand(a *app) *cobra.Command {
 messages wait and for how long the oldest has waited.
 
 STATUS is ON, OFF (by ALTER QUEUE) or POISONED (a message was rolled back too often).
-POISON tells how often the message at the head was rolled back, of how many times that disable the queue.
+POISON tells how often the message at the head was rolled back, of how many times that set its conversation aside or, as
+the queue is set, disable the queue; and how many conversations are set aside (parley poison list).
 READERS is the largest number of readers that activation may start.
 WAITING is exact up to some 10,000 rows; beyond that it is an estimate, marked with ~, a few percent off at most.
 Messages that arrived while the queue was off are told apart as held: they are still their senders'.`,
@@ -69,13 +70,17 @@ func writeQueues(out io.Writer, queues []parley.QueueStatus) error {
 }
 
 func poison(queue parley.QueueStatus) string {
+	text := "OFF"
 	switch {
-	case !queue.PoisonMessageHandling:
-		return "OFF"
-	case queue.Backlog == nil:
-		return "ON"
+	case queue.PoisonMessageHandling && queue.Backlog == nil:
+		text = "ON"
+	case queue.PoisonMessageHandling:
+		text = fmt.Sprintf("%d/%d", queue.Backlog.Rollbacks, queue.PoisonRollbacks)
 	}
-	return fmt.Sprintf("%d/%d", queue.Backlog.Rollbacks, queue.Backlog.RollbacksBeforeDisable)
+	if queue.SetAsideConversations > 0 {
+		text += fmt.Sprintf(" + %d aside", queue.SetAsideConversations)
+	}
+	return text
 }
 
 func readers(queue parley.QueueStatus) string {

@@ -57,6 +57,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newEndCommand(a),
 		newInstallCommand(a),
 		newPeekCommand(a),
+		newPoisonCommand(a),
 		newQueuesCommand(a),
 		newReceiveCommand(a),
 		newSendCommand(a),

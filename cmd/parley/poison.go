@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+// completePoison lists what is set aside.
+const completePoison completer = `
+	select c.conversation_handle || chr(9) || c.queue_name || ' ' || coalesce(c.sqlstate || ' ', '') || left(coalesce(c.error, ''), 60)
+	from parley.poison_conversations as c
+	order by c.set_aside_since
+	limit 50`
+
+func newPoisonCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "poison",
+		Short: "Look at conversations that are set aside, put them back or give them up",
+		Long: `A message whose transaction was rolled back too often (five times, unless the queue says otherwise) is poison: its
+conversation is set aside, so that nothing is received from it and the others go on. Here you see which ones
+that are and why, and put them back when the cause is cured, or give them up.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(newPoisonListCommand(a), newPoisonShowCommand(a), newPoisonRetryCommand(a), newPoisonDiscardCommand(a))
+	return cmd
+}
+
+func newPoisonListCommand(a *app) *cobra.Command {
+	var filter parley.PoisonFilter
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the conversations that are set aside",
+		Long: `List the conversations that are set aside, those of longest ago first, with the last error that a reader reported. You see
+those of queues that you may receive from.
+
+With --failing those are listed whose last failure was reported and is not over, but that are not set aside yet.`,
+		Example: `  parley poison list
+  parley poison list --queue shop --json | jq '.[] | {conversation_handle, sqlstate, error}'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if filter.Limit < 0 {
+				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
+			}
+			ctx := cmd.Context()
+			conn, err := a.attach(ctx)
+			if err != nil {
+				return err
+			}
+			defer closeConnection(ctx, conn)
+			found, err := parley.ReadPoisonConversations(ctx, conn, filter)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return encodeJSON(cmd.OutOrStdout(), append([]parley.PoisonConversation{}, found...))
+			}
+			return writePoison(cmd.OutOrStdout(), found, filter)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&filter.Queue, "queue", "", "only conversations of this queue")
+	flags.BoolVar(&filter.Failing, "failing", false, "list those that fail and are not set aside yet")
+	flags.IntVar(&filter.Limit, "limit", 100, "list at most so many; 0 for all")
+	a.completeFlag(cmd, "queue", completeQueues)
+	return cmd
+}
+
+func writePoison(out io.Writer, found []parley.PoisonConversation, filter parley.PoisonFilter) error {
+	since := "SET ASIDE"
+	if filter.Failing {
+		since = "FAILED"
+	}
+	if len(found) == 0 {
+		none := "no conversation is set aside"
+		if filter.Failing {
+			none = "no conversation is failing"
+		}
+		_, err := fmt.Fprintln(out, none)
+		return err
+	}
+	table := newTable(out)
+	fmt.Fprintf(table, "CONVERSATION HANDLE\tQUEUE\tSERVICE\t%s\tROLLBACKS\tWAITING\tMESSAGE TYPE\tERROR\n", since)
+	for _, c := range found {
+		at := c.SetAsideSince
+		if filter.Failing {
+			at = c.ErrorTime
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
+			c.ConversationHandle, oneLine(c.Queue, 0), oneLine(c.ServiceName, 0), moment(at), c.Rollbacks, poisonWaiting(c),
+			orNone(oneLine(orEmpty(c.MessageTypeName), 0)), poisonError(c, bodyWidth))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return noteLimit(out, len(found), filter.Limit)
+}
+
+func poisonWaiting(c parley.PoisonConversation) string {
+	if c.IsEstimated {
+		return fmt.Sprintf("%d or more", c.WaitingMessages)
+	}
+	return fmt.Sprint(c.WaitingMessages)
+}
+
+// poisonError tells what was reported last, with the SQLSTATE if there is one.
+func poisonError(c parley.PoisonConversation, width int) string {
+	switch {
+	case c.Error == nil:
+		return "not reported"
+	case c.SQLState == nil:
+		return oneLine(*c.Error, width)
+	}
+	return oneLine(*c.SQLState+" "+*c.Error, width)
+}
+
+func orEmpty(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}

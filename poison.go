@@ -1,0 +1,142 @@
+package parley
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// PoisonConversation is one side of a conversation of which a message was rolled back again and again; as JSON it is a
+// stable format. When it is set aside, nothing is received from it until somebody puts it back or gives it up.
+type PoisonConversation struct {
+	ConversationHandle  UUID   `json:"conversation_handle"`
+	ConversationGroupID UUID   `json:"conversation_group_id"`
+	Queue               string `json:"queue"` // name as the statements take it
+	ServiceName         string `json:"service_name"`
+	FarService          string `json:"far_service"`
+	ServiceContractName string `json:"service_contract_name"`
+	State               string `json:"state"` // such as CO
+
+	// The message that came back. There is none when it was taken away otherwise.
+	MessageTypeName       *string    `json:"message_type_name"`
+	QueuingOrder          *int64     `json:"queuing_order"`
+	MessageSequenceNumber *int64     `json:"message_sequence_number"`
+	MessageEnqueueTime    *time.Time `json:"message_enqueue_time"`
+
+	Rollbacks     int32      `json:"rollbacks"`
+	SetAsideSince *time.Time `json:"set_aside_since"` // nil as long as it is only failing
+	// What was reported last; nil when nobody reported anything, as when a reader is killed.
+	SQLState  *string    `json:"sqlstate"` // nil too for errors that did not come from the database
+	Error     *string    `json:"error"`
+	ErrorTime *time.Time `json:"error_time"`
+
+	WaitingMessages int64 `json:"waiting_messages"` // the one that came back included
+	IsEstimated     bool  `json:"is_estimated"`     // there are more: 10,000 rows are counted
+}
+
+// PoisonFilter chooses among conversations that fail; zero values choose all that are set aside.
+type PoisonFilter struct {
+	Queue        string
+	Conversation UUID
+	// Failing chooses those whose last failure was reported and is not over, but that are not set aside yet.
+	Failing bool
+	// Limit bounds how many are read; 0 means all.
+	Limit int
+}
+
+// ReadPoisonConversations reads the conversations that are set aside, or are failing, those of longest ago first. Only those
+// of queues that the role may receive from are among them.
+func ReadPoisonConversations(ctx context.Context, db DB, filter PoisonFilter) ([]PoisonConversation, error) {
+	from := `parley.poison_conversations as c`
+	if filter.Failing {
+		from = `(select f.*, null::timestamptz as set_aside_since from parley.failing_conversations as f) as c`
+	}
+	rows, err := db.Query(ctx, `
+		select c.conversation_handle, c.conversation_group_id, c.queue_name, c.service_name, c.far_service, c.service_contract_name,
+			c.state, c.message_type_name, c.queuing_order, c.message_sequence_number, c.message_enqueue_time, c.rollbacks,
+			c.set_aside_since, c.sqlstate, c.error, c.error_time, c.waiting_messages, c.is_estimated
+		from `+from+`
+		where ($1 = '' or c.queue_name = $1) and ($2::uuid is null or c.conversation_handle = $2)
+		order by coalesce(c.set_aside_since, c.error_time), c.conversation_handle
+		limit nullif($3, 0)`, filter.Queue, filter.Conversation, filter.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the poison conversations: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c PoisonConversation, err error) {
+		err = row.Scan(
+			&c.ConversationHandle, &c.ConversationGroupID, &c.Queue, &c.ServiceName, &c.FarService, &c.ServiceContractName,
+			&c.State, &c.MessageTypeName, &c.QueuingOrder, &c.MessageSequenceNumber, &c.MessageEnqueueTime, &c.Rollbacks,
+			&c.SetAsideSince, &c.SQLState, &c.Error, &c.ErrorTime, &c.WaitingMessages, &c.IsEstimated,
+		)
+		return c, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the poison conversations: %w", err)
+	}
+	return found, nil
+}
+
+// RetryPoison puts a conversation that is set aside back into its queue: all its messages, in their order, behind what
+// waits there. Its rollbacks are forgotten. It returns how many messages that are.
+//
+// Errors: an [Error] with number [ConversationNotFound] when it is not set aside, or [PermissionDenied].
+func RetryPoison(ctx context.Context, db DB, handle UUID) (int64, error) {
+	var messages int64
+	if err := db.QueryRow(ctx, "select parley.retry_poison($1::uuid)", handle).Scan(&messages); err != nil {
+		return 0, statementError(err, "retry conversation "+handle.String())
+	}
+	return messages, nil
+}
+
+// DiscardPoisonMessage takes the poisonous message out of a conversation that is set aside, as if it had been received, and
+// puts the rest back as [RetryPoison] does. It returns the message.
+//
+// Errors: as [RetryPoison].
+func DiscardPoisonMessage(ctx context.Context, db DB, handle UUID) ([]Message, error) {
+	return discardPoison(ctx, db, handle, "conversation_handle => $1, message_only => true")
+}
+
+// DiscardPoisonConversation ends a conversation that is set aside with an error, which the far side receives, and returns
+// the messages that waited in it. Code and description are as in [EndConversationWithError].
+//
+// Errors: as [RetryPoison].
+func DiscardPoisonConversation(ctx context.Context, db DB, handle UUID, code int32, description string) ([]Message, error) {
+	return discardPoison(ctx, db, handle, "conversation_handle => $1, error_code => $2, description => $3", code, description)
+}
+
+func discardPoison(ctx context.Context, db DB, handle UUID, arguments string, values ...any) ([]Message, error) {
+	rows, err := db.Query(ctx, "select "+messageColumns+" from parley.discard_poison("+arguments+")", append([]any{handle}, values...)...)
+	if err != nil {
+		return nil, statementError(err, "discard conversation "+handle.String())
+	}
+	messages, err := pgx.CollectRows(rows, scanMessage)
+	if err != nil {
+		return nil, statementError(err, "discard conversation "+handle.String())
+	}
+	return messages, nil
+}
+
+// NoteFailure reports that a transaction that had received from conversations has failed, and why. Call it after the
+// rollback, outside of that transaction. A failure that is reported is counted at once, and its text is there for whoever
+// looks at what is set aside; one that is not is counted when its message is received again. A [Consumer] reports by itself.
+//
+// Conversations that are gone, or of queues that the role may not receive from, are passed over.
+func NoteFailure(ctx context.Context, db DB, failure error, handles ...UUID) error {
+	var sqlstate *string
+	if pgErr, ok := errors.AsType[*pgconn.PgError](failure); ok {
+		sqlstate = &pgErr.Code
+	}
+	// Whatever an error says, PostgreSQL has to take it.
+	text := strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "?"), "\x00", "?")
+	_, err := db.Exec(ctx, `
+		select parley.note_failure(h.handle, $2, $3) from unnest($1::text::uuid[]) as h (handle)`, arrayLiteral(handles), sqlstate, text)
+	if err != nil {
+		return statementError(err, "note a failure")
+	}
+	return nil
+}
