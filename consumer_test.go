@@ -185,6 +185,7 @@ func TestConsumerTakesMessagesAgainWhenTheHandlerFails(t *testing.T) {
 func TestConsumerReportsADisabledQueueAndGoesOnWhenItIsEnabled(t *testing.T) {
 	t.Parallel()
 	pool := serviceDatabase(t)
+	execute(t, pool, "select parley.alter_queue('target', poison_action => 'DISABLE_QUEUE')")
 	var isHealed atomic.Bool
 	consumer := start(t, parley.Consumer{Pool: pool, PollInterval: soon, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
 		if !isHealed.Load() {

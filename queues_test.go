@@ -67,6 +67,7 @@ func TestBacklogIsCountedUpToALimitAndEstimatedBeyond(t *testing.T) {
 func TestQueueStatusTellsOfPoison(t *testing.T) {
 	t.Parallel()
 	pool, handle := shop(t)
+	execute(t, pool, "select parley.alter_queue('shop', poison_action => 'DISABLE_QUEUE')")
 	sendMany(t, pool, handle, 1)
 	receiveAndRollBack := func() error {
 		tx, err := pool.Begin(t.Context())

@@ -9,7 +9,7 @@ import (
 )
 
 // Pages whose statements run.
-var pages = []string{"README.md", "docs/concepts.md", "docs/differences.md", "docs/migration.md", "docs/tutorial.md", "docs/operations.md"}
+var pages = []string{"README.md", "docs/concepts.md", "docs/differences.md", "docs/migration.md", "docs/tutorial.md", "docs/operations.md", "docs/poison.md"}
 
 func TestStatementsOfTheDocumentationRun(t *testing.T) {
 	t.Parallel()
