@@ -5279,7 +5279,6 @@ begin
   v_row.message_body := coalesce(v_message.body, v_message.frame[1]);
   v_row.message_enqueue_time := v_message.enqueued_at;
   v_row.trace_context := v_message.trace_context;
-  v_row.trace_context := v_message.trace_context;
   -- Timer messages and Errors stand outside the sequence.
   v_row.message_sequence_number := -1;
   if v_message.message_type_id not in (1, 5) then
