@@ -25,8 +25,9 @@ func newDemoCommand(a *app) *cobra.Command {
 		Use:   "demo",
 		Short: "Play the workload of the Service Broker performance paper, and check every message",
 		Long: `Play the workload of the 2009 paper "Service Broker: Performance and Scalability Techniques": sessions that
-send messages of 100 B, 1 KB, 4 KB and 8 KB in turn, one in each transaction, over many conversations; and readers whose
-procedure receives up to 10,000 at a time and writes them to a table. One reader is killed in the middle of a transaction.
+send messages of 100 B, 1 KB, 4 KB and 8 KB in turn, one in each transaction, over many conversations. Nobody starts
+readers: the messages do, as under parley serve. Their procedure receives up to 10,000 at a time and writes them to a table.
+One reader is killed in the middle of a transaction, and the queue monitor starts another.
 Then every message is checked: it must have arrived exactly once, in order and unchanged.
 
 It runs in a database of its own, which is dropped at the end, on the private PostgreSQL or on the server that --dsn leads
@@ -67,7 +68,7 @@ With --json the last line of standard output is one object. The exit code is 1 w
 	flags := cmd.Flags()
 	flags.IntVar(&config.Senders, "senders", 16, "sessions that send at once")
 	flags.IntVar(&config.Conversations, "conversations", 64, "conversations that they share out")
-	flags.IntVar(&config.Readers, "readers", min(16, 2*runtime.NumCPU()), "sessions that receive at once; by default two for each core")
+	flags.IntVar(&config.Readers, "readers", min(16, 2*runtime.NumCPU()), "readers that messages may start at once; by default two for each core")
 	flags.DurationVar(&config.Duration, "duration", 20*time.Second, "time in which messages are sent, for all payload sizes together")
 	flags.StringVar(&config.Database, "database", "parley_demo", "name of the database that is made for the run")
 	flags.BoolVar(&config.Keep, "keep", false, "leave the database there for a closer look")

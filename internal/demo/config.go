@@ -12,7 +12,7 @@ var PayloadBytes = []int{100, 1024, 4096, 8192}
 
 // Config says how much of the workload to play.
 type Config struct {
-	// Senders is how many sessions send at once, Readers how many run the receive procedure.
+	// Senders is how many sessions send at once, Readers how many may run the receive procedure (MAX_QUEUE_READERS).
 	Senders, Readers int
 	// Conversations is how many the senders share out. With fewer than senders, several send on one.
 	Conversations int

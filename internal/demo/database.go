@@ -35,6 +35,8 @@ type database struct {
 func createDatabase(ctx context.Context, admin *pgx.Conn, name string) (*database, error) {
 	db := &database{admin: admin, config: admin.Config(), name: name}
 	db.config.Database = name
+	// A configuration that has been connected with leads notifications to that connection.
+	db.config.OnNotification = nil
 	db.config.RuntimeParams["application_name"] = "parley demo"
 	db.config.RuntimeParams["search_path"] = "public"
 
@@ -99,6 +101,18 @@ func furnish(ctx context.Context, conn *pgx.Conn) error {
 	}
 	if _, err := conn.Exec(ctx, objects, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return fmt.Errorf("create the objects of the demo: %w", err)
+	}
+	return nil
+}
+
+// activate lets the messages of the paper's queue start their readers.
+func activate(ctx context.Context, conn *pgx.Conn, readers int) error {
+	_, err := conn.Exec(ctx, `
+		select parley.alter_queue(
+			'MySSBLabTestQueue', activation_procedure => 'public.receive_lab_test', max_queue_readers => $1, execute_as => 'OWNER', activation => true
+		)`, readers)
+	if err != nil {
+		return fmt.Errorf("activate the queue of the demo: %w", err)
 	}
 	return nil
 }

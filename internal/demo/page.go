@@ -51,15 +51,15 @@ func timeSection(r Result) report.Section {
 		}
 		chart.Bands = append(chart.Bands, report.Band{From: p.begun, To: end, Label: bytesText(p.PayloadBytes)})
 	}
-	text := fmt.Sprintf("%d senders send on %d conversations, one message a transaction; %d readers receive up to 10,000 at a time. "+
-		"Between two payload sizes the senders pause until everything is received.",
+	text := fmt.Sprintf("%d senders send on %d conversations, one message a transaction. Messages start their own readers, at most %d at once, "+
+		"which receive up to 10,000 at a time. Between two payload sizes the senders pause until everything is received.",
 		r.Settings.Senders, r.Settings.Conversations, r.Settings.Readers)
 	section := report.Section{Title: "Throughput over time", Lines: chart, Text: []string{text}}
 	if r.kill.process != 0 {
 		chart.Marks = []report.Mark{{X: r.kill.seconds, Label: "reader killed"}}
 		section.After = []string{fmt.Sprintf("At %.1f s a reader (server process %d) was killed after it had received a batch "+
 			"and inserted it, and before it committed. PostgreSQL undid its work, the messages were in the queue again, "+
-			"and other readers took them.", r.kill.seconds, r.kill.process)}
+			"and the queue monitor saw to it that other readers took them.", r.kill.seconds, r.kill.process)}
 	}
 	return section
 }

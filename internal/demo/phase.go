@@ -82,7 +82,7 @@ func (r *run) killReader(ctx context.Context) error {
 	}
 	r.kill = kill{seconds: at.Sub(r.watch.start).Seconds(), process: process}
 	r.note(fmt.Sprintf("A reader (process %d) was killed after it had received and inserted, before its commit. "+
-		"Another takes its place.", process))
+		"The queue monitor starts another in its place.", process))
 	return nil
 }
 

@@ -4,58 +4,73 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley/internal/activation"
 )
 
 // terminated is the SQLSTATE that a session gets for its farewell (admin_shutdown).
 const terminated = "57P01"
 
-// readers are the sessions that run the receive procedure, and what they have in common.
+// readers are what the queue monitor starts while messages wait: sessions that run the receive procedure. Nobody else starts
+// any. It is the observer of the engine that does.
 type readers struct {
 	db *database
+	// fail ends the run.
+	fail func(error)
 	// attacked is set before a reader is killed; a reader that dies without it is a failure.
-	attacked atomic.Bool
-	killed   atomic.Int64
-	// done is set when there is nothing left to come; readers then leave when they next find nothing.
+	attacked        atomic.Bool
+	started, killed atomic.Int64
+	// done is set when there is nothing left to come, and the readers are told to leave.
 	done atomic.Bool
 }
 
-// run is one reader. When it is killed another takes its place.
-func (r *readers) run(ctx context.Context) error {
-	for {
-		replaced, err := r.session(ctx)
-		if err != nil || !replaced {
-			return err
-		}
+// engineConnections are for the statements of the engine itself; readers have sessions of their own.
+const engineConnections = 4
+
+// run is the daemon's part, played in this process: it watches the queues until ctx ends.
+func (r *readers) run(ctx context.Context, readersMax int) error {
+	config, err := pgxpool.ParseConfig(r.db.config.ConnString())
+	if err != nil {
+		return fmt.Errorf("configure the engine: %w", err)
+	}
+	config.ConnConfig = r.db.config.Copy()
+	config.MaxConns = engineConnections
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return fmt.Errorf("connect the engine: %w", err)
+	}
+	defer pool.Close()
+	engine, err := activation.New(activation.Config{
+		Pool: pool, SessionsMax: readersMax, Observer: r, Name: "parley demo", Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return err
+	}
+	return engine.Run(ctx)
+}
+
+func (r *readers) ReaderStarted(activation.Queue) { r.started.Add(1) }
+
+func (r *readers) ReaderEnded(_ activation.Queue, err error, _ time.Duration) {
+	var pgErr *pgconn.PgError
+	switch {
+	case err == nil || r.done.Load():
+	case errors.As(err, &pgErr) && pgErr.Code == terminated && r.attacked.CompareAndSwap(true, false):
 		r.killed.Add(1)
+	default:
+		r.fail(fmt.Errorf("receive: %w", err))
 	}
 }
 
-// session calls the receive procedure until there is nothing left, or it is killed on purpose.
-func (r *readers) session(ctx context.Context) (killed bool, err error) {
-	conn, err := r.db.connect(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer closeConn(ctx, conn)
-	for {
-		last := r.done.Load()
-		_, err := conn.Exec(ctx, "call receive_lab_test()")
-		var pgErr *pgconn.PgError
-		switch {
-		case errors.As(err, &pgErr) && pgErr.Code == terminated && r.attacked.CompareAndSwap(true, false):
-			return true, nil
-		case err != nil:
-			return false, fmt.Errorf("receive: %w", err)
-		case last || r.done.Load():
-			return false, nil
-		}
-	}
-}
+func (r *readers) TaskLimitReached(activation.Queue) {}
+func (r *readers) LeadershipChanged(_ bool, _ int64) {}
 
 // killPoll is how often the killer looks for a victim.
 const killPoll = 5 * time.Millisecond
@@ -105,7 +120,7 @@ func awaitVictim(ctx context.Context, tx pgx.Tx) (victim int32, err error) {
 		err := tx.QueryRow(ctx, `
 			select a.pid
 			from pg_stat_activity as a
-			where pg_backend_pid() = any (pg_blocking_pids(a.pid)) and a.backend_xid is not null and a.query like 'call receive_lab_test%'
+			where pg_backend_pid() = any (pg_blocking_pids(a.pid)) and a.backend_xid is not null and a.query like 'call %receive_lab_test()'
 			limit 1`).Scan(&victim)
 		switch {
 		case err == nil:

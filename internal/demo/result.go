@@ -21,6 +21,8 @@ type Result struct {
 	Machine           machine.Machine   `json:"machine"`
 	Server            map[string]string `json:"server_settings"`
 	StartedAt         time.Time         `json:"started_at"`
+	// ReadersStarted counts the readers that the queue monitor started.
+	ReadersStarted int64 `json:"readers_started"`
 	// HTML is the path of the result page, or empty.
 	HTML string `json:"html"`
 

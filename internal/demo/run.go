@@ -56,9 +56,10 @@ func play(ctx context.Context, db *database, config Config) (Result, error) {
 	}
 	background, ctx := newCrew(ctx)
 	defer background.fail(nil)
-	for range config.Readers {
-		background.start(func() error { return r.readers.run(ctx) })
-	}
+	r.readers.fail = background.fail
+	serving, stopServing := context.WithCancel(ctx)
+	defer stopServing()
+	background.start(func() error { return r.readers.run(serving, config.Readers) })
 	var watching sync.WaitGroup
 	stop := make(chan struct{})
 	watching.Go(func() {
@@ -71,6 +72,7 @@ func play(ctx context.Context, db *database, config Config) (Result, error) {
 		background.fail(err)
 	}
 	r.readers.done.Store(true)
+	stopServing()
 	background.working.Wait()
 	close(stop)
 	watching.Wait()
@@ -87,6 +89,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if err := furnish(ctx, r.control); err != nil {
+		return err
+	}
+	if err := activate(ctx, r.control, r.config.Readers); err != nil {
 		return err
 	}
 	if r.handles, err = openDialogs(ctx, r.control, r.config.Conversations); err != nil {
@@ -108,8 +113,8 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.note(fmt.Sprintf("%d senders, %d readers and %d conversations are ready in database %s.",
-		r.config.Senders, r.config.Readers, r.config.Conversations, r.config.Database))
+	r.note(fmt.Sprintf("%d senders and %d conversations are ready in database %s. Messages start their readers, %d at most.",
+		r.config.Senders, r.config.Conversations, r.config.Database, r.config.Readers))
 	return nil
 }
 
@@ -175,9 +180,10 @@ func (r *run) endDialogs(ctx context.Context) error {
 func (r *run) conclude(ctx context.Context, startedAt time.Time, payloads []Payload) (Result, error) {
 	r.note("Checking every message.")
 	result := Result{
-		ReadersKilled: r.readers.killed.Load(),
-		Payloads:      payloads,
-		StartedAt:     startedAt,
+		ReadersKilled:  r.readers.killed.Load(),
+		ReadersStarted: r.readers.started.Load(),
+		Payloads:       payloads,
+		StartedAt:      startedAt,
 		Settings: Settings{
 			Senders: r.config.Senders, Readers: r.config.Readers, Conversations: r.config.Conversations,
 			DurationSeconds: r.config.Duration.Seconds(),

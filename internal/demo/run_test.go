@@ -61,6 +61,9 @@ func TestRunLosesNothingThoughAReaderIsKilled(t *testing.T) {
 			if result.ReadersKilled != 1 || result.kill.process == 0 {
 				t.Errorf("%d readers were killed (%+v), want one", result.ReadersKilled, result.kill)
 			}
+			if result.ReadersStarted < 2 {
+				t.Errorf("%d readers were started, want one in place of the one that was killed", result.ReadersStarted)
+			}
 			if result.LeftBehind.ClosedTargets != int64(config.Conversations) {
 				t.Errorf("%d targets are remembered, of %d conversations", result.LeftBehind.ClosedTargets, config.Conversations)
 			}
@@ -115,7 +118,7 @@ func TestResultAsJSONHasTheStableFields(t *testing.T) {
 	}
 	for _, name := range []string{
 		"passed", "messages_sent", "messages_received", "lost", "duplicated", "out_of_order", "corrupted", "never_sent", "examples",
-		"readers_killed", "seconds", "messages_per_second", "payloads", "left_behind", "settings", "machine", "server_settings", "started_at", "html",
+		"readers_killed", "readers_started", "seconds", "messages_per_second", "payloads", "left_behind", "settings", "machine", "server_settings", "started_at", "html",
 	} {
 		if _, ok := object[name]; !ok {
 			t.Errorf("%q is missing", name)
@@ -231,7 +234,7 @@ func (k killer) Progress(p Progress) {
 	}
 	// The run's own connection: it is idle until the end.
 	_, err := k.conn.Exec(context.Background(), `
-		select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and query = 'call receive_lab_test()'`, k.name)
+		select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and query like 'call %receive_lab_test()'`, k.name)
 	if err != nil {
 		k.t.Error(err)
 	}

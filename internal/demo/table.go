@@ -39,6 +39,7 @@ func WriteTable(out io.Writer, r Result) error {
 		{"out of order", r.OutOfOrder},
 		{"corrupted", r.Corrupted},
 		{"received, never sent", r.NeverSent},
+		{"readers started by the queue monitor", r.ReadersStarted},
 		{"readers killed in mid-transaction", r.ReadersKilled},
 		{"conversations, groups and messages left behind", r.LeftBehind.total()},
 	} {
