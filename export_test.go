@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -61,3 +62,8 @@ func (d Definition) ServesProgramsFrom(oldest Definition) Definition {
 }
 
 func (d Definition) Attach(ctx context.Context, db DB) (Broker, error) { return d.d.attach(ctx, db) }
+
+// DiagnoseConnectionAt is DiagnoseConnection on a machine whose clock shows something else.
+func DiagnoseConnectionAt(ctx context.Context, conn *pgx.Conn, now func() time.Time) ([]Finding, bool, error) {
+	return diagnoseConnection(ctx, conn, now)
+}

@@ -8,7 +8,7 @@ language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
   select 'no-daemon', 'database', current_database()::text,
-    format('Activation is on for %s queues, such as "%s", and no daemon runs that starts their readers.', count(*), min(a.name)),
+    format('Activation is on (queue "%s" and %s others), and no daemon runs that starts readers.', min(a.name), count(*) - 1),
     -- The last one is believed to have lived until its lease was over.
     (
       select to_timestamp(nullif(l.until, 0) / 1000000.0)
@@ -49,7 +49,7 @@ as $$
       and exists (select from parley._p_receivable(array[q.queue_id], array[1], 1000))
   )
   select 'no-reader', 'queue', u.lookup_name,
-    format('%s messages wait, activation is off, and nobody receives or listens.', u.waiting),
+    format('Messages wait (%s), activation is off, and nobody receives or listens.', u.waiting),
     u.oldest_enqueue_time,
     case
       when u.activation_procedure is not null
@@ -64,8 +64,8 @@ as $$
   union all
   select 'reader-slow', 'queue', u.lookup_name,
     case
-      when not u.is_activation_enabled then format('%s messages wait although somebody listens on the queue: its readers are too slow, or hang.', u.waiting)
-      else format('%s messages wait, and all %s readers that activation may start are at work.', u.waiting, m.running_readers)
+      when not u.is_activation_enabled then format('Messages wait (%s) although somebody listens on the queue: its readers are too slow, or hang.', u.waiting)
+      else format('Messages wait (%s), and all readers that activation may start (%s) are at work.', u.waiting, m.running_readers)
     end,
     u.oldest_enqueue_time,
     case when u.is_activation_enabled then format('select parley.alter_queue(%L, max_queue_readers => %s);', u.lookup_name, 2 * u.max_readers) end
@@ -84,7 +84,7 @@ language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
   select 'reader-failing', 'queue', a.name,
-    format('%s readers failed one after the other; the last error: %s', m.failures, coalesce(m.last_error, 'none was reported'))
+    format('Readers failed one after the other (%s); the last error: %s', m.failures, coalesce(m.last_error, 'none was reported'))
       || coalesce(format(' (SQLSTATE %s)', m.last_sqlstate), ''),
     m.failing_since,
     case
@@ -128,7 +128,7 @@ as $$
     group by q.lookup_name, g.conversation_group_id, g.xmax
   )
   select 'group-held', 'conversation group', h.conversation_group_id::text,
-    format('%s holds it, and %s messages of queue "%s" wait for that.', coalesce('Session ' || l.pid, 'A prepared transaction'), h.waiting, h.lookup_name),
+    format('%s holds it, and messages of it wait (%s) in queue "%s".', coalesce('Session ' || l.pid, 'A prepared transaction'), h.waiting, h.lookup_name),
     coalesce(a.xact_start, h.oldest),
     coalesce(format('select pg_terminate_backend(%s);', l.pid), (
       select format('rollback prepared %L;', x.gid) from pg_prepared_xacts as x where x.transaction = h.holder

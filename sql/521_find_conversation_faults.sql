@@ -19,7 +19,7 @@ as $$
     where scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids)
   )
   select 'undeliverable', 'service', w.far_service,
-    format('%s messages to it wait in the transmission queue: ', count(*)) || case w.reason
+    format('Messages to it wait (%s) in the transmission queue: ', count(*)) || case w.reason
       when 'disabled' then 'the broker is disabled (9791).'
       when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', w.far_broker_instance)
       when 'missing' then 'there is no such service in this database, and no route to it (9796).'
@@ -55,7 +55,7 @@ as $$
     case when l.conversations = 1 then 'conversation' else 'service' end,
     case when l.conversations = 1 then l.handle else l.service_name end,
     format('With "%s" it', l.far_service)
-      || case when l.conversations > 1 then format(' has %s conversations, the first of which', l.conversations) else '' end
+      || case when l.conversations > 1 then format(' has %s conversations; one of them', l.conversations) else '' end
       || case l.state
         when 'DI' then ' was ended by the other side; everything is received, and this side was not ended.'
         when 'ER' then ' failed; the Error message is received, and this side was not ended.'
@@ -92,7 +92,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'timers-late', 'database', current_database()::text,
-    format('%s timers, ends of lifetimes or abandoned conversations are overdue: no daemon runs, and nobody calls fire_timers.', count(*)),
+    format('Timers, ends of lifetimes or of abandoned conversations are overdue (%s): no daemon runs, and nobody calls fire_timers.', count(*)),
     min(a.due_at),
     'select parley.fire_timers(10000);'
   from parley._p_alarm as a
@@ -109,7 +109,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'tombstones', 'database', current_database()::text,
-    format('%s closed conversations should have been forgotten: no daemon runs, and nobody calls fire_timers.', count(*)),
+    format('Closed conversations should have been forgotten (%s): no daemon runs, and nobody calls fire_timers.', count(*)),
     min(t.expires_at),
     'select parley.fire_timers(100000);'
   from parley._p_tombstone as t

@@ -17,10 +17,22 @@ func usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
+// exitError gives a verb an exit code of its own. With an error inside that is told as any other.
+type exitError struct {
+	error
+	code int
+}
+
+func (e exitError) Unwrap() error { return e.error }
+
 // report tells a person what went wrong, with what PostgreSQL adds to it, and returns the exit code.
 func (a *app) report(err error) int {
 	if err == nil {
 		return 0
+	}
+	exit, hasCode := errors.AsType[exitError](err)
+	if hasCode && exit.error == nil {
+		return exit.code
 	}
 	fmt.Fprintf(a.stderr, "parley: %v\n", err)
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
@@ -35,6 +47,9 @@ func (a *app) report(err error) int {
 	if errors.As(err, &usage) || !a.verbReached {
 		fmt.Fprintln(a.stderr, "Run 'parley --help' for the commands and flags.")
 		return 2
+	}
+	if hasCode {
+		return exit.code
 	}
 	return 1
 }

@@ -10110,7 +10110,7 @@ language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
   select 'no-daemon', 'database', current_database()::text,
-    format('Activation is on for %s queues, such as "%s", and no daemon runs that starts their readers.', count(*), min(a.name)),
+    format('Activation is on (queue "%s" and %s others), and no daemon runs that starts readers.', min(a.name), count(*) - 1),
     -- The last one is believed to have lived until its lease was over.
     (
       select to_timestamp(nullif(l.until, 0) / 1000000.0)
@@ -10151,7 +10151,7 @@ as $$
       and exists (select from parley._p_receivable(array[q.queue_id], array[1], 1000))
   )
   select 'no-reader', 'queue', u.lookup_name,
-    format('%s messages wait, activation is off, and nobody receives or listens.', u.waiting),
+    format('Messages wait (%s), activation is off, and nobody receives or listens.', u.waiting),
     u.oldest_enqueue_time,
     case
       when u.activation_procedure is not null
@@ -10166,8 +10166,8 @@ as $$
   union all
   select 'reader-slow', 'queue', u.lookup_name,
     case
-      when not u.is_activation_enabled then format('%s messages wait although somebody listens on the queue: its readers are too slow, or hang.', u.waiting)
-      else format('%s messages wait, and all %s readers that activation may start are at work.', u.waiting, m.running_readers)
+      when not u.is_activation_enabled then format('Messages wait (%s) although somebody listens on the queue: its readers are too slow, or hang.', u.waiting)
+      else format('Messages wait (%s), and all readers that activation may start (%s) are at work.', u.waiting, m.running_readers)
     end,
     u.oldest_enqueue_time,
     case when u.is_activation_enabled then format('select parley.alter_queue(%L, max_queue_readers => %s);', u.lookup_name, 2 * u.max_readers) end
@@ -10186,7 +10186,7 @@ language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
   select 'reader-failing', 'queue', a.name,
-    format('%s readers failed one after the other; the last error: %s', m.failures, coalesce(m.last_error, 'none was reported'))
+    format('Readers failed one after the other (%s); the last error: %s', m.failures, coalesce(m.last_error, 'none was reported'))
       || coalesce(format(' (SQLSTATE %s)', m.last_sqlstate), ''),
     m.failing_since,
     case
@@ -10230,7 +10230,7 @@ as $$
     group by q.lookup_name, g.conversation_group_id, g.xmax
   )
   select 'group-held', 'conversation group', h.conversation_group_id::text,
-    format('%s holds it, and %s messages of queue "%s" wait for that.', coalesce('Session ' || l.pid, 'A prepared transaction'), h.waiting, h.lookup_name),
+    format('%s holds it, and messages of it wait (%s) in queue "%s".', coalesce('Session ' || l.pid, 'A prepared transaction'), h.waiting, h.lookup_name),
     coalesce(a.xact_start, h.oldest),
     coalesce(format('select pg_terminate_backend(%s);', l.pid), (
       select format('rollback prepared %L;', x.gid) from pg_prepared_xacts as x where x.transaction = h.holder
@@ -10533,7 +10533,7 @@ as $$
     where scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids)
   )
   select 'undeliverable', 'service', w.far_service,
-    format('%s messages to it wait in the transmission queue: ', count(*)) || case w.reason
+    format('Messages to it wait (%s) in the transmission queue: ', count(*)) || case w.reason
       when 'disabled' then 'the broker is disabled (9791).'
       when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', w.far_broker_instance)
       when 'missing' then 'there is no such service in this database, and no route to it (9796).'
@@ -10569,7 +10569,7 @@ as $$
     case when l.conversations = 1 then 'conversation' else 'service' end,
     case when l.conversations = 1 then l.handle else l.service_name end,
     format('With "%s" it', l.far_service)
-      || case when l.conversations > 1 then format(' has %s conversations, the first of which', l.conversations) else '' end
+      || case when l.conversations > 1 then format(' has %s conversations; one of them', l.conversations) else '' end
       || case l.state
         when 'DI' then ' was ended by the other side; everything is received, and this side was not ended.'
         when 'ER' then ' failed; the Error message is received, and this side was not ended.'
@@ -10606,7 +10606,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'timers-late', 'database', current_database()::text,
-    format('%s timers, ends of lifetimes or abandoned conversations are overdue: no daemon runs, and nobody calls fire_timers.', count(*)),
+    format('Timers, ends of lifetimes or of abandoned conversations are overdue (%s): no daemon runs, and nobody calls fire_timers.', count(*)),
     min(a.due_at),
     'select parley.fire_timers(10000);'
   from parley._p_alarm as a
@@ -10623,7 +10623,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'tombstones', 'database', current_database()::text,
-    format('%s closed conversations should have been forgotten: no daemon runs, and nobody calls fire_timers.', count(*)),
+    format('Closed conversations should have been forgotten (%s): no daemon runs, and nobody calls fire_timers.', count(*)),
     min(t.expires_at),
     'select parley.fire_timers(100000);'
   from parley._p_tombstone as t
@@ -11020,6 +11020,259 @@ end
 $$;
 
 comment on function parley._p_drop_endpoint(bigint) is 'Drops a side of a conversation that is damaged, and tells the far side, with error -8462.';
+
+-- sql/540_explain_conversation.sql
+
+-- Where is my message? The steps that one walks to find a message that did not arrive (spec 9.3), for both directions of a conversation.
+--
+-- Steps 4 and 5 of the spec (duplicates, other brokers) are about dialogs between databases and have nothing to look at here. What keeps a
+-- message in a queue is asked of the checks of diagnosis, so both tell the same.
+
+create function parley._p_may_look_at(endpoint parley._p_endpoint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select pg_has_role(parley._p_caller(), endpoint.owner, 'usage')
+    or coalesce((
+      select parley._p_has_permission(parley._p_caller(), 'RECEIVE', 'queue', q.queue_id, q.owner)
+      from parley._p_service as s
+      join parley._p_queue as q using (queue_id)
+      where s.service_id = endpoint.service_id
+    ), parley._p_is_administrator(parley._p_caller()))
+$$;
+
+comment on function parley._p_may_look_at(parley._p_endpoint) is
+'Tells whether the caller may look at a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
+
+create function parley._p_visible_endpoints(conversation uuid) returns setof parley._p_endpoint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[] := parley._p_endpoints_of(conversation);
+begin
+  return query
+  select e.*
+  from parley._p_endpoint as e
+  where e.endpoint_id = any (v_ids) and parley._p_may_look_at(e)
+  order by e.conversation_id, e.is_initiator desc;
+  if not found and cardinality(v_ids) > 0 then
+    perform parley._p_raise(
+      229,
+      'permission denied: looking at the conversation',
+      format('Role %s neither owns a side of it nor may receive from the queue of one.', parley._p_caller()::regrole),
+      'Ask the owner of the service, or an administrator.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_visible_endpoints(uuid) is
+'Gives the sides of a conversation that the caller may look at.
+Errors: 229 none of them, 8426 not found.';
+
+create function parley.explain_conversation(conversation uuid)
+returns table (step integer, conversation_handle uuid, side text, answer text, is_finding boolean, cure text)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_end parley._p_endpoint;
+  v_far parley._p_endpoint;
+  v_scope parley._p_scope;
+  v_delayed bigint;
+  v_waiting bigint;
+  v_received bigint;
+  v_count integer := 0;
+begin
+  for v_end in select * from parley._p_visible_endpoints(conversation) loop
+    v_count := v_count + 1;
+    conversation_handle := v_end.conversation_handle;
+    side := case when v_end.is_initiator then 'initiator' else 'target' end;
+    select * into v_far from parley._p_endpoint as e where e.endpoint_id = v_end.far_endpoint_id;
+    v_delayed := (select count(*) from parley._p_transmission as t where t.endpoint_id = v_end.endpoint_id);
+    v_waiting := (select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0) from parley._p_message as m where m.endpoint_id = v_far.endpoint_id);
+    v_received := coalesce((
+      select p.sequence from parley._p_receive_progress as p where p.endpoint_id = v_far.endpoint_id order by p.sequence desc limit 1
+    ), 0);
+    v_scope.endpoint_ids := array[v_end.endpoint_id];
+    v_scope.patience := interval '0';
+
+    step := 1;
+    is_finding := v_end.state = 'SO';
+    answer := case
+      when is_finding then 'Nothing that it has sent is committed.'
+      else format('It is in state %s (%s) since %s. Of its messages, received: %s, waiting there: %s, on their way: %s.',
+        v_end.state, parley._p_state_name(v_end.state), date_trunc('second', v_end.state_since), v_received, v_waiting, v_delayed)
+    end;
+    cure := null;
+    return next;
+
+    step := 2;
+    is_finding := true;
+    for answer, cure in select f.cause, f.cure from parley._p_find_undeliverable(v_scope) as f loop
+      return next;
+    end loop;
+
+    -- 3: it is there, but it still is the sender's.
+    v_scope.endpoint_ids := array[v_far.endpoint_id];
+    v_scope.queue_ids := array(select s.queue_id from parley._p_service as s where s.service_id = v_far.service_id);
+    if v_waiting > 0 then
+      step := 3;
+      for answer, cure in select f.object_name || ': ' || f.cause, f.cure from parley._p_find_queues_off(v_scope) as f loop
+        return next;
+      end loop;
+    end if;
+
+    step := 6;
+    if v_far.endpoint_id is null and v_end.far_endpoint_id is not null then
+      answer := 'Its far side is closed or was removed: what it had received is processed, and nothing can be sent to it any more.';
+      cure := format('select parley.end_conversation(%L);', v_end.conversation_handle);
+      return next;
+    elsif v_waiting = 0 and v_delayed = 0 and v_far.state in ('DI', 'ER') then
+      answer := format('Everything was received there, and the far side is in state %s and not ended.', parley._p_state_name(v_far.state));
+      cure := format('select parley.end_conversation(%L);', v_far.conversation_handle);
+      return next;
+    elsif v_waiting = 0 and v_delayed = 0 and v_received > 0 then
+      is_finding := false;
+      answer := 'Everything that is committed was received there.';
+      cure := null;
+      return next;
+    end if;
+
+    if v_waiting > 0 then
+      step := 7;
+      is_finding := true;
+      for answer, cure in
+        select f.cause, f.cure from parley._p_find_poison(v_scope) as f
+        union all
+        select f.cause, f.cure from parley._p_find_held_groups(v_scope) as f
+        union all
+        select f.cause, f.cure from parley._p_find_failing_readers(v_scope) as f
+        union all
+        select f.cause, f.cure from parley._p_find_missing_daemon(v_scope) as f
+        union all
+        select f.cause, f.cure from parley._p_find_unread_queues(v_scope) as f
+      loop
+        return next;
+      end loop;
+    end if;
+  end loop;
+  if v_count = 0 then
+    step := 1;
+    answer := 'Both sides are closed; what was sent was received, or dropped by who ended its side.';
+    is_finding := false;
+    return next;
+  end if;
+end
+$$;
+
+comment on function parley.explain_conversation(uuid) is
+'Tells where the messages of a conversation are and what keeps them there, side by side, in the order of the steps in which one looks for a lost message:
+1 is it committed, 2 is it in the transmission queue, 3 is the queue of the other side off, 6 was it received, 7 does it wait to be received.
+Columns: step; conversation_handle and side (initiator or target), the sender; answer; is_finding, whether that is what is wrong; cure, a statement.
+Arguments: conversation, a handle, a conversation id, or a group.
+Errors: 229 not allowed, 8426 not found: never begun, rolled back, or forgotten.
+Source: spec 9.3.';
+
+-- sql/541_trace_conversation.sql
+
+-- The life of one conversation, in order, as far as the database remembers it.
+--
+-- A broker that keeps no history remembers what is there: when the sides were begun, what state they are in and since when, what waits, what is
+-- kept by retention, who holds the group, what failed. What was received and not retained is a number without a time.
+
+create function parley.trace_conversation(conversation uuid)
+returns table (
+  at timestamptz, conversation_handle uuid, side text, event text, message_type_name text, body_bytes integer, detail text
+)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  with ends as materialized (
+    select e.*, case when e.is_initiator then 'initiator' else 'target' end as side, g.conversation_group_id, g.xmax as holder
+    from parley._p_visible_endpoints(conversation) as e
+    left join parley._p_conversation_group as g using (group_id)
+  ), events as (
+    select 1 as rank, e.begun_at as at, e.conversation_handle, e.side, 'begun' as event, null::integer as type_id, null::bytea as body,
+      format('%s "%s" with "%s" on contract "%s", priority %s, group %s', e.side, e.service_name, e.far_service, e.service_contract_name,
+        e.priority, e.conversation_group_id) as detail
+    from ends as e
+    union all
+    select 2, e.begun_at, e.conversation_handle, e.side, 'received', null, null, format('%s messages so far', p.sequence)
+    from ends as e
+    cross join lateral (
+      select r.sequence from parley._p_receive_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1
+    ) as p
+    union all
+    select 3, r.enqueued_at, e.conversation_handle, e.side, case r.status when 3 then 'sent' else 'received' end, r.message_type_id, r.body,
+      format('number %s, kept by retention', r.message_sequence_number)
+    from ends as e
+    join parley._p_retained as r using (endpoint_id)
+    union all
+    select 4, w.enqueued_at, e.conversation_handle, e.side, case w.message_type_id when 1 then 'error waits' else 'message waits' end, w.message_type_id,
+      w.body, format('position %s in the queue', w.position)
+        || case w.message_type_id when 1 then ': ' || parley.body_text(w.body) else '' end
+    from ends as e
+    cross join lateral (
+      select m.position + b.ordinal - 1 as position, m.enqueued_at, m.message_type_id, b.body
+      from parley._p_message as m
+      cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+      where m.endpoint_id = e.endpoint_id
+      order by m.position, b.ordinal
+      limit 1000
+    ) as w
+    union all
+    select 5, t.enqueued_at, e.conversation_handle, e.side, 'message delayed', t.message_type_id, t.body, t.transmission_status
+    from ends as e
+    join parley._p_transmission as t using (endpoint_id)
+    union all
+    select 6, f.failed_at, e.conversation_handle, e.side, 'reader failed', null, null, format('%s (SQLSTATE %s)', f.error, f.sqlstate)
+    from ends as e
+    join parley._p_failure as f using (endpoint_id)
+    union all
+    select 7, a.set_aside_at, e.conversation_handle, e.side, 'set aside', null, null, format('after %s rollbacks', a.rollbacks)
+    from ends as e
+    join parley._p_set_aside as a using (endpoint_id)
+    union all
+    select 8, e.state_since, e.conversation_handle, e.side, 'state', null, null, format('%s, %s', e.state, parley._p_state_name(e.state))
+    from ends as e
+    union all
+    select 9, coalesce(a.xact_start, clock_timestamp()), e.conversation_handle, e.side, 'group locked', null, null,
+      case when l.pid is null then 'by a prepared transaction' else format('by session %s (%s)', l.pid, coalesce(a.application_name, 'unknown')) end
+    from ends as e
+    left join pg_locks as l on l.locktype = 'transactionid' and l.transactionid = e.holder and l.granted
+    left join pg_stat_activity as a using (pid)
+    where parley._p_is_running(e.holder)
+    union all
+    select 10, m.due_at, e.conversation_handle, e.side,
+      case m.kind when 'timer' then 'timer fires' when 'lifetime' then 'lifetime ends' else 'ends by itself' end, null, null,
+      case m.kind when 'abandoned' then 'unless it is ended before, or something is left to read' end
+    from ends as e
+    join parley._p_alarm as m using (endpoint_id)
+    union all
+    select 11, t.expires_at, t.conversation_handle, 'target', 'forgotten', null, null, 'closed; remembered until then'
+    from parley._p_tombstone as t
+    where (conversation in (t.conversation_handle, t.conversation_id, t.conversation_group_id)
+        or t.conversation_id in (select e.conversation_id from ends as e))
+      and (pg_has_role(parley._p_caller(), t.owner, 'usage') or parley._p_is_administrator(parley._p_caller()))
+  )
+  select v.at, v.conversation_handle, v.side, v.event, t.name::text, octet_length(v.body), v.detail
+  from events as v
+  left join parley._p_message_type as t on t.message_type_id = v.type_id
+  order by v.at, v.rank, v.side;
+end
+$$;
+
+comment on function parley.trace_conversation(uuid) is
+'Tells the life of a conversation in order, as far as the database remembers it: begun, received, waiting, delayed and retained messages, failures,
+states, who holds its group, timers and ends to come. At most 1,000 waiting messages of each side.
+Columns: at; conversation_handle and side, initiator or target; event; message_type_name and body_bytes of a message; detail.
+What was received and is not retained is counted at the time when its side was begun.
+Arguments: conversation, a handle, a conversation id, or a group, for all conversations in it.
+Errors: 229 not allowed, 8426 not found.';
 
 -- sql/900_built_in.sql
 

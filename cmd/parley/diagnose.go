@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+// watchInterval is how often diagnose --timeout looks.
+const watchInterval = time.Second
+
+// diagnosis is what diagnose prints; as JSON it is a stable format.
+type diagnosis struct {
+	Findings    []parley.Finding     `json:"findings"`
+	Explanation []parley.Explanation `json:"explanation"` // of --conversation
+}
+
+type diagnoseFlags struct {
+	from, to, contract string
+	conversation       string
+	filter             parley.DiagnosisFilter
+	patience           time.Duration
+	timeout            time.Duration
+	onlyNew            bool
+
+	part   string       // CONFIGURATION, RUNTIME, or "" for both
+	handle *parley.UUID // of --conversation
+	wait   *time.Duration
+}
+
+func newDiagnoseCommand(a *app) *cobra.Command {
+	var f diagnoseFlags
+	cmd := &cobra.Command{
+		Use:   "diagnose [CONFIGURATION | RUNTIME]",
+		Short: "Find what is wrong, and the statement that cures it",
+		Long: `Find what is wrong with the broker of the database: with its definitions (CONFIGURATION), with what happens just now
+(RUNTIME), or with both. Each finding names the object, the cause, since when, and what cures it, ready to paste.
+Nothing is changed, and nobody is disturbed. You have to be an administrator.
+
+With --from and --to only what a dialog between the two services needs is looked at; with --conversation only what
+concerns one conversation, and where its messages are is explained. With --timeout diagnosis looks again and again, and
+tells each finding once.
+
+The exit code is 0 when nothing is found, 1 when something is, and 2 when diagnosis could not look.`,
+		Example: `  parley diagnose
+  parley diagnose CONFIGURATION --from //example.com/web --to //example.com/shop --contract //example.com/order
+  parley diagnose --conversation 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f
+  parley diagnose RUNTIME --timeout 10m --new
+  parley diagnose --json | jq -r '.findings[].cure'`,
+		Args:      cobra.MaximumNArgs(1),
+		ValidArgs: []string{parley.PartConfiguration, parley.PartRuntime},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd, args); err != nil {
+				return err
+			}
+			found, err := a.diagnose(cmd, f)
+			if err != nil {
+				return exitError{err, 2}
+			}
+			return exitOf(found)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.from, "from", "", "initiating service of a dialog")
+	flags.StringVar(&f.to, "to", "", "target service of a dialog")
+	flags.StringVar(&f.contract, "contract", "", "contract of the dialog (default DEFAULT)")
+	flags.StringVar(&f.conversation, "conversation", "", "handle, conversation id or group")
+	flags.StringVar(&f.filter.Level, "level", parley.LevelWarning, "tell ERROR, WARNING or INFO and what is graver")
+	flags.StringArrayVar(&f.filter.Ignore, "ignore", nil, "do not tell findings of this code (repeatable)")
+	flags.DurationVar(&f.patience, "patience", 0, "for how long things may last at run time before they are told (default: each check has its own)")
+	flags.DurationVar(&f.timeout, "timeout", 0, "look again and again for so long")
+	flags.BoolVar(&f.onlyNew, "new", false, "with --timeout: only what was not there at the start")
+	a.completeFlag(cmd, "from", completeServices)
+	a.completeFlag(cmd, "to", completeServices)
+	a.completeFlag(cmd, "contract", completeContracts)
+	a.completeFlag(cmd, "conversation", completeHandles)
+	return cmd
+}
+
+func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
+	f.filter.Level = strings.ToUpper(f.filter.Level)
+	dialog := f.from != "" || f.to != ""
+	if len(args) == 1 {
+		f.part = strings.ToUpper(args[0])
+	} else if dialog {
+		f.part = parley.PartConfiguration
+	}
+	if cmd.Flags().Changed("patience") {
+		f.wait = &f.patience
+	}
+	switch {
+	case !slices.Contains([]string{"", parley.PartConfiguration, parley.PartRuntime}, f.part):
+		return usagef("%s: there is no such part; use CONFIGURATION or RUNTIME", args[0])
+	case !slices.Contains([]string{parley.LevelError, parley.LevelWarning, parley.LevelInfo}, f.filter.Level):
+		return usagef("--level %s: use ERROR, WARNING or INFO", f.filter.Level)
+	case dialog && (f.part != parley.PartConfiguration || f.conversation != ""):
+		return usagef("--from and --to are for CONFIGURATION; use --conversation for a conversation that there is")
+	case f.contract != "" && !dialog:
+		return usagef("--contract needs --from or --to")
+	case f.conversation != "" && f.part == parley.PartConfiguration:
+		return usagef("--conversation is for RUNTIME, which looks at the definitions too that it needs")
+	case f.onlyNew && f.timeout == 0:
+		return usagef("--new needs --timeout")
+	case f.timeout < 0 || f.patience < 0:
+		return usagef("--timeout and --patience must not be negative")
+	}
+	if f.conversation != "" {
+		handle, err := parseHandle(f.conversation)
+		if err != nil {
+			return err
+		}
+		f.handle = &handle
+	}
+	return nil
+}
+
+// exitOf is the exit code of what was found: a check that could not look weighs more than a finding.
+func exitOf(found []parley.Finding) error {
+	isProblem := func(f parley.Finding) bool { return f.Part == parley.PartProblem }
+	switch {
+	case slices.ContainsFunc(found, isProblem):
+		return exitError{code: 2}
+	case len(found) > 0:
+		return exitError{code: 1}
+	}
+	return nil
+}
+
+func (a *app) diagnose(cmd *cobra.Command, f diagnoseFlags) ([]parley.Finding, error) {
+	ctx := cmd.Context()
+	conn, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeConnection(ctx, conn)
+	out := cmd.OutOrStdout()
+	result := diagnosis{Findings: []parley.Finding{}, Explanation: []parley.Explanation{}}
+	seen := map[string]bool{}
+	until := time.Now().Add(f.timeout)
+	for first := true; ; first = false {
+		found, err := f.look(ctx, conn)
+		if err != nil {
+			return nil, err
+		}
+		for _, finding := range found {
+			// Counts and times in the cause change from one look to the next; what cures it does not.
+			key := strings.Join([]string{finding.Code, finding.ObjectKind, finding.ObjectName, cure(finding)}, "\x00")
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+			if f.onlyNew && first {
+				continue
+			}
+			result.Findings = append(result.Findings, finding)
+			if !a.json {
+				if err := writeFinding(out, finding); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if time.Until(until) <= 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			until = time.Time{}
+		case <-time.After(min(watchInterval, time.Until(until))):
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if f.handle != nil && ctx.Err() == nil {
+		if result.Explanation, err = parley.ExplainConversation(ctx, conn, *f.handle); err != nil {
+			return nil, err
+		}
+	}
+	if a.json {
+		return result.Findings, encodeJSON(out, result)
+	}
+	return result.Findings, writeConclusion(out, result)
+}
+
+// look looks once.
+func (f diagnoseFlags) look(ctx context.Context, conn *pgx.Conn) ([]parley.Finding, error) {
+	found, fits, err := parley.DiagnoseConnection(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(of parley.Finding) bool {
+		return slices.Contains(f.filter.Ignore, of.Code) || weight(of.Level) > weight(f.filter.Level)
+	})
+	if !fits {
+		return found, nil
+	}
+	if f.handle != nil {
+		more, err := parley.DiagnoseConversation(ctx, conn, *f.handle, f.wait, f.filter)
+		return append(found, more...), err
+	}
+	if f.part != parley.PartRuntime {
+		more, err := parley.DiagnoseConfiguration(ctx, conn, f.from, f.to, f.contract, f.filter)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	if f.part != parley.PartConfiguration {
+		more, err := parley.DiagnoseRuntime(ctx, conn, nil, f.wait, f.filter)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	return found, nil
+}
+
+func cure(f parley.Finding) string {
+	if f.Cure == nil {
+		return ""
+	}
+	return *f.Cure
+}
+
+func weight(level string) int {
+	return slices.Index([]string{parley.LevelError, parley.LevelWarning, parley.LevelInfo}, level)
+}
+
+func writeFinding(out io.Writer, f parley.Finding) error {
+	head := fmt.Sprintf("%s %s", f.Level, f.Code)
+	if f.Part == parley.PartProblem {
+		head = "PROBLEM " + f.Code
+	}
+	if f.ErrorNumber != nil {
+		head += fmt.Sprintf(" (%d)", *f.ErrorNumber)
+	}
+	head += fmt.Sprintf("  %s %s", f.ObjectKind, oneLine(f.ObjectName, 0))
+	if f.Since != nil {
+		head += "  since " + moment(f.Since)
+	}
+	if _, err := fmt.Fprintf(out, "%s\n  %s\n", head, oneLine(f.Cause, 0)); err != nil {
+		return err
+	}
+	if f.Cure == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "  %s\n", oneLine(cure(f), 0))
+	return err
+}
+
+func writeConclusion(out io.Writer, d diagnosis) error {
+	for _, x := range d.Explanation {
+		side := "both sides"
+		if x.Side != nil {
+			side = *x.Side
+		}
+		if _, err := fmt.Fprintf(out, "step %d, what the %s sent: %s\n", x.Step, side, oneLine(x.Answer, 0)); err != nil {
+			return err
+		}
+	}
+	text := "nothing found"
+	if n := len(d.Findings); n > 0 {
+		text = counted(n, "finding")
+	}
+	_, err := fmt.Fprintln(out, text)
+	return err
+}

@@ -1,0 +1,143 @@
+package parley
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The values of [Finding.Level], the gravest first, and of [Finding.Part].
+const (
+	LevelError   = "ERROR"
+	LevelWarning = "WARNING"
+	LevelInfo    = "INFO"
+
+	PartConfiguration = "CONFIGURATION"
+	PartRuntime       = "RUNTIME"
+	PartProblem       = "PROBLEM" // a check could not look
+)
+
+// Finding is one thing that is wrong with one object; as JSON it is a stable format.
+type Finding struct {
+	Code        string     `json:"code"` // which check found it, such as queue-off
+	Level       string     `json:"level"`
+	Part        string     `json:"part"`
+	ObjectKind  string     `json:"object_kind"`
+	ObjectName  string     `json:"object_name"`
+	Cause       string     `json:"cause"`
+	Since       *time.Time `json:"since"`        // nil when nobody knows
+	Cure        *string    `json:"cure"`         // a statement or command, ready to paste; nil when there is none
+	ErrorNumber *int32     `json:"error_number"` // that Service Broker gives to this; nil when it gives none
+}
+
+// DiagnosisFilter chooses what diagnosis tells; zero values choose what is usual.
+type DiagnosisFilter struct {
+	Level  string   // the mildest that is told; "" means WARNING
+	Ignore []string // codes
+}
+
+// DiagnoseConfiguration finds what is wrong with definitions: with all of them, or with what a dialog between two
+// services needs. Either service and the contract may be "".
+//
+// Errors: an [Error] with number 15151 for others than administrators.
+func DiagnoseConfiguration(ctx context.Context, db DB, fromService, toService, contract string, filter DiagnosisFilter) ([]Finding, error) {
+	rows, err := db.Query(ctx, `
+		select f.code, f.level, f.part, f.object_kind, f.object_name, f.cause, f.since, f.cure, f.error_number
+		from parley.diagnose_configuration(
+			from_service => nullif($1::text, ''), to_service => nullif($2::text, ''), contract => nullif($3::text, ''),
+			level => coalesce(nullif($4::text, ''), 'WARNING'), ignore => coalesce($5::text[], '{}')
+		) as f`, fromService, toService, contract, filter.Level, filter.Ignore)
+	return collectFindings(rows, err)
+}
+
+// DiagnoseRuntime finds what is wrong just now: what is not read, not delivered, not ended, and who holds it up. With a
+// conversation (its handle, id or group) only what concerns it. Patience is for how long things may last before they are
+// findings; nil means what is usual for each.
+//
+// Errors: an [Error] with number 15151 for others than administrators, or [ConversationNotFound].
+func DiagnoseRuntime(ctx context.Context, db DB, conversation *UUID, patience *time.Duration, filter DiagnosisFilter) ([]Finding, error) {
+	var secs *float64
+	if patience != nil {
+		s := patience.Seconds()
+		secs = &s
+	}
+	rows, err := db.Query(ctx, `
+		select f.code, f.level, f.part, f.object_kind, f.object_name, f.cause, f.since, f.cure, f.error_number
+		from parley.diagnose_runtime(
+			conversation => $1::uuid, level => coalesce(nullif($2::text, ''), 'WARNING'), ignore => coalesce($3::text[], '{}'),
+			patience => make_interval(secs => $4::float8)
+		) as f`, conversation, filter.Level, filter.Ignore, secs)
+	return collectFindings(rows, err)
+}
+
+// DiagnoseConversation finds what is wrong with one conversation, named by its handle, id or group: at run time, and with
+// the definitions that it needs.
+//
+// Errors: as [DiagnoseRuntime].
+func DiagnoseConversation(ctx context.Context, db DB, conversation UUID, patience *time.Duration, filter DiagnosisFilter) ([]Finding, error) {
+	findings, err := DiagnoseRuntime(ctx, db, &conversation, patience, filter)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.Query(ctx, `
+		select f.code, f.level, f.part, f.object_kind, f.object_name, f.cause, f.since, f.cure, f.error_number
+		from (
+			select
+				case e.is_initiator when 1 then e.service_name else e.far_service end as from_service,
+				case e.is_initiator when 1 then e.far_service else e.service_name end as to_service,
+				e.service_contract_name as contract
+			from parley.conversation_endpoints as e
+			where $1::uuid in (e.conversation_handle, e.conversation_id, e.conversation_group_id)
+			order by e.is_initiator desc
+			limit 1
+		) as d
+		cross join lateral parley.diagnose_configuration(
+			d.from_service, d.to_service, d.contract, coalesce(nullif($2::text, ''), 'WARNING'), coalesce($3::text[], '{}')
+		) as f`, conversation, filter.Level, filter.Ignore)
+	definitions, err := collectFindings(rows, err)
+	return append(findings, definitions...), err
+}
+
+func collectFindings(rows pgx.Rows, err error) ([]Finding, error) {
+	if err != nil {
+		return nil, statementError(err, "diagnose")
+	}
+	findings, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Finding, err error) {
+		err = row.Scan(&f.Code, &f.Level, &f.Part, &f.ObjectKind, &f.ObjectName, &f.Cause, &f.Since, &f.Cure, &f.ErrorNumber)
+		return f, err
+	})
+	if err != nil {
+		return nil, statementError(err, "diagnose")
+	}
+	return findings, nil
+}
+
+// Inconsistency is something that CheckBroker found; as JSON it is a stable format.
+type Inconsistency struct {
+	ErrorNumber  int32  `json:"error_number"`
+	ObjectKind   string `json:"object_kind"`
+	ObjectName   string `json:"object_name"`
+	Finding      string `json:"finding"`
+	RepairNumber *int32 `json:"repair_number"` // that Service Broker gives to the repair
+	Repaired     bool   `json:"repaired"`      // just now
+}
+
+// CheckBroker checks that everything in the broker refers to something that exists, and repairs what does not when it is
+// told to. It reads every row there is.
+//
+// Errors: an [Error] with number 15151 for others than administrators.
+func CheckBroker(ctx context.Context, db DB, repair bool) ([]Inconsistency, error) {
+	rows, err := db.Query(ctx, `
+		select c.error_number, c.object_kind, c.object_name, c.finding, c.repair_number, c.repaired
+		from parley.check_broker(repair => $1) as c
+		where c.level = 'ERROR'`, repair)
+	if err != nil {
+		return nil, statementError(err, "check the broker")
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Inconsistency])
+	if err != nil {
+		return nil, statementError(err, "check the broker")
+	}
+	return found, nil
+}

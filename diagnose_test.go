@@ -1,0 +1,133 @@
+package parley_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+func requireCodes(t *testing.T, findings []parley.Finding, want ...string) {
+	t.Helper()
+	if len(findings) != len(want) {
+		t.Fatalf("found %+v, want %v", findings, want)
+	}
+	for i, f := range findings {
+		if f.Code != want[i] || f.Cure == nil || *f.Cure == "" || f.Cause == "" {
+			t.Errorf("found %+v, want %s", f, want[i])
+		}
+	}
+}
+
+func TestDiagnoseConnectionFindsNothingOnAGoodOne(t *testing.T) {
+	t.Parallel()
+	findings, fits, err := parley.DiagnoseConnection(t.Context(), connect(t, parleytest.Database(t)))
+	if err != nil || !fits {
+		t.Fatalf("fits %v, error %v", fits, err)
+	}
+	requireCodes(t, findings)
+}
+
+func TestDiagnoseConnectionFindsAPooler(t *testing.T) {
+	t.Parallel()
+	dsn := parleytest.PgBouncer(t, parleytest.Database(t))
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	findings, _, err := parley.DiagnoseConnection(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requireCodes(t, findings, "pooled-connection")
+}
+
+func TestDiagnoseConnectionFindsClocksThatDiffer(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.Database(t))
+	for _, off := range []time.Duration{-time.Minute, time.Minute} {
+		findings, _, err := parley.DiagnoseConnectionAt(t.Context(), conn, func() time.Time { return time.Now().Add(off) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		requireCodes(t, findings, "clock-skew")
+	}
+}
+
+func TestDiagnoseConnectionFindsASchemaThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.Database(t))
+	for statement, code := range map[string]string{
+		"update parley._p_installation set schema_version = 0, oldest_client_version = 1":       "upgrade-needed",
+		"update parley._p_installation set schema_version = 1000, oldest_client_version = 1000": "release-too-old",
+	} {
+		execute(t, conn, statement)
+		findings, fits, err := parley.DiagnoseConnection(t.Context(), conn)
+		if err != nil || fits {
+			t.Fatalf("fits %v, error %v", fits, err)
+		}
+		requireCodes(t, findings, code)
+	}
+}
+
+func TestRepairBringsLostGrantsBack(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.Database(t))
+	execute(t, conn, "revoke usage on schema parley from public")
+	find := func() []parley.Finding {
+		findings, err := parley.DiagnoseConfiguration(t.Context(), conn, "", "", "", parley.DiagnosisFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return findings
+	}
+	requireCodes(t, find(), "rights-lost")
+	if err := parley.Repair(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	requireCodes(t, find())
+}
+
+func TestDiagnosisOfARestoredCopyAsksWhatItIs(t *testing.T) {
+	t.Parallel()
+	original := parleytest.Database(t)
+	execute(t, original, talk)
+	copied := copyOf(t, original)
+	conn := connect(t, copied)
+	if _, _, err := parley.DiagnoseConnection(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	findings, err := parley.DiagnoseConfiguration(t.Context(), conn, "", "", "", parley.DiagnosisFilter{Level: parley.LevelError, Ignore: []string{"service-missing"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	requireCodes(t, findings, "broker-elsewhere")
+	execute(t, conn, *findings[0].Cure)
+	requireBrokerState(t, conn, parley.BrokerEnabled)
+}
+
+func TestCheckBrokerTellsWhatItRepairs(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	execute(t, pool, talk, "drop view parley_queue.asking")
+	for _, repair := range []bool{false, true} {
+		found, err := parley.CheckBroker(t.Context(), pool, repair)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) != 1 || found[0].ObjectName != "asking" || found[0].Repaired != repair {
+			t.Errorf("found %+v", found)
+		}
+	}
+	if found, err := parley.CheckBroker(t.Context(), pool, false); err != nil || len(found) != 0 {
+		t.Errorf("found %+v, error %v", found, err)
+	}
+}

@@ -1,0 +1,151 @@
+-- Where is my message? The steps that one walks to find a message that did not arrive (spec 9.3), for both directions of a conversation.
+--
+-- Steps 4 and 5 of the spec (duplicates, other brokers) are about dialogs between databases and have nothing to look at here. What keeps a
+-- message in a queue is asked of the checks of diagnosis, so both tell the same.
+
+create function parley._p_may_look_at(endpoint parley._p_endpoint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select pg_has_role(parley._p_caller(), endpoint.owner, 'usage')
+    or coalesce((
+      select parley._p_has_permission(parley._p_caller(), 'RECEIVE', 'queue', q.queue_id, q.owner)
+      from parley._p_service as s
+      join parley._p_queue as q using (queue_id)
+      where s.service_id = endpoint.service_id
+    ), parley._p_is_administrator(parley._p_caller()))
+$$;
+
+comment on function parley._p_may_look_at(parley._p_endpoint) is
+'Tells whether the caller may look at a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
+
+create function parley._p_visible_endpoints(conversation uuid) returns setof parley._p_endpoint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[] := parley._p_endpoints_of(conversation);
+begin
+  return query
+  select e.*
+  from parley._p_endpoint as e
+  where e.endpoint_id = any (v_ids) and parley._p_may_look_at(e)
+  order by e.conversation_id, e.is_initiator desc;
+  if not found and cardinality(v_ids) > 0 then
+    perform parley._p_raise(
+      229,
+      'permission denied: looking at the conversation',
+      format('Role %s neither owns a side of it nor may receive from the queue of one.', parley._p_caller()::regrole),
+      'Ask the owner of the service, or an administrator.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_visible_endpoints(uuid) is
+'Gives the sides of a conversation that the caller may look at.
+Errors: 229 none of them, 8426 not found.';
+
+create function parley.explain_conversation(conversation uuid)
+returns table (step integer, conversation_handle uuid, side text, answer text, is_finding boolean, cure text)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_end parley._p_endpoint;
+  v_far parley._p_endpoint;
+  v_scope parley._p_scope;
+  v_delayed bigint;
+  v_waiting bigint;
+  v_received bigint;
+  v_count integer := 0;
+begin
+  for v_end in select * from parley._p_visible_endpoints(conversation) loop
+    v_count := v_count + 1;
+    conversation_handle := v_end.conversation_handle;
+    side := case when v_end.is_initiator then 'initiator' else 'target' end;
+    select * into v_far from parley._p_endpoint as e where e.endpoint_id = v_end.far_endpoint_id;
+    v_delayed := (select count(*) from parley._p_transmission as t where t.endpoint_id = v_end.endpoint_id);
+    v_waiting := (select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0) from parley._p_message as m where m.endpoint_id = v_far.endpoint_id);
+    v_received := coalesce((
+      select p.sequence from parley._p_receive_progress as p where p.endpoint_id = v_far.endpoint_id order by p.sequence desc limit 1
+    ), 0);
+    v_scope.endpoint_ids := array[v_end.endpoint_id];
+    v_scope.patience := interval '0';
+
+    step := 1;
+    is_finding := v_end.state = 'SO';
+    answer := case
+      when is_finding then 'Nothing that it has sent is committed.'
+      else format('It is in state %s (%s) since %s. Of its messages, received: %s, waiting there: %s, on their way: %s.',
+        v_end.state, parley._p_state_name(v_end.state), date_trunc('second', v_end.state_since), v_received, v_waiting, v_delayed)
+    end;
+    cure := null;
+    return next;
+
+    step := 2;
+    is_finding := true;
+    for answer, cure in select f.cause, f.cure from parley._p_find_undeliverable(v_scope) as f loop
+      return next;
+    end loop;
+
+    -- 3: it is there, but it still is the sender's.
+    v_scope.endpoint_ids := array[v_far.endpoint_id];
+    v_scope.queue_ids := array(select s.queue_id from parley._p_service as s where s.service_id = v_far.service_id);
+    if v_waiting > 0 then
+      step := 3;
+      for answer, cure in select f.object_name || ': ' || f.cause, f.cure from parley._p_find_queues_off(v_scope) as f loop
+        return next;
+      end loop;
+    end if;
+
+    step := 6;
+    if v_far.endpoint_id is null and v_end.far_endpoint_id is not null then
+      answer := 'Its far side is closed or was removed: what it had received is processed, and nothing can be sent to it any more.';
+      cure := format('select parley.end_conversation(%L);', v_end.conversation_handle);
+      return next;
+    elsif v_waiting = 0 and v_delayed = 0 and v_far.state in ('DI', 'ER') then
+      answer := format('Everything was received there, and the far side is in state %s and not ended.', parley._p_state_name(v_far.state));
+      cure := format('select parley.end_conversation(%L);', v_far.conversation_handle);
+      return next;
+    elsif v_waiting = 0 and v_delayed = 0 and v_received > 0 then
+      is_finding := false;
+      answer := 'Everything that is committed was received there.';
+      cure := null;
+      return next;
+    end if;
+
+    if v_waiting > 0 then
+      step := 7;
+      is_finding := true;
+      for answer, cure in
+        select f.cause, f.cure from parley._p_find_poison(v_scope) as f
+        union all
+        select f.cause, f.cure from parley._p_find_held_groups(v_scope) as f
+        union all
+        select f.cause, f.cure from parley._p_find_failing_readers(v_scope) as f
+        union all
+        select f.cause, f.cure from parley._p_find_missing_daemon(v_scope) as f
+        union all
+        select f.cause, f.cure from parley._p_find_unread_queues(v_scope) as f
+      loop
+        return next;
+      end loop;
+    end if;
+  end loop;
+  if v_count = 0 then
+    step := 1;
+    answer := 'Both sides are closed; what was sent was received, or dropped by who ended its side.';
+    is_finding := false;
+    return next;
+  end if;
+end
+$$;
+
+comment on function parley.explain_conversation(uuid) is
+'Tells where the messages of a conversation are and what keeps them there, side by side, in the order of the steps in which one looks for a lost message:
+1 is it committed, 2 is it in the transmission queue, 3 is the queue of the other side off, 6 was it received, 7 does it wait to be received.
+Columns: step; conversation_handle and side (initiator or target), the sender; answer; is_finding, whether that is what is wrong; cure, a statement.
+Arguments: conversation, a handle, a conversation id, or a group.
+Errors: 229 not allowed, 8426 not found: never begun, rolled back, or forgotten.
+Source: spec 9.3.';

@@ -1,0 +1,96 @@
+-- The life of one conversation, in order, as far as the database remembers it.
+--
+-- A broker that keeps no history remembers what is there: when the sides were begun, what state they are in and since when, what waits, what is
+-- kept by retention, who holds the group, what failed. What was received and not retained is a number without a time.
+
+create function parley.trace_conversation(conversation uuid)
+returns table (
+  at timestamptz, conversation_handle uuid, side text, event text, message_type_name text, body_bytes integer, detail text
+)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  with ends as materialized (
+    select e.*, case when e.is_initiator then 'initiator' else 'target' end as side, g.conversation_group_id, g.xmax as holder
+    from parley._p_visible_endpoints(conversation) as e
+    left join parley._p_conversation_group as g using (group_id)
+  ), events as (
+    select 1 as rank, e.begun_at as at, e.conversation_handle, e.side, 'begun' as event, null::integer as type_id, null::bytea as body,
+      format('%s "%s" with "%s" on contract "%s", priority %s, group %s', e.side, e.service_name, e.far_service, e.service_contract_name,
+        e.priority, e.conversation_group_id) as detail
+    from ends as e
+    union all
+    select 2, e.begun_at, e.conversation_handle, e.side, 'received', null, null, format('%s messages so far', p.sequence)
+    from ends as e
+    cross join lateral (
+      select r.sequence from parley._p_receive_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1
+    ) as p
+    union all
+    select 3, r.enqueued_at, e.conversation_handle, e.side, case r.status when 3 then 'sent' else 'received' end, r.message_type_id, r.body,
+      format('number %s, kept by retention', r.message_sequence_number)
+    from ends as e
+    join parley._p_retained as r using (endpoint_id)
+    union all
+    select 4, w.enqueued_at, e.conversation_handle, e.side, case w.message_type_id when 1 then 'error waits' else 'message waits' end, w.message_type_id,
+      w.body, format('position %s in the queue', w.position)
+        || case w.message_type_id when 1 then ': ' || parley.body_text(w.body) else '' end
+    from ends as e
+    cross join lateral (
+      select m.position + b.ordinal - 1 as position, m.enqueued_at, m.message_type_id, b.body
+      from parley._p_message as m
+      cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+      where m.endpoint_id = e.endpoint_id
+      order by m.position, b.ordinal
+      limit 1000
+    ) as w
+    union all
+    select 5, t.enqueued_at, e.conversation_handle, e.side, 'message delayed', t.message_type_id, t.body, t.transmission_status
+    from ends as e
+    join parley._p_transmission as t using (endpoint_id)
+    union all
+    select 6, f.failed_at, e.conversation_handle, e.side, 'reader failed', null, null, format('%s (SQLSTATE %s)', f.error, f.sqlstate)
+    from ends as e
+    join parley._p_failure as f using (endpoint_id)
+    union all
+    select 7, a.set_aside_at, e.conversation_handle, e.side, 'set aside', null, null, format('after %s rollbacks', a.rollbacks)
+    from ends as e
+    join parley._p_set_aside as a using (endpoint_id)
+    union all
+    select 8, e.state_since, e.conversation_handle, e.side, 'state', null, null, format('%s, %s', e.state, parley._p_state_name(e.state))
+    from ends as e
+    union all
+    select 9, coalesce(a.xact_start, clock_timestamp()), e.conversation_handle, e.side, 'group locked', null, null,
+      case when l.pid is null then 'by a prepared transaction' else format('by session %s (%s)', l.pid, coalesce(a.application_name, 'unknown')) end
+    from ends as e
+    left join pg_locks as l on l.locktype = 'transactionid' and l.transactionid = e.holder and l.granted
+    left join pg_stat_activity as a using (pid)
+    where parley._p_is_running(e.holder)
+    union all
+    select 10, m.due_at, e.conversation_handle, e.side,
+      case m.kind when 'timer' then 'timer fires' when 'lifetime' then 'lifetime ends' else 'ends by itself' end, null, null,
+      case m.kind when 'abandoned' then 'unless it is ended before, or something is left to read' end
+    from ends as e
+    join parley._p_alarm as m using (endpoint_id)
+    union all
+    select 11, t.expires_at, t.conversation_handle, 'target', 'forgotten', null, null, 'closed; remembered until then'
+    from parley._p_tombstone as t
+    where (conversation in (t.conversation_handle, t.conversation_id, t.conversation_group_id)
+        or t.conversation_id in (select e.conversation_id from ends as e))
+      and (pg_has_role(parley._p_caller(), t.owner, 'usage') or parley._p_is_administrator(parley._p_caller()))
+  )
+  select v.at, v.conversation_handle, v.side, v.event, t.name::text, octet_length(v.body), v.detail
+  from events as v
+  left join parley._p_message_type as t on t.message_type_id = v.type_id
+  order by v.at, v.rank, v.side;
+end
+$$;
+
+comment on function parley.trace_conversation(uuid) is
+'Tells the life of a conversation in order, as far as the database remembers it: begun, received, waiting, delayed and retained messages, failures,
+states, who holds its group, timers and ends to come. At most 1,000 waiting messages of each side.
+Columns: at; conversation_handle and side, initiator or target; event; message_type_name and body_bytes of a message; detail.
+What was received and is not retained is counted at the time when its side was begun.
+Arguments: conversation, a handle, a conversation id, or a group, for all conversations in it.
+Errors: 229 not allowed, 8426 not found.';
