@@ -9,7 +9,9 @@ as $$
       'program', activation.program,
       'environment', activation.environment,
       'working_directory', activation.working_directory,
-      'stop_timeout_ms', activation.stop_timeout_ms
+      'stop_timeout_ms', activation.stop_timeout_ms,
+      'schema_name', (select q.schema_name from parley._p_queue as q where q.queue_id = activation.queue_id),
+      'queue_name', (select q.name from parley._p_queue as q where q.queue_id = activation.queue_id)
     )
     when 'webhook' then jsonb_build_object(
       'url', activation.url,

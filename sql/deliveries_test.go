@@ -123,9 +123,9 @@ func TestFailedDeliveryKeepsItsConversationWaitingAndNoOther(t *testing.T) {
 	b.send(second, request, "second")
 	_, handle, _ := b.next(1)
 	for attempt := 1; attempt <= 2; attempt++ {
-		equal(b.session, attempt, "select parley.fail_delivery('Answering', $1::uuid, 'no')", handle)
+		equal(b.session, attempt, "select attempts from parley.fail_delivery('Answering', $1::uuid, 'no')", handle)
 	}
-	equal(b.session, 2, "select parley.fail_delivery('Answering', $1::uuid, 'not there', is_attempt => false)", handle)
+	equal(b.session, 2, "select attempts from parley.fail_delivery('Answering', $1::uuid, 'not there', is_attempt => false)", handle)
 	equal(b.session, "3 2 not there t", `
 		select format('%s %s %s %s', failures, attempts, last_error, retry_at > now() + interval '1 hour') from parley.delivery_failures`)
 	equal(b.session, true, "select parley.seconds_to_next_delivery('Answering') between 3600 and 7200")
@@ -216,4 +216,37 @@ func TestFailuresOfConversationsThatAreOverGo(t *testing.T) {
 	_, handle, _ = b.next(1)
 	b.exec("select parley.fail_delivery('Answering', $1::uuid, 'no')", handle)
 	equal(b.session, 1, "select count(*) from parley._p_delivery_failure")
+}
+
+func TestDeliveryThatIsRefusedTooOftenSetsItsConversationAside(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, settings, last string
+		want                 bool
+	}{
+		{"the last attempt", "", "", true},
+		{"a final refusal", "max_attempts => 100", ", is_final => true", true},
+		{"no receiver", "", ", is_attempt => false", false},
+		{"no limit", "max_attempts => 0", ", is_final => true", false},
+		{"a queue without poison message handling", "", "", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			b.exec(hook)
+			b.exec("select parley.alter_webhook_activation('Answering', max_attempts => 2)")
+			if c.settings != "" {
+				b.exec("select parley.alter_webhook_activation('Answering', " + c.settings + ")")
+			}
+			if c.name == "a queue without poison message handling" {
+				b.exec("select parley.alter_queue('Answering', poison_message_handling => false)")
+			}
+			b.send(b.dialog(), request, "x")
+			_, handle, _ := b.next(1)
+			equal(b.session, false, "select is_set_aside from parley.fail_delivery('Answering', $1::uuid, 'no')", handle)
+			equal(b.session, c.want, "select is_set_aside from parley.fail_delivery('Answering', $1::uuid, 'no'"+c.last+")", handle)
+			equal(b.session, c.want, "select exists (select from parley.poison_conversations where error = 'no')")
+			equal(b.session, !c.want, "select exists (select from parley.delivery_failures)")
+		})
+	}
 }

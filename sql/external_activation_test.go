@@ -15,8 +15,8 @@ func TestProgramIsDefinedAlteredAndDropped(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	b.exec(`select parley.create_program_activation('Answering', array['/opt/reader', '--name', 'a b'], '{"REGION": "north"}', '/var/lib', 1, 3, 500)`)
-	equal(b.session, `program min 1 max 3 {"program": ["/opt/reader", "--name", "a b"], "environment": {"REGION": "north"}, `+
-		`"stop_timeout_ms": 500, "working_directory": "/var/lib"}`, externalReader)
+	equal(b.session, `program min 1 max 3 {"program": ["/opt/reader", "--name", "a b"], "queue_name": "Answering", "environment": {"REGION": "north"}, `+
+		`"schema_name": "dbo", "stop_timeout_ms": 500, "working_directory": "/var/lib"}`, externalReader)
 	b.exec("select parley.alter_program_activation('Answering', max_instances => 5)")
 	equal(b.session, true, "select ("+externalReader+") like 'program min 1 max 5 {%\"REGION\": \"north\"%'")
 	b.exec("select parley.alter_program_activation('Answering', activation => false)")

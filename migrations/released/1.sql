@@ -8133,11 +8133,15 @@ as $$
 declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
   v_priority integer;
+  v_idle_ms integer;
   v_found record;
 begin
   if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
     perform parley._p_raise_disabled(v_queue.queue_id);
   end if;
+  -- The session is idle while the request is under way; a daemon that has vanished must not hold the group for ever.
+  select a.timeout_ms + 60000 into v_idle_ms from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
+  perform set_config('idle_in_transaction_session_timeout', coalesce(v_idle_ms, 660000)::text, true);
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where v_queue.priorities & (1 << p.n) > 0 loop
     loop
       v_found := parley._p_lock_delivery(v_queue, v_priority);
@@ -8238,8 +8242,9 @@ Arguments: queue; conversation_handle; queuing_orders, of the messages, all of t
 Errors: 208, 229, 8426, 9609 and 9617 as receive.';
 
 create function parley.fail_delivery(
-  queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null
-) returns integer
+  queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null, is_final boolean default false,
+  out attempts integer, out is_set_aside boolean
+)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -8247,13 +8252,16 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
   v_endpoint parley._p_endpoint;
   v_activation parley._p_external_activation;
-  v_failure parley._p_delivery_failure;
+  v_failures integer;
 begin
+  attempts := 0;
+  is_set_aside := false;
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = fail_delivery.conversation_handle;
   select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
   if v_endpoint.endpoint_id is null or v_activation.first_retry_ms is null then
-    return 0;
+    return;
   end if;
+  perform parley.note_failure(fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error);
   -- Those of conversations that are over; there are never many.
   delete from parley._p_delivery_failure as f
   where f.queue_id = v_queue.queue_id and not exists (select from parley._p_endpoint as e where e.endpoint_id = f.endpoint_id);
@@ -8269,25 +8277,55 @@ begin
     attempts = f.attempts + excluded.attempts,
     last_error = excluded.last_error,
     failed_at = excluded.failed_at
-  returning f.* into v_failure;
+  returning f.failures, f.attempts into v_failures, attempts;
+  if v_activation.max_attempts > 0 and (is_final or attempts >= v_activation.max_attempts) then
+    is_set_aside := parley._p_set_delivery_aside(v_queue, v_endpoint, attempts);
+    if is_set_aside then
+      return;
+    end if;
+  end if;
   -- Twice as long each time, up to the longest; what the receiver asks for counts up to the longest too. A tenth is left to
   -- chance, so that conversations that failed together do not come back together.
   update parley._p_delivery_failure as f
   set retry_at = clock_timestamp() + make_interval(secs => (0.9 + 0.1 * random()) / 1000 * least(
       v_activation.longest_retry_ms,
-      greatest(coalesce(retry_ms, 0), v_activation.first_retry_ms * power(2::double precision, least(v_failure.failures - 1, 40)))
+      greatest(coalesce(retry_ms, 0), v_activation.first_retry_ms * power(2::double precision, least(v_failures - 1, 40)))
     ))
   where f.endpoint_id = v_endpoint.endpoint_id;
-  return v_failure.attempts;
 end
 $$;
 
-comment on function parley.fail_delivery(text, uuid, text, boolean, integer) is
-'Notes that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles each time.
-Call it after the transaction of the delivery was rolled back. Returns how many attempts have been counted.
-Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts of the webhook (a receiver that is not there
-says nothing about the message); retry_ms, milliseconds that the receiver asks to wait.
+comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean) is
+'Notes that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles each time. After max_attempts of the
+webhook it is set aside, as a poison message is, whatever the poison message handling of the queue.
+Call it after the transaction of the delivery was rolled back. Returns attempts, how many have been counted, and is_set_aside.
+Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts (a receiver that is not there says nothing about
+the message); retry_ms, milliseconds that the receiver asks to wait; is_final, whether the receiver will never accept it.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+create function parley._p_set_delivery_aside(queue parley._p_queue, endpoint parley._p_endpoint, attempts integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_head record;
+begin
+  perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
+  if not found or parley._p_is_set_aside(endpoint.endpoint_id) then
+    return false;
+  end if;
+  v_head := parley._p_first_message(queue, endpoint);
+  if v_head.position is null or not parley._p_set_aside_conversation(queue.queue_id, endpoint.endpoint_id, v_head.position, attempts) then
+    return false;
+  end if;
+  -- Should somebody put it back it begins anew.
+  delete from parley._p_delivery_failure as f where f.endpoint_id = endpoint.endpoint_id;
+  return true;
+end
+$$;
+
+comment on function parley._p_set_delivery_aside(parley._p_queue, parley._p_endpoint, integer) is
+'Sets a conversation aside whose delivery was refused too often; gives false when that cannot be now.';
 
 create function parley.seconds_to_next_delivery(queue text) returns double precision
 language plpgsql stable security definer
@@ -8777,7 +8815,9 @@ as $$
       'program', activation.program,
       'environment', activation.environment,
       'working_directory', activation.working_directory,
-      'stop_timeout_ms', activation.stop_timeout_ms
+      'stop_timeout_ms', activation.stop_timeout_ms,
+      'schema_name', (select q.schema_name from parley._p_queue as q where q.queue_id = activation.queue_id),
+      'queue_name', (select q.name from parley._p_queue as q where q.queue_id = activation.queue_id)
     )
     when 'webhook' then jsonb_build_object(
       'url', activation.url,

@@ -1,0 +1,61 @@
+package parley
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Events of a queue that a service can be notified of.
+const (
+	EventQueueActivation     = "QUEUE_ACTIVATION"      // messages wait that nobody receives
+	EventBrokerQueueDisabled = "BROKER_QUEUE_DISABLED" // by poison message handling
+)
+
+// PostEventNotificationContract is the contract that a service must accept to be notified, and EventNotificationMessageType
+// the type of what it gets: XML with the element EVENT_INSTANCE.
+const (
+	PostEventNotificationContract = "http://schemas.microsoft.com/SQL/Notifications/PostEventNotification"
+	EventNotificationMessageType  = "http://schemas.microsoft.com/SQL/Notifications/EventNotification"
+)
+
+// EventNotification is a subscription of a service to an event of a queue; as JSON it is a stable format.
+type EventNotification struct {
+	Name               string    `json:"name"`
+	Queue              string    `json:"queue"`
+	Event              string    `json:"event"`
+	ToService          string    `json:"to_service"`
+	BrokerInstance     *string   `json:"broker_instance"` // nil for any
+	FanIn              bool      `json:"fan_in"`
+	ConversationHandle UUID      `json:"conversation_handle"`
+	CreatedAt          time.Time `json:"created_at"`
+}
+
+// ReadEventNotifications reads all event notifications, sorted by queue and name.
+func ReadEventNotifications(ctx context.Context, db DB) ([]EventNotification, error) {
+	rows, err := db.Query(ctx, `
+		select n.name, n.queue_name, n.type_desc, n.service_name, n.broker_instance, n.is_fan_in, n.conversation_handle, n.create_date
+		from parley.event_notifications as n
+		order by n.queue_name, n.name`)
+	if err != nil {
+		return nil, fmt.Errorf("read the event notifications: %w", err)
+	}
+	notifications, err := pgx.CollectRows(rows, pgx.RowToStructByPos[EventNotification])
+	if err != nil {
+		return nil, fmt.Errorf("read the event notifications: %w", err)
+	}
+	return notifications, nil
+}
+
+// NotifyActivation raises QUEUE_ACTIVATION for a queue, and tells how many messages were sent. It is for the daemon.
+//
+// Errors: an [Error] with number [QueueNotFound], or 15151 for others than administrators.
+func NotifyActivation(ctx context.Context, db DB, queue string) (int, error) {
+	var sent int
+	if err := db.QueryRow(ctx, "select parley.notify_activation($1::text)", queue).Scan(&sent); err != nil {
+		return 0, statementError(err, "raise QUEUE_ACTIVATION of queue "+queue)
+	}
+	return sent, nil
+}

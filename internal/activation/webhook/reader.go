@@ -1,0 +1,264 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley"
+)
+
+const (
+	// retryPoll is how often a queue is looked at in which conversations wait after a failure. It is also how late
+	// a message of another conversation may be seen then.
+	retryPoll = 250 * time.Millisecond
+	// stopTimeout is how long a request may go on after the reader was told to stop.
+	stopTimeout = 5 * time.Second
+	// undoTimeout bounds the statements that clean up after a failure.
+	undoTimeout = 5 * time.Second
+	// unavailableMax is after how many requests in a row to which there was no proper answer the reader fails.
+	unavailableMax = 5
+)
+
+// reader delivers messages of a queue, one request at a time.
+type reader struct {
+	definition
+	pool   *pgxpool.Pool
+	queue  string
+	url    *url.URL
+	client *http.Client
+	shared *shared
+	logger *slog.Logger
+}
+
+// Run delivers until there is nothing to deliver, now or later. While conversations wait after a failure it stays: the
+// engine could not tell them from others, and would start one reader after the other.
+func (r *reader) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		delivered, err := r.deliver(ctx)
+		if err == nil && !delivered {
+			var waits bool
+			if waits, err = r.rest(ctx); err == nil && !waits {
+				return nil
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rest waits until there may be something to deliver again. It returns false when there is nothing to wait for.
+func (r *reader) rest(ctx context.Context) (bool, error) {
+	for first := true; ; first = false {
+		wait, waits, err := parley.TimeToNextDelivery(ctx, r.pool, r.queue)
+		if err != nil || !waits {
+			return false, err
+		}
+		if first {
+			select {
+			case r.shared.turn <- struct{}{}:
+				defer func() { <-r.shared.turn }()
+			case <-ctx.Done():
+				return false, nil
+			}
+		} else {
+			timer := time.NewTimer(max(time.Millisecond, min(wait, retryPoll)))
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				timer.Stop()
+				return false, nil
+			}
+		}
+		if delivered, err := r.deliver(ctx); delivered || err != nil {
+			return true, err
+		}
+	}
+}
+
+// deliver does one transaction: it shows itself messages, posts them, and receives what was accepted. It tells whether there
+// was anything to deliver, accepted or not.
+func (r *reader) deliver(ctx context.Context) (bool, error) {
+	work, cancel := outlive(ctx, stopTimeout)
+	defer cancel()
+	var messages []parley.Message
+	err := pgx.BeginTxFunc(work, r.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		var err error
+		messages, err = parley.NextDelivery(work, tx, r.queue, r.BatchSize)
+		if err != nil || len(messages) == 0 {
+			return err
+		}
+		return r.handOver(work, tx, messages)
+	})
+	var refused *refusal
+	switch {
+	case errors.Is(err, errOvertaken):
+		// Another sender's message has come in front of what was delivered: again, in the right order.
+		return true, nil
+	case errors.As(err, &refused):
+		return true, r.note(ctx, messages[0], refused)
+	case err != nil:
+		return false, err
+	}
+	return len(messages) > 0, nil
+}
+
+var errOvertaken = errors.New("a message has come in front of those that were delivered")
+
+// handOver posts messages and does what the answer says, in the transaction that has them locked.
+func (r *reader) handOver(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+	handle := messages[0].ConversationHandle
+	if !r.SystemMessages {
+		ordinary := 0
+		for ordinary < len(messages) && !messages[ordinary].IsEndDialog() && !messages[ordinary].IsError() {
+			ordinary++
+		}
+		if ordinary == 0 {
+			return r.end(ctx, tx, messages[0])
+		}
+		messages = messages[:ordinary]
+	}
+	answer, err := r.post(ctx, messages)
+	if err != nil {
+		return err
+	}
+	same, err := parley.FinishDelivery(ctx, tx, r.queue, messages)
+	if err != nil {
+		return err
+	}
+	if !same {
+		return errOvertaken
+	}
+	return r.respond(ctx, tx, handle, answer)
+}
+
+// end ends our side of a conversation that the far side has ended.
+func (r *reader) end(ctx context.Context, tx pgx.Tx, last parley.Message) error {
+	if last.IsError() {
+		cause, err := parley.ParseError(last.MessageBody)
+		if err != nil {
+			cause = &parley.ConversationError{Description: err.Error()}
+		}
+		r.logger.Warn("conversation ended with an error",
+			"conversation_handle", last.ConversationHandle, "code", cause.Code, "description", cause.Description)
+	}
+	same, err := parley.FinishDelivery(ctx, tx, r.queue, []parley.Message{last})
+	if err != nil {
+		return err
+	}
+	if !same {
+		return errOvertaken
+	}
+	return parley.EndConversation(ctx, tx, last.ConversationHandle)
+}
+
+// post makes the request.
+func (r *reader) post(work context.Context, messages []parley.Message) (answer, error) {
+	ctx, cancel := context.WithTimeout(work, r.timeout())
+	defer cancel()
+	var wasSent atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { wasSent.Store(true) }})
+	request, err := r.newRequest(ctx, messages)
+	if err != nil {
+		return answer{}, err
+	}
+	response, err := r.client.Do(request)
+	if err != nil {
+		return answer{}, judgeError(work, err, wasSent.Load(), r.timeout())
+	}
+	defer response.Body.Close()
+	body, err := readAnswer(response.Body)
+	if refused := judge(response, time.Now()); refused != nil {
+		return answer{}, refused
+	}
+	if err != nil {
+		return answer{}, judgeError(work, err, true, r.timeout())
+	}
+	r.shared.noteAnswer()
+	a, err := parseAnswer(response.Header.Get("Content-Type"), body)
+	if err != nil {
+		return answer{}, &refusal{cause: err, isAttempt: true}
+	}
+	return a, nil
+}
+
+// respond sends the replies and ends the conversation, as the answer asks. What the broker refuses is the answer's fault.
+func (r *reader) respond(ctx context.Context, tx pgx.Tx, handle parley.UUID, a answer) error {
+	for _, reply := range a.Replies {
+		body, err := reply.bytes()
+		if err == nil {
+			err = parley.Send(ctx, tx, handle, reply.MessageType, body)
+		}
+		if err != nil {
+			return blame(err)
+		}
+	}
+	switch {
+	case a.EndWithError != nil:
+		return blame(parley.EndConversationWithError(ctx, tx, handle, a.EndWithError.Code, a.EndWithError.Description))
+	case a.End:
+		return blame(parley.EndConversation(ctx, tx, handle))
+	}
+	return nil
+}
+
+func blame(err error) error {
+	if _, isBroker := parley.ErrorNumber(err); isBroker {
+		return &refusal{cause: fmt.Errorf("the answer asks for what cannot be: %w", err), isAttempt: true}
+	}
+	return err
+}
+
+// note lets the conversation wait that was refused. It fails when the receiver seems not to be there at all.
+func (r *reader) note(ctx context.Context, message parley.Message, refused *refusal) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	attempts, isSetAside, err := parley.FailDelivery(ctx, r.pool, parley.DeliveryFailure{
+		Queue: r.queue, ConversationHandle: message.ConversationHandle, Error: refused.Error(),
+		IsAttempt: refused.isAttempt, IsFinal: refused.isFinal, Retry: refused.retry,
+	})
+	if err != nil {
+		return err
+	}
+	logger := r.logger.With("conversation_handle", message.ConversationHandle, "message_id", message.MessageID, "error", refused, "attempts", attempts)
+	if isSetAside {
+		logger.Error("conversation is set aside: the webhook refused its message too often; see parley poison list")
+	} else {
+		logger.Warn("webhook did not accept a message; its conversation waits")
+	}
+	if refused.isAttempt {
+		r.shared.noteAnswer()
+	} else if r.shared.noteUnavailable() {
+		return fmt.Errorf("the web address is not available: %w", refused.cause)
+	}
+	return nil
+}
+
+// outlive gives a context that goes on for a while after ctx has ended, for a request that is under way.
+func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-work.Done():
+		}
+		cancel()
+	})
+	return work, func() {
+		stop()
+		cancel()
+	}
+}
