@@ -9,7 +9,10 @@ import (
 )
 
 // Pages whose statements run.
-var pages = []string{"README.md", "docs/concepts.md", "docs/differences.md", "docs/migration.md", "docs/tutorial.md", "docs/operations.md", "docs/poison.md"}
+var pages = []string{
+	"README.md", "docs/concepts.md", "docs/differences.md", "docs/migration.md", "docs/tutorial.md", "docs/operations.md", "docs/poison.md",
+	"docs/daemon.md",
+}
 
 func TestStatementsOfTheDocumentationRun(t *testing.T) {
 	t.Parallel()
