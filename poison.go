@@ -127,16 +127,30 @@ func discardPoison(ctx context.Context, db DB, handle UUID, arguments string, va
 //
 // Conversations that are gone, or of queues that the role may not receive from, are passed over.
 func NoteFailure(ctx context.Context, db DB, failure error, handles ...UUID) error {
-	var sqlstate *string
-	if pgErr, ok := errors.AsType[*pgconn.PgError](failure); ok {
-		sqlstate = &pgErr.Code
-	}
-	// Whatever an error says, PostgreSQL has to take it.
-	text := strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "?"), "\x00", "?")
+	sqlstate, text := describeFailure(failure)
 	_, err := db.Exec(ctx, `
 		select parley.note_failure(h.handle, $2, $3) from unnest($1::text::uuid[]) as h (handle)`, arrayLiteral(handles), sqlstate, text)
 	if err != nil {
 		return statementError(err, "note a failure")
 	}
 	return nil
+}
+
+// NoteReaderFailure reports that a reader of a queue has failed whose conversation is not known: the broker finds that by
+// the message that came back. It is for the daemon, which starts readers and sees them fail.
+func NoteReaderFailure(ctx context.Context, db DB, queueID int, failure error) error {
+	sqlstate, text := describeFailure(failure)
+	_, err := db.Exec(ctx, "select parley._p_note_reader_failure($1, $2, $3)", queueID, sqlstate, text)
+	if err != nil {
+		return statementError(err, "note the failure of a reader")
+	}
+	return nil
+}
+
+// describeFailure gives the SQLSTATE, if there is one, and a text that PostgreSQL takes, whatever the error says.
+func describeFailure(failure error) (sqlstate *string, text string) {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](failure); ok {
+		sqlstate = &pgErr.Code
+	}
+	return sqlstate, strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "?"), "\x00", "?")
 }

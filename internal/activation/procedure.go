@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
 )
 
 // procedures makes readers that are sessions: CALL procedure(), outside of a transaction, so that the procedure begins and ends
@@ -73,6 +75,9 @@ func (r *procedureReader) Run(ctx context.Context) error {
 	if err = s.become(working, r.queue.ExecuteAs); err == nil {
 		err = s.call(working, r.queue)
 	}
+	if err != nil {
+		r.tellPoison(err)
+	}
 	if s.conn.IsClosed() || s.conn.PgConn().TxStatus() != 'I' || working.Err() != nil {
 		if err == nil {
 			err = &stateError{state: "25001", number: transactionLeftOpen, text: "the activation procedure left a transaction open"}
@@ -83,6 +88,15 @@ func (r *procedureReader) Run(ctx context.Context) error {
 	// The reader has left; the next one gets a session as if new. That takes time, and nobody has to wait for it.
 	r.sessions.cleaning.Go(func() { r.sessions.clean(s) })
 	return err
+}
+
+// tellPoison tells the broker why the reader failed, for whoever looks at the message that came back.
+func (r *procedureReader) tellPoison(failure error) {
+	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
+	defer cancel()
+	if err := parley.NoteReaderFailure(ctx, r.config.Pool, r.queue.ID, failure); err != nil {
+		r.config.Logger.Warn("the failure of a reader could not be reported to the broker", "queue", r.queue.Name, "error", err)
+	}
 }
 
 // become takes on a role, unless the session has it.

@@ -52,7 +52,7 @@ var sections = []section{
 	{
 		title: "Poison messages",
 		intro: "What is set aside, and what can be done about it: see [the page on poison messages](poison.md).",
-		files: []string{"118_set_aside.sql", "243_poison.sql", "244_set_aside.sql", "245_poison_statements.sql", "299_poison_views.sql"},
+		files: []string{"118_set_aside.sql", "243_poison.sql", "244_set_aside.sql", "245_poison_statements.sql", "246_reader_failures.sql", "299_poison_views.sql"},
 	},
 	{
 		title: "Ending conversations",
