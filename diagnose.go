@@ -75,7 +75,9 @@ func DiagnoseRuntime(ctx context.Context, db DB, conversation *UUID, patience *t
 // the definitions that it needs.
 //
 // Errors: as [DiagnoseRuntime].
-func DiagnoseConversation(ctx context.Context, db DB, conversation UUID, patience *time.Duration, filter DiagnosisFilter) ([]Finding, error) {
+func DiagnoseConversation(
+	ctx context.Context, db DB, conversation UUID, patience *time.Duration, filter DiagnosisFilter,
+) ([]Finding, error) {
 	findings, err := DiagnoseRuntime(ctx, db, &conversation, patience, filter)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,8 @@ func diagnoseConnection(ctx context.Context, conn *pgx.Conn, now func() time.Tim
 	}
 	if !direct {
 		findings = append(findings, connectionFinding("pooled-connection", LevelInfo, "connection", conn.Config().Host,
-			"A pooler stands between the program and the database: LISTEN gets nothing through it, so whoever waits for messages looks at intervals.",
+			"A pooler stands between the program and the database: LISTEN gets nothing through it, "+
+				"so whoever waits for messages looks at intervals.",
 			"-- give consumers a direct connection beside it (ListenConfig), and the daemon too (parley serve --listen-dsn)"))
 	}
 	ahead, exactness, err := clockSkew(ctx, conn, now)
@@ -51,7 +52,8 @@ func diagnoseConnection(ctx context.Context, conn *pgx.Conn, now func() time.Tim
 			than = "ahead of"
 		}
 		findings = append(findings, connectionFinding("clock-skew", LevelWarning, "server", conn.Config().Host,
-			fmt.Sprintf("The clock of the database is %s %s that of this machine; timers and lifetimes go by the database's.", ahead.Abs().Round(time.Second), than),
+			fmt.Sprintf("The clock of the database is %s %s that of this machine; timers and lifetimes go by the database's.",
+				ahead.Abs().Round(time.Second), than),
 			"-- set the clocks of both machines by NTP"))
 	}
 	return findings, true, nil

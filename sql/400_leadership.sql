@@ -92,6 +92,8 @@ begin
   set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp()
   returning l.term into v_term;
   perform parley._p_lease(milliseconds);
+  -- A copy of a database must not do the work of the original: see 290_broker_identity.sql.
+  perform parley.attach_broker();
   return v_term;
 end
 $$;

@@ -252,3 +252,12 @@ func TestEventNotificationsOutliveANewBroker(t *testing.T) {
 		from parley._p_event_notification as n
 		join parley.conversation_endpoints as e using (conversation_handle)`, before, id)
 }
+
+// Whatever a daemon was started for, a copy of a database is no place for it.
+func TestDaemonThatLeadsACopySwitchesItOff(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec("update parley._p_broker set system_identifier = 1")
+	equal(b.session, int64(1), "select parley._p_lead('test', 0, 1000)")
+	equal(b.session, false, "select is_broker_enabled from parley.databases")
+}

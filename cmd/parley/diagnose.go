@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -16,12 +14,6 @@ import (
 
 // watchInterval is how often diagnose --timeout looks.
 const watchInterval = time.Second
-
-// diagnosis is what diagnose prints; as JSON it is a stable format.
-type diagnosis struct {
-	Findings    []parley.Finding     `json:"findings"`
-	Explanation []parley.Explanation `json:"explanation"` // of --conversation
-}
 
 type diagnoseFlags struct {
 	from, to, contract string
@@ -75,7 +67,7 @@ The exit code is 0 when nothing is found, 1 when something is, and 2 when diagno
 	flags.StringVar(&f.conversation, "conversation", "", "handle, conversation id or group")
 	flags.StringVar(&f.filter.Level, "level", parley.LevelWarning, "tell ERROR, WARNING or INFO and what is graver")
 	flags.StringArrayVar(&f.filter.Ignore, "ignore", nil, "do not tell findings of this code (repeatable)")
-	flags.DurationVar(&f.patience, "patience", 0, "for how long things may last at run time before they are told (default: each check has its own)")
+	flags.DurationVar(&f.patience, "patience", 0, "for how long things may last before they are told (default: each check has its own)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "look again and again for so long")
 	flags.BoolVar(&f.onlyNew, "new", false, "with --timeout: only what was not there at the start")
 	a.completeFlag(cmd, "from", completeServices)
@@ -141,53 +133,39 @@ func (a *app) diagnose(cmd *cobra.Command, f diagnoseFlags) ([]parley.Finding, e
 		return nil, err
 	}
 	defer closeConnection(ctx, conn)
-	out := cmd.OutOrStdout()
-	result := diagnosis{Findings: []parley.Finding{}, Explanation: []parley.Explanation{}}
-	seen := map[string]bool{}
+	report := newDiagnosisReport(cmd.OutOrStdout(), a.json)
+	if err := f.watch(ctx, conn, report); err != nil {
+		return nil, err
+	}
+	if f.handle != nil && ctx.Err() == nil {
+		if report.Explanation, err = parley.ExplainConversation(ctx, conn, *f.handle); err != nil {
+			return nil, err
+		}
+	}
+	return report.Findings, report.conclude()
+}
+
+// watch looks once, or again and again until the time is over or ctx ends.
+func (f diagnoseFlags) watch(ctx context.Context, conn *pgx.Conn, report *diagnosisReport) error {
 	until := time.Now().Add(f.timeout)
 	for first := true; ; first = false {
 		found, err := f.look(ctx, conn)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, finding := range found {
-			// Counts and times in the cause change from one look to the next; what cures it does not.
-			key := strings.Join([]string{finding.Code, finding.ObjectKind, finding.ObjectName, cure(finding)}, "\x00")
-			if seen[key] {
-				continue
-			}
-			seen[key] = true
-			if f.onlyNew && first {
-				continue
-			}
-			result.Findings = append(result.Findings, finding)
-			if !a.json {
-				if err := writeFinding(out, finding); err != nil {
-					return nil, err
-				}
-			}
+		if err := report.add(found, !f.onlyNew || !first); err != nil {
+			return err
 		}
-		if time.Until(until) <= 0 {
-			break
+		left := time.Until(until)
+		if left <= 0 {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			until = time.Time{}
-		case <-time.After(min(watchInterval, time.Until(until))):
-		}
-		if ctx.Err() != nil {
-			break
+			return nil
+		case <-time.After(min(watchInterval, left)):
 		}
 	}
-	if f.handle != nil && ctx.Err() == nil {
-		if result.Explanation, err = parley.ExplainConversation(ctx, conn, *f.handle); err != nil {
-			return nil, err
-		}
-	}
-	if a.json {
-		return result.Findings, encodeJSON(out, result)
-	}
-	return result.Findings, writeConclusion(out, result)
 }
 
 // look looks once.
@@ -223,53 +201,6 @@ func (f diagnoseFlags) look(ctx context.Context, conn *pgx.Conn) ([]parley.Findi
 	return found, nil
 }
 
-func cure(f parley.Finding) string {
-	if f.Cure == nil {
-		return ""
-	}
-	return *f.Cure
-}
-
 func weight(level string) int {
 	return slices.Index([]string{parley.LevelError, parley.LevelWarning, parley.LevelInfo}, level)
-}
-
-func writeFinding(out io.Writer, f parley.Finding) error {
-	head := fmt.Sprintf("%s %s", f.Level, f.Code)
-	if f.Part == parley.PartProblem {
-		head = "PROBLEM " + f.Code
-	}
-	if f.ErrorNumber != nil {
-		head += fmt.Sprintf(" (%d)", *f.ErrorNumber)
-	}
-	head += fmt.Sprintf("  %s %s", f.ObjectKind, oneLine(f.ObjectName, 0))
-	if f.Since != nil {
-		head += "  since " + moment(f.Since)
-	}
-	if _, err := fmt.Fprintf(out, "%s\n  %s\n", head, oneLine(f.Cause, 0)); err != nil {
-		return err
-	}
-	if f.Cure == nil {
-		return nil
-	}
-	_, err := fmt.Fprintf(out, "  %s\n", oneLine(cure(f), 0))
-	return err
-}
-
-func writeConclusion(out io.Writer, d diagnosis) error {
-	for _, x := range d.Explanation {
-		side := "both sides"
-		if x.Side != nil {
-			side = *x.Side
-		}
-		if _, err := fmt.Fprintf(out, "step %d, what the %s sent: %s\n", x.Step, side, oneLine(x.Answer, 0)); err != nil {
-			return err
-		}
-	}
-	text := "nothing found"
-	if n := len(d.Findings); n > 0 {
-		text = counted(n, "finding")
-	}
-	_, err := fmt.Fprintln(out, text)
-	return err
 }

@@ -67,7 +67,7 @@ func (s *serving) openDatabase(ctx context.Context, number int) (*servedDatabase
 	return &servedDatabase{pool: pool, engine: engine, logger: logger}, nil
 }
 
-// requireSchema refuses a database without the broker. One that cannot be asked is given time.
+// requireSchema refuses a database without the broker, or with a schema that does not fit. One that cannot be asked is given time.
 func requireSchema(ctx context.Context, pool *pgxpool.Pool, logger *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -77,12 +77,13 @@ func requireSchema(ctx context.Context, pool *pgxpool.Pool, logger *slog.Logger)
 		return nil // the engine tries again, for as long as the daemon runs
 	}
 	defer conn.Release()
-	status, err := parley.ReadStatus(ctx, conn.Conn())
-	switch {
-	case err != nil:
-		return err
-	case !status.Installed:
-		return fmt.Errorf("database %s: %w", conn.Conn().Config().Database, parley.ErrNotInstalled)
+	broker, err := parley.Attach(ctx, conn)
+	if err != nil {
+		return fmt.Errorf("database %s: %w", conn.Conn().Config().Database, err)
+	}
+	if broker.State != parley.BrokerEnabled {
+		// Somebody may enable it while the daemon runs.
+		logger.Warn("nothing is activated: the broker is not enabled", "state", broker.State, "advice", broker.Advice)
 	}
 	return nil
 }
