@@ -68,7 +68,7 @@ With --json the last line of standard output is one object. The exit code is 1 w
 	flags := cmd.Flags()
 	flags.IntVar(&config.Senders, "senders", 16, "sessions that send at once")
 	flags.IntVar(&config.Conversations, "conversations", 64, "conversations that they share out")
-	flags.IntVar(&config.Readers, "readers", min(16, 2*runtime.NumCPU()), "readers that messages may start at once; by default two for each core")
+	flags.IntVar(&config.Readers, "readers", min(16, 2*runtime.NumCPU()), "readers that messages start at most; by default two for each core")
 	flags.DurationVar(&config.Duration, "duration", 20*time.Second, "time in which messages are sent, for all payload sizes together")
 	flags.StringVar(&config.Database, "database", "parley_demo", "name of the database that is made for the run")
 	flags.BoolVar(&config.Keep, "keep", false, "leave the database there for a closer look")

@@ -64,6 +64,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newSendCommand(a),
 		newServeCommand(a),
 		newStatusCommand(a),
+		newTailCommand(a),
 		newTopCommand(a),
 		newTraceCommand(a),
 		newUninstallCommand(a),

@@ -109,7 +109,8 @@ func furnish(ctx context.Context, conn *pgx.Conn) error {
 func activate(ctx context.Context, conn *pgx.Conn, readers int) error {
 	_, err := conn.Exec(ctx, `
 		select parley.alter_queue(
-			'MySSBLabTestQueue', activation_procedure => 'public.receive_lab_test', max_queue_readers => $1, execute_as => 'OWNER', activation => true
+			'MySSBLabTestQueue',
+			activation_procedure => 'public.receive_lab_test', max_queue_readers => $1, execute_as => 'OWNER', activation => true
 		)`, readers)
 	if err != nil {
 		return fmt.Errorf("activate the queue of the demo: %w", err)

@@ -51,8 +51,8 @@ func timeSection(r Result) report.Section {
 		}
 		chart.Bands = append(chart.Bands, report.Band{From: p.begun, To: end, Label: bytesText(p.PayloadBytes)})
 	}
-	text := fmt.Sprintf("%d senders send on %d conversations, one message a transaction. Messages start their own readers, at most %d at once, "+
-		"which receive up to 10,000 at a time. Between two payload sizes the senders pause until everything is received.",
+	text := fmt.Sprintf("%d senders send on %d conversations, one message a transaction. Messages start their own readers, "+
+		"at most %d at once, which receive up to 10,000 at a time. Between two payload sizes the senders pause until everything is received.",
 		r.Settings.Senders, r.Settings.Conversations, r.Settings.Readers)
 	section := report.Section{Title: "Throughput over time", Lines: chart, Text: []string{text}}
 	if r.kill.process != 0 {

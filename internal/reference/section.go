@@ -107,7 +107,7 @@ var sections = []section{
 	{
 		title: "Monitoring",
 		intro: "What each number is made of, and what to watch, tells [the page on monitoring](monitoring.md).",
-		files: []string{"502_performance_counters.sql", "503_broker_metrics.sql", "520_queue_activity.sql", "521_conversation_activity.sql"},
+		files: []string{"502_performance_counters.sql", "503_broker_metrics.sql", "520_queue_activity.sql", "521_conversation_activity.sql", "522_passing_messages.sql"},
 	},
 	{
 		title: "Errors",
