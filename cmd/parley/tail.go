@@ -126,7 +126,8 @@ func (a *app) tail(ctx context.Context, out io.Writer, f following) error {
 			if err := a.printPassing(out, m, f); err != nil {
 				return err
 			}
-			if shown++; shown == f.count {
+			shown++
+			if shown == f.count {
 				return nil
 			}
 		}
@@ -140,10 +141,10 @@ func (a *app) tail(ctx context.Context, out io.Writer, f following) error {
 
 // untilStopped takes Ctrl-C for the end that it is.
 func untilStopped(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 func (f *following) wants(m parley.PassingMessage) bool {
