@@ -1,6 +1,8 @@
 package parley_test
 
 import (
+	"os"
+	"regexp"
 	"testing"
 	"time"
 
@@ -129,5 +131,37 @@ func TestCheckBrokerTellsWhatItRepairs(t *testing.T) {
 	}
 	if found, err := parley.CheckBroker(t.Context(), pool, false); err != nil || len(found) != 0 {
 		t.Errorf("found %+v, error %v", found, err)
+	}
+}
+
+// Each code that can be told is explained in docs/diagnose.md, and no other.
+func TestEveryFindingIsExplained(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/diagnose.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	explained := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)`").FindAllStringSubmatch(string(page), -1) {
+		explained[row[1]] = true
+	}
+	pool := parleytest.Database(t)
+	codes := []string{"upgrade-needed", "release-too-old", "pooled-connection", "clock-skew"}
+	rows, err := pool.Query(t.Context(), "select code from parley.diagnosis_checks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range append(codes, checks...) {
+		if !explained[code] {
+			t.Errorf("docs/diagnose.md does not explain %s", code)
+		}
+		delete(explained, code)
+	}
+	for code := range explained {
+		t.Errorf("docs/diagnose.md explains %s, which nothing finds", code)
 	}
 }
