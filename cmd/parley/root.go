@@ -51,6 +51,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 	root.MarkFlagsMutuallyExclusive("dsn", "postgres-version")
 
 	root.AddCommand(
+		newActivationCommand(a),
 		newBenchCommand(a),
 		newConversationsCommand(a),
 		newDemoCommand(a),

@@ -21,6 +21,7 @@ type serving struct {
 	logLevel    string
 	logFormat   string
 	observing   observing
+	external    external
 
 	logger *slog.Logger
 }
@@ -38,7 +39,10 @@ it is killed. The role it logs in as has to own the schema parley, or be a membe
 to each role that procedures execute as.
 
 A database may be reached through a pooler in transaction mode. Then --listen-dsn names the same database without the pooler,
-for one connection on which the daemon is notified; without it the daemon looks for messages ten times a second.`,
+for one connection on which the daemon is notified; without it the daemon looks for messages ten times a second.
+
+Queues may name programs and web addresses to be read by. The daemon starts and calls only what --allow-program and
+--allow-webhook allow: without them none.`,
 		Example: `  parley serve --dsn postgres://daemon@db1/shop
   parley serve --dsn postgres://daemon@db1/shop --dsn postgres://daemon@db2/stock --log-format json
   parley serve --dsn postgres://daemon@pooler:6432/shop --listen-dsn postgres://daemon@db1/shop`,
@@ -56,6 +60,7 @@ for one connection on which the daemon is notified; without it the daemon looks 
 	flags.DurationVar(&s.graceTime, "grace-time", 10*time.Second, "how long readers may go on after the daemon was told to stop")
 	flags.IntVar(&s.sessionsMax, "sessions", 50, "sessions that run procedures at once, for each database")
 	s.observing.addFlags(cmd)
+	s.external.addFlags(cmd)
 	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error; debug tells of each reader")
 	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
 	return cmd
@@ -69,7 +74,7 @@ func (s *serving) validate() error {
 	case s.ramp < 0 || s.graceTime <= 0 || s.sessionsMax < 1:
 		return usagef("--ramp must not be negative, --grace-time and --sessions must be positive")
 	}
-	return nil
+	return s.external.validate(len(s.dsns))
 }
 
 // openLog makes the log, which is what the daemon writes to standard error.

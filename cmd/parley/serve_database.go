@@ -19,9 +19,10 @@ const servedConnections = 6
 
 // servedDatabase is one of the databases of the daemon.
 type servedDatabase struct {
-	pool   *pgxpool.Pool
-	engine *activation.Engine
-	logger *slog.Logger
+	pool     *pgxpool.Pool
+	engine   *activation.Engine
+	starters *externalStarters
+	logger   *slog.Logger
 }
 
 // openDatabase prepares to serve a database. It may be out of reach for now, but must not lack the schema.
@@ -51,9 +52,15 @@ func (s *serving) openDatabase(ctx context.Context, number int) (*servedDatabase
 		pool.Close()
 		return nil, err
 	}
+	starters, err := s.external.open(ctx, s.dsns[number], pool, logger)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
 	engine, err := activation.New(activation.Config{
 		Pool:         pool,
 		ListenConfig: listen,
+		Starters:     starters.byKind,
 		SessionsMax:  s.sessionsMax,
 		Ramp:         s.ramp,
 		GraceTime:    s.graceTime,
@@ -61,10 +68,11 @@ func (s *serving) openDatabase(ctx context.Context, number int) (*servedDatabase
 		Logger:       logger,
 	})
 	if err != nil {
+		starters.close()
 		pool.Close()
 		return nil, err
 	}
-	return &servedDatabase{pool: pool, engine: engine, logger: logger}, nil
+	return &servedDatabase{pool: pool, engine: engine, starters: starters, logger: logger}, nil
 }
 
 // requireSchema refuses a database without the broker, or with a schema that does not fit. One that cannot be asked is given time.
@@ -96,4 +104,7 @@ func (d *servedDatabase) run(ctx context.Context) error {
 	return nil
 }
 
-func (d *servedDatabase) close() { d.pool.Close() }
+func (d *servedDatabase) close() {
+	d.starters.close()
+	d.pool.Close()
+}
