@@ -22,6 +22,19 @@ func (m *monitor) list(ctx context.Context) {
 	})
 }
 
+// listInterval is shorter while readers fail: nobody tells when a procedure or a role is changed.
+func (m *monitor) listInterval() time.Duration {
+	if !m.bell.isListening.Load() {
+		return safetyInterval
+	}
+	for _, q := range m.queues {
+		if q.failure.times > 0 {
+			return safetyInterval / 2
+		}
+	}
+	return listInterval
+}
+
 // define takes over the definitions. A queue whose definition has changed is tried at once, however it failed before; readers
 // that run go on.
 func (m *monitor) define(listed []parley.ActivatedQueue, now time.Time) {

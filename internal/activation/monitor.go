@@ -19,6 +19,8 @@ const (
 	longBlindInterval = time.Second
 
 	listPause = 20 * time.Millisecond
+	// listInterval is how often definitions are read though nobody tells that they have changed.
+	listInterval = 30 * time.Second
 
 	// rowsShallow is how many rows of a lane an ordinary look reads. When these all belong to groups that have readers, it takes
 	// a deeper look to find out whether there are others.
@@ -106,7 +108,7 @@ func (m *monitor) act(ctx context.Context, now time.Time) (next time.Time, leads
 		return now, false
 	}
 	if m.isDue("list", m.nextList, now) {
-		m.nextList = now.Add(safetyInterval)
+		m.nextList = now.Add(m.listInterval())
 		m.list(ctx)
 	}
 	isListening := m.bell.isListening.Load()

@@ -28,6 +28,14 @@ func TestAMessageThatFailsItsReadersIsSetAsideWithTheirError(t *testing.T) {
 	b.awaitDone(20)
 	b.await(`select count(*) = 1 and bool_and(rollbacks = 5 and sqlstate = '22012' and error like '%division by zero%')
 		from parley.poison_conversations where queue_name = 'target'`)
+	// What arrives for it now starts nobody.
+	b.awaitReaders(0)
+	b.exec("select parley.send(far.conversation_handle, 'DEFAULT', '21'::text) from parley.poison_conversations as p " +
+		"join parley.conversation_endpoints as e using (conversation_handle) " +
+		"join parley.conversation_endpoints as far on far.conversation_id = e.conversation_id and far.conversation_handle <> e.conversation_handle")
+	b.send(22, 22)
+	b.await("select exists (select from app.done where number = 22)")
+	b.await(content)
 	b.restore()
 	b.exec("select parley.retry_poison(conversation_handle) from parley.poison_conversations")
 	b.await("select exists (select from app.done where number = 0)")
