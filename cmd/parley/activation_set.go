@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/parley-broker/parley"
 )
@@ -39,17 +38,18 @@ asks it to leave. Flags that are not given keep what is set.`,
 				return err
 			}
 			p.Environment = environment
-			flags := cmd.Flags()
-			p.WorkingDirectory = given(flags, "directory", directory)
-			p.MinInstances = given(flags, "min", least)
-			p.MaxInstances = given(flags, "max", most)
-			p.StopTimeout = given(flags, "stop-timeout", stopTimeout)
-			p.Activation = given(flags, "off", !off)
+			p.WorkingDirectory = given(cmd, "directory", directory)
+			p.MinInstances = given(cmd, "min", least)
+			p.MaxInstances = given(cmd, "max", most)
+			p.StopTimeout = given(cmd, "stop-timeout", stopTimeout)
+			p.Activation = given(cmd, "off", !off)
 			return a.setActivation(cmd, args[0],
 				func(ctx context.Context, conn *pgx.Conn) (*string, error) {
 					return nil, parley.CreateProgramActivation(ctx, conn, args[0], p)
 				},
-				func(ctx context.Context, conn *pgx.Conn) error { return parley.AlterProgramActivation(ctx, conn, args[0], p) })
+				func(ctx context.Context, conn *pgx.Conn) error {
+					return parley.AlterProgramActivation(ctx, conn, args[0], p)
+				})
 		},
 	}
 	flags := cmd.Flags()
@@ -95,19 +95,18 @@ keep what is set.`,
   parley activation set-webhook shop https://shop.example.com/messages --batch 10 --max 8 --secret-file secret.txt`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			flags := cmd.Flags()
 			w := parley.WebhookActivation{
 				URL:            &args[1],
-				SecretName:     given(flags, "secret-name", secretName),
-				Timeout:        given(flags, "timeout", timeout),
-				MaxInstances:   given(flags, "max", most),
-				BatchSize:      given(flags, "batch", batch),
-				BodyFormat:     given(flags, "format", format),
-				SystemMessages: given(flags, "system-messages", system),
-				MaxAttempts:    given(flags, "max-attempts", attempts),
-				FirstRetry:     given(flags, "first-retry", firstRetry),
-				LongestRetry:   given(flags, "longest-retry", longestRetry),
-				Activation:     given(flags, "off", !off),
+				SecretName:     given(cmd, "secret-name", secretName),
+				Timeout:        given(cmd, "timeout", timeout),
+				MaxInstances:   given(cmd, "max", most),
+				BatchSize:      given(cmd, "batch", batch),
+				BodyFormat:     given(cmd, "format", format),
+				SystemMessages: given(cmd, "system-messages", system),
+				MaxAttempts:    given(cmd, "max-attempts", attempts),
+				FirstRetry:     given(cmd, "first-retry", firstRetry),
+				LongestRetry:   given(cmd, "longest-retry", longestRetry),
+				Activation:     given(cmd, "off", !off),
 			}
 			if secretFile != "" {
 				content, err := os.ReadFile(secretFile)
@@ -124,7 +123,9 @@ keep what is set.`,
 					}
 					return &secret, nil
 				},
-				func(ctx context.Context, conn *pgx.Conn) error { return parley.AlterWebhookActivation(ctx, conn, args[0], w) })
+				func(ctx context.Context, conn *pgx.Conn) error {
+					return parley.AlterWebhookActivation(ctx, conn, args[0], w)
+				})
 		},
 	}
 	flags := cmd.Flags()
@@ -144,8 +145,8 @@ keep what is set.`,
 }
 
 // given gives the value of a flag, nil when the command line does not have it.
-func given[T any](flags *pflag.FlagSet, name string, value T) *T {
-	if !flags.Changed(name) {
+func given[T any](cmd *cobra.Command, name string, value T) *T {
+	if !cmd.Flags().Changed(name) {
 		return nil
 	}
 	return &value
