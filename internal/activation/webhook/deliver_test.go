@@ -182,3 +182,21 @@ func TestManyReadersDeliverEachMessageOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestATraceGoesOnAtTheReceiver(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "", accept)
+	handle := b.dialog("untraced")
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	b.require(parley.SendTraced(t.Context(), b.pool, handle, parley.DefaultMessageType, []byte("traced"), parent+" a=b"))
+	b.run(1)
+	seen := b.seen()
+	for i, want := range []string{"", parent} {
+		if got := seen[i].header.Get("Traceparent"); got != want {
+			t.Errorf("request %d has traceparent %q, want %q", i, got, want)
+		}
+	}
+	if got := seen[1].header.Get("Tracestate"); got != "a=b" {
+		t.Errorf("its tracestate is %q", got)
+	}
+}

@@ -72,6 +72,13 @@ func (r *reader) newRequest(ctx context.Context, messages []parley.Message) (*ht
 	} {
 		request.Header.Set(name, value)
 	}
+	// Headers of W3C Trace Context: the receiver's work belongs to the trace of the first message.
+	if parent, state, _ := strings.Cut(first.TraceContext, " "); parent != "" {
+		request.Header.Set("Traceparent", parent)
+		if state != "" {
+			request.Header.Set("Tracestate", state)
+		}
+	}
 	return request, nil
 }
 
