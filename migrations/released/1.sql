@@ -6000,7 +6000,6 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_end bigint := least(up_to_position, (coalesce(parley._p_last_position(queue.position_sequence), 0) + 1) * 1024);
   v_lane integer;
   v_low bigint;
   v_seen record;
@@ -6017,7 +6016,10 @@ begin
     oldest_enqueue_time := least(oldest_enqueue_time, v_seen.oldest);
     messages := messages + v_seen.messages;
     if v_seen.rows = 1000 then
-      v_rest := parley._p_estimate_messages(v_lane, v_seen.last + 1, v_end);
+      -- Only now: a look at the sequence leaves a lock, one of which for each of a thousand queues would be too many.
+      v_rest := parley._p_estimate_messages(
+        v_lane, v_seen.last + 1, least(up_to_position, (coalesce(parley._p_last_position(queue.position_sequence), 0) + 1) * 1024)
+      );
       if v_rest.rows < 10000 then
         v_rest := parley._p_count_messages(v_lane, v_seen.last + 1, up_to_position, 20000);
         is_estimated := is_estimated or v_rest.rows = 20000;
