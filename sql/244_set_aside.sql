@@ -50,10 +50,12 @@ Arguments: queue_id; endpoint_id; position of the message that fails; rollbacks 
 create sequence parley._p_poison_found minvalue 0 start 0;
 
 create function parley._p_is_set_aside(endpoint_id bigint) returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select exists (select from parley._p_set_aside as s where s.endpoint_id = $1)
+begin
+  return exists (select from parley._p_set_aside as s where s.endpoint_id = _p_is_set_aside.endpoint_id);
+end
 $$;
 
 comment on function parley._p_is_set_aside(bigint) is 'Tells whether a side of a conversation is set aside.';

@@ -85,7 +85,8 @@ What is removed is printed with --json, bodies included, so that it can be kept.
 	set := cmd.Flags()
 	set.BoolVar(&flags.messageOnly, "message-only", false, "remove just the message that came back, and put the rest back")
 	set.Int32Var(&flags.code, "error", 1, "code of the error that the other side gets, above 0")
-	set.StringVar(&flags.description, "description", "A message of this conversation could not be handled.", "what the error is, up to 3000 characters")
+	set.StringVar(&flags.description, "description", "A message of this conversation could not be handled.",
+		"what the error is, up to 3000 characters")
 	set.StringVar(&way, "body", bodyText, "with --json: give bodies as text, hex or json")
 	cmd.MarkFlagsMutuallyExclusive("message-only", "error")
 	cmd.MarkFlagsMutuallyExclusive("message-only", "description")

@@ -3,6 +3,7 @@
 package reliability_test
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -26,6 +27,7 @@ func TestCrash(t *testing.T) {
 	})
 	t.Run("CommitWithoutAnAnswer", func(t *testing.T) { crashCommits(t, server, someScenarios(4)) })
 	t.Run("InMidRun", func(t *testing.T) { crashInMidRun(t, server) })
+	t.Run("PoisonThatCrashesTheServer", func(t *testing.T) { crashPoison(t, server) })
 	t.Run("PreparedSenderOutlivesIt", func(t *testing.T) { crashPrepared(t, server) })
 }
 
@@ -106,4 +108,30 @@ func crashPrepared(t *testing.T, server *ownServer) {
 	b.passBy(t, 700)
 	b.admin.exec("commit prepared 'late'")
 	wantBodies(t, b.admin.receive(from{}), "late")
+}
+
+// crashPoison has a message that takes the server down with its reader, and readers that set it aside and are shot.
+func crashPoison(t *testing.T, server *ownServer) {
+	t.Helper()
+	b := server.bed(t)
+	b.admin.exec("select parley.alter_queue('target_queue', poison_rollbacks => 2)")
+	_, poison := b.admin.conversation("poison", "after")
+	b.admin.conversation("fine")
+	for i, body := range []string{"poison", "poison", "fine"} {
+		s := b.session(t)
+		s.begin()
+		wantBodies(t, s.receive(from{top: 1}), body)
+		// Whatever somebody commits makes the server remember what went before.
+		b.admin.exec(fmt.Sprintf("create table remembered_%d ()", i))
+		server.killBackend(t, b, s)
+	}
+	b.wantSetAside(t)
+	wantBodies(t, b.admin.receive(from{}), "fine")
+	b.wantSetAside(t, poison+" 2 2")
+	server.killServer(t, b)
+	b.wantSetAside(t, poison+" 2 2")
+	if n := ask[int](b.admin, "select parley.retry_poison($1::uuid)", poison); n != 2 {
+		t.Errorf("%d messages were put back, want 2", n)
+	}
+	wantBodies(t, b.admin.receive(from{}), "poison", "after")
 }

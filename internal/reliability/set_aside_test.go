@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// failed receives the poison that stands first as often as it takes until it is set aside, and rolls back.
+// failUntilSetAside receives the poison that stands first as often as it takes until it is set aside, and rolls back.
 func (b *bed) failUntilSetAside(t testing.TB, body string) {
 	t.Helper()
 	s := b.session(t)
