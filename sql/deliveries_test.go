@@ -150,6 +150,7 @@ func TestFailedDeliveriesAreNoPoison(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	b.exec(hook)
+	b.exec("select parley.alter_webhook_activation('Answering', max_attempts => 0)")
 	b.send(b.dialog(), request, "x")
 	for range 20 {
 		tx := b.begin()
