@@ -50,26 +50,21 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_queue_id integer;
-  v_lookup_name text;
-  v_owner oid;
-  v_position_sequence regclass;
-  v_is_enabled boolean;
-  v_limit integer;
+  v_look record;
+  v_queue parley._p_queue;
   v_rollbacks bigint;
-  v_is_simple boolean;
+  v_is_poisoned boolean := false;
   v_low bigint;
   v_lane integer;
   v_position bigint;
   v_endpoint_id bigint;
   v_group_id bigint;
-  v_is_plain boolean;
-  v_came_back boolean;
+  v_conversation_group_id uuid;
+  v_endpoint parley._p_endpoint;
+  v_message parley._p_message;
   v_counted bigint;
-  v_usual_message_type_id integer;
-  v_usual_message_type_name text;
-  v_row parley.received_message;
-  v_frame bytea[];
+  v_type_name text;
+  v_validation text;
   v_size integer;
   v_sequence bigint;
   v_left integer := coalesce(top, 2147483647);
@@ -79,11 +74,9 @@ declare
   v_last bigint;
 begin
   loop
-    select q.queue_id, q.lookup_name, q.owner, q.position_sequence,
-      q.is_receive_enabled,
-      case when q.is_poison_message_handling_enabled and q.poison_action = 'DISABLE_QUEUE' then q.rollbacks_before_disable else 16 end,
-      coalesce(pg_sequence_last_value(q.rollback_sequence), 0),
-      q.priorities = 32 and not q.is_retention_enabled,
+    -- A column of its own costs more than a whole row.
+    select
+      q as queue,
       coalesce(
         (
           select case when cardinality(h.blocked_groups) = 0 then h.low_position else -1 end
@@ -93,42 +86,49 @@ begin
           limit 1
         ),
         0
-      )
-    into v_queue_id, v_lookup_name, v_owner, v_position_sequence, v_is_enabled, v_limit, v_rollbacks, v_is_simple, v_low
+      ) as low_position
+    into v_look
     from parley._p_queue as q
     where q.lookup_name = queue;
     if not found then
       queue := (parley._p_find_queue(queue)).lookup_name;
       continue;
     end if;
-    if current_setting('role') <> 'none' or not pg_has_role(session_user, v_owner, 'usage') then
-      perform parley._p_require_permission('RECEIVE', 'queue', v_queue_id, v_lookup_name, v_owner);
+    v_queue := v_look.queue;
+    v_low := v_look.low_position;
+    if current_setting('role') <> 'none' or not pg_has_role(session_user, v_queue.owner, 'usage') then
+      perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
     end if;
-    if not v_is_enabled or (v_rollbacks <> 0 and greatest(v_rollbacks & 15, v_rollbacks >> 31 & 15) >= v_limit) then
-      perform parley._p_raise_disabled(v_queue_id);
+    if v_queue.is_poison_message_handling_enabled and v_queue.poison_action = 'DISABLE_QUEUE' then
+      v_rollbacks := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
+      v_is_poisoned := greatest(v_rollbacks & 15, v_rollbacks >> 31 & 15) >= v_queue.rollbacks_before_disable;
+    end if;
+    if v_is_poisoned or not v_queue.is_receive_enabled then
+      perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
-      perform parley._p_fire_alarms(v_queue_id, 1000);
+      perform parley._p_fire_alarms(v_queue.queue_id, 1000);
     end if;
     if top < 1 then
       return;
     end if;
     -- Read before we look: a sender that draws its position after this makes us look again while we wait.
     if timeout <> 0 then
-      v_last := parley._p_last_position(v_position_sequence);
+      v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
 
-    if not v_is_simple or v_low < 0 or v_look_past or conversation_handle is not null or conversation_group_id is not null then
+    if v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_low < 0 or v_look_past
+      or conversation_handle is not null or conversation_group_id is not null then
       v_look_past := false;
       return query
-      select * from parley._p_receive_group(v_queue_id, top, receive.conversation_handle, receive.conversation_group_id);
+      select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
       if found then
         return;
       end if;
     else
-      v_lane := v_queue_id * 16 + 6;
+      v_lane := v_queue.queue_id * 16 + 6;
       select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
-      into v_position, v_endpoint_id, v_group_id, v_row.conversation_group_id
+      into v_position, v_endpoint_id, v_group_id, v_conversation_group_id
       from (
         select n.position, n.endpoint_id
         from parley._p_message as n
@@ -142,29 +142,24 @@ begin
       limit 1
       for update of g skip locked;
       if not found then
-        return query select * from parley._p_receive_group(v_queue_id, top, null, null);
+        return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
         if found then
           return;
         end if;
       else
         -- The hint is 64 rows old: renew it, but not all readers at once.
         if v_position - v_low > 65536 and (v_position - v_low > 262144 or (v_position >> 10) % 16 = pg_backend_pid() % 16) then
-          perform parley._p_note_scan(v_queue_id, v_lane, v_position, '{}', 0);
+          perform parley._p_note_scan(v_queue.queue_id, v_lane, v_position, '{}', 0);
         end if;
-        select e.is_plain, e.priority, e.conversation_handle, e.service_name, e.service_id, e.service_contract_name, e.service_contract_id,
-          e.usual_message_type_id, e.usual_message_type_name,
-          m.position, m.came_back, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context,
+        select e as endpoint, m.message, m.came_back,
           coalesce(
             (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
             0
-          )
-        into v_is_plain, v_row.priority, v_row.conversation_handle, v_row.service_name, v_row.service_id, v_row.service_contract_name,
-          v_row.service_contract_id, v_usual_message_type_id, v_usual_message_type_name,
-          v_row.queuing_order, v_came_back, v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_frame,
-          v_row.trace_context, v_sequence
+          ) as sequence
+        into v_look
         from parley._p_endpoint as e
         cross join lateral (
-          select n.position, n.xmax <> '0' as came_back, n.message_type_id, n.enqueued_at, n.body, n.frame, n.trace_context
+          select n as message, n.xmax <> '0' as came_back
           from parley._p_message as n
           where n.endpoint_id = e.endpoint_id and n.position >= v_low
           order by n.position
@@ -172,8 +167,11 @@ begin
         ) as m
         where e.endpoint_id = v_endpoint_id and e.group_id = v_group_id and e.state <> 'DO';
         continue when not found;
-        if not v_is_plain then
-          return query select * from parley._p_receive_group(v_queue_id, top, null, v_row.conversation_group_id);
+        v_endpoint := v_look.endpoint;
+        v_message := v_look.message;
+        v_sequence := v_look.sequence;
+        if not v_endpoint.is_plain then
+          return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
           if found then
             return;
           end if;
@@ -181,24 +179,23 @@ begin
           v_look_past := true;
           continue;
         end if;
-        if v_came_back and v_counted is distinct from v_row.queuing_order then
+        if v_look.came_back and v_counted is distinct from v_message.position then
           -- Counting may have waited for another reader's, or have set the conversation aside, so look again.
-          if parley._p_count_rollback(v_queue_id, v_endpoint_id, v_row.queuing_order) is null then
+          if parley._p_count_rollback(v_queue.queue_id, v_endpoint_id, v_message.position) is null then
             return;
           end if;
-          v_counted := v_row.queuing_order;
+          v_counted := v_message.position;
           continue;
         end if;
-        v_row.status := 0;
         loop
-          v_size := cardinality(v_frame);
-          if v_row.message_type_id = v_usual_message_type_id then
-            v_row.message_type_name := v_usual_message_type_name;
-            v_row.validation := 'N';
+          v_size := cardinality(v_message.frame);
+          if v_message.message_type_id = v_endpoint.usual_message_type_id then
+            v_type_name := v_endpoint.usual_message_type_name;
+            v_validation := 'N';
           else
-            select t.name, t.validation into v_row.message_type_name, v_row.validation
+            select t.name, t.validation into v_type_name, v_validation
             from parley._p_message_type as t
-            where t.message_type_id = v_row.message_type_id;
+            where t.message_type_id = v_message.message_type_id;
           end if;
           if v_size is null and v_left > 1 then
             -- All that were sent one by one, up to the first frame. An Error or a timer message may have come since we looked: it is for the
@@ -223,40 +220,46 @@ begin
             ) as p
             where m.ctid = p.row_id
             returning
-              0::smallint, v_row.priority, m.position, v_row.conversation_group_id, v_row.conversation_handle, v_sequence + p.number - 1,
-              v_row.service_name, v_row.service_id, v_row.service_contract_name, v_row.service_contract_id,
+              0::smallint, v_endpoint.priority, m.position, v_conversation_group_id, v_endpoint.conversation_handle, v_sequence + p.number - 1,
+              v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name, v_endpoint.service_contract_id,
               case
-                when m.message_type_id = v_row.message_type_id then v_row.message_type_name
+                when m.message_type_id = v_message.message_type_id then v_type_name
                 else (select t.name from parley._p_message_type as t where t.message_type_id = m.message_type_id)
               end,
               m.message_type_id,
               case
-                when m.message_type_id = v_row.message_type_id then v_row.validation
+                when m.message_type_id = v_message.message_type_id then v_validation
                 else (select t.validation::text from parley._p_message_type as t where t.message_type_id = m.message_type_id)
               end,
               m.body, m.enqueued_at, null::uuid, m.trace_context;
             get diagnostics v_count = row_count;
           else
-            delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_row.queuing_order;
-            if v_size is null then
-              v_row.message_sequence_number := v_sequence;
-              return next v_row;
+            v_count := 0;
+            delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_message.position;
+            -- Nobody takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has
+            -- left since (keeps S3).
+            if found and v_size is null then
+              return next row(
+                0, v_endpoint.priority, v_message.position, v_conversation_group_id, v_endpoint.conversation_handle, v_sequence,
+                v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name, v_endpoint.service_contract_id,
+                v_type_name, v_message.message_type_id, v_validation, v_message.body, v_message.enqueued_at, null, v_message.trace_context
+              )::parley.received_message;
               v_count := 1;
-            else
+            elsif found then
               v_count := least(v_size, v_left);
               return query
               select
-                0::smallint, v_row.priority, v_row.queuing_order + f.number - 1, v_row.conversation_group_id, v_row.conversation_handle,
-                v_sequence + f.number - 1, v_row.service_name, v_row.service_id, v_row.service_contract_name, v_row.service_contract_id,
-                v_row.message_type_name, v_row.message_type_id, v_row.validation, f.body, v_row.message_enqueue_time, null::uuid,
-                null::text
-              from unnest(v_frame[:v_count]) with ordinality as f (body, number);
+                0::smallint, v_endpoint.priority, v_message.position + f.number - 1, v_conversation_group_id, v_endpoint.conversation_handle,
+                v_sequence + f.number - 1, v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name,
+                v_endpoint.service_contract_id, v_type_name, v_message.message_type_id, v_validation, f.body, v_message.enqueued_at,
+                null::uuid, null::text
+              from unnest(v_message.frame[:v_count]) with ordinality as f (body, number);
               if v_count < v_size then
                 -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
                 insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
-                select v_row.queuing_order + f.first - 1, v_endpoint_id, v_row.message_enqueue_time, v_lane, v_row.message_type_id,
-                  case when top = 1 then v_frame[f.first] end,
-                  case when top > 1 then v_frame[f.first : f.first + top - 1] end
+                select v_message.position + f.first - 1, v_endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
+                  case when top = 1 then v_message.frame[f.first] end,
+                  case when top > 1 then v_message.frame[f.first : f.first + top - 1] end
                 from generate_series(v_count + 1, v_size, top) as f (first);
               end if;
             end if;
@@ -264,13 +267,14 @@ begin
           v_left := v_left - v_count;
           v_sequence := v_sequence + v_count;
           exit when v_left = 0;
-          select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame, n.trace_context
-          into v_row.queuing_order, v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_frame, v_row.trace_context
+          select n as message
+          into v_look
           from parley._p_message as n
           where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
           order by n.position
           limit 1;
           exit when not found;
+          v_message := v_look.message;
         end loop;
         insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence);
         -- Only the newest count is needed; the older ones go now and then.
@@ -282,7 +286,7 @@ begin
     end if;
     exit when coalesce(timeout, 0) = 0;
     v_started := coalesce(v_started, clock_timestamp());
-    exit when not parley._p_wait_for_message(v_position_sequence, v_last, v_started, timeout);
+    exit when not parley._p_wait_for_message(v_queue.position_sequence, v_last, v_started, timeout);
   end loop;
 end
 $$;
