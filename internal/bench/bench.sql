@@ -73,6 +73,34 @@ begin
 end
 $$;
 
+-- Sends batches of the same bodies, a transaction each: what a program in the server sends, without a client's encoding and the wire.
+create procedure bench.send_batches(handle uuid, size integer, batch integer, calls integer)
+language plpgsql
+as $$
+declare
+  v_bodies bytea[] := array(select bench.random_body(size) from generate_series(1, batch));
+begin
+  for i in 1 .. calls loop
+    perform parley.send_batch(handle, 'bench', v_bodies);
+    commit;
+  end loop;
+end
+$$;
+
+-- The same as one multi-row INSERT a transaction.
+create procedure bench.insert_batches(size integer, batch integer, calls integer)
+language plpgsql
+as $$
+declare
+  v_bodies bytea[] := array(select bench.random_body(size) from generate_series(1, batch));
+begin
+  for i in 1 .. calls loop
+    insert into bench.bare (body) select unnest(v_bodies);
+    commit;
+  end loop;
+end
+$$;
+
 -- Receives until the queue is empty or so many messages were received, in a transaction each, and throws away what comes.
 create procedure bench.drain(queue text, top integer, messages bigint)
 language plpgsql

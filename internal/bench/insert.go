@@ -9,18 +9,7 @@ import (
 )
 
 // insertTrial measures the bare INSERT, which a variant of the broker is compared with.
-func (b *bench) insertTrial(variant string, sessions, batch int, in transaction) trial {
-	bodies := randomBodies(batch, b.Size)
-	op := func(ctx context.Context, conn *pgx.Conn, _ int) (int, error) {
-		return batch, in(ctx, conn, func(db parley.DB) error {
-			if batch == 1 {
-				_, err := db.Exec(ctx, "insert into bench.bare (body) values ($1)", bodies[0])
-				return err
-			}
-			_, err := db.Exec(ctx, "insert into bench.bare (body) select unnest($1::bytea[])", bodies)
-			return err
-		})
-	}
+func (b *bench) insertTrial(variant string, sessions, batch int, op operation) trial {
 	return trial{
 		result: Result{System: systemInsert, Variant: variant, Sessions: sessions, Size: b.Size, Batch: batch},
 		run: func(ctx context.Context) (float64, error) {
@@ -30,6 +19,28 @@ func (b *bench) insertTrial(variant string, sessions, batch int, in transaction)
 			}
 			return b.onCopy(ctx, s, func(d database) (float64, error) { return b.drive(ctx, d, sessions, op) })
 		},
+	}
+}
+
+// inserting is the operation that inserts one row, or the rows of a batch in one statement.
+func (b *bench) inserting(batch int, in transaction) operation {
+	bodies := randomBodies(batch, b.Size)
+	return func(ctx context.Context, conn *pgx.Conn, _ int) (int, error) {
+		return batch, in(ctx, conn, func(db parley.DB) error {
+			if batch == 1 {
+				_, err := db.Exec(ctx, "insert into bench.bare (body) values ($1)", bodies[0])
+				return err
+			}
+			_, err := db.Exec(ctx, "insert into bench.bare (body) select unnest($1::bytea[])", bodies)
+			return err
+		})
+	}
+}
+
+func (b *bench) insertingInServer(batch int) operation {
+	return func(ctx context.Context, conn *pgx.Conn, _ int) (int, error) {
+		_, err := conn.Exec(ctx, "call bench.insert_batches($1, $2, $3)", b.Size, batch, callsInServer)
+		return batch * callsInServer, err
 	}
 }
 

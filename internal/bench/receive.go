@@ -53,7 +53,7 @@ func receiveScenario() Scenario {
 				switch {
 				case !b.wants(v.Name):
 				case v.top == 1:
-					trials = append(trials, b.receiveTrial(v), b.insertTrial(v.Name, or(b.Sessions, receiveSessions), 1, v.in))
+					trials = append(trials, b.receiveTrial(v), b.insertTrial(v.Name, or(b.Sessions, receiveSessions), 1, b.inserting(1, v.in)))
 				default:
 					trials = append(trials, b.receiveTrial(v))
 				}
