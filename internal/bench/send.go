@@ -27,7 +27,7 @@ type sendVariant struct {
 func (c Config) sendVariants() []sendVariant {
 	sessions, conversations, batch := or(c.Sessions, sendSessions), or(c.Conversations, sendConversations), or(c.Batch, sendBatch)
 	return []sendVariant{
-		{Variant{"many_conversations", "16 sessions over 10,000 conversations, begin, send, commit"}, sessions, conversations, 1, explicit, false},
+		{Variant{"many_conversations", "16 sessions, 10,000 conversations, begin, send, commit"}, sessions, conversations, 1, explicit, false},
 		{Variant{"one_conversation", "16 sessions share one conversation, begin, send, commit"}, sessions, 1, 1, explicit, false},
 		{Variant{"many_conversations_autocommit", "the same as single statements"}, sessions, conversations, 1, autocommit, false},
 		{Variant{"one_conversation_autocommit", "the same as single statements"}, sessions, 1, 1, autocommit, false},
