@@ -25,7 +25,18 @@ func TestServeTellsMonitoringSystemsHowItIs(t *testing.T) {
 	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write}
 	ctx, stop := context.WithCancel(t.Context())
 	code := make(chan int, 1)
-	dsn := parleytest.DSN(t, parleytest.Database(t))
+	pool := parleytest.Database(t)
+	dsn := parleytest.DSN(t, pool)
+	for _, statement := range []string{
+		"create procedure public.work() language sql as $$ select parley.receive('work', 1) $$",
+		`select parley.create_queue('work', activation_procedure => 'public.work', max_queue_readers => 1, execute_as => 'SELF'),
+			parley.create_service('work', 'work', array['DEFAULT'])`,
+		"select parley.send(parley.begin_dialog('work', 'work')::uuid, 'DEFAULT', 'x'::bytea)",
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
 	go func() {
 		code <- a.execute(ctx, []string{"serve", "--dsn", dsn, "--http", "127.0.0.1:0"})
 		_ = write.Close()
@@ -34,6 +45,11 @@ func TestServeTellsMonitoringSystemsHowItIs(t *testing.T) {
 	body := await(t, "http://"+address+"/readyz", http.StatusOK)
 	if !strings.Contains(body, `"ready":true`) {
 		t.Errorf("/readyz says %s", body)
+	}
+	// What the engine does shows: it leads, and its reader takes the message.
+	for _, want := range []string{"parley_leader{", "parley_readers_started_total{", "parley_readers_ended_total{", "parley_queue_dequeued_rows_total{"} {
+		shown := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(want) + `[^}]*\} [1-9]`)
+		awaitText(t, "http://"+address+"/metrics", shown)
 	}
 	for _, want := range []string{"parley_up{", "parley_leader{", "parley_daemon_statements_total{", "go_goroutines"} {
 		if body := await(t, "http://"+address+"/metrics", http.StatusOK); !strings.Contains(body, want) {
@@ -73,6 +89,25 @@ func logged(t *testing.T, log io.Reader, what *regexp.Regexp) string {
 		t.Fatalf("the log never said %s", what)
 	}
 	return text
+}
+
+// awaitText asks until the answer says something.
+func awaitText(t *testing.T, url string, what *regexp.Regexp) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		body := await(t, url, http.StatusOK)
+		if what.MatchString(body) {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%s never said %s but\n%s", url, what, body)
+		case <-tick.C:
+		}
+	}
 }
 
 // await asks until the answer has a status.
