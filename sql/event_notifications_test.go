@@ -140,3 +140,38 @@ func TestNotificationToAnotherDatabaseWaitsForItsRoute(t *testing.T) {
 	equal(b.session, 1, "select parley.notify_activation('Answering')")
 	equal(b.session, 1, "select count(*) from parley.transmission_queue where to_service_name = '//far/Listener'")
 }
+
+// disable lets poison message handling disable a queue, as five readers do that fail.
+func (b *broker) disable() {
+	b.Helper()
+	b.send(b.dialog(), request, "poison")
+	for range 5 {
+		tx := b.begin()
+		tx.exec("select parley.receive('Answering')")
+		tx.rollback()
+	}
+	b.refuses(9617, "select parley.receive('Answering')")
+}
+
+func TestDisabledQueueIsToldOfOnceForEachTime(t *testing.T) {
+	t.Parallel()
+	b := newListener(t)
+	b.exec("select parley.alter_queue('Answering', poison_action => 'DISABLE_QUEUE')")
+	b.subscribe("plain", "BROKER_QUEUE_DISABLED", false)
+	b.subscribe("merged 1", "BROKER_QUEUE_DISABLED", true)
+	b.subscribe("merged 2", "BROKER_QUEUE_DISABLED", true)
+	equal(b.session, 0, "select parley._p_notify_disabled_queues()")
+	for range 2 {
+		b.disable()
+		b.exec("select parley.fire_timers()")
+		equal(b.session, 0, "select parley._p_notify_disabled_queues()")
+		got := b.messages("select * from parley.receive('Listening') union all select * from parley.receive('Listening')")
+		if len(got) != 2 || !regexp.MustCompile("<EventType>BROKER_QUEUE_DISABLED</EventType>.*<ObjectName>Answering</ObjectName>").Match(got[0].MessageBody) {
+			t.Errorf("received %+v", got)
+		}
+		// It is enabled, and disabled again, before anybody looks.
+		b.exec("select parley.alter_queue('Answering', status => true)")
+		b.exec("select parley.receive('Answering')")
+	}
+	equal(b.session, 0, "select parley._p_notify_disabled_queues()")
+}
