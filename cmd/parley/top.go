@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
@@ -93,8 +93,8 @@ func (a *app) showTop(ctx context.Context, cancel context.CancelFunc, pool *pgxp
 	if err := pool.Ping(ctx); err != nil {
 		return fmt.Errorf("connect to the database: %w", err)
 	}
-	program := tea.NewProgram(top.New(ctx, pool, interval, a.stdout),
-		tea.WithContext(ctx), tea.WithAltScreen(), tea.WithInput(a.stdin), tea.WithOutput(a.stdout))
+	program := tea.NewProgram(top.New(ctx, pool, interval),
+		tea.WithContext(ctx), tea.WithInput(a.stdin), tea.WithOutput(a.stdout))
 	_, err := program.Run()
 	cancel()
 	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, tea.ErrInterrupted) {

@@ -2,16 +2,15 @@ package top
 
 import (
 	"slices"
-	"unicode"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/parley-broker/parley"
 )
 
 // pressed does what a key stands for: in the answer to a question, in the filter, or on the screen.
-func (m Model) pressed(key tea.KeyMsg) (tea.Model, tea.Cmd) {
-	if key.Type == tea.KeyCtrlC {
+func (m Model) pressed(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
+	if key.String() == "ctrl+c" {
 		return m, tea.Quit
 	}
 	switch {
@@ -24,7 +23,7 @@ func (m Model) pressed(key tea.KeyMsg) (tea.Model, tea.Cmd) {
 	switch key.String() {
 	case "q":
 		return m, tea.Quit
-	case " ":
+	case "space":
 		return m.refresh()
 	case "p":
 		return m.ask(), nil
@@ -103,7 +102,7 @@ func (m Model) ask() Model {
 }
 
 // answered switches the queue when the answer is y. Any other key lets it be.
-func (m Model) answered(key tea.KeyMsg) (tea.Model, tea.Cmd) {
+func (m Model) answered(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	asked := *m.asked
 	m.asked = nil
 	if key.String() != "y" && key.String() != "Y" {
@@ -115,23 +114,18 @@ func (m Model) answered(key tea.KeyMsg) (tea.Model, tea.Cmd) {
 }
 
 // typed takes a key into the filter.
-func (m Model) typed(key tea.KeyMsg) Model {
-	switch key.Type {
-	case tea.KeyEnter:
+func (m Model) typed(key tea.KeyPressMsg) Model {
+	switch key.String() {
+	case "enter":
 		m.isTyping = false
-	case tea.KeyEsc:
+	case "esc":
 		m.isTyping, m.filter = false, ""
-	case tea.KeyBackspace:
+	case "backspace":
 		if runes := []rune(m.filter); len(runes) > 0 {
 			m.filter = string(runes[:len(runes)-1])
 		}
-	case tea.KeyRunes, tea.KeySpace:
-		for _, r := range key.Runes {
-			if unicode.IsPrint(r) {
-				m.filter += string(r)
-			}
-		}
 	default:
+		m.filter += clean(key.Text)
 	}
 	return m
 }

@@ -3,10 +3,9 @@ package top
 import (
 	"context"
 	"errors"
-	"io"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/parley-broker/parley"
 )
@@ -28,7 +27,6 @@ type Model struct {
 	change func(queue string, on bool) error
 
 	interval      time.Duration
-	paint         paint
 	width, height int
 
 	latest   *parley.Activity
@@ -64,9 +62,8 @@ type (
 	}
 )
 
-// New makes a screen that looks once each interval, over a db that may be used by several goroutines, until ctx ends. Its
-// colours are those that out can show.
-func New(ctx context.Context, db parley.DB, interval time.Duration, out io.Writer) Model {
+// New makes a screen that looks once each interval, over a db that may be used by several goroutines, until ctx ends.
+func New(ctx context.Context, db parley.DB, interval time.Duration) Model {
 	return Model{
 		look: func() (parley.Activity, error) {
 			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -79,7 +76,6 @@ func New(ctx context.Context, db parley.DB, interval time.Duration, out io.Write
 			return parley.SetQueueStatus(ctx, db, queue, on)
 		},
 		interval: interval,
-		paint:    newPaint(out),
 		width:    80,
 		height:   24,
 		sortings: firstSorting,
@@ -119,7 +115,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.notice = reason(msg.err)
 		}
 		return m.refresh()
-	case tea.KeyMsg:
+	case tea.KeyPressMsg:
 		return m.pressed(msg)
 	}
 	return m, nil

@@ -3,14 +3,14 @@ package top_test
 import (
 	"bytes"
 	"encoding/json"
-	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
-	"github.com/charmbracelet/lipgloss"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
@@ -49,11 +49,17 @@ type person struct {
 
 func watch(t *testing.T, pool *pgxpool.Pool) *person {
 	t.Helper()
-	p := &person{t: t, model: top.New(t.Context(), pool, time.Hour, io.Discard)}
+	p := &person{t: t, model: top.New(t.Context(), pool, time.Hour)}
 	p.tell(p.model.Init()())
 	p.tell(tea.WindowSizeMsg{Width: 120, Height: 20})
 	return p
 }
+
+// styling is what makes text bold, or red.
+var styling = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+// screen is what the person reads.
+func (p *person) screen() string { return styling.ReplaceAllString(p.model.View().Content, "") }
 
 // tell gives a message to the model, and what it wants done.
 func (p *person) tell(msg tea.Msg) tea.Cmd {
@@ -62,7 +68,7 @@ func (p *person) tell(msg tea.Msg) tea.Cmd {
 	return cmd
 }
 
-var namedKeys = map[string]tea.KeyType{
+var namedKeys = map[string]rune{
 	"enter": tea.KeyEnter, "esc": tea.KeyEsc, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "backspace": tea.KeyBackspace,
 }
 
@@ -70,9 +76,9 @@ var namedKeys = map[string]tea.KeyType{
 func (p *person) press(keys ...string) (cmd tea.Cmd) {
 	for _, key := range keys {
 		if named, ok := namedKeys[key]; ok {
-			cmd = p.tell(tea.KeyMsg{Type: named})
+			cmd = p.tell(tea.KeyPressMsg{Code: named})
 		} else {
-			cmd = p.tell(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(key)})
+			cmd = p.tell(tea.KeyPressMsg{Code: []rune(key)[0], Text: key})
 		}
 	}
 	return cmd
@@ -80,7 +86,7 @@ func (p *person) press(keys ...string) (cmd tea.Cmd) {
 
 // line gives the first line of the screen that begins with a text, with single blanks.
 func (p *person) line(beginning string) string {
-	for text := range strings.Lines(p.model.View()) {
+	for text := range strings.Lines(p.screen()) {
 		if text = strings.Join(strings.Fields(text), " "); strings.HasPrefix(text, beginning) {
 			return text
 		}
@@ -91,7 +97,7 @@ func (p *person) line(beginning string) string {
 func (p *person) expect(beginning, want string) {
 	p.t.Helper()
 	if got := p.line(beginning); got != want {
-		p.t.Errorf("the line of %q is %q, want %q on\n%s", beginning, got, want, p.model.View())
+		p.t.Errorf("the line of %q is %q, want %q on\n%s", beginning, got, want, p.screen())
 	}
 }
 
@@ -103,7 +109,7 @@ func TestScreenShowsWhatWaits(t *testing.T) {
 		t.Errorf("shop: %q", line)
 	}
 	p.expect("web", "web ON 0 - - - - -")
-	if first := strings.Split(p.model.View(), "\n")[4]; !strings.HasPrefix(first, "shop") {
+	if first := strings.Split(p.screen(), "\n")[4]; !strings.HasPrefix(first, "shop") {
 		t.Errorf("the longest queue is not first, but %q", first)
 	}
 }
@@ -136,7 +142,7 @@ func TestTwoLooksGiveRates(t *testing.T) {
 func TestScreenIsSortedAndFilteredByKeys(t *testing.T) {
 	t.Parallel()
 	p := watch(t, shop(t, 2))
-	first := func() string { return strings.Fields(strings.Split(p.model.View(), "\n")[4])[0] }
+	first := func() string { return strings.Fields(strings.Split(p.screen(), "\n")[4])[0] }
 	for _, step := range []struct {
 		keys  []string
 		first string
@@ -149,7 +155,7 @@ func TestScreenIsSortedAndFilteredByKeys(t *testing.T) {
 		{[]string{"r"}, "web"},
 	} {
 		if p.press(step.keys...); first() != step.first {
-			t.Errorf("after %v %s is first, want %s:\n%s", step.keys, first(), step.first, p.model.View())
+			t.Errorf("after %v %s is first, want %s:\n%s", step.keys, first(), step.first, p.screen())
 		}
 	}
 	p.press("/", "x", "y", "backspace", "y")
@@ -168,7 +174,7 @@ func TestQueueIsPausedAfterAsking(t *testing.T) {
 		return queues[slices.IndexFunc(queues, func(q parley.QueueStatus) bool { return q.Queue == "shop" })].Status
 	}
 	if cmd := p.press("p"); cmd != nil || p.line("Switch queue shop off?") == "" {
-		t.Fatalf("p does not ask:\n%s", p.model.View())
+		t.Fatalf("p does not ask:\n%s", p.screen())
 	}
 	if cmd := p.press("n"); cmd != nil || status() != parley.QueueOn {
 		t.Error("n switches the queue off")
@@ -195,8 +201,8 @@ func TestQueueThatMayNotBePausedTellsWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.tell(cmd())
-	if !strings.Contains(p.model.View(), `queue "shop" does not exist`) {
-		t.Errorf("no reason on the screen:\n%s", p.model.View())
+	if !strings.Contains(p.screen(), `queue "shop" does not exist`) {
+		t.Errorf("no reason on the screen:\n%s", p.screen())
 	}
 }
 
@@ -242,7 +248,7 @@ func TestScreenFitsTheTerminal(t *testing.T) {
 		p.tell(size)
 		for range 3 {
 			p.press("tab", "down", "down")
-			lines := strings.Split(p.model.View(), "\n")
+			lines := strings.Split(p.screen(), "\n")
 			for _, line := range lines {
 				if lipgloss.Width(line) > size.Width || strings.Contains(line, "\x1b") {
 					t.Errorf("%d columns: line of %d: %q", size.Width, lipgloss.Width(line), line)
@@ -268,20 +274,20 @@ func TestScreenOutlivesAFailedLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	if next := p.tell(look()); next == nil || p.line("trying again") == "" || p.line("shop") == "" {
-		t.Errorf("after a failed look:\n%s", p.model.View())
+		t.Errorf("after a failed look:\n%s", p.screen())
 	}
 	if _, err := pool.Exec(t.Context(), "alter function parley.gone() rename to queue_activity"); err != nil {
 		t.Fatal(err)
 	}
 	if p.tell(p.press(" ")()); p.line("trying again") != "" {
-		t.Errorf("after a good look:\n%s", p.model.View())
+		t.Errorf("after a good look:\n%s", p.screen())
 	}
 }
 
 func TestProgramEndsByKey(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	program := tea.NewProgram(top.New(t.Context(), shop(t, 1), time.Hour, &out), tea.WithInput(strings.NewReader("q")), tea.WithOutput(&out))
+	program := tea.NewProgram(top.New(t.Context(), shop(t, 1), time.Hour), tea.WithInput(strings.NewReader("q")), tea.WithOutput(&out))
 	if _, err := program.Run(); err != nil {
 		t.Fatal(err)
 	}

@@ -2,27 +2,19 @@ package top
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
-	"github.com/charmbracelet/lipgloss"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 )
 
-// paint is how parts of the screen look, as far as the terminal can show it.
-type paint struct {
-	title, heading, selected, alarm, faint lipgloss.Style
-}
-
-func newPaint(out io.Writer) paint {
-	r := lipgloss.NewRenderer(out)
-	return paint{
-		title:    r.NewStyle().Bold(true),
-		heading:  r.NewStyle().Bold(true),
-		selected: r.NewStyle().Reverse(true),
-		alarm:    r.NewStyle().Foreground(lipgloss.Color("1")),
-		faint:    r.NewStyle().Faint(true),
-	}
-}
+// How parts of the screen look, as far as the terminal can show it.
+var (
+	bold     = lipgloss.NewStyle().Bold(true)
+	reversed = lipgloss.NewStyle().Reverse(true)
+	alarming = lipgloss.NewStyle().Foreground(lipgloss.Color("1"))
+	faint    = lipgloss.NewStyle().Faint(true)
+)
 
 const help = "1 2 3 tab screen  ↑↓ select  s r sort  / filter  p pause/resume  space look  q quit"
 
@@ -33,15 +25,21 @@ const around = 5
 func (m Model) room() int { return max(1, m.height-around) }
 
 // View draws the screen.
-func (m Model) View() string {
+func (m Model) View() tea.View {
+	view := tea.NewView(m.draw())
+	view.AltScreen = true
+	return view
+}
+
+func (m Model) draw() string {
 	t := m.table()
 	by := m.sortings[m.screen]
 	widths := t.layout(m.width, by)
 	lines := []string{
-		m.paint.title.Render(cut(m.headline(), m.width)),
+		bold.Render(cut(m.headline(), m.width)),
 		cut(m.tabs(len(t.lines)), m.width),
 		"",
-		m.paint.heading.Render(t.format(widths, func(i int) string { return t.heading(i, by) }, m.width)),
+		bold.Render(t.format(widths, func(i int) string { return t.heading(i, by) }, m.width)),
 	}
 	selected := m.position(t.lines)
 	first := max(0, min(selected-m.room()/2, len(t.lines)-m.room()))
@@ -49,9 +47,9 @@ func (m Model) View() string {
 		text := t.format(widths, func(column int) string { return t.lines[i].cells[column].text }, m.width)
 		switch {
 		case i == selected:
-			text = m.paint.selected.Render(text)
+			text = reversed.Render(text)
 		case t.lines[i].alarm:
-			text = m.paint.alarm.Render(text)
+			text = alarming.Render(text)
 		}
 		lines = append(lines, text)
 	}
@@ -104,17 +102,17 @@ func (m Model) tabs(lines int) string {
 func (m Model) footer() string {
 	switch {
 	case m.asked != nil && m.asked.on:
-		return m.paint.title.Render(cut(fmt.Sprintf("Switch queue %s on? y/n", clean(m.asked.queue)), m.width))
+		return bold.Render(cut(fmt.Sprintf("Switch queue %s on? y/n", clean(m.asked.queue)), m.width))
 	case m.asked != nil:
 		text := fmt.Sprintf("Switch queue %s off? Its readers stop, and what is sent to it waits with the senders. y/n", clean(m.asked.queue))
 		if lipgloss.Width(text) > m.width {
 			text = fmt.Sprintf("Switch queue %s off? y/n", clean(m.asked.queue))
 		}
-		return m.paint.title.Render(cut(text, m.width))
+		return bold.Render(cut(text, m.width))
 	case m.failure != nil:
-		return m.paint.alarm.Render(cut("trying again: "+clean(reason(m.failure)), m.width))
+		return alarming.Render(cut("trying again: "+clean(reason(m.failure)), m.width))
 	case m.notice != "":
 		return cut(clean(m.notice), m.width)
 	}
-	return m.paint.faint.Render(cut(help, m.width))
+	return faint.Render(cut(help, m.width))
 }
