@@ -137,7 +137,8 @@ keep what is set.`,
 	flags.StringVar(&format, "format", "envelope", "envelope (JSON) or raw")
 	flags.BoolVar(&system, "system-messages", false, "deliver EndDialog and Error too, instead of ending the conversation")
 	flags.Int32Var(&attempts, "max-attempts", 10, "refusals after which a conversation is set aside; 0: never")
-	flags.DurationVar(&firstRetry, "first-retry", time.Second, "how long a conversation waits after its first refusal; then twice as long each time")
+	flags.DurationVar(&firstRetry, "first-retry", time.Second,
+		"how long a conversation waits after its first refusal; then twice as long each time")
 	flags.DurationVar(&longestRetry, "longest-retry", 5*time.Minute, "how long it waits at most")
 	flags.BoolVar(&off, "off", false, "deliver nothing for now")
 	a.completeArgument(cmd, completeQueues, 1)

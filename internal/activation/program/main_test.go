@@ -75,7 +75,7 @@ var acts = map[string]func(arguments []string) int{
 	"breed":  func([]string) int { return breed(nil) },
 	"escape": func([]string) int { return breed(&syscall.SysProcAttr{Setsid: true}) },
 	"sleep": func([]string) int {
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		return 0
 	},
 	"receive": receive,

@@ -93,8 +93,8 @@ func within(path string, allowed []string) bool {
 func resolveAll(paths []string) []string {
 	var resolved []string
 	for _, path := range paths {
-		if real, err := filepath.EvalSymlinks(path); err == nil && filepath.IsAbs(path) {
-			resolved = append(resolved, real)
+		if target, err := filepath.EvalSymlinks(path); err == nil && filepath.IsAbs(path) {
+			resolved = append(resolved, target)
 		}
 	}
 	return resolved

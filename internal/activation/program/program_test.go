@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -66,9 +67,7 @@ func define(t *testing.T, changes map[string]any, act ...string) activation.Queu
 		"schema_name":     "dbo",
 		"queue_name":      "target",
 	}
-	for name, value := range changes {
-		d[name] = value
-	}
+	maps.Copy(d, changes)
 	external, err := json.Marshal(d)
 	if err != nil {
 		t.Fatal(err)

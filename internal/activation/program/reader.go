@@ -4,7 +4,6 @@ package program
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -65,7 +64,7 @@ func (r *reader) Run(ctx context.Context) error {
 	r.logger.Info("program started", "pid", cmd.Process.Pid)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	err, killed := r.await(ctx, cmd.Process.Pid, ended)
+	killed, err := r.await(ctx, cmd.Process.Pid, ended)
 	// What the program has started and left behind goes too.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	stdout.finish()
@@ -75,10 +74,10 @@ func (r *reader) Run(ctx context.Context) error {
 }
 
 // await waits for the end of the program, and brings it about when ctx ends.
-func (r *reader) await(ctx context.Context, pid int, ended <-chan error) (err error, killed bool) {
+func (r *reader) await(ctx context.Context, pid int, ended <-chan error) (killed bool, err error) {
 	select {
 	case err := <-ended:
-		return err, false
+		return false, err
 	case <-ctx.Done():
 	}
 	_ = syscall.Kill(-pid, syscall.SIGTERM)
@@ -86,30 +85,32 @@ func (r *reader) await(ctx context.Context, pid int, ended <-chan error) (err er
 	defer timer.Stop()
 	select {
 	case err := <-ended:
-		return err, false
+		return false, err
 	case <-timer.C:
 	}
 	r.logger.Warn("program does not leave; killing it", "pid", pid, "stop_timeout", r.stopTimeout)
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
-	return <-ended, true
+	return true, <-ended
 }
 
 // judge says what the end of the program means.
 func (r *reader) judge(ctx context.Context, err error, killed bool, lastLine string, ran time.Duration) error {
-	var exit *exec.ExitError
-	switch {
-	case killed:
+	if killed {
 		return fmt.Errorf("program did not stop within %s and was killed", r.stopTimeout)
-	case err == nil || ctx.Err() != nil:
-		// Asked to leave, it may well end by the signal.
-		r.logger.Info("program left", "ran", ran)
-		return nil
-	case errors.As(err, &exit) && lastLine != "":
-		return fmt.Errorf("program failed with %s: %s", exit, lastLine)
-	case errors.As(err, &exit):
-		return fmt.Errorf("program failed with %s", exit)
 	}
-	return fmt.Errorf("wait for the program: %w", err)
+	// Asked to leave, it may well end by the signal.
+	if ctx.Err() != nil {
+		err = nil
+	}
+	switch {
+	case err == nil:
+		r.logger.Info("program left", "ran", ran)
+	case lastLine != "":
+		err = fmt.Errorf("program failed with %w: %s", err, lastLine)
+	default:
+		err = fmt.Errorf("program failed with %w", err)
+	}
+	return err
 }
 
 // stream is an output of the program on its way to the log.

@@ -114,9 +114,9 @@ func (b *bed) require(err error) {
 	}
 }
 
-func (b *bed) exec(statement string, arguments ...any) {
+func (b *bed) exec(statement string) {
 	b.Helper()
-	_, err := b.pool.Exec(b.Context(), statement, arguments...)
+	_, err := b.pool.Exec(b.Context(), statement)
 	b.require(err)
 }
 

@@ -57,7 +57,8 @@ func (p Permission) check(text string) (u *url.URL, isNamed bool, err error) {
 		}
 	}
 	if !isAllowed {
-		return nil, false, fmt.Errorf("address %s://%s%s is %w; allow it with parley serve --allow-webhook", u.Scheme, u.Host, u.Path, ErrNotAllowed)
+		return nil, false, fmt.Errorf("address %s://%s%s is %w; allow it with parley serve --allow-webhook",
+			u.Scheme, u.Host, u.Path, ErrNotAllowed)
 	}
 	return u, isNamed, nil
 }

@@ -80,7 +80,7 @@ func TestPrivateAddressesAreForHostsThatAreNamed(t *testing.T) {
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, ", max_attempts => 1", func(w http.ResponseWriter, r request) {
+	b := newBed(t, ", max_attempts => 1", func(w http.ResponseWriter, _ request) {
 		w.Header().Set("Location", "/elsewhere")
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	})

@@ -60,29 +60,30 @@ func (r *reader) Run(ctx context.Context) error {
 
 // rest waits until there may be something to deliver again. It returns false when there is nothing to wait for.
 func (r *reader) rest(ctx context.Context) (bool, error) {
-	for first := true; ; first = false {
+	if _, waits, err := parley.TimeToNextDelivery(ctx, r.pool, r.queue); err != nil || !waits {
+		return false, err
+	}
+	select {
+	case r.shared.turn <- struct{}{}:
+		defer func() { <-r.shared.turn }()
+	case <-ctx.Done():
+		return false, nil
+	}
+	for {
+		// Whoever had the turn before may have gone because there is much to do.
+		if delivered, err := r.deliver(ctx); delivered || err != nil {
+			return true, err
+		}
 		wait, waits, err := parley.TimeToNextDelivery(ctx, r.pool, r.queue)
 		if err != nil || !waits {
 			return false, err
 		}
-		if first {
-			select {
-			case r.shared.turn <- struct{}{}:
-				defer func() { <-r.shared.turn }()
-			case <-ctx.Done():
-				return false, nil
-			}
-		} else {
-			timer := time.NewTimer(max(time.Millisecond, min(wait, retryPoll)))
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				timer.Stop()
-				return false, nil
-			}
-		}
-		if delivered, err := r.deliver(ctx); delivered || err != nil {
-			return true, err
+		timer := time.NewTimer(max(time.Millisecond, min(wait, retryPoll)))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return false, nil
 		}
 	}
 }
@@ -231,7 +232,8 @@ func (r *reader) note(ctx context.Context, message parley.Message, refused *refu
 	if err != nil {
 		return err
 	}
-	logger := r.logger.With("conversation_handle", message.ConversationHandle, "message_id", message.MessageID, "error", refused, "attempts", attempts)
+	logger := r.logger.With("conversation_handle", message.ConversationHandle, "message_id", message.MessageID,
+		"error", refused, "attempts", attempts)
 	if isSetAside {
 		logger.Error("conversation is set aside: the webhook refused its message too often; see parley poison list")
 	} else {

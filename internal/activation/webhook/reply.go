@@ -40,9 +40,8 @@ func parseAnswer(contentType string, body []byte) (answer, error) {
 	if len(body) > answerBytesMax {
 		return a, fmt.Errorf("the answer is longer than %d bytes", answerBytesMax)
 	}
-	mediaType, _, err := mime.ParseMediaType(contentType)
 	body = bytes.TrimSpace(body)
-	if err != nil || mediaType != "application/json" || len(body) == 0 || body[0] != '{' {
+	if !isJSON(contentType) || len(body) == 0 || body[0] != '{' {
 		return a, nil
 	}
 	if err := json.Unmarshal(body, &a); err != nil {
@@ -67,6 +66,11 @@ func parseAnswer(contentType string, body []byte) (answer, error) {
 		return answer{}, errors.New("read the answer: end_with_error has a code above zero, and stands alone")
 	}
 	return a, nil
+}
+
+func isJSON(contentType string) bool {
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	return err == nil && mediaType == "application/json"
 }
 
 // bytes gives the body to send.

@@ -119,7 +119,8 @@ func newEnvelope(queue string, messages []parley.Message) envelope {
 
 // text gives a body that is text; a NUL makes it something else.
 func text(body []byte) (string, bool) {
-	if body == nil || bytes.IndexByte(body, 0) >= 0 && !bytes.HasPrefix(body, []byte{0xff, 0xfe}) && !bytes.HasPrefix(body, []byte{0xfe, 0xff}) {
+	isUTF16 := bytes.HasPrefix(body, []byte{0xff, 0xfe}) || bytes.HasPrefix(body, []byte{0xfe, 0xff})
+	if body == nil || !isUTF16 && bytes.IndexByte(body, 0) >= 0 {
 		return "", false
 	}
 	return parley.BodyText(body)

@@ -25,7 +25,7 @@ func verify(secret string, header http.Header, body []byte, now time.Time) bool 
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(header.Get("Webhook-Id") + "." + header.Get("Webhook-Timestamp") + "." + string(body)))
 	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
-	for _, signature := range strings.Fields(header.Get("Webhook-Signature")) {
+	for signature := range strings.FieldsSeq(header.Get("Webhook-Signature")) {
 		if hmac.Equal([]byte(signature), []byte(want)) {
 			return true
 		}
