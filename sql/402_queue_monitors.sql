@@ -102,13 +102,7 @@ select
   m.state,
   m.last_empty_rowset_time,
   m.last_activated_time,
-  (
-    -- Whoever waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
-    select count(*)
-    from pg_catalog.pg_locks as l
-    join pg_catalog.pg_stat_activity as a using (pid)
-    where l.locktype = 'relation' and l.database = d.oid and l.relation = q.position_sequence and l.granted and a.wait_event = 'PgSleep'
-  )::integer as tasks_waiting,
+  coalesce(w.sessions, 0)::integer as tasks_waiting,
   q.lookup_name as queue_name,
   m.running_readers,
   m.failures,
@@ -124,6 +118,14 @@ from parley._p_queue_monitor as m
 join parley._p_queue as q using (queue_id)
 join parley._p_leader as l on l.term = m.term and l.term = parley._p_current_term()
 join pg_catalog.pg_database as d on d.datname = current_database()
+left join (
+  -- Whoever waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
+  select k.relation, k.database, count(*) as sessions
+  from pg_catalog.pg_locks as k
+  join pg_catalog.pg_stat_activity as a using (pid)
+  where k.locktype = 'relation' and k.mode = 'RowExclusiveLock' and k.granted and a.wait_event = 'PgSleep'
+  group by k.relation, k.database
+) as w on w.relation = q.position_sequence and w.database = d.oid
 where parley._p_is_administrator(parley._p_caller());
 
 comment on view parley.dm_broker_queue_monitors is

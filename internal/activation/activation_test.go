@@ -218,3 +218,27 @@ func requireNoGoroutines(t *testing.T) {
 		<-time.After(lookEvery)
 	}
 }
+
+func TestTheMonitorShowsWhoWaitsInReceive(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.procedure(`
+		declare
+			m record;
+		begin
+			loop
+				select * into m from parley.receive('target', top => 1, timeout => 2000);
+				exit when not found;
+				insert into app.done (number) values (convert_from(m.message_body, 'UTF8')::int);
+				commit;
+			end loop;
+		end`)
+	b.activate(2)
+	b.start(activation.Config{})
+	b.send(1, 1)
+	b.await("select tasks_waiting = 1 and running_readers = 1 from parley.dm_broker_queue_monitors where queue_name = 'target'")
+	b.send(2, 2)
+	b.awaitDone(2)
+	b.awaitReaders(0)
+	b.await("select last_empty_rowset_time > last_activated_time and tasks_waiting = 0 from parley.dm_broker_queue_monitors where queue_name = 'target'")
+}

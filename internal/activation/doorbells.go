@@ -24,7 +24,8 @@ const (
 	wakeRings = 100
 	// awakePause is how often it is looked at then.
 	awakePause = 20 * time.Millisecond
-	// After that a sender may still commit that looked for sleepers while there were none: for vigilTime it is looked at each vigilPause.
+	// When a doorbell has been armed, a sender may still commit that looked for sleepers while there were none: for vigilTime the
+	// queue is looked at each vigilPause.
 	vigilTime  = 2 * time.Second
 	vigilPause = 200 * time.Millisecond
 )
@@ -35,6 +36,7 @@ type bellOf struct {
 	busySince  time.Time // readers have been running all the time since then
 	rings      int       // since then
 	rangAt     time.Time
+	armedUntil time.Time
 	vigilUntil time.Time
 }
 
@@ -58,7 +60,7 @@ func (m *monitor) doze(q *queueMonitor, isEmpty bool, now time.Time) {
 	switch {
 	case q.bell.isAwake && isEmpty && len(q.runs) == 0:
 		q.bell.isAwake, q.bell.rings = false, 0
-		q.bell.vigilUntil = now.Add(vigilTime)
+		q.bell.armedUntil = time.Time{}
 		m.unarmed = append(m.unarmed, int32(q.ID))
 	case q.bell.isAwake:
 		m.want(q, now.Add(awakePause))
@@ -98,10 +100,23 @@ func (m *monitor) arm(ctx context.Context, ids []int32) {
 				return
 			}
 			for _, id := range ids {
-				m.wantIf(id, now)
+				m.armed(id, now)
 			}
 		}
 	})
+}
+
+// armed notes that senders notify from now on, and has the queue watched for those who will not.
+func (m *monitor) armed(id int32, now time.Time) {
+	q := m.queues[id]
+	if q == nil {
+		return
+	}
+	if now.After(q.bell.armedUntil) {
+		q.bell.vigilUntil = now.Add(vigilTime)
+	}
+	q.bell.armedUntil = now.Add(armedTime - time.Second)
+	m.want(q, now)
 }
 
 // disarm tells the senders to awake queues that nobody sleeps.
