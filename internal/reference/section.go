@@ -52,7 +52,10 @@ var sections = []section{
 	{
 		title: "Poison messages",
 		intro: "What is set aside, and what can be done about it: see [the page on poison messages](poison.md).",
-		files: []string{"118_set_aside.sql", "243_poison.sql", "244_set_aside.sql", "245_poison_statements.sql", "246_reader_failures.sql", "299_poison_views.sql"},
+		files: []string{
+			"118_set_aside.sql", "243_poison.sql", "244_set_aside.sql", "245_poison_statements.sql", "246_reader_failures.sql",
+			"299_poison_views.sql",
+		},
 	},
 	{
 		title: "Ending conversations",
@@ -107,7 +110,10 @@ var sections = []section{
 	{
 		title: "Monitoring",
 		intro: "What each number is made of, and what to watch, tells [the page on monitoring](monitoring.md).",
-		files: []string{"502_performance_counters.sql", "503_broker_metrics.sql", "520_queue_activity.sql", "521_conversation_activity.sql", "522_passing_messages.sql"},
+		files: []string{
+			"502_performance_counters.sql", "503_broker_metrics.sql", "520_queue_activity.sql", "521_conversation_activity.sql",
+			"522_passing_messages.sql",
+		},
 	},
 	{
 		title: "Errors",
