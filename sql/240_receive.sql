@@ -71,6 +71,7 @@ declare
   v_count integer;
   v_look_past boolean := false;
   v_started timestamptz;
+  v_sent timestamptz;
   v_last bigint;
 begin
   loop
@@ -142,7 +143,11 @@ begin
       limit 1
       for update of g skip locked;
       if not found then
-        return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
+        -- All that the look saw is locked. If nothing is there any more there is nothing to search.
+        perform from parley._p_message as m where m.lane = v_lane and m.position >= v_low limit 1;
+        if found then
+          return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
+        end if;
         if found then
           return;
         end if;
@@ -286,7 +291,8 @@ begin
     end if;
     exit when coalesce(timeout, 0) = 0;
     v_started := coalesce(v_started, clock_timestamp());
-    exit when not parley._p_wait_for_message(v_queue.position_sequence, v_last, v_started, timeout);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_started, timeout);
+    exit when v_sent is null;
   end loop;
 end
 $$;

@@ -21,40 +21,40 @@ comment on function parley._p_last_position(regclass) is
 'Gives the last value of a queue''s position sequence.
 Unlike pg_sequence_last_value this leaves no lock behind that looks like a sender''s.';
 
-create function parley._p_wait_for_message(position_sequence regclass, last bigint, started timestamptz, timeout integer) returns boolean
+create function parley._p_wait_for_message(
+  position_sequence regclass, last bigint, sent timestamptz, started timestamptz, timeout integer
+) returns timestamptz
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_look timestamptz := clock_timestamp() + interval '100 ms';
-  v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
   v_now timestamptz := clock_timestamp();
+  -- A sender that has drawn a position commits at once as a rule; if it does not, look for its message ever more seldom.
+  v_look timestamptz := v_now + least(greatest((v_now - sent) / 2, interval '1 ms'), interval '100 ms');
+  v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
 begin
-  -- What was sent since we last looked is most likely about to be committed.
-  if pg_sequence_last_value(position_sequence) is distinct from last then
-    v_look := v_now + interval '1 ms';
-  end if;
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
-    return false;
+    return null;
   end if;
   loop
     if v_now >= v_until then
-      return false;
-    elsif v_now >= v_look then
-      return true;
+      return null;
     elsif pg_sequence_last_value(position_sequence) is distinct from last then
       perform pg_sleep(0.001);
-      return true;
+      return v_now;
+    elsif v_now >= v_look then
+      return sent;
     end if;
-    perform pg_sleep(case when v_until = 'infinity' then 0.003 else least(0.003, extract(epoch from v_until - v_now)) end);
+    perform pg_sleep(least(0.003, greatest(0.0005, extract(epoch from least(v_look, v_until) - v_now))));
     v_now := clock_timestamp();
   end loop;
 end
 $$;
 
-comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, integer) is
-'Sleeps until it is worth looking for messages again (true), or the time is over (false).
-Arguments: position_sequence of the queue; last, its value before the last look; started, when the wait began; timeout in milliseconds, negative for ever.';
+comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, integer) is
+'Sleeps until it is worth looking for messages again and gives what to give as sent next time, or null when the time is over.
+Arguments: position_sequence of the queue; last, its value before the last look; sent, when somebody last drew a position, or when the wait began;
+started, when the wait began; timeout in milliseconds, negative for ever.';
 
 create function parley._p_raise_disabled(queue_id integer) returns void
 language plpgsql stable

@@ -8,6 +8,7 @@ declare
   v_queue parley._p_queue;
   v_group bigint;
   v_last bigint;
+  v_sent timestamptz;
   v_started timestamptz := clock_timestamp();
 begin
   loop
@@ -23,7 +24,11 @@ begin
     if v_group is not null then
       return (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_group);
     end if;
-    if coalesce(timeout, 0) = 0 or not parley._p_wait_for_message(v_queue.position_sequence, v_last, v_started, timeout) then
+    if coalesce(timeout, 0) = 0 then
+      return null;
+    end if;
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_started, timeout);
+    if v_sent is null then
       return null;
     end if;
   end loop;

@@ -23,7 +23,7 @@ const (
 	wakeTime  = 500 * time.Millisecond
 	wakeRings = 100
 	// awakePause is how often it is looked at then.
-	awakePause = 20 * time.Millisecond
+	awakePause = 2 * time.Millisecond
 	// When a doorbell has been armed, a sender may still commit that looked for sleepers while there were none: for vigilTime the
 	// queue is looked at each vigilPause.
 	vigilTime  = 2 * time.Second

@@ -4127,6 +4127,7 @@ declare
   v_count integer;
   v_look_past boolean := false;
   v_started timestamptz;
+  v_sent timestamptz;
   v_last bigint;
 begin
   loop
@@ -4198,7 +4199,11 @@ begin
       limit 1
       for update of g skip locked;
       if not found then
-        return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
+        -- All that the look saw is locked. If nothing is there any more there is nothing to search.
+        perform from parley._p_message as m where m.lane = v_lane and m.position >= v_low limit 1;
+        if found then
+          return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
+        end if;
         if found then
           return;
         end if;
@@ -4342,7 +4347,8 @@ begin
     end if;
     exit when coalesce(timeout, 0) = 0;
     v_started := coalesce(v_started, clock_timestamp());
-    exit when not parley._p_wait_for_message(v_queue.position_sequence, v_last, v_started, timeout);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_started, timeout);
+    exit when v_sent is null;
   end loop;
 end
 $$;
@@ -4606,40 +4612,40 @@ comment on function parley._p_last_position(regclass) is
 'Gives the last value of a queue''s position sequence.
 Unlike pg_sequence_last_value this leaves no lock behind that looks like a sender''s.';
 
-create function parley._p_wait_for_message(position_sequence regclass, last bigint, started timestamptz, timeout integer) returns boolean
+create function parley._p_wait_for_message(
+  position_sequence regclass, last bigint, sent timestamptz, started timestamptz, timeout integer
+) returns timestamptz
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_look timestamptz := clock_timestamp() + interval '100 ms';
-  v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
   v_now timestamptz := clock_timestamp();
+  -- A sender that has drawn a position commits at once as a rule; if it does not, look for its message ever more seldom.
+  v_look timestamptz := v_now + least(greatest((v_now - sent) / 2, interval '1 ms'), interval '100 ms');
+  v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
 begin
-  -- What was sent since we last looked is most likely about to be committed.
-  if pg_sequence_last_value(position_sequence) is distinct from last then
-    v_look := v_now + interval '1 ms';
-  end if;
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
-    return false;
+    return null;
   end if;
   loop
     if v_now >= v_until then
-      return false;
-    elsif v_now >= v_look then
-      return true;
+      return null;
     elsif pg_sequence_last_value(position_sequence) is distinct from last then
       perform pg_sleep(0.001);
-      return true;
+      return v_now;
+    elsif v_now >= v_look then
+      return sent;
     end if;
-    perform pg_sleep(case when v_until = 'infinity' then 0.003 else least(0.003, extract(epoch from v_until - v_now)) end);
+    perform pg_sleep(least(0.003, greatest(0.0005, extract(epoch from least(v_look, v_until) - v_now))));
     v_now := clock_timestamp();
   end loop;
 end
 $$;
 
-comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, integer) is
-'Sleeps until it is worth looking for messages again (true), or the time is over (false).
-Arguments: position_sequence of the queue; last, its value before the last look; started, when the wait began; timeout in milliseconds, negative for ever.';
+comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, integer) is
+'Sleeps until it is worth looking for messages again and gives what to give as sent next time, or null when the time is over.
+Arguments: position_sequence of the queue; last, its value before the last look; sent, when somebody last drew a position, or when the wait began;
+started, when the wait began; timeout in milliseconds, negative for ever.';
 
 create function parley._p_raise_disabled(queue_id integer) returns void
 language plpgsql stable
@@ -5391,6 +5397,7 @@ declare
   v_queue parley._p_queue;
   v_group bigint;
   v_last bigint;
+  v_sent timestamptz;
   v_started timestamptz := clock_timestamp();
 begin
   loop
@@ -5406,7 +5413,11 @@ begin
     if v_group is not null then
       return (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_group);
     end if;
-    if coalesce(timeout, 0) = 0 or not parley._p_wait_for_message(v_queue.position_sequence, v_last, v_started, timeout) then
+    if coalesce(timeout, 0) = 0 then
+      return null;
+    end if;
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_started, timeout);
+    if v_sent is null then
       return null;
     end if;
   end loop;
