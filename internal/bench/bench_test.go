@@ -74,7 +74,7 @@ func TestEachVariantIsMeasuredAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, ratios := range map[string][]string{
 		"send": {
-			"batch_1000:parley/insert", "batch_1000_two_sessions:parley/insert",
+			"batch_1000:parley/insert", "batch_1000_in_server:parley/insert", "batch_1000_two_sessions:parley/insert",
 			"many_conversations:parley/insert", "many_conversations_autocommit:parley/insert",
 			"one_conversation:parley/insert", "one_conversation_autocommit:parley/insert",
 		},
