@@ -4294,6 +4294,48 @@ begin
               end,
               m.body, m.enqueued_at, null::uuid, m.trace_context;
             get diagnostics v_count = row_count;
+          elsif v_size <= v_left / 8 then
+            -- Many frames, and what stands between them, as far as whole rows go; a few are cheaper one by one.
+            return query
+            with gone as (
+              delete from parley._p_message as m
+              using (
+                select o.row_id, o.before
+                from (
+                  select k.row_id, k.size, sum(k.size) over (order by k.position rows unbounded preceding) - k.size as before
+                  from (
+                    select n.ctid as row_id, n.position, coalesce(cardinality(n.frame), 1) as size
+                    from parley._p_message as n
+                    where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
+                    order by n.position
+                    limit v_left / v_size + 1
+                  ) as k
+                ) as o
+                where o.before + o.size <= v_left
+              ) as p
+              where m.ctid = p.row_id
+              returning m.position, m.message_type_id, m.enqueued_at, coalesce(m.frame, array[m.body]) as frame, m.trace_context, p.before
+            ), opened as (
+              select g.position, g.message_type_id, g.enqueued_at, g.trace_context, g.before,
+                unnest(g.frame) as body, generate_series(0, cardinality(g.frame) - 1) as ordinal
+              from gone as g
+            )
+            select
+              0::smallint, v_endpoint.priority, p.position + p.ordinal, v_conversation_group_id, v_endpoint.conversation_handle,
+              v_sequence + p.before + p.ordinal, v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name,
+              v_endpoint.service_contract_id,
+              case
+                when p.message_type_id = v_message.message_type_id then v_type_name
+                else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+              end,
+              p.message_type_id,
+              case
+                when p.message_type_id = v_message.message_type_id then v_validation
+                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+              end,
+              p.body, p.enqueued_at, null::uuid, p.trace_context
+            from opened as p;
+            get diagnostics v_count = row_count;
           else
             v_count := 0;
             delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_message.position;
