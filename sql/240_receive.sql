@@ -252,7 +252,7 @@ begin
                     from parley._p_message as n
                     where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
                     order by n.position
-                    limit v_left / v_size + 1
+                    limit v_left::bigint / v_size + 1
                   ) as k
                 ) as o
                 where o.before + o.size <= v_left
