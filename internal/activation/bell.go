@@ -59,6 +59,8 @@ func (b *bell) connect(ctx context.Context) (conn *pgx.Conn, isDirect bool, err 
 		config = b.config.Pool.Config().ConnConfig
 	}
 	config = config.Copy()
+	// A configuration taken from a connection would hand our notifications to that connection.
+	config.OnNotification = nil
 	setName(config, "parley listener")
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

@@ -35,8 +35,6 @@ type database struct {
 func createDatabase(ctx context.Context, admin *pgx.Conn, name string) (*database, error) {
 	db := &database{admin: admin, config: admin.Config(), name: name}
 	db.config.Database = name
-	// A configuration that has been connected with leads notifications to that connection.
-	db.config.OnNotification = nil
 	db.config.RuntimeParams["application_name"] = "parley demo"
 	db.config.RuntimeParams["search_path"] = "public"
 
