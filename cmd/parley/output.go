@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
@@ -36,22 +35,6 @@ func onOff(on bool) string {
 		return "ON"
 	}
 	return "OFF"
-}
-
-// age tells a time span in its two largest units.
-func age(seconds float64) string {
-	span := time.Duration(max(0, seconds) * float64(time.Second))
-	switch days := int(span.Hours()) / 24; {
-	case days > 0:
-		return fmt.Sprintf("%dd%dh", days, int(span.Hours())%24)
-	case span >= time.Hour:
-		return fmt.Sprintf("%dh%dm", int(span.Hours()), int(span.Minutes())%60)
-	case span >= time.Minute:
-		return fmt.Sprintf("%dm%ds", int(span.Minutes()), int(span.Seconds())%60)
-	case span >= time.Second:
-		return fmt.Sprintf("%ds", int(span.Seconds()))
-	}
-	return span.Round(time.Millisecond).String()
 }
 
 // moment writes a time in a table.

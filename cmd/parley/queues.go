@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/top"
 )
 
 func newQueuesCommand(a *app) *cobra.Command {
@@ -109,5 +110,5 @@ func oldest(backlog *parley.QueueBacklog) string {
 	if backlog == nil || backlog.OldestSeconds == nil {
 		return "-"
 	}
-	return age(*backlog.OldestSeconds)
+	return top.Age(*backlog.OldestSeconds)
 }

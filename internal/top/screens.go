@@ -126,7 +126,7 @@ func conversationTable(conversations []parley.ConversationActivity) table {
 				{text: c.FarService},
 				{text: c.State},
 				{text: count, number: float64(c.WaitingMessages)},
-				{text: age(c.OldestSeconds), number: c.OldestSeconds},
+				{text: Age(c.OldestSeconds), number: c.OldestSeconds},
 				{text: locked},
 			},
 		})
@@ -153,9 +153,9 @@ func waitTable(sessions []parley.SessionActivity) table {
 				{text: fmt.Sprint(s.PID), number: float64(s.PID)},
 				{text: s.Role},
 				{text: orNone(s.State)},
-				{text: age(s.StateSeconds), number: s.StateSeconds},
+				{text: Age(s.StateSeconds), number: s.StateSeconds},
 				{text: waitsFor(s, sessions)},
-				{text: age(s.TransactionSeconds), number: s.TransactionSeconds},
+				{text: Age(s.TransactionSeconds), number: s.TransactionSeconds},
 				{text: orNone(s.ApplicationName)},
 				{text: strings.Join(strings.Fields(s.Statement), " ")},
 			},
@@ -171,7 +171,7 @@ func waitsFor(s parley.SessionActivity, all []parley.SessionActivity) string {
 		text := "lock of " + pids(s.BlockedBy)
 		i := slices.IndexFunc(all, func(o parley.SessionActivity) bool { return o.PID == s.BlockedBy[0] })
 		if i >= 0 && len(s.BlockedBy) == 1 {
-			text += fmt.Sprintf(" (%s for %s)", all[i].State, age(all[i].StateSeconds))
+			text += fmt.Sprintf(" (%s for %s)", all[i].State, Age(all[i].StateSeconds))
 		}
 		return text
 	case s.WaitsInQueue != nil:

@@ -34,8 +34,8 @@ func rate(perSecond *float64) string {
 	return count(int64(*perSecond+0.5), false)
 }
 
-// age tells a time span in its two largest units.
-func age(seconds float64) string {
+// Age tells a time span in its two largest units.
+func Age(seconds float64) string {
 	span := time.Duration(max(0, seconds) * float64(time.Second))
 	switch days := int(span.Hours()) / 24; {
 	case days > 0:
@@ -54,7 +54,7 @@ func oldest(seconds *float64) string {
 	if seconds == nil {
 		return "-"
 	}
-	return age(*seconds)
+	return Age(*seconds)
 }
 
 func orZero(number *float64) float64 {
