@@ -147,9 +147,9 @@ begin
         perform from parley._p_message as m where m.lane = v_lane and m.position >= v_low limit 1;
         if found then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
-        end if;
-        if found then
-          return;
+          if found then
+            return;
+          end if;
         end if;
       else
         -- The hint is 64 rows old: renew it, but not all readers at once.
