@@ -1,0 +1,109 @@
+package parley
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Certificate is a certificate of a role, for dialogs; as JSON it is a stable format.
+type Certificate struct {
+	Name       string     `json:"name"`
+	Owner      string     `json:"owner"`
+	Subject    string     `json:"subject"`
+	State      string     `json:"state"`       // VALID, NOT ACTIVE, NOT YET VALID, EXPIRED or REVOKED
+	PrivateKey bool       `json:"private_key"` // it is ours
+	MasterKey  *string    `json:"master_key"`  // under which the private key is sealed
+	Start      time.Time  `json:"start_date"`
+	Expiry     time.Time  `json:"expiry_date"`
+	Revoked    *time.Time `json:"revoked_at"`
+	// Fingerprint is the SHA-256 of Bytes in hexadecimal digits; Bytes is the certificate itself.
+	Fingerprint string `json:"fingerprint"`
+	Bytes       []byte `json:"certificate"`
+}
+
+// ReadCertificates reads the certificates of a database, or those of one name.
+func ReadCertificates(ctx context.Context, db DB, name string) ([]Certificate, error) {
+	rows, err := db.Query(ctx, `
+		select name, pg_get_userbyid(principal_id)::text, subject, state, pvt_key_encryption_type = 'MK', master_key, start_date, expiry_date,
+			revoked_at, encode(thumbprint, 'hex'), certificate
+		from parley.certificates
+		where $1 in ('', name)
+		order by pg_get_userbyid(principal_id), expiry_date, name`, name)
+	if err != nil {
+		return nil, statementError(err, "read certificates")
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Certificate])
+	if err != nil {
+		return nil, statementError(err, "read certificates")
+	}
+	return found, nil
+}
+
+// NewCertificate is a certificate to install.
+type NewCertificate struct {
+	Name, Owner string // an empty owner is the caller
+	Bytes       []byte
+	PrivateKey  []byte // sealed under the master key; nil for somebody else's
+	IsActive    bool   // new messages are signed with it, or sealed for it
+}
+
+// CreateCertificate installs a certificate.
+//
+// Errors: an [Error] with number [PermissionDenied], 2714 when it exists, 9609 for a bad name, 15151 for an unknown owner, 15297 when it
+// is malformed.
+func CreateCertificate(ctx context.Context, db DB, c NewCertificate) error {
+	_, err := db.Exec(ctx, "select parley.create_certificate($1::text, $2::bytea, nullif($3::text, ''), $4::bytea, $5::boolean)",
+		c.Name, c.Bytes, c.Owner, c.PrivateKey, c.IsActive)
+	if err != nil {
+		return statementError(err, "create certificate")
+	}
+	return nil
+}
+
+// AlterCertificate changes what is not nil.
+func AlterCertificate(ctx context.Context, db DB, name string, isActive, isRevoked *bool) error {
+	if _, err := db.Exec(ctx, "select parley.alter_certificate($1::text, $2::boolean, $3::boolean)", name, isActive, isRevoked); err != nil {
+		return statementError(err, "alter certificate")
+	}
+	return nil
+}
+
+// DropCertificate drops a certificate with its private key.
+func DropCertificate(ctx context.Context, db DB, name string) error {
+	if _, err := db.Exec(ctx, "select parley.drop_certificate($1::text)", name); err != nil {
+		return statementError(err, "drop certificate")
+	}
+	return nil
+}
+
+// SealedSecret is a secret of a database that is sealed under a master key.
+type SealedSecret struct {
+	Kind       string // certificate or session key
+	ID, Sealed []byte
+}
+
+// ReadSealedSecrets reads them all.
+func ReadSealedSecrets(ctx context.Context, db DB) ([]SealedSecret, error) {
+	rows, err := db.Query(ctx, "select kind, id, sealed from parley._p_sealed_secrets()")
+	if err != nil {
+		return nil, statementError(err, "read sealed secrets")
+	}
+	secrets, err := pgx.CollectRows(rows, pgx.RowToStructByPos[SealedSecret])
+	if err != nil {
+		return nil, statementError(err, "read sealed secrets")
+	}
+	return secrets, nil
+}
+
+// ReplaceSealedSecret replaces a secret by itself, sealed under another master key; it is false when it was changed meanwhile.
+func ReplaceSealedSecret(ctx context.Context, db DB, secret SealedSecret, sealedAnew []byte) (bool, error) {
+	var isReplaced bool
+	err := db.QueryRow(ctx, "select parley._p_replace_sealed_secret($1::text, $2::bytea, $3::bytea, $4::bytea)",
+		secret.Kind, secret.ID, secret.Sealed, sealedAnew).Scan(&isReplaced)
+	if err != nil {
+		return false, statementError(err, "replace a sealed secret")
+	}
+	return isReplaced, nil
+}

@@ -1,0 +1,208 @@
+package pairing
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/parley-broker/parley"
+)
+
+// asking is a call in the background, whose people wait for an answer of the test.
+type asking struct {
+	found  chan Found
+	answer chan bool
+	done   chan error
+	key    parley.PairedKey
+}
+
+func (b *broker) ask(address string) *asking {
+	b.Helper()
+	a := &asking{found: make(chan Found, 1), answer: make(chan bool, 1), done: make(chan error, 1)}
+	call := Call{Address: address, Own: b.own, Offer: b.offer(), Confirm: func(ctx context.Context, found Found) (bool, error) {
+		a.found <- found
+		select {
+		case answer := <-a.answer:
+			return answer, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}}
+	ctx, cancel := context.WithCancel(b.Context())
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		var err error
+		a.key, err = call.Do(ctx)
+		a.done <- err
+	}()
+	b.Cleanup(func() {
+		cancel()
+		<-finished
+	})
+	return a
+}
+
+func TestPeopleOnBothSidesConfirmACode(t *testing.T) {
+	t.Parallel()
+	a, b := newBroker(t, "a"), newBroker(t, "b")
+	pairing := b.open()
+	call := a.ask(b.address)
+	found := <-call.found
+	request := b.request(pairing, parley.PairingWaiting)
+	if found.Code != request.Code || len(found.Code) != 17 {
+		t.Errorf("the codes are %q and %q", found.Code, request.Code)
+	}
+	if found.Fingerprint != b.own.Fingerprint || request.Fingerprint != a.own.Fingerprint.String() {
+		t.Errorf("the keys are %s and %s", found.Fingerprint, request.Fingerprint)
+	}
+	if found.Offer.Name != b.offer().Name || request.Offer.Name != a.offer().Name {
+		t.Errorf("the names are %q and %q", found.Offer.Name, request.Offer.Name)
+	}
+	if len(found.Offer.Databases)+len(request.Offer.Databases) != 0 {
+		t.Error("what is there is told to strangers")
+	}
+	if err := parley.ConfirmPairing(t.Context(), b.pool, request.ID, parley.PairingChoice{Name: "a", Role: "pg_monitor"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.peers()) != 0 {
+		t.Error("trusted before the other side has confirmed")
+	}
+	call.answer <- true
+	if err := <-call.done; err != nil {
+		t.Fatal(err)
+	}
+	b.request(pairing, parley.PairingDone)
+	if call.key.Fingerprint != b.own.Fingerprint.String() || len(call.key.Offer.Databases) != 1 {
+		t.Errorf("paired with %+v", call.key)
+	}
+	if _, err := parley.PairPeer(t.Context(), a.pool, call.key, parley.PairingChoice{}); err != nil {
+		t.Fatal(err)
+	}
+	a.requireLetIn(b, true)
+	b.requireLetIn(a, true)
+	if peers := b.peers(); len(peers) != 1 || peers[0].Name != "a" || *peers[0].Role != "pg_monitor" || len(peers[0].BrokerInstances) != 1 {
+		t.Errorf("peers of b: %+v", peers)
+	}
+	// The window was for one.
+	if err := <-a.ask(b.address).done; err == nil || !strings.Contains(err.Error(), "does not let anybody pair") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNobodyIsTrustedUnlessBothSidesConfirm(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		do    func(b *broker, call *asking, pairing parley.UUID, request parley.PairingRequest)
+		state string
+	}{
+		{"the caller does not", func(_ *broker, call *asking, _ parley.UUID, _ parley.PairingRequest) { call.answer <- false }, parley.PairingGone},
+		{"the called one does not", func(b *broker, call *asking, _ parley.UUID, request parley.PairingRequest) {
+			call.answer <- true
+			if err := parley.RefusePairing(b.Context(), b.pool, request.ID); err != nil {
+				b.Error(err)
+			}
+		}, parley.PairingRefused},
+		{"the window is closed", func(b *broker, call *asking, pairing parley.UUID, _ parley.PairingRequest) {
+			call.answer <- true
+			if err := parley.ClosePairing(b.Context(), b.pool, pairing); err != nil {
+				b.Error(err)
+			}
+		}, parley.PairingGone},
+		{"the window is over, though it was confirmed", func(b *broker, call *asking, _ parley.UUID, request parley.PairingRequest) {
+			if err := parley.ConfirmPairing(b.Context(), b.pool, request.ID, parley.PairingChoice{}); err != nil {
+				b.Error(err)
+			}
+			b.exec("update parley._p_pairing set expires_at = now()")
+			call.answer <- true
+		}, parley.PairingGone},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			a, b := newBroker(t, "a"), newBroker(t, "b")
+			pairing := b.open()
+			call := a.ask(b.address)
+			<-call.found
+			request := b.request(pairing, parley.PairingWaiting)
+			test.do(b, call, pairing, request)
+			if err := <-call.done; err == nil {
+				t.Error("paired")
+			}
+			b.request(pairing, test.state)
+			if len(b.peers()) != 0 {
+				t.Error("trusted")
+			}
+			if err := parley.ConfirmPairing(t.Context(), b.pool, request.ID, parley.PairingChoice{}); err == nil {
+				t.Error("what is over can be confirmed")
+			}
+		})
+	}
+}
+
+func TestCallerThatLeavesIsForgotten(t *testing.T) {
+	t.Parallel()
+	a, b := newBroker(t, "a"), newBroker(t, "b")
+	pairing := b.open()
+	conn, bound := speak(t, a.own, b.address)
+	number := make([]byte, numberLength)
+	for _, m := range []message{{Commitment: bound.commitment(number)}, {Number: number, Offer: &parley.PairingOffer{Name: "a"}}} {
+		if err := send(conn, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.request(pairing, parley.PairingWaiting)
+	_ = conn.Close()
+	b.request(pairing, parley.PairingGone)
+}
+
+func TestCodesDifferWhenSomebodyIsInTheMiddle(t *testing.T) {
+	t.Parallel()
+	a, b := newBroker(t, "a"), newBroker(t, "b")
+	pairing := b.open()
+	address, own := between(t, b)
+	call := a.ask(address)
+	// Passed on as it is, the number does not fit what the other connection is bound to.
+	if err := <-call.done; err == nil {
+		t.Error("paired")
+	}
+	// So who is in the middle has to have numbers of his own, on both sides.
+	conn, bound := speak(t, own, b.address)
+	number := make([]byte, numberLength)
+	if err := send(conn, message{Commitment: bound.commitment(number)}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := receive(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := append([]byte{1}, number[1:]...)
+	if err := send(conn, message{Number: other, Offer: &parley.PairingOffer{}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := receive(conn); err == nil {
+		t.Error("the number is another than the one that the caller was bound to")
+	}
+	if requests, err := parley.ReadPairingRequests(t.Context(), b.pool, pairing); err != nil || len(requests) != 0 {
+		t.Errorf("asked: %v (%v)", requests, err)
+	}
+	// The code depends on the connection, and so on the keys at its ends.
+	_, elsewhere := speak(t, a.own, b.address)
+	if bound.code(number, answer.Number) == elsewhere.code(number, answer.Number) || bound.code(number, answer.Number) == bound.code(other, answer.Number) {
+		t.Error("two connections have the same code")
+	}
+}
+
+func TestOperatorIsNotFloodedByCallers(t *testing.T) {
+	t.Parallel()
+	a, b := newBroker(t, "a"), newBroker(t, "b")
+	pairing := b.open()
+	b.exec(`insert into parley._p_pairing_request (pairing_id, fingerprint, certificate, offer, code, remote, state)
+		select $1, 'x', '', '{}', '', '', 'GONE' from generate_series(1, 20)`, pairing)
+	if err := <-a.ask(b.address).done; err != nil && !errors.Is(err, ErrRefused) && !strings.Contains(err.Error(), "used or over") {
+		t.Errorf("got %v", err)
+	} else if err == nil {
+		t.Error("paired")
+	}
+}

@@ -1,0 +1,266 @@
+package pairing
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/identity"
+)
+
+const (
+	// lookInterval is how often the database is asked whether people have confirmed.
+	lookInterval = 500 * time.Millisecond
+	// lookTimeout bounds asking a database whether anybody is let in.
+	lookTimeout = 3 * time.Second
+)
+
+// Host answers those who call to be paired, for the databases of a daemon.
+type Host struct {
+	// Databases are asked in this order for an open pairing.
+	Databases []parley.DB
+	// Certificate gives the certificate of this broker.
+	Certificate func() (*identity.Certificate, error)
+	// Address is where it listens, tcp://host:port, as far as it is known.
+	Address string
+	Logger  *slog.Logger
+}
+
+// Protocol is the name by which strangers ask for pairing.
+func (h *Host) Protocol() string { return Protocol }
+
+// IsOpen tells whether one of the databases lets anybody pair.
+func (h *Host) IsOpen(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	for _, db := range h.Databases {
+		if isOpen, err := parley.IsPairingOpen(ctx, db); err == nil && isOpen {
+			return true
+		}
+	}
+	return false
+}
+
+// errStranger is all that a stranger is told when something is wrong here.
+var errStranger = errors.New("not now")
+
+// Serve pairs with who has called.
+func (h *Host) Serve(ctx context.Context, conn *tls.Conn) {
+	remote := conn.RemoteAddr().String()
+	name, err := h.serve(ctx, conn, remote)
+	switch {
+	case err == nil:
+		h.Logger.Info("a peer is trusted: it was paired with", "peer", name, "remote", remote)
+	case ctx.Err() == nil:
+		h.Logger.Warn("a pairing has failed", "remote", remote, "reason", err)
+		text := errStranger.Error()
+		if errors.Is(err, parley.ErrPairingOver) {
+			text = "the invitation is used or over, or nobody may ask"
+		}
+		_ = conn.SetDeadline(time.Now().Add(answerTimeout))
+		_ = send(conn, message{Failure: text})
+	}
+}
+
+// guest is who has called.
+type guest struct {
+	conn   *tls.Conn
+	remote string
+	key    parley.PairedKey
+	bound  channel
+}
+
+func (h *Host) serve(ctx context.Context, conn *tls.Conn, remote string) (name string, err error) {
+	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return "", err
+	}
+	state := conn.ConnectionState()
+	leaf, caller, err := peerOf(state)
+	if err == nil {
+		err = identity.Check(leaf, time.Now())
+	}
+	if err != nil {
+		return "", err
+	}
+	own, err := h.Certificate()
+	if err != nil {
+		return "", err
+	}
+	bound, err := newChannel(state, caller, own.Fingerprint)
+	if err != nil {
+		return "", err
+	}
+	hello, err := receive(conn)
+	if err != nil {
+		return "", err
+	}
+	g := guest{conn: conn, remote: remote, key: keyOf(leaf, parley.PairingOffer{}), bound: bound}
+	switch {
+	case hello.Invitation != nil:
+		return h.redeem(ctx, g, hello)
+	case len(hello.Commitment) > 0:
+		return h.compare(ctx, g, hello.Commitment)
+	}
+	return "", errors.New("the caller does not keep to the protocol")
+}
+
+// offer is what a database says about itself, with the address of this daemon.
+func (h *Host) offer(ctx context.Context, db parley.DB) (parley.PairingOffer, error) {
+	offer, err := parley.OwnPairingOffer(ctx, db)
+	offer.Address = h.Address
+	return offer, err
+}
+
+// redeem trusts a caller that proves to have an invitation.
+func (h *Host) redeem(ctx context.Context, g guest, hello message) (name string, err error) {
+	var db parley.DB
+	var secret []byte
+	err = parley.ErrPairingOver
+	for _, db = range h.Databases {
+		if secret, err = parley.FindInvitation(ctx, db, *hello.Invitation); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	if !hmac.Equal(hello.Proof, g.bound.proofOf(secret, "caller")) {
+		err := errors.New("the caller names an invitation and does not have it")
+		return "", errors.Join(err, parley.NotePairingFailure(ctx, db, *hello.Invitation))
+	}
+	if err := send(g.conn, message{Proof: g.bound.proofOf(secret, "called")}); err != nil {
+		return "", err
+	}
+	answer, err := receive(g.conn)
+	if err != nil {
+		return "", err
+	}
+	if answer.Offer == nil {
+		return "", errors.New("the caller does not keep to the protocol")
+	}
+	offer, err := h.offer(ctx, db)
+	if err != nil {
+		return "", err
+	}
+	g.key.Offer = *answer.Offer
+	if name, err = parley.RedeemInvitation(ctx, db, *hello.Invitation, g.key); err != nil {
+		return "", err
+	}
+	return name, send(g.conn, message{Verdict: new(true), Offer: &offer})
+}
+
+// compare lets people at both sides compare codes.
+func (h *Host) compare(ctx context.Context, g guest, commitment []byte) (name string, err error) {
+	number := make([]byte, numberLength)
+	if _, err := rand.Read(number); err != nil {
+		return "", fmt.Errorf("draw a random number: %w", err)
+	}
+	// Before anybody has confirmed the caller learns no more than what an operator has to see.
+	if err := send(g.conn, message{Number: number, Offer: &parley.PairingOffer{Name: h.name(ctx)}}); err != nil {
+		return "", err
+	}
+	answer, err := receive(g.conn)
+	if err != nil {
+		return "", err
+	}
+	if answer.Offer == nil || len(answer.Number) != numberLength || !hmac.Equal(commitment, g.bound.commitment(answer.Number)) {
+		return "", errors.New("the caller does not keep to the number that it was bound to")
+	}
+	g.key.Offer = parley.PairingOffer{Name: answer.Offer.Name}
+	var db parley.DB
+	var request parley.UUID
+	err = parley.ErrPairingOver
+	for _, db = range h.Databases {
+		if request, err = parley.RequestPairing(ctx, db, g.key, g.bound.code(answer.Number, number), g.remote); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		_ = parley.LeavePairing(context.WithoutCancel(ctx), db, request)
+	}()
+	return h.await(ctx, g, db, request)
+}
+
+// name is what the first database that lets anybody pair calls itself.
+func (h *Host) name(ctx context.Context) string {
+	for _, db := range h.Databases {
+		if isOpen, err := parley.IsPairingOpen(ctx, db); err != nil || !isOpen {
+			continue
+		}
+		if offer, err := parley.OwnPairingOffer(ctx, db); err == nil {
+			return offer.Name
+		}
+	}
+	return ""
+}
+
+// await waits until people at both sides have confirmed.
+func (h *Host) await(ctx context.Context, g guest, db parley.DB, request parley.UUID) (name string, err error) {
+	if err := g.conn.SetDeadline(time.Time{}); err != nil { // the window closes
+		return "", err
+	}
+	type verdict struct {
+		message message
+		err     error
+	}
+	said := make(chan verdict, 1)
+	go func() {
+		m, err := receive(g.conn) // ends when Serve does, which closes the connection
+		said <- verdict{m, err}
+	}()
+	var theirs *message
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case v := <-said:
+			switch {
+			case v.err != nil:
+				return "", v.err
+			case v.message.Verdict == nil || !*v.message.Verdict || v.message.Offer == nil:
+				return "", fmt.Errorf("at the caller: %w", ErrRefused)
+			}
+			theirs = &v.message
+		case <-look.C:
+		}
+		state, err := parley.PairingRequestState(ctx, db, request)
+		switch {
+		case err != nil:
+			return "", err
+		case state == parley.PairingRefused:
+			return "", ErrRefused
+		case state == parley.PairingGone:
+			return "", parley.ErrPairingOver
+		case state == parley.PairingConfirmed && theirs != nil:
+			return h.complete(ctx, g, db, request, *theirs.Offer)
+		}
+	}
+}
+
+func (h *Host) complete(
+	ctx context.Context, g guest, db parley.DB, request parley.UUID, offer parley.PairingOffer,
+) (name string, err error) {
+	own, err := h.offer(ctx, db)
+	if err != nil {
+		return "", err
+	}
+	g.key.Offer = offer
+	if name, err = parley.CompletePairing(ctx, db, request, g.key); err != nil {
+		return "", err
+	}
+	if err := g.conn.SetWriteDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return name, err
+	}
+	return name, send(g.conn, message{Verdict: new(true), Offer: &own})
+}

@@ -1,0 +1,170 @@
+-- Trusting peers, changing, revoking and dropping them. For administrators.
+--
+-- Every change notifies the daemons, which close the links of peers that are no longer trusted and let in those that are; a daemon that misses
+-- the notice looks every few seconds.
+
+create function parley._p_tell_peers() returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select pg_notify('parley', 'peers')
+$$;
+
+comment on function parley._p_tell_peers() is 'Tells the daemons that the list of peers has changed.';
+
+create function parley.trust_peer(
+  fingerprint text,
+  name text,
+  role text default null,
+  certificate bytea default null,
+  not_before timestamptz default null,
+  not_after timestamptz default null,
+  address text default null,
+  broker_instances uuid[] default null,
+  is_forwarder boolean default false
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+begin
+  perform parley._p_require_administrator('trust_peer');
+  insert into parley._p_peer (peer_id, name, role, address, broker_instances, is_forwarder)
+  values (
+    nextval('parley._p_object_id'), parley._p_name('peer', trust_peer.name), parley._p_peer_role(trust_peer.role),
+    parley._p_peer_address(trust_peer.address), coalesce(trust_peer.broker_instances, '{}'), coalesce(trust_peer.is_forwarder, false)
+  )
+  on conflict do nothing
+  returning peer_id into v_id;
+  if v_id is null then
+    perform parley._p_raise(
+      2714,
+      format('peer "%s" exists already', name),
+      null,
+      'Give it a further key with parley.alter_peer(name, add_fingerprint => ...), or drop it with parley.drop_peer first.'
+    );
+  end if;
+  perform parley._p_add_peer_certificate(v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null);
+  perform parley._p_tell_peers();
+  return v_id;
+end
+$$;
+
+comment on function parley.trust_peer(text, text, text, bytea, timestamptz, timestamptz, text, uuid[], boolean) is
+'Trusts a broker elsewhere: links with it are allowed, and what it sends is judged by the grants of a role. Returns the id of the peer.
+Arguments: fingerprint, the SHA-256 of its public key in hexadecimal digits, as parley certificate list shows it there; name, any name for it;
+role, the role of this database that it acts as (null or PUBLIC: none, only what is granted to PUBLIC counts); certificate, X.509 in DER, to be looked
+at; not_before and not_after, when the key may be used (null: as the certificate says that the peer shows); address, where it listens,
+tcp://host:port: there nobody else may answer (null: any trusted peer may); broker_instances, the brokers in whose name it alone may speak;
+is_forwarder, whether it may pass on what other brokers send, although these are peers themselves.
+Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 9609 bad name, 15151 no such role or not an administrator,
+28055 the key has expired.
+Source: spec 7.2.';
+
+create function parley.alter_peer(
+  name text,
+  new_name text default null,
+  role text default null,
+  add_fingerprint text default null,
+  certificate bytea default null,
+  not_before timestamptz default null,
+  not_after timestamptz default null,
+  drop_fingerprint text default null,
+  address text default null,
+  broker_instances uuid[] default null,
+  is_forwarder boolean default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_peer parley._p_peer;
+begin
+  perform parley._p_require_administrator('alter_peer');
+  if coalesce(new_name, role, add_fingerprint, drop_fingerprint, address, broker_instances::text, is_forwarder::text) is null then
+    perform parley._p_raise(8493, format('nothing to change in peer "%s"', name), null, 'Give at least one item.');
+  end if;
+  v_peer := parley._p_find_peer(alter_peer.name);
+  if v_peer.revoked_at is not null then
+    perform parley._p_raise(
+      28034,
+      format('peer "%s" is revoked', name),
+      format('It was revoked at %s.', v_peer.revoked_at),
+      'Drop it with parley.drop_peer; then it may be trusted anew.'
+    );
+  end if;
+  if new_name <> v_peer.name and exists (select from parley._p_peer as p where p.name = alter_peer.new_name) then
+    perform parley._p_raise(2714, format('peer "%s" exists already', new_name), null, 'Choose another name.');
+  end if;
+  if add_fingerprint is not null then
+    perform parley._p_add_peer_certificate(v_peer.peer_id, parley._p_fingerprint(add_fingerprint), certificate, not_before, not_after, null);
+  end if;
+  if drop_fingerprint is not null then
+    delete from parley._p_peer_certificate as c
+    where c.peer_id = v_peer.peer_id and c.fingerprint = parley._p_fingerprint(drop_fingerprint);
+    if not found then
+      perform parley._p_raise(15151, format('peer "%s" has no such key', name), null, 'See parley.peer_certificates.');
+    end if;
+  end if;
+  update parley._p_peer as p
+  set name = case when new_name is null then p.name else parley._p_name('peer', new_name) end,
+    role = case when alter_peer.role is null then p.role else parley._p_peer_role(alter_peer.role) end,
+    address = case when alter_peer.address is null then p.address when alter_peer.address = '' then null else parley._p_peer_address(alter_peer.address) end,
+    broker_instances = coalesce(alter_peer.broker_instances, p.broker_instances),
+    is_forwarder = coalesce(alter_peer.is_forwarder, p.is_forwarder),
+    modify_date = clock_timestamp()
+  where p.peer_id = v_peer.peer_id;
+  perform parley._p_tell_peers();
+end
+$$;
+
+comment on function parley.alter_peer(text, text, text, text, bytea, timestamptz, timestamptz, text, text, uuid[], boolean) is
+'Changes what is given of a peer; what is null stays as it is.
+Arguments: name; new_name; role, PUBLIC for none; add_fingerprint, a further key, with certificate, not_before and not_after as trust_peer takes them;
+drop_fingerprint, a key that is no longer trusted; address, empty for none; broker_instances, all of them; is_forwarder.
+Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 8493 nothing to change, 9609 bad name, 15151 not found or not an administrator,
+28034 the peer is revoked, 28055 the key has expired.
+Source: spec 7.2, 7.5.';
+
+create function parley.revoke_peer(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_peer parley._p_peer;
+begin
+  perform parley._p_require_administrator('revoke_peer');
+  v_peer := parley._p_find_peer(revoke_peer.name);
+  update parley._p_peer as p
+  set revoked_at = clock_timestamp(), modify_date = clock_timestamp()
+  where p.peer_id = v_peer.peer_id and p.revoked_at is null;
+  perform parley._p_tell_peers();
+end
+$$;
+
+comment on function parley.revoke_peer(text) is
+'Trusts a peer no more, with all its keys: nothing that it sends is accepted from now on, and its links are closed within seconds. It stays in the list,
+so that its keys are refused whoever vouches for them. To trust it anew, drop it first.
+Errors: 15151 not found or not an administrator.
+Source: spec 7.2.';
+
+create function parley.drop_peer(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_peer parley._p_peer;
+begin
+  perform parley._p_require_administrator('drop_peer');
+  v_peer := parley._p_find_peer(drop_peer.name);
+  delete from parley._p_peer as p where p.peer_id = v_peer.peer_id;
+  perform parley._p_tell_peers();
+end
+$$;
+
+comment on function parley.drop_peer(text) is
+'Forgets a peer: it is a stranger again. Where a certificate authority admits peers, strangers come in when it vouches for them: there revoke_peer keeps
+one out, this does not.
+Errors: 15151 not found or not an administrator.
+Source: spec 7.2.';

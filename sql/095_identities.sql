@@ -1,0 +1,150 @@
+-- Who has sent what arrives from another broker, and in whose name he may speak.
+--
+-- An identity is what the daemon has seen proven: "certificate:" and the fingerprint of whoever has signed a secured dialog, "peer:" and the
+-- fingerprint of the key at the other end of the link, "role:" and the owner of the sending service between databases of one server, "" for
+-- nobody. What was signed and has come over a link has both, "certificate:... over peer:...". Here it becomes a role, whose grants decide
+-- (spec 7.1); nothing else about a sender is believed.
+-- What comes from a peer that is revoked or expired is not taken at all: _p_refusal_of_identity says so before anything is judged. An expired
+-- key must not end conversations; what it sent waits at the sender until the key is changed.
+
+create function parley._p_role_of_identity(identity text) returns oid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_kind text := split_part(identity, ':', 1);
+  v_value text := substr(identity, length(split_part(identity, ':', 1)) + 2);
+  v_role oid;
+begin
+  case v_kind
+    when 'peer' then
+      select p.role::oid into v_role
+      from parley._p_peer_certificate as c
+      join parley._p_peer as p using (peer_id)
+      where c.fingerprint = v_value
+        and p.revoked_at is null
+        and (c.not_before is null or c.not_before <= clock_timestamp())
+        and (c.not_after is null or c.not_after > clock_timestamp());
+    when 'role' then
+      select r.oid into v_role from pg_roles as r where r.rolname = v_value;
+    when 'certificate' then
+      v_role := parley._p_role_of_certificate(split_part(v_value, ' ', 1));
+    else
+      v_role := null;
+  end case;
+  -- The role may have been dropped since.
+  return (select r.oid from pg_roles as r where r.oid = v_role);
+end
+$$;
+
+comment on function parley._p_role_of_identity(text) is
+'Gives the role that a sender acts as, null for nobody: unknown, revoked, expired, mapped to no role, or to one that is gone. Then only what is granted to
+PUBLIC counts.
+Arguments: identity, certificate:FINGERPRINT of who has signed a dialog, peer:FINGERPRINT or role:NAME, as the daemon has it proven.
+Source: spec 7.1.';
+
+create function parley._p_refusal_of_identity(identity text, speaker uuid) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_fingerprint text := substring(identity from '^(?:certificate:[0-9a-f]+ over )?peer:(.*)$');
+  v_key record;
+begin
+  if v_fingerprint is null then
+    return null;
+  end if;
+  select p.peer_id, p.name, p.revoked_at, p.is_forwarder, c.not_before, c.not_after into v_key
+  from parley._p_peer_certificate as c
+  join parley._p_peer as p using (peer_id)
+  where c.fingerprint = v_fingerprint;
+  if v_key.revoked_at is not null then
+    return '28034: this broker does not accept the other side any more: the peer was revoked.';
+  elsif v_key.not_before > clock_timestamp() then
+    return '28022: the key of the sending broker is not yet valid here.';
+  elsif v_key.not_after <= clock_timestamp() then
+    return '28023: the key of the sending broker has expired here.';
+  elsif v_key.is_forwarder then
+    return null;
+  end if;
+  perform
+  from parley._p_peer as p
+  where array[speaker] <@ p.broker_instances and p.peer_id is distinct from v_key.peer_id and p.revoked_at is null
+    and not exists (
+      select from parley._p_peer as own where own.peer_id = v_key.peer_id and array[speaker] <@ own.broker_instances
+    );
+  if found then
+    return '28047: the sending broker may not speak for this broker instance, which belongs to another peer. If it forwards, say so there: parley.alter_peer.';
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_refusal_of_identity(text, uuid) is
+'Tells why nothing is taken from a sender just now, with the number of the underlying message; null when it is. The sender keeps its messages.
+Arguments: identity, as _p_role_of_identity takes it; speaker, the broker instance in whose name it speaks.
+Source: spec 6.12, 7.2.';
+
+create function parley._p_refusal_of_identities(identities text[], speaker uuid) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- All of a batch has come over one link; what does not come over links costs nothing here.
+  if array_to_string(identities, ' ') !~ 'peer:' then
+    return null;
+  end if;
+  return (
+    select min(parley._p_refusal_of_identity(i.identity, speaker))
+    from (select distinct u.identity from unnest(identities) as u (identity)) as i
+  );
+end
+$$;
+
+comment on function parley._p_refusal_of_identities(text[], uuid) is
+'Tells why nothing is taken of a batch just now; null when it is. It has to be asked before the speaker is believed in anything.
+Arguments: identities of the runs; speaker, the broker instance in whose name they come.
+Source: spec 6.12, 7.2.';
+
+create function parley._p_succeed_peer_key(
+  predecessor text, fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz
+) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_peer_id integer;
+begin
+  select p.peer_id into v_peer_id
+  from parley._p_peer_certificate as c
+  join parley._p_peer as p using (peer_id)
+  where c.fingerprint = predecessor
+    and p.revoked_at is null
+    and (c.not_before is null or c.not_before <= clock_timestamp())
+    and (c.not_after is null or c.not_after > clock_timestamp())
+  for update of p;
+  if v_peer_id is null
+    or exists (
+      select from parley._p_peer_certificate as c
+      where c.fingerprint = _p_succeed_peer_key.fingerprint and c.peer_id <> v_peer_id
+    ) then
+    return false;
+  end if;
+  insert into parley._p_peer_certificate (fingerprint, peer_id, certificate, not_before, not_after, succeeds)
+  values (fingerprint, v_peer_id, certificate, not_before, not_after, predecessor)
+  on conflict do nothing;
+  if found then
+    -- What has expired for long is of no use to anybody.
+    delete from parley._p_peer_certificate as c where c.peer_id = v_peer_id and c.not_after < clock_timestamp() - interval '90 days';
+    update parley._p_peer as p set modify_date = clock_timestamp() where p.peer_id = v_peer_id;
+    perform parley._p_tell_peers();
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_succeed_peer_key(text, text, bytea, timestamptz, timestamptz) is
+'Adds a key to the peer whose key has signed it; both are trusted then. The daemon has checked the signature. False when the predecessor is not trusted
+just now, or the key is another peer''s.
+Arguments: predecessor and fingerprint, 64 hexadecimal digits each; certificate of the new key, with its not_before and not_after.
+Source: spec 7.5.';
