@@ -1,0 +1,127 @@
+package parley_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/parley-broker/parley"
+)
+
+const farService = "//far/Service"
+
+func (s *side) createRoute(name, address, service string) {
+	s.Helper()
+	s.exec("select parley.create_route($1, $2, nullif($3, ''))", name, address, service)
+}
+
+func (s *side) dialogWith(service string) string {
+	s.Helper()
+	return one[string](s, "select parley.begin_dialog('//test/Asker', $1, '//test/Work')::text", service)
+}
+
+// requireLanes compares what waits for, or is on its way to, each destination: "address: bodies in order".
+func (s *side) requireLanes(want ...string) {
+	s.Helper()
+	got := all[string](s, `
+		select d.address || ': ' || string_agg(convert_from(f.body, 'UTF8'), ' ' order by m.is_waiting, m.n, i)
+		from parley._p_destination as d
+		join (
+			select m.lane / 16, true, m.position, coalesce(m.frame, array[m.body]) from parley._p_message as m
+			union all
+			select t.destination_id, false, t.first_sequence, coalesce(t.frame, array[t.body]) from parley._p_transit as t
+		) as m (destination_id, is_waiting, n, frame) using (destination_id)
+		cross join lateral unnest(m.frame) with ordinality as f (body, i)
+		group by d.address
+		order by d.address`)
+	if !slices.Equal(got, want) {
+		s.Errorf("on their way are %q, want %q", got, want)
+	}
+}
+
+// number gives numbers to what waits, for the one destination that there is.
+func (s *side) number() {
+	s.Helper()
+	destinations, err := parley.ReadDestinations(s.Context(), s.db)
+	s.noError(err)
+	if len(destinations) != 1 {
+		s.Fatalf("the destinations are %v", destinations)
+	}
+	_, err = parley.TakeRuns(s.Context(), s.db, s.term, destinations[0].ID, 1000, 1<<20)
+	s.noError(err)
+}
+
+// What has its number keeps it, and goes first.
+func TestAlteredRouteTakesAConversationElsewhereInOrder(t *testing.T) {
+	t.Parallel()
+	asker, _ := newSides(t)
+	asker.createRoute("far", "tcp://old:4022", farService)
+	asker.createRoute("other", "tcp://old:4022", "//other/Service")
+	asker.send(asker.dialogWith("//other/Service"), request, "stays")
+	handle := asker.dialogWith(farService)
+	for _, text := range []string{"1", "2"} {
+		asker.send(handle, request, text)
+	}
+	asker.number()
+	asker.send(handle, request, "3")
+	asker.exec("select parley.alter_route('far', 'tcp://new:4022')")
+	asker.send(handle, request, "4")
+	equal(asker, 0, "select count(*)::integer from parley._p_transmission")
+	asker.requireLanes("tcp://new:4022: 1 2 3 4", "tcp://old:4022: stays")
+}
+
+// Once a message has its number for another database, no other far side may be made for the conversation.
+func TestConversationThatHasBegunElsewhereDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	asker, _ := newSides(t)
+	asker.createRoute("far", "tcp://far:4022", farService)
+	handle := asker.dialogWith(farService)
+	asker.send(handle, request, "1")
+	asker.number()
+	asker.exec("select parley.create_service('//far/Service', 'Asking', array['//test/Work'])")
+	asker.exec("select parley.drop_route('far')")
+	asker.send(handle, request, "2")
+	equal(asker, `The conversation has begun with another database, and now there is no route to its service "//far/Service" but here.`,
+		"select distinct t.transmission_status from parley._p_transmission as t")
+	asker.createRoute("far", "tcp://far:4023", farService)
+	asker.requireLanes("tcp://far:4023: 1 2")
+}
+
+// LOCAL comes first where any database of the daemon has the service; only then the default forwarder gets it (spec 6.3).
+func TestForwarderGetsWhatNoDatabaseOfTheDaemonHas(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	asker.createRoute("hub", "tcp://hub:4022", "")
+	asker.send(asker.dialogWith(farService), request, "away")
+	asker.send(asker.dialogWith("//test/Answerer"), request, "next door")
+	asker.requireLanes()
+	unresolved, err := parley.ReadUnresolved(t.Context(), asker.db, 100)
+	if err != nil || len(unresolved) != 2 {
+		t.Fatalf("unresolved are %v, %v", unresolved, err)
+	}
+	for _, u := range unresolved {
+		address := ""
+		if u.ToService == "//test/Answerer" {
+			address = "broker:" + answerer.guid.String()
+		}
+		if err := parley.BindConversations(t.Context(), asker.db, asker.term, []int64{u.EndpointID}, address, "nobody has it"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"broker:" + answerer.guid.String() + ": next door", "tcp://hub:4022: away"}
+	asker.requireLanes(want...)
+	// They stay where they are when routes change that do not concern them.
+	asker.createRoute("other", "tcp://other:4022", "//other/Service")
+	asker.createRoute("hub 2", "TCP://Hub:4022/", "")
+	asker.requireLanes(want...)
+	equal(asker, 0, "select count(*)::integer from parley._p_transmission")
+}
+
+func TestDatabaseThatMovesToAnotherServerIsFollowed(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	asker.send(asker.dialogWith("//test/Answerer"), request, "1")
+	asker.resolve(answerer)
+	asker.requireLanes("broker:" + answerer.guid.String() + ": 1")
+	asker.createRoute("moved", "tcp://new:4022", "//test/Answerer")
+	asker.requireLanes("tcp://new:4022: 1")
+}
