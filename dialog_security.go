@@ -1,0 +1,239 @@
+package parley
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// What the daemon asks of a database about the security of dialogs. It holds the secrets; the database knows who is who.
+
+// SecurityMode tells how a dialog is secured.
+type SecurityMode string
+
+// The modes.
+const (
+	Unsecured         SecurityMode = "none"
+	AnonymousSecurity SecurityMode = "anonymous" // only the target proves who it is
+	FullSecurity      SecurityMode = "full"      // both sides do
+)
+
+// DialogPlan tells how messages of an endpoint are to be sealed.
+type DialogPlan struct {
+	EndpointID int64
+	// Mode is empty when the messages must not leave now, for the reason in Status.
+	Mode SecurityMode
+	// OwnPrincipal is the oid of the role whose certificate signs, FarPrincipal of the one for whose certificate it is sealed; 0 for
+	// an initiator that stays unknown.
+	OwnPrincipal, FarPrincipal uint32
+	// KeyID names the session key of an anonymous dialog; nil when it has none yet.
+	KeyID []byte
+	// IsRecorded is false for a dialog that [SecureDialog] has to note first.
+	IsRecorded bool
+	Status     string
+}
+
+// PlanDialogs tells how messages of endpoints are to be sealed. An endpoint that is gone is left out. When the link to the next
+// broker is encrypted, a dialog that is to be encrypted needs no binding.
+func PlanDialogs(ctx context.Context, db DB, endpointIDs []int64, isLinkEncrypted bool) ([]DialogPlan, error) {
+	rows, err := db.Query(ctx, `
+		select endpoint_id, coalesce(mode, ''), coalesce(own_principal, 0), coalesce(far_principal, 0), key_id, is_recorded,
+			coalesce(status, '')
+		from parley._p_plan_dialogs($1::bigint[], $2::boolean)`, endpointIDs, isLinkEncrypted)
+	if err != nil {
+		return nil, statementError(err, "plan the security of dialogs")
+	}
+	plans, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DialogPlan])
+	if err != nil {
+		return nil, statementError(err, "plan the security of dialogs")
+	}
+	return plans, nil
+}
+
+// SecureDialog notes a plan for good, before the first message leaves, and returns what is noted, which may be what another
+// daemon was faster to note. It is false when the endpoint is gone.
+func SecureDialog(ctx context.Context, db DB, plan DialogPlan) (DialogPlan, bool, error) {
+	var endpointID *int64
+	var far *uint32
+	if plan.FarPrincipal != 0 {
+		far = &plan.FarPrincipal
+	}
+	err := db.QueryRow(ctx, `
+		select endpoint_id, mode, far_principal, key_id
+		from parley._p_secure_dialog($1::bigint, $2::text, $3::oid, $4::bytea)`,
+		plan.EndpointID, string(plan.Mode), far, plan.KeyID).Scan(&endpointID, &plan.Mode, &far, &plan.KeyID)
+	if err != nil {
+		return plan, false, statementError(err, "secure a dialog")
+	}
+	plan.FarPrincipal = 0
+	if far != nil {
+		plan.FarPrincipal = *far
+	}
+	plan.IsRecorded = true
+	return plan, endpointID != nil, nil
+}
+
+// DialogCertificate is a certificate that is good to sign with or to seal for.
+type DialogCertificate struct {
+	Fingerprint, Certificate []byte
+	PrivateKey               []byte // sealed under the master key; nil for somebody else's
+	// Status says what is wrong when there is none.
+	Status string
+}
+
+// FindDialogCertificate picks the certificate of a role: active, valid now, the latest to expire; isOwn for one with its private key.
+func FindDialogCertificate(ctx context.Context, db DB, principal uint32, isOwn bool) (DialogCertificate, error) {
+	var c DialogCertificate
+	err := db.QueryRow(ctx, `
+		select fingerprint, certificate, private_key, coalesce(status, '')
+		from parley._p_find_dialog_certificate($1::oid, $2::boolean)`, principal, isOwn).Scan(
+		&c.Fingerprint, &c.Certificate, &c.PrivateKey, &c.Status)
+	if err != nil {
+		return c, statementError(err, "find a certificate")
+	}
+	return c, nil
+}
+
+// JudgedCertificates is what a database says of the certificates that a sealed message names.
+type JudgedCertificates struct {
+	// SignerPrincipal is the oid of the role in whose name the message was signed; 0 in an anonymous dialog.
+	SignerPrincipal   uint32
+	SignerCertificate []byte
+	// PrivateKey opens it, and is sealed under the master key.
+	PrivateKey []byte
+	// Status says why the message must not be opened.
+	Status string
+}
+
+// JudgeCertificates looks up certificates by their fingerprints; signer is nil in an anonymous dialog, service is where the
+// message goes.
+func JudgeCertificates(ctx context.Context, db DB, signer, receiver []byte, service string) (JudgedCertificates, error) {
+	var j JudgedCertificates
+	err := db.QueryRow(ctx, `
+		select coalesce(signer_principal, 0), signer_certificate, private_key, coalesce(status, '')
+		from parley._p_judge_certificates($1::bytea, $2::bytea, $3::text)`, signer, receiver, service).Scan(
+		&j.SignerPrincipal, &j.SignerCertificate, &j.PrivateKey, &j.Status)
+	if err != nil {
+		return j, statementError(err, "look up the certificates of a message")
+	}
+	return j, nil
+}
+
+// DialogBinding says who is at the other side of a dialog, as an opened message proves it.
+type DialogBinding struct {
+	ConversationID UUID
+	IsInitiator    bool // of the side here
+	Mode           SecurityMode
+	FarPrincipal   uint32
+	KeyID          []byte
+}
+
+// BindDialogs tells for each binding whether it is that of its dialog. It belongs in the transaction that accepts the messages.
+func BindDialogs(ctx context.Context, tx pgx.Tx, bindings []DialogBinding) ([]bool, error) {
+	answers := make([]bool, len(bindings))
+	batch := &pgx.Batch{}
+	for i, b := range bindings {
+		var far *uint32
+		if b.FarPrincipal != 0 {
+			far = &b.FarPrincipal
+		}
+		batch.Queue("select parley._p_bind_dialog($1::uuid, $2::boolean, $3::text, $4::oid, $5::bytea)",
+			b.ConversationID, b.IsInitiator, string(b.Mode), far, b.KeyID).QueryRow(func(row pgx.Row) error { return row.Scan(&answers[i]) })
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, statementError(err, "bind dialogs")
+	}
+	return answers, nil
+}
+
+// FindDowngraded tells for each message that came in clear whether its dialog is secured, so that it is not of the other side.
+func FindDowngraded(ctx context.Context, db DB, conversationIDs []UUID, isInitiators []bool) ([]bool, error) {
+	rows, err := db.Query(ctx, "select parley._p_find_downgraded($1::uuid[], $2::boolean[])", uuidTexts(conversationIDs), isInitiators)
+	if err != nil {
+		return nil, statementError(err, "look for secured dialogs")
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, statementError(err, "look for secured dialogs")
+	}
+	answers := make([]bool, len(conversationIDs))
+	for _, ordinal := range found {
+		answers[ordinal-1] = true
+	}
+	return answers, nil
+}
+
+// ReadSecuredServices gives the services that remote service bindings name, and whether any dialog is secured.
+func ReadSecuredServices(ctx context.Context, db DB) (services []string, hasSecuredDialogs bool, err error) {
+	err = db.QueryRow(ctx, "select services, has_secured_dialogs from parley._p_secured_services()").Scan(&services, &hasSecuredDialogs)
+	if err != nil {
+		return nil, false, statementError(err, "read what is secured")
+	}
+	return services, hasSecuredDialogs, nil
+}
+
+// ErrNoSessionKey means that the key of an anonymous dialog is not, or no longer, in the database.
+var ErrNoSessionKey = errors.New("the session key of the dialog is not here")
+
+// KeepSessionKey stores the session key of anonymous dialogs, sealed under the master key. Storing it again does nothing.
+func KeepSessionKey(ctx context.Context, db DB, keyID, sealedKey []byte) error {
+	_, err := db.Exec(ctx, "select parley._p_keep_session_key($1::bytea, $2::bytea)", keyID, sealedKey)
+	if err != nil {
+		return statementError(err, "store a session key")
+	}
+	return nil
+}
+
+// ReadSessionKey gives a session key as [KeepSessionKey] has stored it.
+//
+// Errors: [ErrNoSessionKey].
+func ReadSessionKey(ctx context.Context, db DB, keyID []byte) ([]byte, error) {
+	var sealedKey []byte
+	if err := db.QueryRow(ctx, "select parley._p_read_session_key($1::bytea)", keyID).Scan(&sealedKey); err != nil {
+		return nil, statementError(err, "read a session key")
+	}
+	if sealedKey == nil {
+		return nil, ErrNoSessionKey
+	}
+	return sealedKey, nil
+}
+
+// ForgetDialogs removes what is noted of secured dialogs that have ended, at most so many, and gives their number.
+func ForgetDialogs(ctx context.Context, db DB, dialogsMax int) (int, error) {
+	var forgotten int
+	if err := db.QueryRow(ctx, "select parley._p_forget_dialogs($1::integer)", dialogsMax).Scan(&forgotten); err != nil {
+		return 0, statementError(err, "forget ended dialogs")
+	}
+	return forgotten, nil
+}
+
+// CertificateIdentity is the identity of an [Arrival] for the signer of a secured dialog.
+func CertificateIdentity(fingerprint []byte) string {
+	return fmt.Sprintf("certificate:%x", fingerprint)
+}
+
+// DigestBody gives the SHA-256 of a large body in transit, nil when it has been acknowledged.
+func DigestBody(ctx context.Context, db DB, endpointID, sequence int64) ([]byte, error) {
+	var digest []byte
+	err := db.QueryRow(ctx, "select parley._p_digest_body($1::bigint, $2::bigint)", endpointID, sequence).Scan(&digest)
+	if err != nil {
+		return nil, statementError(err, "digest a body")
+	}
+	return digest, nil
+}
+
+// VerifyFragments tells whether the stored fragments of a message are those of the body with a digest. When they are complete and of
+// another body they are deleted; as long as they are not complete they may still be good.
+func VerifyFragments(
+	ctx context.Context, db DB, conversationID UUID, fromInitiator bool, sequence, size int64, digest []byte,
+) (bool, error) {
+	var isGood bool
+	err := db.QueryRow(ctx, "select parley._p_verify_fragments($1::uuid, $2::boolean, $3::bigint, $4::bigint, $5::bytea)",
+		conversationID, fromInitiator, sequence, size, digest).Scan(&isGood)
+	if err != nil {
+		return false, statementError(err, "verify the parts of a message")
+	}
+	return isGood, nil
+}

@@ -1,0 +1,94 @@
+package dialogsecurity
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/parley-broker/parley"
+)
+
+const (
+	complaintPause = 10 * time.Second
+	complaintsKept = 1024
+	// expiryNotice is how long ahead the log tells that a certificate expires, once a day.
+	expiryNotice = 30 * 24 * time.Hour
+	expiryPause  = 24 * time.Hour
+)
+
+// complaints tells the log of what somebody else can cause as often as he likes: each reason once in some seconds, with the number of
+// those in between.
+type complaints struct {
+	logger *slog.Logger
+
+	mu   sync.Mutex
+	told map[string]*complaint
+	// warned is when the log was told that a certificate expires.
+	warned map[[fingerprintSize]byte]time.Time
+}
+
+type complaint struct {
+	at       time.Time
+	withheld int
+}
+
+func newComplaints(logger *slog.Logger) *complaints {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return &complaints{logger: logger, told: map[string]*complaint{}, warned: map[[fingerprintSize]byte]time.Time{}}
+}
+
+// trouble is what a complaint is about.
+type trouble bool
+
+const (
+	undelivered trouble = false // a message could not be opened
+	unsigned    trouble = true  // a result was not signed
+)
+
+func (c *complaints) complain(about trouble, conversation parley.UUID, reason string) {
+	c.mu.Lock()
+	key := fmt.Sprint(about, reason)
+	last := c.told[key]
+	if last != nil && time.Since(last.at) < complaintPause {
+		last.withheld++
+		c.mu.Unlock()
+		return
+	}
+	withheld := 0
+	if last != nil {
+		withheld = last.withheld
+	}
+	if len(c.told) >= complaintsKept {
+		clear(c.told)
+	}
+	c.told[key] = &complaint{at: time.Now()}
+	c.mu.Unlock()
+	details := []any{"event", "Broker:Corrupted Message", "conversation_id", conversation, "reason", reason, "withheld", withheld}
+	if about == unsigned {
+		c.logger.Warn("a result that the other side did not sign was not believed", details...)
+		return
+	}
+	c.logger.Warn("a message was discarded because it could not be opened", details...)
+}
+
+// warnOfExpiry tells the log of a certificate in use that expires soon.
+func (c *complaints) warnOfExpiry(certificate Certificate) {
+	left := time.Until(certificate.End)
+	if certificate.Bytes == nil || left > expiryNotice {
+		return
+	}
+	c.mu.Lock()
+	last, isKnown := c.warned[certificate.Fingerprint]
+	isDue := !isKnown || time.Since(last) > expiryPause
+	if isDue {
+		c.warned[certificate.Fingerprint] = time.Now()
+	}
+	c.mu.Unlock()
+	if isDue {
+		c.logger.Warn("a certificate of dialogs expires soon: see parley dialog-certificate rotate",
+			"subject", certificate.Subject, "expires", certificate.End, "fingerprint", fmt.Sprintf("%x", certificate.Fingerprint))
+	}
+}

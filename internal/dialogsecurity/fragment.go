@@ -1,0 +1,70 @@
+package dialogsecurity
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+)
+
+// notStored says that a fragment is not wanted: the answer to the run that stands for its message says why.
+const notStored = -1
+
+// AcceptFragment implements [Guard].
+func (d *Dialogs) AcceptFragment(ctx context.Context, db Beginner, fragment parley.Fragment) (stored int64, err error) {
+	a := &arrived{
+		run: parley.Run{ConversationID: fragment.ConversationID, FirstSequence: fragment.Sequence},
+		at:  side{conversation: fragment.ConversationID, isInitiator: !fragment.FromInitiator},
+	}
+	discarded := func(reason string) (int64, error) {
+		var unused parley.Result
+		d.discard(&a.run, &unused, reason)
+		return notStored, nil
+	}
+	if !isSealed(fragment.Security) {
+		open, err := d.refuseDowngraded(ctx, db, []*arrived{a}, make([]parley.Result, 1))
+		if err != nil {
+			return 0, err
+		}
+		if len(open) == 0 {
+			return notStored, nil
+		}
+		fragment.Security = nil
+		return parley.AcceptFragment(ctx, db, fragment)
+	}
+	h, err := parseHeader(fragment.Security)
+	if err != nil {
+		return discarded(err.Error())
+	}
+	reason, err := d.recognize(ctx, db, h, fragment.FromInitiator, fragment.ToService, a)
+	if err != nil {
+		return 0, err
+	}
+	if reason != "" {
+		return discarded(reason)
+	}
+	opened, err := cipherOfFragment(a.agreed.secret, h.salt, &fragment).Open(nil, nonceOf(fragment.Sequence, false), fragment.Data, nil)
+	if err != nil {
+		return discarded(errTampered.Error())
+	}
+	fragment.Data, fragment.Security = opened, nil
+	if a.identity != "" {
+		fragment.Identity = a.identity + over(fragment.Identity)
+	}
+	if known, ok := d.bindings.get(a.at); ok && known == a.from {
+		return parley.AcceptFragment(ctx, db, fragment)
+	}
+	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+		open, err := d.bind(ctx, tx, []*arrived{a}, make([]parley.Result, 1))
+		if err != nil {
+			return err
+		}
+		stored = notStored
+		if len(open) > 0 {
+			stored, err = parley.AcceptFragment(ctx, tx, fragment)
+		}
+		return err
+	})
+	return stored, err
+}

@@ -1,0 +1,140 @@
+package dialogsecurity_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/dialogsecurity"
+)
+
+func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+func TestDialogWithoutEncryptionPassesInClear(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	answerer.exec("select parley.grant('SEND', 'service', $1, 'public')", answering)
+	way := &forwarder{}
+	handle := asker.begin(false)
+	asker.send(handle, "hello")
+	asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+	there := answerer.expect("hello")
+	answerer.send(there, "answer")
+	answerer.requireOutcomes(answerer.carry(asker, way), parley.Accepted, "")
+	asker.expect("answer")
+	// Even the keys are not needed.
+	if asker.guard.Counts().Sealed != 0 || !strings.Contains(way.bytes.String(), "helloanswer") {
+		t.Errorf("it was not in clear: %q", way.bytes.String())
+	}
+	// A binding that comes later is for later dialogs.
+	asker.bind(true)
+	asker.wait()
+	asker.send(handle, "again")
+	asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+	answerer.expect("again")
+	asker.send(asker.begin(false), "sealed after all")
+	asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+	answerer.expect("sealed after all")
+	if asker.guard.Counts().Sealed != 1 {
+		t.Errorf("%d runs were sealed", asker.guard.Counts().Sealed)
+	}
+}
+
+func TestDialogToBeEncryptedWaitsForItsBinding(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	handle := asker.begin(true)
+	asker.send(handle, "one", "two")
+	way := &forwarder{}
+	asker.requireOutcomes(asker.carry(answerer, way), parley.Held, "9727")
+	if status := one[string](asker, "select max(transmission_status) from parley.transmission_queue"); !strings.Contains(status, "remote service binding") {
+		t.Errorf("the transmission queue says %q", status)
+	}
+	if len(way.seen) > 0 {
+		t.Error("something has left the server")
+	}
+	asker.bind(false)
+	asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+	answerer.expect("one", "two")
+}
+
+// A large message travels in parts; each is sealed, and so is the digest of the whole.
+func TestLargeMessageIsSealedInParts(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, asker, answerer *side) {
+		large := strings.Repeat("large secret ", 50_000)
+		way := &forwarder{}
+		handle := asker.begin(true)
+		asker.send(handle, large)
+		asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+		there := answerer.expect(large)
+		if strings.Contains(way.bytes.String(), "secret") || way.bytes.Len() < len(large) {
+			t.Errorf("the forwarder could read some of %d bytes", way.bytes.Len())
+		}
+		answerer.send(there, large+"!")
+		answerer.restart()
+		answerer.requireOutcomes(answerer.carry(asker, way), parley.Accepted, "")
+		asker.expect(large + "!")
+	})
+}
+
+// Whoever slips a part into a message spoils it, and does not get it in.
+func TestForeignPartOfALargeMessageIsFound(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, asker, answerer *side) {
+		large := strings.Repeat("x", 300_000)
+		handle := asker.begin(true)
+		asker.send(handle, large)
+		runs := asker.take()
+		// Parts in clear come first, before anybody knows that the dialog is secured.
+		stored, err := answerer.guard.AcceptFragment(t.Context(), answerer.pool, parley.Fragment{
+			Speaker: asker.speaker(), ConversationID: runs[0].ConversationID, FromInitiator: true, Offset: 0, Size: runs[0].Size,
+			Data: []byte("forged"), ToService: answering, Identity: "",
+		})
+		asker.noError(err)
+		if stored > 0 {
+			asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), parley.Held, "a part of the message was changed")
+			runs = asker.take()
+		}
+		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), parley.Accepted, "")
+		there := answerer.expect(large)
+
+		// In an open dialog such a part is not even stored.
+		asker.send(handle, large)
+		runs = asker.take()
+		stored, err = answerer.guard.AcceptFragment(t.Context(), answerer.pool, parley.Fragment{
+			Speaker: asker.speaker(), ConversationID: runs[0].ConversationID, FromInitiator: true, Sequence: 1, Offset: 0, Size: runs[0].Size,
+			Data: []byte("forged"), ToService: answering,
+		})
+		asker.noError(err)
+		if stored > 0 {
+			t.Errorf("%d bytes of a stranger were stored", stored)
+		}
+		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), parley.Accepted, "")
+		if got := answerer.expect(large); got != there {
+			t.Errorf("it came in another conversation, %s", got)
+		}
+	})
+}
+
+// The certificates of the bed are good for an hour.
+func TestLogTellsOfCertificatesThatExpireSoon(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	asker.bind(false)
+	var log bytes.Buffer
+	asker.guard = dialogsecurity.New(dialogsecurity.Config{Keys: asker.keys, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for range 3 {
+		asker.send(asker.begin(true), "hello")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.wait()
+	}
+	// Ours and that of the other side, each once.
+	if n := strings.Count(log.String(), "expires soon"); n != 2 {
+		t.Errorf("the log tells %d times:\n%s", n, log.String())
+	}
+}

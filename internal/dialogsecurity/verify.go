@@ -1,0 +1,67 @@
+package dialogsecurity
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/parley-broker/parley"
+)
+
+// transmissionFailed is the number of a reason without one: an error while transmitting.
+const transmissionFailed = 9736
+
+// Verify implements [Guard]. A forwarder could lose a message by saying that it was accepted, and end a conversation by saying that it
+// was refused. What only delays may be said by anybody: whoever stands between can delay as he likes.
+func (d *Dialogs) Verify(_ parley.Speaker, runs []parley.Run, results []parley.Result) ([]parley.Result, int) {
+	verified, isCopy, forged := results, false, 0
+	for i := range min(len(runs), len(results)) {
+		run, result := &runs[i], &results[i]
+		if !isSealed(run.Security) || d.isGenuine(run, result) {
+			continue
+		}
+		if !isCopy {
+			verified, isCopy = slices.Clone(results), true
+		}
+		verified[i] = delaying(run, result)
+		if isDelaying(result.Outcome) {
+			continue
+		}
+		forged++
+		d.counts.forged.Add(1)
+		d.log.complain(unsigned, run.ConversationID, string(result.Outcome))
+	}
+	return verified, forged
+}
+
+func (d *Dialogs) isGenuine(run *parley.Run, result *parley.Result) bool {
+	h, err := parseHeader(run.Security)
+	if err != nil || len(result.Security) == 0 {
+		return false
+	}
+	agreed, ok := d.sent.get(string(h.agreement))
+	return ok && isSignedBy(agreed, h.salt, run, result)
+}
+
+func isDelaying(outcome parley.Outcome) bool {
+	return outcome == parley.Held || outcome == parley.Unroutable || outcome == parley.Superseded
+}
+
+// delaying is what is left of a result that nobody has signed: a delay, and the reason that it gives. Who has answered is not known.
+func delaying(run *parley.Run, result *parley.Result) parley.Result {
+	if isDelaying(result.Outcome) {
+		return parley.Result{Outcome: result.Outcome, Next: run.FirstSequence, ErrorNumber: result.ErrorNumber, Description: result.Description}
+	}
+	return holding(run, "9757: the answer was not signed by the other side, and was not believed.")
+}
+
+// holding is the result for a run that cannot go on now. A reason begins with its number, as transmission_status has it.
+func holding(run *parley.Run, reason string) parley.Result {
+	number := int32(transmissionFailed)
+	if digits, _, ok := strings.Cut(reason, ":"); ok {
+		if n, err := strconv.ParseInt(digits, 10, 32); err == nil {
+			number = int32(n)
+		}
+	}
+	return parley.Result{Outcome: parley.Held, Next: run.FirstSequence, ErrorNumber: number, Description: reason}
+}

@@ -1,0 +1,199 @@
+-- Remote service bindings: which role stands for a remote service (spec 2.7).
+--
+-- What is sent to the service is sealed for the newest certificate of that role, so whoever answers has its private key. There is at most
+-- one binding for a service; it is looked at when the first message of a dialog leaves the server, and never again for that dialog.
+-- Locks: the binding's row. Cost: none for SEND.
+
+create table parley._p_remote_service_binding (
+  remote_service_binding_id integer primary key,
+  name text collate "C" not null unique check (name <> '' and length(name) <= 128),
+  owner regrole not null,
+  to_service text collate "C" not null unique check (to_service <> '' and length(to_service) <= 256),
+  remote_principal regrole not null,
+  is_anonymous boolean not null,
+  create_date timestamptz not null default clock_timestamp()
+);
+
+comment on table parley._p_remote_service_binding is 'Remote service bindings (spec 2.7).';
+
+create function parley._p_binding_principal(with_user text) returns oid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role oid;
+  v_caller oid := parley._p_caller();
+begin
+  if lower(with_user) = 'public' or with_user like 'pg\_%' then
+    perform parley._p_raise(
+      28083,
+      format('"%s" cannot stand for a remote service', with_user),
+      'It is no role that can own a certificate.',
+      'Create a role for the remote side: create role somebody nologin;'
+    );
+  end if;
+  select r.oid into v_role from pg_roles as r where r.rolname = with_user;
+  if not found then
+    perform parley._p_raise(
+      9611,
+      format('role "%s" does not exist', with_user),
+      null,
+      'Create it with CREATE ROLE, or correct the name; names are compared exactly.'
+    );
+  end if;
+  if not (parley._p_is_administrator(v_caller) or pg_has_role(v_caller, v_role, 'member')) then
+    perform parley._p_raise(
+      229,
+      format('permission denied: a remote service cannot be bound to role "%s"', with_user),
+      format('Role %s is not a member of it.', v_caller::regrole),
+      'Name a role that you are a member of, or ask an administrator.'
+    );
+  end if;
+  return v_role;
+end
+$$;
+
+comment on function parley._p_binding_principal(text) is
+'Finds the role that is to stand for a remote service. Being a member of it takes the place of IMPERSONATE.
+Errors: 229 not a member, 9611 not found, 28083 no role that can own certificates.';
+
+create function parley._p_find_binding(name text, permission text) returns parley._p_remote_service_binding
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_binding parley._p_remote_service_binding;
+begin
+  select * into v_binding from parley._p_remote_service_binding as b where b.name = _p_find_binding.name for update;
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('remote service binding "%s" does not exist', name),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select b.name from parley._p_remote_service_binding as b)),
+      'See parley.remote_service_bindings.'
+    );
+  end if;
+  perform parley._p_require_permission(permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
+  return v_binding;
+end
+$$;
+
+comment on function parley._p_find_binding(text, text) is
+'Finds and locks a remote service binding that the caller may use for something.
+Errors: 229, 15151.';
+
+create function parley.create_remote_service_binding(
+  name text, to_service text, with_user text, anonymous boolean default false, "authorization" text default null
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+  v_name text := parley._p_name('remote service binding', create_remote_service_binding.name);
+  v_owner oid;
+  v_principal oid;
+begin
+  perform parley._p_require_permission('CREATE REMOTE SERVICE BINDING', 'database', 0, null, null);
+  v_owner := parley._p_new_owner("authorization");
+  if to_service is null or to_service = '' or length(to_service) > 256 then
+    perform parley._p_raise(
+      8412,
+      'the target service is malformed',
+      format('It has %s characters; 1 to 256 are allowed.', coalesce(length(to_service), 0)),
+      'Give the name of the remote service.'
+    );
+  end if;
+  v_principal := parley._p_binding_principal(with_user);
+  if exists (select from parley._p_remote_service_binding as b where b.name = v_name) then
+    perform parley._p_raise(2714, format('remote service binding "%s" exists already', name), null, 'Use alter_remote_service_binding to change it.');
+  end if;
+  insert into parley._p_remote_service_binding (remote_service_binding_id, name, owner, to_service, remote_principal, is_anonymous)
+  values (nextval('parley._p_object_id'), v_name, v_owner, create_remote_service_binding.to_service, v_principal, anonymous)
+  on conflict do nothing
+  returning remote_service_binding_id into v_id;
+  if v_id is null then
+    perform parley._p_raise(
+      9619,
+      format('service "%s" is bound already', to_service),
+      'A service has at most one remote service binding.',
+      'Change that one with alter_remote_service_binding; see parley.remote_service_bindings.'
+    );
+  end if;
+  perform parley._p_tell_security();
+  return v_id;
+end
+$$;
+
+comment on function parley.create_remote_service_binding(text, text, text, boolean, text) is
+'Creates a remote service binding and returns its id: dialogs with that service are sealed for the certificate of the role when they leave the server,
+whatever ENCRYPTION says. Messages that waited for it are sealed and sent; dialogs under way stay as they are.
+Arguments: name; to_service, compared byte by byte; with_user, the role that stands for it and owns its certificate; anonymous, whether the initiator does
+not prove who it is; authorization, the owner (default: the caller).
+Errors: 229 not allowed, 2714 exists, 8412 to_service malformed, 9609 bad name, 9611 no such role, 9619 the service is bound already, 15151 unknown owner,
+28083 with_user cannot own certificates.
+Source: spec 2.7.';
+
+create function parley.alter_remote_service_binding(name text, with_user text default null, anonymous boolean default null) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_binding parley._p_remote_service_binding := parley._p_find_binding(name, 'ALTER');
+  v_principal oid := v_binding.remote_principal;
+begin
+  if with_user is null and anonymous is null then
+    perform parley._p_raise(8493, format('nothing to change in remote service binding "%s"', name), null, 'Give with_user or anonymous.');
+  end if;
+  if with_user is not null then
+    v_principal := parley._p_binding_principal(with_user);
+  end if;
+  update parley._p_remote_service_binding as b
+  set remote_principal = v_principal, is_anonymous = coalesce(anonymous, b.is_anonymous)
+  where b.remote_service_binding_id = v_binding.remote_service_binding_id;
+  perform parley._p_tell_security();
+end
+$$;
+
+comment on function parley.alter_remote_service_binding(text, text, boolean) is
+'Changes what is given of a remote service binding, for dialogs begun from now on.
+Arguments: as create_remote_service_binding.
+Errors: 229 not allowed, 8493 nothing to change, 9611 no such role, 15151 not found, 28083 with_user cannot own certificates.
+Source: spec 2.7.';
+
+create function parley.drop_remote_service_binding(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_binding parley._p_remote_service_binding := parley._p_find_binding(name, 'CONTROL');
+begin
+  delete from parley._p_permission as p where p.class = 'remote service binding' and p.object_id = v_binding.remote_service_binding_id;
+  delete from parley._p_remote_service_binding as b where b.remote_service_binding_id = v_binding.remote_service_binding_id;
+end
+$$;
+
+comment on function parley.drop_remote_service_binding(text) is
+'Drops a remote service binding. Dialogs that are secured stay so.
+Errors: 229 not allowed, 15151 not found.
+Source: spec 2.7.';
+
+create view parley.remote_service_bindings as
+select
+  b.name,
+  b.remote_service_binding_id,
+  b.owner::oid as principal_id,
+  b.to_service as remote_service_name,
+  0 as service_contract_id,
+  b.remote_principal::oid as remote_principal_id,
+  b.is_anonymous as is_anonymous_on
+from parley._p_remote_service_binding as b;
+
+comment on view parley.remote_service_bindings is 'Remote service bindings.';
+comment on column parley.remote_service_bindings.name is 'Compared byte by byte.';
+comment on column parley.remote_service_bindings.remote_service_binding_id is 'Identity of the binding.';
+comment on column parley.remote_service_bindings.principal_id is 'Oid of the owner.';
+comment on column parley.remote_service_bindings.remote_service_name is 'Service that is bound.';
+comment on column parley.remote_service_bindings.service_contract_id is 'Always 0: all contracts.';
+comment on column parley.remote_service_bindings.remote_principal_id is 'Oid of the role that stands for the service.';
+comment on column parley.remote_service_bindings.is_anonymous_on is 'Whether the initiator stays unknown to the target.';
