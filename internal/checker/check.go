@@ -8,8 +8,10 @@ import (
 
 // Violation is one broken promise.
 type Violation struct {
-	// Invariant is its name: S1 no phantom, S2 no loss, S3 no duplicate, S4 order, S5 integrity, S11 end, S12 end with an
-	// error, S19 order of commits.
+	// Invariant is its name: S1 no phantom, S2 no loss, S3 no duplicate, S4 order, S5 integrity, S6 prefix at any instant, S7 atomic
+	// send, S8 atomic receive, S11 end, S12 end with an error, S19 order of commits; T1 what is acknowledged is durable, T2 what is
+	// forgotten is with the receiver, T5 repetition changes nothing; F1 what was committed survives, F2 lost history ends in
+	// an error, F3 a copy and F4 an old primary are refused; L1 quiet after the last fault.
 	Invariant string
 	Text      string
 }
@@ -37,7 +39,10 @@ func (d Direction) String() string {
 
 // Check gives all violations of a history, in no particular order of importance; none when it is as it should be.
 func Check(h History) []Violation {
-	c := &check{history: h, sent: map[message]Sent{}, received: map[message]Received{}}
+	c := &check{
+		history: h, sent: map[message]Sent{}, received: map[message]Received{}, torn: map[string]string{}, sides: map[Direction]bool{},
+	}
+	c.findSides()
 	for _, s := range h.Sent {
 		c.sent[message{s.Direction, s.Stream, s.N}] = s
 	}
@@ -46,6 +51,13 @@ func Check(h History) []Violation {
 	c.order()
 	c.ends()
 	c.commitOrder()
+	c.lostHistory()
+	c.prefixes()
+	c.rollbacks()
+	c.acknowledgements()
+	c.survival()
+	c.outcasts()
+	c.quiet()
 	return c.violations
 }
 
@@ -54,10 +66,23 @@ type check struct {
 	sent       map[message]Sent
 	received   map[message]Received
 	violations []Violation
+	// torn are the dialogs whose two sides do not agree on what was said, which is excused where a database has lost history.
+	torn map[string]string
+	// sides are those that have entered anything, as the senders that they are.
+	sides map[Direction]bool
 }
 
 func (c *check) report(invariant, format string, args ...any) {
 	c.violations = append(c.violations, Violation{invariant, fmt.Sprintf(format, args...)})
+}
+
+// tear enters that the sides of a dialog do not fit together: a violation, unless a database has lost history.
+func (c *check) tear(invariant, dialog, format string, args ...any) {
+	if len(c.history.LostHistory) == 0 {
+		c.report(invariant, format, args...)
+		return
+	}
+	c.torn[dialog] = fmt.Sprintf(format, args...)
 }
 
 // deliveries looks at each received or waiting message by itself: S1, S3, S5.
@@ -67,9 +92,9 @@ func (c *check) deliveries() {
 		s, ok := c.sent[m]
 		switch {
 		case !ok:
-			c.report("S1", "%v was received and never sent", m)
+			c.tear("S1", m.Dialog, "%v was received and never sent", m)
 		case s.Hash != r.Hash:
-			c.report("S5", "%v was sent with hash %s and received with %s", m, s.Hash, r.Hash)
+			c.tear("S5", m.Dialog, "%v was sent with hash %s and received with %s", m, s.Hash, r.Hash)
 		}
 		if _, twice := c.received[m]; twice {
 			c.report("S3", "%v was received twice", m)
@@ -78,16 +103,19 @@ func (c *check) deliveries() {
 	}
 }
 
-// losses looks for messages that are nowhere: S2. What is sent to a side that ends may vanish with it.
+// losses looks for messages that are nowhere: S2. What is sent to a side that ends may vanish with it, and what a side has sent
+// that ends with an error, as long as it has not left (spec 3.2).
 func (c *check) losses() {
-	deaf := map[Direction]bool{}
+	over := c.deaf()
 	for _, e := range c.history.Ended {
-		deaf[Direction{e.Dialog, !e.FromInitiator}] = true
+		if e.Kind == EndError {
+			over[e.Direction] = true
+		}
 	}
 	for _, s := range c.history.Sent {
 		m := message{s.Direction, s.Stream, s.N}
-		if _, ok := c.received[m]; !ok && !deaf[s.Direction] {
-			c.report("S2", "%v was sent and is neither received nor waiting", m)
+		if _, ok := c.received[m]; !ok && !over[s.Direction] {
+			c.tear("S2", m.Dialog, "%v was sent and is neither received nor waiting", m)
 		}
 	}
 }

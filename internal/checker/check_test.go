@@ -50,6 +50,21 @@ func TestWhatIsSentToASideThatEndsMayVanish(t *testing.T) {
 	}
 }
 
+func TestWhatIsSentBeforeAnErrorMayVanish(t *testing.T) {
+	t.Parallel()
+	h := checker.History{
+		Sent:  []checker.Sent{{Direction: there, Stream: "a", N: 1}},
+		Ended: []checker.Ended{{Direction: there, Kind: checker.EndError, Text: "why"}},
+	}
+	if got := checker.Check(h); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+	h.Ended[0].Kind, h.Ended[0].Text = checker.EndDialog, ""
+	if got := checker.Check(h); len(got) != 1 || got[0].Invariant != "S2" {
+		t.Errorf("before an end without an error: got %v", got)
+	}
+}
+
 func TestWhatWaitsIsNotLost(t *testing.T) {
 	t.Parallel()
 	h := checker.History{

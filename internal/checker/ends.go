@@ -24,10 +24,11 @@ func (c *check) ends() {
 		last[r.Direction] = r
 		e, ok := ended[r.Direction]
 		switch {
+		case c.saysLostHistory(r):
 		case !ok:
-			c.report("S11", "the end of %v was received and nobody ended it", r.Direction)
+			c.tear("S11", r.Dialog, "the end of %v was received and nobody ended it", r.Direction)
 		case e.Kind != r.Kind || e.Text != r.Text:
-			c.report("S12", "%v was ended with %q and its end received with %q", r.Direction, e.Text, r.Text)
+			c.tear("S12", r.Dialog, "%v was ended with %q and its end received with %q", r.Direction, e.Text, r.Text)
 		}
 	}
 	for _, r := range c.history.Received {
@@ -42,7 +43,30 @@ func (c *check) ends() {
 			continue
 		}
 		if _, ok := c.received[message{s.Direction, s.Stream, s.N}]; !ok {
-			c.report("S11", "the end of %v was received and stream %s number %d was not", s.Direction, s.Stream, s.N)
+			c.tear("S11", s.Dialog, "the end of %v was received and stream %s number %d was not", s.Direction, s.Stream, s.N)
+		}
+	}
+	if c.history.Quiet > 0 {
+		c.untold(ended, last)
+	}
+}
+
+// untold looks, once all is quiet, for sides that were never told that the other one has ended: S11.
+func (c *check) untold(ended map[Direction]Ended, received map[Direction]EndReceived) {
+	hasSent := map[Direction]bool{}
+	for _, s := range c.history.Sent {
+		hasSent[s.Direction] = true
+	}
+	for direction, e := range ended {
+		other := Direction{direction.Dialog, !direction.FromInitiator}
+		_, told := received[direction]
+		_, endedToo := ended[other]
+		switch {
+		case told, endedToo:
+		case !c.sides[other] && (e.Kind == EndError || !hasSent[direction]):
+			// What was not transmitted yet is dropped by an error, and who never heard of a dialog is not told of its end.
+		default:
+			c.tear("S11", direction.Dialog, "%v was ended and the other side was never told", direction)
 		}
 	}
 }
@@ -56,7 +80,7 @@ func (c *check) commitOrder() {
 	directions := map[Direction][]stamped{}
 	for _, r := range c.history.Received {
 		s, ok := c.sent[message{r.Direction, r.Stream, r.N}]
-		if ok && s.Begun > 0 {
+		if ok && s.Begun > 0 && c.torn[r.Dialog] == "" {
 			directions[r.Direction] = append(directions[r.Direction], stamped{s, r.Seq})
 		}
 	}

@@ -26,6 +26,8 @@ type Sent struct {
 	// Begun is when the sender called SEND, Committed when it knew that its transaction had committed, both by one
 	// clock; zero when that is not known.
 	Begun, Committed time.Duration
+	// Handle is the sender's, if anybody wants to find it again; it decides nothing.
+	Handle string
 }
 
 // Received is a message whose receiver has committed, as the receiver read it.
@@ -61,6 +63,8 @@ type EndReceived struct {
 	Direction
 	Kind EndKind
 	Text string
+	// Code is that of an error; negative when a broker made it and not the other side.
+	Code int32
 	Seq  int64
 }
 
@@ -72,4 +76,6 @@ type History struct {
 	EndsReceived []EndReceived
 	// Waiting are the messages that are in a queue still when the run is over.
 	Waiting []Received
+	// Observed is what was seen while the run went on, besides the ledgers.
+	Observed
 }

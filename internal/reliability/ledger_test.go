@@ -2,7 +2,6 @@ package reliability_test
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -13,10 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley/internal/checker"
+	accounts "github.com/parley-broker/parley/internal/ledger"
 )
-
-//go:embed testdata/ledger.sql
-var ledgerScript string
 
 // ledger is a bed whose workload keeps account of itself. The tables do not depend on what a client learns of its commits.
 type ledger struct {
@@ -38,7 +35,7 @@ type sending struct {
 
 func newLedger(t testing.TB, b *bed) *ledger {
 	t.Helper()
-	if _, err := b.admin.conn.PgConn().Exec(t.Context(), ledgerScript).ReadAll(); err != nil {
+	if err := accounts.Install(t.Context(), b.admin.conn); err != nil {
 		t.Fatal(err)
 	}
 	return &ledger{bed: b, birth: time.Now(), committed: map[sending]time.Duration{}, holders: map[string]holder{}, conflicts: map[*session]string{}}
@@ -53,7 +50,7 @@ func (l *ledger) send(s *session, handle, stream string) (sending, error) {
 	if rand.IntN(50) == 0 {
 		fill = strings.Repeat("long ", 4000)
 	}
-	n, err := tryAsk[int64](s, "select ledger.send($1::uuid, $2, $3, $4)", handle, stream, fill, int64(l.now()))
+	n, err := tryAsk[int64](s, "select n from ledger.send($1::uuid, $2, $3, $4)", handle, stream, fill, int64(l.now()))
 	return sending{handle, stream, n}, err
 }
 
@@ -131,32 +128,14 @@ func (l *ledger) letGo(s *session, failed bool) {
 // history reads the ledger.
 func (l *ledger) history(t testing.TB) checker.History {
 	t.Helper()
-	s := l.session(t)
-	received := func(row pgx.CollectableRow) (m checker.Received, err error) {
-		err = row.Scan(&m.Dialog, &m.FromInitiator, &m.Stream, &m.N, &m.Hash, &m.Seq)
-		return m, err
+	h, err := accounts.Read(t.Context(), l.session(t).conn)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return checker.History{
-		Sent: collect(t, s, "select dialog::text, from_initiator, stream, n, hash, begun, handle::text from ledger.sent",
-			func(row pgx.CollectableRow) (m checker.Sent, err error) {
-				var handle string
-				err = row.Scan(&m.Dialog, &m.FromInitiator, &m.Stream, &m.N, &m.Hash, &m.Begun, &handle)
-				m.Committed = l.committed[sending{handle, m.Stream, m.N}]
-				return m, err
-			}),
-		Received: collect(t, s, "select dialog::text, from_initiator, stream, n, hash, seq from ledger.received", received),
-		Waiting:  collect(t, s, "select dialog::text, from_initiator, stream, n, hash, seq from ledger.waiting", received),
-		Ended: collect(t, s, "select dialog::text, from_initiator, is_error::int, text from ledger.ended",
-			func(row pgx.CollectableRow) (e checker.Ended, err error) {
-				err = row.Scan(&e.Dialog, &e.FromInitiator, &e.Kind, &e.Text)
-				return e, err
-			}),
-		EndsReceived: collect(t, s, "select dialog::text, from_initiator, is_error::int, text, seq from ledger.end_received",
-			func(row pgx.CollectableRow) (e checker.EndReceived, err error) {
-				err = row.Scan(&e.Dialog, &e.FromInitiator, &e.Kind, &e.Text, &e.Seq)
-				return e, err
-			}),
+	for i, m := range h.Sent {
+		h.Sent[i].Committed = l.committed[sending{m.Handle, m.Stream, m.N}]
 	}
+	return h
 }
 
 func collect[T any](t testing.TB, s *session, sql string, scan pgx.RowToFunc[T]) []T {
@@ -183,8 +162,11 @@ func (l *ledger) verdict(t testing.TB) checker.History {
 		}
 		t.Error(v)
 	}
-	s := l.session(t)
-	for _, line := range collect(t, s, "select invariant || ': ' || violations from ledger.verdict where violations > 0", pgx.RowTo[string]) {
+	lines, err := accounts.Verdict(t.Context(), l.session(t).conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
 		t.Errorf("by SQL, violations of %s", line)
 	}
 	return h

@@ -6,33 +6,33 @@ create schema ledger;
 create table ledger.sent (dialog uuid, from_initiator boolean, stream text, n bigint, hash text, begun bigint, handle uuid);
 create table ledger.received (dialog uuid, from_initiator boolean, stream text, n bigint, hash text, seq bigint);
 create table ledger.ended (dialog uuid, from_initiator boolean, is_error boolean, text text);
-create table ledger.end_received (dialog uuid, from_initiator boolean, is_error boolean, text text, seq bigint);
+create table ledger.end_received (dialog uuid, from_initiator boolean, is_error boolean, text text, code integer, seq bigint);
 
 -- Numbers without gaps: a counter that is rolled back with its transaction.
 create table ledger.sent_counter (dialog uuid, from_initiator boolean, stream text, n bigint, primary key (dialog, from_initiator, stream));
 create table ledger.received_counter (dialog uuid, from_initiator boolean, n bigint, primary key (dialog, from_initiator));
 
-create function ledger.send(handle uuid, stream text, fill text, begun bigint) returns bigint
+create function ledger.send(
+  handle uuid, stream text, fill text, begun bigint, out n bigint, out dialog uuid, out from_initiator boolean, out hash text
+) returns record
 language plpgsql
 as $$
+#variable_conflict use_column
 declare
-  v_dialog uuid;
-  v_from_initiator boolean;
-  v_n bigint;
   v_body bytea;
 begin
-  select e.conversation_id, e.is_initiator = 1 into v_dialog, v_from_initiator
-  from parley.conversation_endpoints as e where e.conversation_handle = handle;
+  select e.conversation_id, e.is_initiator = 1 into send.dialog, send.from_initiator
+  from parley.conversation_endpoints as e where e.conversation_handle = send.handle;
   if not found then
-    raise exception 'conversation handle % not found', handle using errcode = parley.sqlstate_of(8426);
+    raise exception 'conversation handle % not found', send.handle using errcode = parley.sqlstate_of(8426);
   end if;
-  insert into ledger.sent_counter as c (dialog, from_initiator, stream, n) values (v_dialog, v_from_initiator, send.stream, 1)
+  insert into ledger.sent_counter as c (dialog, from_initiator, stream, n) values (send.dialog, send.from_initiator, send.stream, 1)
   on conflict on constraint sent_counter_pkey do update set n = c.n + 1
-  returning c.n into v_n;
-  v_body := convert_to(send.stream || '|' || v_n || '|' || fill, 'UTF8');
-  perform parley.send(handle, 'DEFAULT', v_body);
-  insert into ledger.sent values (v_dialog, v_from_initiator, send.stream, v_n, md5(v_body), send.begun, send.handle);
-  return v_n;
+  returning c.n into send.n;
+  v_body := convert_to(send.stream || '|' || send.n || '|' || send.fill, 'UTF8');
+  send.hash := md5(v_body);
+  perform parley.send(send.handle, 'DEFAULT', v_body);
+  insert into ledger.sent values (send.dialog, send.from_initiator, send.stream, send.n, send.hash, send.begun, send.handle);
 end
 $$;
 
@@ -54,40 +54,46 @@ begin
 end
 $$;
 
-create function ledger.receive(queue text, top integer, out handle uuid, out conversation_group uuid, out is_end boolean) returns setof record
+create function ledger.receive(
+  queue text, top integer, out handle uuid, out conversation_group uuid, out is_end boolean, out is_error boolean, out dialog uuid,
+  out from_initiator boolean, out stream text, out n bigint, out hash text, out seq bigint
+) returns setof record
 language plpgsql
 as $$
+#variable_conflict use_column
 declare
   v_message parley.received_message;
-  v_dialog uuid;
-  v_from_initiator boolean;
-  v_seq bigint;
 begin
   for v_message in select * from parley.receive(queue, top => receive.top) loop
-    handle := v_message.conversation_handle;
-    conversation_group := v_message.conversation_group_id;
-    is_end := v_message.message_type_name like any (array['%/EndDialog', '%/Error']);
+    receive.handle := v_message.conversation_handle;
+    receive.conversation_group := v_message.conversation_group_id;
+    receive.is_end := v_message.message_type_name like any (array['%/EndDialog', '%/Error']);
+    receive.is_error := v_message.message_type_name like '%/Error';
+    receive.stream := null;
+    receive.n := null;
+    receive.hash := null;
     if v_message.message_type_name like '%/DialogTimer' then
       -- It stands outside all order.
       return next;
       continue;
     end if;
     -- The dialog is that of the endpoint, not what the body says: a message that went astray is a phantom there.
-    select e.conversation_id, e.is_initiator = 0 into v_dialog, v_from_initiator
+    select e.conversation_id, e.is_initiator = 0 into receive.dialog, receive.from_initiator
     from parley.conversation_endpoints as e where e.conversation_handle = v_message.conversation_handle;
-    insert into ledger.received_counter as c (dialog, from_initiator, n) values (v_dialog, v_from_initiator, 1)
+    insert into ledger.received_counter as c (dialog, from_initiator, n) values (receive.dialog, receive.from_initiator, 1)
     on conflict on constraint received_counter_pkey do update set n = c.n + 1
-    returning c.n into v_seq;
-    if is_end then
+    returning c.n into receive.seq;
+    if receive.is_end then
       insert into ledger.end_received values (
-        v_dialog, v_from_initiator, v_message.message_type_name like '%/Error',
-        coalesce(substring(convert_from(v_message.message_body, 'UTF8') from '<Description>(.*)</Description>'), ''), v_seq
+        receive.dialog, receive.from_initiator, receive.is_error,
+        coalesce(substring(convert_from(v_message.message_body, 'UTF8') from '<Description>(.*)</Description>'), ''),
+        coalesce(substring(convert_from(v_message.message_body, 'UTF8') from '<Code>(.*)</Code>')::integer, 0), receive.seq
       );
     else
-      insert into ledger.received values (
-        v_dialog, v_from_initiator, split_part(convert_from(v_message.message_body, 'UTF8'), '|', 1),
-        split_part(convert_from(v_message.message_body, 'UTF8'), '|', 2)::bigint, md5(v_message.message_body), v_seq
-      );
+      receive.stream := split_part(convert_from(v_message.message_body, 'UTF8'), '|', 1);
+      receive.n := split_part(convert_from(v_message.message_body, 'UTF8'), '|', 2)::bigint;
+      receive.hash := md5(v_message.message_body);
+      insert into ledger.received values (receive.dialog, receive.from_initiator, receive.stream, receive.n, receive.hash, receive.seq);
     end if;
     return next;
   end loop;
@@ -111,7 +117,8 @@ select 'S2', count(*)
 from ledger.sent as s
 where not exists (select from ledger.received as r where (s.dialog, s.from_initiator, s.stream, s.n) = (r.dialog, r.from_initiator, r.stream, r.n))
   and not exists (select from ledger.waiting as r where (s.dialog, s.from_initiator, s.stream, s.n) = (r.dialog, r.from_initiator, r.stream, r.n))
-  and not exists (select from ledger.ended as e where e.dialog = s.dialog and e.from_initiator <> s.from_initiator)
+  -- What is sent to a side that ends may vanish with it, and what a side has sent that ends with an error.
+  and not exists (select from ledger.ended as e where e.dialog = s.dialog and (e.from_initiator <> s.from_initiator or e.is_error))
 union all
 select 'S3', count(*) from (select from ledger.received group by dialog, from_initiator, stream, n having count(*) > 1) as d
 union all
