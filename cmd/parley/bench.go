@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -52,6 +54,9 @@ func newScenarioCommand(a *app, scenario bench.Scenario) *cobra.Command {
 	flags.DurationVar(&config.Duration, "duration", 5*time.Second, "time of a run that has no end of its own")
 	flags.DurationVar(&config.WarmUp, "warm-up", time.Second, "time before such a run that does not count")
 	flags.IntVar(&config.Repeat, "repeat", 3, "runs of each kind, in turns, of which the median counts")
+	if scenario.MakesServers {
+		addDialogFlags(cmd, &config.Dialog)
+	}
 	return cmd
 }
 
@@ -61,10 +66,13 @@ func (a *app) runScenario(cmd *cobra.Command, scenario bench.Scenario, config be
 	if err != nil {
 		return usageError{err}
 	}
-	config.DSN, err = a.resolveDSN(cmd.Context())
-	if err != nil {
-		return err
+	if !scenario.MakesServers || a.namesDatabase() {
+		config.DSN, err = a.resolveDSN(cmd.Context())
+		if err != nil {
+			return err
+		}
 	}
+	config.Dialog.PostgresVersion, config.Dialog.Logger = cmp.Or(a.postgresVersion, os.Getenv("PARLEY_POSTGRES_VERSION")), a.notices()
 	progress := newProgressLine(a.stderr)
 	config.Progress = progress.show
 	report, err := scenario.Run(cmd.Context(), config)
@@ -98,7 +106,18 @@ func writeReport(out io.Writer, report bench.Report) error {
 			variant, r.System, r.Sessions, r.Conversations, r.Size, r.Batch, r.MessagesPerSecond, 100*r.Spread,
 			ratioCell(report.Ratios, r.RatioKey()))
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, r := range report.Results {
+		if l := r.Latency; l != nil {
+			fmt.Fprintf(out, "%s: p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n", r.Variant, l.P50MS, l.P90MS, l.P99MS, l.MaxMS)
+		}
+	}
+	if report.Paper != "" {
+		fmt.Fprintf(out, "\nThe paper: %s\n", report.Paper)
+	}
+	return nil
 }
 
 func writeMachine(out io.Writer, m machine.Machine, settings map[string]any) {

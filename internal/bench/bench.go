@@ -8,6 +8,7 @@ import (
 	"maps"
 
 	"github.com/parley-broker/parley/internal/machine"
+	"github.com/parley-broker/parley/internal/site"
 )
 
 // Scenario is what one command measures.
@@ -15,7 +16,11 @@ type Scenario struct {
 	Name     string
 	Short    string
 	Variants []Variant
-	measure  func(ctx context.Context, b *bench) ([]Result, error)
+	// MakesServers tells that it makes private servers of its own when Config has no DSN.
+	MakesServers bool
+	// Paper is what the seed paper has measured of the kind, or "".
+	Paper   string
+	measure func(ctx context.Context, b *bench) ([]Result, error)
 }
 
 // Variant is one way to do what a scenario is about.
@@ -26,7 +31,7 @@ type Variant struct {
 
 // Scenarios lists what can be measured.
 func Scenarios() []Scenario {
-	return []Scenario{sendScenario(), receiveScenario(), decayScenario()}
+	return []Scenario{sendScenario(), receiveScenario(), decayScenario(), dialogScenario()}
 }
 
 // bench is one run of a scenario.
@@ -35,6 +40,12 @@ type bench struct {
 	cluster *cluster
 	stages  map[string]stage
 	notes   map[string]any // settings that turn out on the way
+
+	// What dialogs need besides: servers of our own, if there are, the further ones among them, and the daemons' folder.
+	servers *site.Servers
+	places  []*bench
+	folder  *site.Folder
+	daemons int
 }
 
 // Run measures the scenario. It makes databases of its own on the server and drops them before it returns, also when ctx ends.
@@ -43,16 +54,24 @@ func (s Scenario) Run(ctx context.Context, config Config) (report Report, err er
 	if err := config.Check(s); err != nil {
 		return Report{}, err
 	}
+	b := &bench{Config: config, stages: map[string]stage{}, notes: map[string]any{}}
+	if s.MakesServers {
+		defer func() { err = errors.Join(err, b.closeServers(ctx)) }()
+		if err := b.openServers(ctx); err != nil {
+			return Report{}, err
+		}
+		config.DSN = b.DSN
+	}
 	cluster, err := openCluster(ctx, config.DSN)
 	if err != nil {
 		return Report{}, err
 	}
-	b := &bench{Config: config, cluster: cluster, stages: map[string]stage{}, notes: map[string]any{}}
+	b.cluster = cluster
 	defer func() {
 		b.progress("cleaning up")
 		err = errors.Join(err, cluster.cleanUp(ctx))
 	}()
-	report.Scenario = s.Name
+	report.Scenario, report.Paper = s.Name, s.Paper
 	if report.Machine, err = machine.Read(ctx, cluster.admin); err != nil {
 		return Report{}, err
 	}
@@ -79,6 +98,8 @@ func (s Scenario) names() []string {
 type trial struct {
 	result Result
 	run    func(ctx context.Context) (messagesPerSecond float64, err error)
+	// conclude, if set, completes the result when all runs are done.
+	conclude func(r *Result)
 }
 
 // measure runs trials in turns, as often as asked for.
@@ -100,6 +121,9 @@ func (b *bench) measure(ctx context.Context, trials []trial) ([]Result, error) {
 	for i := range results {
 		results[i].MessagesPerSecond = median(results[i].Runs)
 		results[i].Spread = spread(results[i].Runs)
+		if conclude := trials[i].conclude; conclude != nil {
+			conclude(&results[i])
+		}
 	}
 	return results, nil
 }

@@ -205,3 +205,21 @@ begin
   commit;
 end
 $$;
+
+-- The activation procedure of dialogs between databases: as the paper's, it waits a while for more before it leaves.
+create procedure bench.read_dialog()
+language plpgsql
+as $$
+declare
+  v_count integer;
+begin
+  loop
+    insert into bench.message_drop (body)
+    select substr(r.message_body, 1, 2000) from parley.receive('dialog', 10000, timeout => 3000) as r;
+    get diagnostics v_count = row_count;
+    exit when v_count = 0;
+    insert into bench.receive_log (messages) values (v_count);
+    commit;
+  end loop;
+end
+$$;

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,8 @@ type Config struct {
 	Duration, WarmUp time.Duration
 	// Repeat is how often each trial is run.
 	Repeat int
+	// Dialog counts for dialogs between databases only.
+	Dialog DialogOptions
 	// Progress, if set, is told what is done now.
 	Progress func(text string)
 }
@@ -44,9 +47,16 @@ func (c Config) Check(scenario Scenario) error {
 		{"repeat", c.Repeat, 1},
 		{"duration", int(c.Duration), 1},
 		{"warm-up", int(c.WarmUp), 0},
+		{"readers", c.Dialog.Readers, 0},
+		{"rate", c.Dialog.Rate, 0},
 	} {
 		if number.value < number.least {
 			return fmt.Errorf("%s must be at least %d", number.name, number.least)
+		}
+	}
+	for _, step := range slices.Concat(c.Dialog.ConversationSteps, c.Dialog.TargetSteps) {
+		if step < 1 {
+			return errors.New("steps must be at least 1")
 		}
 	}
 	known := scenario.names()

@@ -23,8 +23,10 @@ func (b *bench) insertTrial(variant string, sessions, batch int, op operation) t
 }
 
 // inserting is the operation that inserts one row, or the rows of a batch in one statement.
-func (b *bench) inserting(batch int, in transaction) operation {
-	bodies := randomBodies(batch, b.Size)
+func (b *bench) inserting(batch int, in transaction) operation { return inserting(b.Size, batch, in) }
+
+func inserting(size, batch int, in transaction) operation {
+	bodies := randomBodies(batch, size)
 	return func(ctx context.Context, conn *pgx.Conn, _ int) (int, error) {
 		return batch, in(ctx, conn, func(db parley.DB) error {
 			if batch == 1 {

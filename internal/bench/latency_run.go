@@ -133,21 +133,8 @@ func sendAndCommit(ctx context.Context, conn *pgx.Conn, send send, number int64)
 
 // waitForWork waits until work on all messages has begun, and gives the time of each.
 func waitForWork(ctx context.Context, conn *pgx.Conn, total int64) ([]time.Time, error) {
-	deadline := time.Now().Add(workTimeout)
-	for {
-		var count int64
-		if err := conn.QueryRow(ctx, "select count(*) from bench.begun").Scan(&count); err != nil {
-			return nil, fmt.Errorf("count the work: %w", err)
-		}
-		if count >= total {
-			break
-		}
-		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("work on %d of %d messages has begun %s after the last was sent", count, total, workTimeout)
-		}
-		if !waitUntil(ctx, time.Now().Add(100*time.Millisecond)) {
-			return nil, ctx.Err()
-		}
+	if err := waitForRows(ctx, conn, total); err != nil {
+		return nil, err
 	}
 	rows, err := conn.Query(ctx, "select b.number, b.begun_at from bench.begun as b")
 	if err != nil {
@@ -167,4 +154,24 @@ func waitForWork(ctx context.Context, conn *pgx.Conn, total int64) ([]time.Time,
 		return nil, fmt.Errorf("read the times: %w", err)
 	}
 	return begun, nil
+}
+
+// waitForRows waits until work on so many messages has begun.
+func waitForRows(ctx context.Context, conn *pgx.Conn, total int64) error {
+	deadline := time.Now().Add(workTimeout)
+	for {
+		var count int64
+		if err := conn.QueryRow(ctx, "select count(*) from bench.begun").Scan(&count); err != nil {
+			return fmt.Errorf("count the work: %w", err)
+		}
+		if count >= total {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("work on %d of %d messages has begun %s after the last was sent", count, total, workTimeout)
+		}
+		if !waitUntil(ctx, time.Now().Add(100*time.Millisecond)) {
+			return ctx.Err()
+		}
+	}
 }

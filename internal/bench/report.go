@@ -8,8 +8,11 @@ type Report struct {
 	Machine  machine.Machine `json:"machine"`
 	Settings map[string]any  `json:"settings"`
 	Results  []Result        `json:"results"`
-	// Ratios are quotients of medians, under "variant:parley/insert" or, for decay, "variant:operation/fresh".
+	// Ratios are quotients of medians, under "variant:parley/insert", "variant:operation/fresh" for what was
+	// done in an aged database, or "variant:operation/operation".
 	Ratios map[string]float64 `json:"ratios"`
+	// Paper is what the seed paper has measured of the kind, if it has.
+	Paper string `json:"paper,omitempty"`
 }
 
 // Result is what one system did under one variant.
@@ -27,6 +30,12 @@ type Result struct {
 	MessagesPerSecond float64   `json:"messages_per_second"` // median of Runs
 	Spread            float64   `json:"spread"`              // (max - min) / median of Runs
 	Runs              []float64 `json:"runs"`                // messages per second, in the order they were measured
+
+	// Latency is from the sender's commit to the first statement of the reader, the medians of the runs, where that was measured.
+	Latency *Latency `json:"latency,omitempty"`
+
+	// base is the operation of the same variant that this one is compared with, if it is not the bare INSERT.
+	base string
 }
 
 const (
@@ -40,6 +49,8 @@ const (
 // RatioKey is the key of the report's ratio that this result stands above the line in, or "" if it stands in none.
 func (r Result) RatioKey() string {
 	switch {
+	case r.base != "":
+		return r.Variant + ":" + r.Operation + "/" + r.base
 	case r.Phase == phaseAged:
 		return r.Variant + ":" + r.Operation + "/" + phaseFresh
 	case r.Phase == "" && r.System == systemParley:
@@ -50,6 +61,9 @@ func (r Result) RatioKey() string {
 
 // isBaseOf tells whether a result is what another is compared with.
 func (r Result) isBaseOf(above Result) bool {
+	if above.base != "" {
+		return r.Variant == above.Variant && r.Operation == above.base
+	}
 	if r.Variant != above.Variant || r.Operation != above.Operation {
 		return false
 	}
@@ -73,7 +87,10 @@ func ratios(results []Result) map[string]float64 {
 func (r Result) title() string {
 	title := r.Variant
 	if r.Operation != "" {
-		title += ", " + r.Operation + ", " + r.Phase
+		title += ", " + r.Operation
+	}
+	if r.Phase != "" {
+		title += ", " + r.Phase
 	}
 	if r.System != systemParley {
 		title += ", " + r.System

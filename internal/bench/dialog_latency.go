@@ -1,0 +1,83 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+)
+
+const (
+	dialogRate           = 500
+	dialogLatencySenders = 4
+	dialogLatencyReaders = 4
+)
+
+// dialogLatencyTrials measure how soon a message of one database is worked on in another.
+func dialogLatencyTrials(b *bench, variant string) []trial {
+	t := traffic{
+		initiators: 1, targets: 1, sessions: or(b.Sessions, dialogLatencySenders), readers: or(b.Dialog.Readers, dialogLatencyReaders),
+		conversations: or(b.Conversations, receiveConversations), size: max(b.Size, leastBody), batch: 1, in: explicit,
+	}
+	var runs []LatencyRun
+	return []trial{{
+		result: Result{
+			System: systemParley, Variant: variant, Sessions: t.sessions, Conversations: t.conversations, Size: t.size, Batch: 1,
+		},
+		run: func(ctx context.Context) (float64, error) {
+			made, err := b.layBed(ctx, t, latencyQueue, "bench.begin_work")
+			if err != nil {
+				return 0, err
+			}
+			run, err := b.offerThrough(ctx, made, t)
+			runs = append(runs, run)
+			return run.SentPerSecond, closeBed(ctx, made, err)
+		},
+		conclude: func(r *Result) {
+			latency := summarize(systemParley, runs).Latency
+			r.Latency = &latency
+		},
+	}}
+}
+
+// offerThrough sends at the rate, and takes the times in both databases, whose clock is that of the machine.
+func (b *bench) offerThrough(ctx context.Context, made *bed, t traffic) (run LatencyRun, err error) {
+	conns, err := made.senders(ctx, t.sessions)
+	if err != nil {
+		return run, err
+	}
+	defer closeAll(ctx, conns)
+	// The first message of each conversation has set up its target; it does not count.
+	target := made.targets[0]
+	if err := waitForRows(ctx, target.control, int64(t.conversations)); err != nil {
+		return run, err
+	}
+	if _, err := target.control.Exec(ctx, "truncate bench.begun"); err != nil {
+		return run, fmt.Errorf("forget the first messages: %w", err)
+	}
+	senders := make([]send, t.sessions)
+	for session := range senders {
+		body := randomBodies(1, t.size)[0]
+		handles := made.initiators[0].handles
+		senders[session] = func(ctx context.Context, tx pgx.Tx, number int64) error {
+			binary.BigEndian.PutUint64(body, uint64(number))
+			return parley.Send(ctx, tx, handles[number%int64(len(handles))], messageType, body)
+		}
+	}
+	rate := or(b.Dialog.Rate, dialogRate)
+	total := max(1, int64(float64(rate)*(b.WarmUp+b.Duration).Seconds()))
+	committed, seconds, err := sendAtRate(ctx, conns, senders, rate, total)
+	if err != nil {
+		return run, err
+	}
+	begun, err := waitForWork(ctx, target.control, total)
+	if err != nil {
+		return run, err
+	}
+	run, err = takeTimes(committed, begun, min(int64(float64(rate)*b.WarmUp.Seconds()), total-1))
+	run.SentPerSecond = float64(total) / seconds
+	return run, err
+}
