@@ -21,6 +21,7 @@ var errDemoFailed = errors.New("the demo found messages lost, duplicated, out of
 func newDemoCommand(a *app) *cobra.Command {
 	var config demo.Config
 	var html string
+	var servers int
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Play the workload of the Service Broker performance paper, and check every message",
@@ -33,12 +34,20 @@ Then every message is checked: it must have arrived exactly once, in order and u
 It runs in a database of its own, which is dropped at the end, on the private PostgreSQL or on the server that --dsn leads
 to; the role must be allowed to create databases. The result page is one HTML file that needs no network.
 
+With --servers 2 to 4 it plays the paper's own set-up on as many private PostgreSQL servers, made for it: one is the target, the
+others are initiators, each with a daemon of its own, joined by links with mutual TLS. One link is cut and restored while
+messages flow, and the page stands beside the paper's figures 2 to 5. Nothing of it is left when it ends.
+
 With --json the last line of standard output is one object. The exit code is 1 when anything was wrong.`,
 		Example: `  parley demo
+  parley demo --servers 4
   parley demo --senders 32 --conversations 1000 --duration 2m
   parley demo --json --html ''`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if servers != 1 {
+				return a.demoServers(cmd, demo.ServersConfig{Config: config, Servers: servers}, html)
+			}
 			if err := config.Validate(); err != nil {
 				return usageError{err}
 			}
@@ -59,13 +68,14 @@ With --json the last line of standard output is one object. The exit code is 1 w
 			case err != nil:
 				return fmt.Errorf("demo: %w", err)
 			}
-			if result.HTML, err = writeDemoPage(html, result); err != nil {
+			if result.HTML, err = writeDemoPage(html, func(out io.Writer) error { return demo.WritePage(out, result) }); err != nil {
 				return err
 			}
 			return a.reportDemo(result, config)
 		},
 	}
 	flags := cmd.Flags()
+	flags.IntVar(&servers, "servers", 1, "PostgreSQL servers: 1, or 2 to 4 with one target and initiators")
 	flags.IntVar(&config.Senders, "senders", 16, "sessions that send at once")
 	flags.IntVar(&config.Conversations, "conversations", 64, "conversations that they share out")
 	flags.IntVar(&config.Readers, "readers", min(16, 2*runtime.NumCPU()), "readers that messages start at most; by default two for each core")
@@ -98,7 +108,7 @@ func (a *app) reportDemo(result demo.Result, config demo.Config) error {
 }
 
 // writeDemoPage writes the result page and returns its full path, or "" when none is wanted.
-func writeDemoPage(path string, result demo.Result) (string, error) {
+func writeDemoPage(path string, write func(io.Writer) error) (string, error) {
 	if path == "" {
 		return "", nil
 	}
@@ -110,7 +120,7 @@ func writeDemoPage(path string, result demo.Result) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("write the result page: %w", err)
 	}
-	err = demo.WritePage(file, result)
+	err = write(file)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return "", fmt.Errorf("write the result page: %w", err)
 	}

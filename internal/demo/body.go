@@ -7,7 +7,7 @@ import (
 )
 
 // headerBytes is what every body begins with: conversation, sender and sequence, four bytes each, and the MD5 of what
-// follows. objects.sql and check.sql read it.
+// follows. target.sql and check.sql read it.
 const headerBytes = 4 + 4 + 4 + md5.Size
 
 // bodyWriter makes bodies that differ in every part, so that no two can be taken for each other.

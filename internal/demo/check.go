@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -62,13 +63,32 @@ func (l Leftovers) total() int64 {
 	return l.Conversations + l.ConversationGroups + l.Messages + l.Undelivered
 }
 
-func lookForLeftovers(ctx context.Context, conn *pgx.Conn) (Leftovers, error) {
+// The queues of the paper: what is sent arrives in the first, and the senders' own is the second.
+const (
+	targetQueue    = "MySSBLabTestQueue"
+	initiatorQueue = "MySSBLabSenderQueue"
+)
+
+// add sums up what is left in several databases.
+func (l Leftovers) add(o Leftovers) Leftovers {
+	return Leftovers{
+		Conversations: l.Conversations + o.Conversations, ConversationGroups: l.ConversationGroups + o.ConversationGroups,
+		Messages: l.Messages + o.Messages, Undelivered: l.Undelivered + o.Undelivered, ClosedTargets: l.ClosedTargets + o.ClosedTargets,
+	}
+}
+
+// lookForLeftovers looks into one database, which has these queues.
+func lookForLeftovers(ctx context.Context, conn *pgx.Conn, queues ...string) (Leftovers, error) {
+	counts := []string{"0"}
+	for _, queue := range queues {
+		counts = append(counts, "(select count(*) from "+pgx.Identifier{"parley_queue", queue}.Sanitize()+")")
+	}
 	var l Leftovers
 	err := conn.QueryRow(ctx, `
 		select
 			(select count(*) from parley.conversation_endpoints where state <> 'CD'),
 			(select count(*) from parley.conversation_groups),
-			(select count(*) from parley_queue."MySSBLabTestQueue") + (select count(*) from parley_queue."MySSBLabSenderQueue"),
+			`+strings.Join(counts, " + ")+`,
 			(select count(*) from parley.transmission_queue),
 			(select count(*) from parley.conversation_endpoints where state = 'CD')`,
 	).Scan(&l.Conversations, &l.ConversationGroups, &l.Messages, &l.Undelivered, &l.ClosedTargets)

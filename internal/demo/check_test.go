@@ -19,7 +19,7 @@ func laboratory(t *testing.T) *pgx.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeConn(context.Background(), conn) })
-	if err := furnish(t.Context(), conn); err != nil {
+	if err := furnish(t.Context(), conn, ledgerTable, initiatorObjects, targetObjects); err != nil {
 		t.Fatal(err)
 	}
 	return conn
@@ -171,7 +171,7 @@ func equalFindings(a, b Findings) bool {
 func TestLeftoversAreSeen(t *testing.T) {
 	t.Parallel()
 	conn := laboratory(t)
-	handles, err := openDialogs(t.Context(), conn, 2)
+	handles, err := openDialogs(t.Context(), conn, 1, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestLeftoversAreSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := lookForLeftovers(t.Context(), conn)
+	left, err := lookForLeftovers(t.Context(), conn, targetQueue, initiatorQueue)
 	if err != nil {
 		t.Fatal(err)
 	}

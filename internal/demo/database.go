@@ -12,8 +12,17 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-//go:embed objects.sql
-var objects string
+// The objects of the paper, for both sides and for each of them; and the ledger of what was sent.
+var (
+	//go:embed objects.sql
+	objects string
+	//go:embed initiator.sql
+	initiatorObjects string
+	//go:embed target.sql
+	targetObjects string
+	//go:embed ledger.sql
+	ledgerTable string
+)
 
 // ownMark is the comment on databases of the demo. No other database is ever dropped.
 const ownMark = "Made by parley demo, which drops it again."
@@ -92,13 +101,15 @@ func (db *database) drop(ctx context.Context) error {
 	return nil
 }
 
-// furnish installs the schema and creates the objects of the paper.
-func furnish(ctx context.Context, conn *pgx.Conn) error {
+// furnish installs the schema and creates objects of the paper: those of both sides, and what else is given.
+func furnish(ctx context.Context, conn *pgx.Conn, scripts ...string) error {
 	if err := parley.Install(ctx, conn); err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, objects, pgx.QueryExecModeSimpleProtocol); err != nil {
-		return fmt.Errorf("create the objects of the demo: %w", err)
+	for _, script := range append([]string{objects}, scripts...) {
+		if _, err := conn.Exec(ctx, script, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("create the objects of the demo: %w", err)
+		}
 	}
 	return nil
 }

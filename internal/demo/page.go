@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-broker/parley/internal/machine"
 	"github.com/parley-broker/parley/internal/report"
 )
 
@@ -27,7 +28,7 @@ func WritePage(out io.Writer, r Result) error {
 			{Value: rate(r.MessagesPerSecond), Label: "messages/s, all phases and pauses"},
 		},
 		Sections: []report.Section{
-			timeSection(r), payloadSection(r), batchSection(r), checkSection(r), settingsSection(r), reproduceSection(r),
+			timeSection(r), payloadSection(r), batchSection(r), checkSection(r), machineSection(r.Machine, r.Server), reproduceSection(r),
 		},
 		Foot: "Made by parley demo, " + r.StartedAt.Format("2 January 2006 15:04:05 MST") +
 			". This file holds everything it shows and asks nothing of any network.",
@@ -144,7 +145,6 @@ func batchSection(r Result) report.Section {
 }
 
 func checkSection(r Result) report.Section {
-	l := r.LeftBehind
 	return report.Section{
 		Title: "What was checked",
 		Text: []string{
@@ -152,42 +152,46 @@ func checkSection(r Result) report.Section {
 				"was held against the table that the readers filled: each message must be there once, after all that its sender sent " +
 				"before it on that conversation, with the MD5 its body was given; and nothing may be there that was not sent.",
 		},
-		Table: &report.Table{
-			Head: []string{"Finding", "Count"},
-			Rows: [][]string{
-				{"sent, in the ledger", thousands(r.MessagesSent)},
-				{"received, in message_drop", thousands(r.MessagesReceived)},
-				{"lost", thousands(r.Lost)},
-				{"duplicated", thousands(r.Duplicated)},
-				{"out of order", thousands(r.OutOfOrder)},
-				{"corrupted", thousands(r.Corrupted)},
-				{"received, never sent", thousands(r.NeverSent)},
-				{"conversations still open", thousands(l.Conversations)},
-				{"conversation groups left", thousands(l.ConversationGroups)},
-				{"messages left in queues", thousands(l.Messages)},
-				{"messages not delivered", thousands(l.Undelivered)},
-			},
-		},
+		Table: findingsTable(r.Findings, r.LeftBehind),
 		After: []string{
 			fmt.Sprintf("Both sides ended all their conversations. The broker remembers %s closed targets for half an hour, "+
-				"to recognise a first message that comes twice; then they go too.", thousands(l.ClosedTargets)),
+				"to recognise a first message that comes twice; then they go too.", thousands(r.LeftBehind.ClosedTargets)),
 		},
 	}
 }
 
-func settingsSection(r Result) report.Section {
+func findingsTable(f Findings, l Leftovers) *report.Table {
+	return &report.Table{
+		Head: []string{"Finding", "Count"},
+		Rows: [][]string{
+			{"sent, in the ledger", thousands(f.MessagesSent)},
+			{"received, in message_drop", thousands(f.MessagesReceived)},
+			{"lost", thousands(f.Lost)},
+			{"duplicated", thousands(f.Duplicated)},
+			{"out of order", thousands(f.OutOfOrder)},
+			{"corrupted", thousands(f.Corrupted)},
+			{"received, never sent", thousands(f.NeverSent)},
+			{"conversations still open", thousands(l.Conversations)},
+			{"conversation groups left", thousands(l.ConversationGroups)},
+			{"messages left in queues", thousands(l.Messages)},
+			{"messages not delivered", thousands(l.Undelivered)},
+		},
+	}
+}
+
+func machineSection(m machine.Machine, server map[string]string) report.Section {
 	memory := "unknown"
-	if r.Machine.MemoryBytes > 0 {
-		memory = fmt.Sprintf("%.1f GiB", float64(r.Machine.MemoryBytes)/(1<<30))
+	if m.MemoryBytes > 0 {
+		memory = fmt.Sprintf("%.1f GiB", float64(m.MemoryBytes)/(1<<30))
 	}
 	rows := [][]string{
-		{"CPU", fmt.Sprintf("%s, %d cores", r.Machine.CPU, r.Machine.Cores)},
+		{"CPU", fmt.Sprintf("%s, %d cores", m.CPU, m.Cores)},
 		{"Memory", memory},
-		{"System", r.Machine.OS},
-		{"PostgreSQL", r.Machine.PostgresVersion},
+		{"System", m.OS},
+		{"PostgreSQL", m.PostgresVersion},
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Server)) {
-		rows = append(rows, []string{name, r.Server[name]})
+	for _, name := range slices.Sorted(maps.Keys(server)) {
+		rows = append(rows, []string{name, server[name]})
 	}
 	return report.Section{Title: "Machine and settings", Table: &report.Table{Head: []string{"What", "Value"}, Rows: rows, Words: true}}
 }
@@ -209,25 +213,7 @@ func (r Result) Command() string {
 
 // Verdict says in a sentence how the run ended.
 func (r Result) Verdict() string {
-	var wrong []string
-	for _, w := range []struct {
-		count int64
-		text  string
-	}{
-		{r.Lost, "lost"},
-		{r.Duplicated, "duplicated"},
-		{r.OutOfOrder, "out of order"},
-		{r.Corrupted, "corrupted"},
-		{r.NeverSent, "received though never sent"},
-		{r.LeftBehind.Conversations, "conversations still open"},
-		{r.LeftBehind.ConversationGroups, "conversation groups left"},
-		{r.LeftBehind.Messages, "messages left in queues"},
-		{r.LeftBehind.Undelivered, "not delivered"},
-	} {
-		if w.count > 0 {
-			wrong = append(wrong, thousands(w.count)+" "+w.text)
-		}
-	}
+	wrong := wrongs(r.Findings, r.LeftBehind)
 	if r.ReadersKilled != 1 {
 		wrong = append(wrong, fmt.Sprintf("%d readers killed instead of one", r.ReadersKilled))
 	}
@@ -236,4 +222,28 @@ func (r Result) Verdict() string {
 	}
 	return fmt.Sprintf("All %s messages arrived exactly once, in order and unchanged, "+
 		"though a reader was killed in mid-transaction. Nothing was left behind.", thousands(r.MessagesSent))
+}
+
+// wrongs lists what must not be.
+func wrongs(f Findings, l Leftovers) []string {
+	var wrong []string
+	for _, w := range []struct {
+		count int64
+		text  string
+	}{
+		{f.Lost, "lost"},
+		{f.Duplicated, "duplicated"},
+		{f.OutOfOrder, "out of order"},
+		{f.Corrupted, "corrupted"},
+		{f.NeverSent, "received though never sent"},
+		{l.Conversations, "conversations still open"},
+		{l.ConversationGroups, "conversation groups left"},
+		{l.Messages, "messages left in queues"},
+		{l.Undelivered, "not delivered"},
+	} {
+		if w.count > 0 {
+			wrong = append(wrong, thousands(w.count)+" "+w.text)
+		}
+	}
+	return wrong
 }

@@ -38,13 +38,18 @@ func (r *run) playPhase(ctx context.Context, payloadBytes int, withKill bool) (P
 	payload.MessagesSent = r.sent.Load() - before
 	payload.SendSeconds = stopped.Sub(begun).Seconds()
 	payload.begun = begun.Sub(r.watch.start).Seconds()
+	payload.takeSends(r.senders)
+	return payload, nil
+}
+
+// takeSends notes how long the sends of a phase took.
+func (p *Payload) takeSends(senders []*sender) {
 	var took []time.Duration
-	for _, s := range r.senders {
+	for _, s := range senders {
 		took = append(took, s.took...)
 	}
 	slices.Sort(took)
-	payload.SendP50MS, payload.SendP99MS = milliseconds(took, 0.50), milliseconds(took, 0.99)
-	return payload, nil
+	p.SendP50MS, p.SendP99MS = milliseconds(took, 0.50), milliseconds(took, 0.99)
 }
 
 // send lets all senders send for a time, and for as long as it takes to kill a reader if one is to be killed.
@@ -94,8 +99,13 @@ func (r *run) drain(ctx context.Context) error {
 	})
 }
 
-// await waits until nothing is left. What is stuck for long does not come any more; the check will tell.
+// await waits until nothing is left.
 func (r *run) await(ctx context.Context, left func() (int64, error)) error {
+	return awaitNone(ctx, stallTimeout, left, r.note)
+}
+
+// awaitNone waits until nothing is left. What is stuck for long does not come any more; the check will tell.
+func awaitNone(ctx context.Context, patience time.Duration, left func() (int64, error), note func(string)) error {
 	least, since := int64(-1), time.Now()
 	for {
 		n, err := left()
@@ -106,8 +116,8 @@ func (r *run) await(ctx context.Context, left func() (int64, error)) error {
 			return nil
 		case least < 0 || n < least:
 			least, since = n, time.Now()
-		case time.Since(since) > stallTimeout:
-			r.note(fmt.Sprintf("Nothing has moved for %v; %d are still open.", stallTimeout, n))
+		case time.Since(since) > patience:
+			note(fmt.Sprintf("Nothing has moved for %v; %d are still open.", patience, n))
 			return nil
 		}
 		if err := pause(ctx, drainPoll); err != nil {
@@ -117,8 +127,10 @@ func (r *run) await(ctx context.Context, left func() (int64, error)) error {
 }
 
 // now is the time by the clock of the server, by which all is measured.
-func (r *run) now(ctx context.Context) (at time.Time, err error) {
-	if err := r.control.QueryRow(ctx, "select clock_timestamp()").Scan(&at); err != nil {
+func (r *run) now(ctx context.Context) (time.Time, error) { return serverTime(ctx, r.control) }
+
+func serverTime(ctx context.Context, conn *pgx.Conn) (at time.Time, err error) {
+	if err := conn.QueryRow(ctx, "select clock_timestamp()").Scan(&at); err != nil {
 		return at, fmt.Errorf("ask for the time: %w", err)
 	}
 	return at, nil

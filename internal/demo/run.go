@@ -88,13 +88,13 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if r.control, err = r.db.connect(ctx); err != nil {
 		return err
 	}
-	if err := furnish(ctx, r.control); err != nil {
+	if err := furnish(ctx, r.control, ledgerTable, initiatorObjects, targetObjects); err != nil {
 		return err
 	}
 	if err := activate(ctx, r.control, r.config.Readers); err != nil {
 		return err
 	}
-	if r.handles, err = openDialogs(ctx, r.control, r.config.Conversations); err != nil {
+	if r.handles, err = openDialogs(ctx, r.control, 1, r.config.Conversations); err != nil {
 		return err
 	}
 	r.watch = &watch{sent: &r.sent}
@@ -108,7 +108,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		}
 		r.senders = append(r.senders, &sender{number: i, conn: conn, bodies: newBodyWriter(i)})
 	}
-	deal(r.handles, r.senders)
+	deal(r.handles, 0, r.senders)
 	r.watch.start, err = r.now(ctx)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (r *run) conclude(ctx context.Context, startedAt time.Time, payloads []Payl
 	if result.Findings, err = check(ctx, r.control); err != nil {
 		return Result{}, err
 	}
-	if result.LeftBehind, err = lookForLeftovers(ctx, r.control); err != nil {
+	if result.LeftBehind, err = lookForLeftovers(ctx, r.control, targetQueue, initiatorQueue); err != nil {
 		return Result{}, err
 	}
 	if result.Machine, err = machine.Read(ctx, r.control); err != nil {

@@ -66,22 +66,26 @@ func (s *sender) warmUp(ctx context.Context, sent *atomic.Int64) error {
 	return nil
 }
 
-// deal shares the conversations out: each has one sender, or, when there are fewer than senders, several.
-func deal(handles []parley.UUID, senders []*sender) {
+// deal shares the conversations out, numbered from first: each has one sender, or, when there are fewer than senders, several.
+// What the senders had before is theirs no more.
+func deal(handles []parley.UUID, first int, senders []*sender) {
+	for _, s := range senders {
+		s.streams, s.next = nil, 0
+	}
 	for i := range max(len(handles), len(senders)) {
 		conversation := i % len(handles)
 		s := senders[i%len(senders)]
-		s.streams = append(s.streams, &stream{conversation: conversation, handle: handles[conversation]})
+		s.streams = append(s.streams, &stream{conversation: first + conversation, handle: handles[conversation]})
 	}
 }
 
-// openDialogs begins the conversations, with one statement, and returns their handles.
-func openDialogs(ctx context.Context, conn *pgx.Conn, conversations int) ([]parley.UUID, error) {
+// openDialogs begins the conversations with these numbers, with one statement, and returns their handles.
+func openDialogs(ctx context.Context, conn *pgx.Conn, first, conversations int) ([]parley.UUID, error) {
 	rows, err := conn.Query(ctx, `
 		insert into dialogs (dialog_number, conversation_handle)
-		select n, parley.begin_dialog('//MySSB.com/Lab/S_Sender', '//MySSB.com/Lab/S_Test', '//MySSB.com/Lab/C_Test')
-		from generate_series(1, $1) as n
-		returning conversation_handle`, conversations)
+		select n, parley.begin_dialog('//MySSB.com/Lab/S_Sender', '//MySSB.com/Lab/S_Test', '//MySSB.com/Lab/C_Test', encryption => false)
+		from generate_series($1::integer, $1::integer + $2::integer - 1) as n
+		returning conversation_handle`, first, conversations)
 	if err != nil {
 		return nil, fmt.Errorf("begin the dialogs: %w", err)
 	}

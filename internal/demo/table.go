@@ -27,31 +27,40 @@ func WriteTable(out io.Writer, r Result) error {
 	_ = table.Flush()
 	fmt.Fprintf(&text, "%s\n\n", wrap("There: "+paperMachine+". "+differentMachines))
 
-	table = tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range []struct {
-		name  string
-		count int64
-	}{
-		{"sent", r.MessagesSent},
-		{"received", r.MessagesReceived},
-		{"lost", r.Lost},
-		{"duplicated", r.Duplicated},
-		{"out of order", r.OutOfOrder},
-		{"corrupted", r.Corrupted},
-		{"received, never sent", r.NeverSent},
+	writeFindings(&text, r.Findings, []count{
 		{"readers started by the queue monitor", r.ReadersStarted},
 		{"readers killed in mid-transaction", r.ReadersKilled},
 		{"conversations, groups and messages left behind", r.LeftBehind.total()},
-	} {
-		fmt.Fprintf(table, "%s\t%s\n", row.name, thousands(row.count))
-	}
-	_ = table.Flush()
-	for _, example := range r.Examples {
-		fmt.Fprintf(&text, "  %s\n", example)
-	}
+	})
 	fmt.Fprintf(&text, "\n%s\n", wrap(r.Verdict()))
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+// count is a line of a list.
+type count struct {
+	name  string
+	count int64
+}
+
+// writeFindings lists what the check found, and what else is to be told.
+func writeFindings(text *strings.Builder, f Findings, more []count) {
+	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
+	for _, row := range append([]count{
+		{"sent", f.MessagesSent},
+		{"received", f.MessagesReceived},
+		{"lost", f.Lost},
+		{"duplicated", f.Duplicated},
+		{"out of order", f.OutOfOrder},
+		{"corrupted", f.Corrupted},
+		{"received, never sent", f.NeverSent},
+	}, more...) {
+		fmt.Fprintf(table, "%s\t%s\n", row.name, thousands(row.count))
+	}
+	_ = table.Flush()
+	for _, example := range f.Examples {
+		fmt.Fprintf(text, "  %s\n", example)
+	}
 }
 
 // lineWidth is how wide text for a terminal may be.

@@ -1,0 +1,181 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-broker/parley"
+)
+
+// playPhase sends for its share of the time, and waits until all is received.
+func (r *serversRun) playPhase(ctx context.Context, p flowPhase) (Phase, error) {
+	r.observing.Lock()
+	r.phase = p
+	r.observing.Unlock()
+	begun, err := serverTime(ctx, r.target.control)
+	if err != nil {
+		return Phase{}, err
+	}
+	before := r.sent()
+	if err := r.send(ctx, p, r.config.Duration/time.Duration(len(r.config.plan()))); err != nil {
+		return Phase{}, err
+	}
+	stopped, err := serverTime(ctx, r.target.control)
+	if err != nil {
+		return Phase{}, err
+	}
+	if err := r.drain(ctx); err != nil {
+		return Phase{}, err
+	}
+	payload, err := readPhase(ctx, r.target.control, begun)
+	if err != nil {
+		return Phase{}, err
+	}
+	payload.PayloadBytes, payload.MessagesSent = p.bytes, r.sent()-before
+	payload.SendSeconds, payload.begun = stopped.Sub(begun).Seconds(), begun.Sub(r.watch.start).Seconds()
+	var senders []*sender
+	for _, i := range r.initiators[:p.initiators] {
+		senders = append(senders, i.senders...)
+	}
+	payload.takeSends(senders)
+	phase := Phase{Payload: payload, Initiators: p.initiators, IsSpread: p.spread, HasCut: p.cut, label: p.label()}
+	for _, s := range r.watch.since(payload.begun) {
+		phase.WaitingMax = max(phase.WaitingMax, s.waiting())
+	}
+	if p.cut {
+		r.lookBackAtCut()
+	}
+	return phase, nil
+}
+
+func (r *serversRun) sent() (sum int64) {
+	for _, i := range r.initiators {
+		sum += i.sent.Load()
+	}
+	return sum
+}
+
+// send lets the senders of a phase send for a time, and for as long as it takes to cut a link and restore it.
+func (r *serversRun) send(ctx context.Context, p flowPhase, share time.Duration) error {
+	sending, ctx := newCrew(ctx)
+	defer sending.fail(nil)
+	var stopped atomic.Bool
+	for _, i := range r.initiators[:p.initiators] {
+		for _, s := range i.senders {
+			s.took = s.took[:0]
+			sending.start(func() error { return s.sendUntil(ctx, p.bytes, &stopped, &i.sent) })
+		}
+	}
+	err := r.passTime(ctx, p, share)
+	stopped.Store(true)
+	sending.working.Wait()
+	if err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// passTime waits, with the link of the first initiator cut in the middle third if the phase has it so.
+func (r *serversRun) passTime(ctx context.Context, p flowPhase, share time.Duration) error {
+	if !p.cut {
+		return pause(ctx, share)
+	}
+	if err := pause(ctx, share/3); err != nil {
+		return err
+	}
+	one := r.initiators[0]
+	at, err := serverTime(ctx, r.target.control)
+	if err != nil {
+		return err
+	}
+	r.cut = Cut{Initiator: one.name, AtSeconds: at.Sub(r.watch.start).Seconds(), ConnectionsBroken: one.link.cut()}
+	r.tell(fmt.Sprintf("The link of %s was cut (%d connections broke). Its senders go on; what they send waits.",
+		one.name, r.cut.ConnectionsBroken))
+	err = pause(ctx, share/3)
+	one.link.restore()
+	if err != nil {
+		return err
+	}
+	if at, err = serverTime(ctx, r.target.control); err != nil {
+		return err
+	}
+	r.cut.Seconds = at.Sub(r.watch.start).Seconds() - r.cut.AtSeconds
+	r.tell(fmt.Sprintf("The link of %s is whole again.", one.name))
+	return pause(ctx, share/3)
+}
+
+// lookBackAtCut tells from the samples what waited behind the cut, and how long until nothing did.
+func (r *serversRun) lookBackAtCut() {
+	restored := r.cut.AtSeconds + r.cut.Seconds
+	least := int64(-1)
+	for _, s := range r.watch.since(r.cut.AtSeconds) {
+		r.cut.WaitingMax = max(r.cut.WaitingMax, s.Waiting[0])
+		if s.Seconds >= restored && (least < 0 || s.Waiting[0] < least) {
+			least, r.cut.CaughtUpSeconds = s.Waiting[0], s.Seconds-restored
+		}
+	}
+}
+
+// drain waits until everything that was sent is received.
+func (r *serversRun) drain(ctx context.Context) error {
+	return awaitNone(ctx, serversPatience, func() (int64, error) {
+		_, received, err := look(ctx, r.target.control)
+		return r.sent() - received, err
+	}, r.tell)
+}
+
+// openDialogs begins the conversations of an initiator: those that stand side by side, and one in 150 of many.
+func (i *initiator) openDialogs(ctx context.Context) (err error) {
+	if i.handles, err = openDialogs(ctx, i.control, 1, i.conversations); err != nil {
+		return err
+	}
+	deal(i.handles, i.first, i.senders)
+	many, err := openDialogs(ctx, i.control, 1+i.conversations, i.conversations*idleBetween)
+	if err != nil {
+		return err
+	}
+	for number, handle := range many {
+		if number%idleBetween == 0 {
+			i.spread = append(i.spread, handle)
+		} else {
+			i.idle = append(i.idle, handle)
+		}
+	}
+	return nil
+}
+
+// endDialogs lets the senders end all conversations and waits until the readers have ended the other sides.
+func (r *serversRun) endDialogs(ctx context.Context) error {
+	err := each(ctx, r.initiators, func(ctx context.Context, i *initiator) error {
+		if _, err := i.control.Exec(ctx, "select parley.end_conversation(h) from unnest($1::uuid[]) as h", i.idle); err != nil {
+			return fmt.Errorf("end the idle conversations: %w", err)
+		}
+		used := append(append([]parley.UUID{}, i.handles...), i.spread...)
+		return each(ctx, i.senders, func(ctx context.Context, s *sender) error {
+			var mine []parley.UUID
+			for number, handle := range used {
+				if i.senders[number%len(i.senders)] == s {
+					mine = append(mine, handle)
+				}
+			}
+			return endDialogs(ctx, s.conn, mine)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	r.tell("All messages are sent; the senders have ended their conversations.")
+	return awaitNone(ctx, serversPatience, func() (left int64, err error) {
+		for _, h := range r.hosts() {
+			var open int64
+			err := h.control.QueryRow(ctx, "select count(*) from parley.conversation_endpoints where state <> 'CD'").Scan(&open)
+			if err != nil {
+				return 0, fmt.Errorf("%s: count open conversations: %w", h.name, err)
+			}
+			left += open
+		}
+		return left, nil
+	}, r.tell)
+}
