@@ -15,6 +15,8 @@ type BrokerMetrics struct {
 	TimerOldestDueSeconds     *float64 `json:"timer_oldest_due_seconds"`
 	TransmissionMessages      int64    `json:"transmission_messages"`
 	TransmissionOldestSeconds *float64 `json:"transmission_oldest_seconds"`
+	// CertificateNotAfter is when the certificate of a daemon expires, the first of them, in seconds since 1970; nil without any.
+	CertificateNotAfter *float64 `json:"certificate_not_after"`
 	// Of the message store, by PostgreSQL's statistics: a row is a message or a frame of a batch.
 	RowsInserted           int64          `json:"rows_inserted"`
 	RowsDeleted            int64          `json:"rows_deleted"`

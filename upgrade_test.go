@@ -143,7 +143,7 @@ func TestRepairUndoesWhatWasChangedByHand(t *testing.T) {
 
 // stateful are the statements of sql/ that an upgrade must not repeat: what they do to an older version is the work of
 // a migration.
-var stateful = regexp.MustCompile(`^(create (schema|table|sequence|type|(unique )?index)|alter table|insert|select)\b`)
+var stateful = regexp.MustCompile(`^(create (schema|(unlogged )?table|sequence|type|(unique )?index)|alter table|insert|select)\b`)
 
 func TestEveryStatementOfTheSchemaIsEitherRepeatedByAnUpgradeOrLeftToMigrations(t *testing.T) {
 	t.Parallel()

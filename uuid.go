@@ -74,3 +74,15 @@ func (u UUID) Value() (driver.Value, error) {
 func (u UUID) UUIDValue() (pgtype.UUID, error) {
 	return pgtype.UUID{Bytes: u, Valid: !u.IsZero()}, nil
 }
+
+// uuidTexts writes UUIDs as parameters that every query mode of pgx can send; zero values become NULL.
+func uuidTexts(uuids []UUID) []*string {
+	texts := make([]*string, len(uuids))
+	for i, u := range uuids {
+		if !u.IsZero() {
+			text := u.String()
+			texts[i] = &text
+		}
+	}
+	return texts
+}

@@ -37,7 +37,10 @@ create table parley._p_broker (
   system_identifier bigint,
   database_oid oid,
   tombstone_seconds integer not null default 1800 check (tombstone_seconds >= 0),
-  abandoned_seconds integer not null default 1800 check (abandoned_seconds >= 0)
+  abandoned_seconds integer not null default 1800 check (abandoned_seconds >= 0),
+  is_priority_honored boolean not null default false,
+  epoch bigint not null default 1,
+  timeline text
 );
 
 comment on table parley._p_broker is 'One row: this database as a broker instance, and its settings.';
@@ -46,6 +49,10 @@ comment on column parley._p_broker.database_oid is 'Database in which the broker
 comment on column parley._p_broker.tombstone_seconds is 'How long a closed target endpoint is kept to recognise replays (spec 3.3).';
 comment on column parley._p_broker.abandoned_seconds is
 'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget).';
+
+comment on column parley._p_broker.is_priority_honored is 'HONOR_BROKER_PRIORITY: priorities also govern transmission (spec 6.11).';
+comment on column parley._p_broker.epoch is 'Grows when the database goes on from a history that may have lost its end; see 291_epoch.sql.';
+comment on column parley._p_broker.timeline is 'The timeline of the server in this epoch; null before anything was transmitted.';
 
 -- The switch itself (430_broker_switches.sql): without a value while the broker is enabled. A sequence, because whoever asks for its value sees
 -- the present state at any isolation level, and holds a lock until the end of his transaction that lets the switch wait for him.

@@ -5,7 +5,9 @@
 -- Permissions on the class 'database' are the rights to create things, and with ALTER ANY to alter all of a kind. Source: spec 7.6, 7.7.
 
 create table parley._p_permission (
-  class text not null check (class in ('database', 'message type', 'contract', 'queue', 'service')),
+  class text not null check (
+    class in ('database', 'message type', 'contract', 'queue', 'service', 'route', 'certificate', 'remote service binding')
+  ),
   object_id integer not null,
   permission text not null,
   grantee regrole not null,

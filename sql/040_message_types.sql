@@ -199,6 +199,7 @@ begin
   -- What was sent on a contract that is gone may still be received, and must then have a type.
   if exists (select from parley._p_message as m where m.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_transmission as t where t.message_type_id = v_type.message_type_id)
+    or exists (select from parley._p_transit as t where t.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_retained as r where r.message_type_id = v_type.message_type_id) then
     perform parley._p_raise(
       3716,

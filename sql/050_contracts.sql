@@ -202,7 +202,8 @@ begin
   perform parley._p_break_conversations(
     array(select e.endpoint_id from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id),
     8487,
-    format('The contract "%s" was dropped.', name)
+    format('The contract "%s" was dropped.', name),
+    8487
   );
   delete from parley._p_permission as p where p.class = 'contract' and p.object_id = v_contract.service_contract_id;
   delete from parley._p_contract_message_type as u where u.service_contract_id = v_contract.service_contract_id;

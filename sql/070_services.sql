@@ -162,7 +162,8 @@ begin
         where e.service_id = v_service.service_id and e.service_contract_id = v_dropped and not e.is_initiator
       ),
       8469,
-      format('The service "%s" no longer accepts the contract "%s".', name, v_name)
+      format('The service "%s" no longer accepts the contract "%s".', name, v_name),
+      8469
     );
   end loop;
   perform parley._p_add_service_contracts(v_service.service_id, add_contracts);

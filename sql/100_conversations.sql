@@ -40,6 +40,7 @@ create table parley._p_endpoint (
   far_broker_instance text,
   is_encrypted boolean not null,
   lifetime timestamptz not null,
+  destination_id integer,
   begun_at timestamptz not null default clock_timestamp(),
   state_since timestamptz not null default clock_timestamp(),
   check (state in ('SO', 'SI', 'CO', 'DI', 'DO', 'ER')),
@@ -48,6 +49,9 @@ create table parley._p_endpoint (
 
 comment on table parley._p_endpoint is 'One row for each side of a conversation (spec 3.1). A side that is closed lives on in _p_tombstone.';
 comment on column parley._p_endpoint.destination_lane is 'The lane of the far side, or null when SEND must look closer; see 200_send.sql.';
+comment on column parley._p_endpoint.far_endpoint_id is
+'The other side when that is in this database; null as long as there is none; -endpoint_id when it is in another one.';
+comment on column parley._p_endpoint.destination_id is 'Where messages for a far side in another database go; null as long as no route was found.';
 comment on column parley._p_endpoint.usual_message_type_id is
 'The message type that SEND finds without a look-up: the first of the contract that this side may send and that needs no validation.';
 comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
@@ -75,6 +79,7 @@ comment on table parley._p_tombstone is
 'Closed target endpoints, kept until expires_at so that a replayed first message cannot open the conversation again (spec 3.3).';
 
 create index on parley._p_tombstone (expires_at);
+create index on parley._p_tombstone (conversation_id);
 
 -- Conversation timers, lifetimes and abandoned endpoints: whatever is due at a time.
 create table parley._p_alarm (

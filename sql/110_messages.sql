@@ -92,9 +92,13 @@ create table parley._p_transmission (
   trace_context text
 );
 
-comment on table parley._p_transmission is 'The transmission queue: sent, not yet deliverable, in the order of transmission_id for each endpoint.';
+comment on table parley._p_transmission is
+'What has been sent and has no way to go yet, in the order of transmission_id for each endpoint. The type -1 stands for an Error of the broker.';
 
 create index on parley._p_transmission (endpoint_id, transmission_id);
+
+-- When to look for a way for them again at the earliest, in microseconds since 1970.
+create sequence parley._p_delayed_look minvalue 0 start 0;
 
 create function parley._p_enqueue(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql

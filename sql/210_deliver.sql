@@ -11,13 +11,13 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- Before any row: whoever throws the switch waits for us holding nothing that we need.
-  v_is_disabled boolean := pg_sequence_last_value('parley._p_broker_switch') is not null;
-  v_endpoint parley._p_endpoint := parley._p_find_sender(handle);
+  v_endpoint parley._p_endpoint;
   v_type parley._p_message_type;
   v_queue parley._p_queue;
-  v_refusal text;
 begin
+  -- Before any row: whoever throws the switch waits for us holding nothing that we need.
+  perform pg_sequence_last_value('parley._p_broker_switch');
+  v_endpoint := parley._p_find_sender(handle);
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
   perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   v_type := parley._p_sendable_type(v_endpoint, message_type);
@@ -40,17 +40,44 @@ begin
   end if;
   if v_endpoint.state = 'SO' then
     update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
-    v_endpoint.state := 'CO';
   end if;
-  if v_endpoint.far_endpoint_id is null or v_is_disabled then
-    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
+  perform parley._p_dispatch(handle, v_type, bodies, trace_context);
+end
+$$;
+
+comment on function parley._p_send(uuid, text, bytea[], text) is
+'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message, validates, keeps copies, delays.
+Errors: those of parley.send.';
+
+create function parley._p_dispatch(handle uuid, message_type parley._p_message_type, bodies bytea[], trace_context text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_is_disabled boolean := pg_sequence_last_value('parley._p_broker_switch') is not null;
+  v_endpoint parley._p_endpoint;
+  v_route record;
+  v_reason text;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if v_endpoint.far_endpoint_id is null or v_is_disabled and v_endpoint.far_endpoint_id > 0 then
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for no key update;
   end if;
-  v_refusal := parley._p_delay_reason(v_endpoint);
-  if v_refusal is not null then
-    insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
-    select v_endpoint.endpoint_id, v_type.message_type_id, clock_timestamp(), nullif(b.body, ''), v_refusal, _p_send.trace_context
-    from unnest(bodies) with ordinality as b (body, ordinal)
-    order by b.ordinal;
+  if v_endpoint.far_endpoint_id < 0 then
+    perform parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
+    return;
+  elsif v_endpoint.far_endpoint_id is null and not v_is_disabled then
+    v_route := parley._p_find_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id);
+    if v_route.address <> 'LOCAL'
+      or v_route.address = 'LOCAL' and v_route.status is not null and parley._p_neighbour(v_endpoint, v_route.broker_instance) is not null then
+      perform parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
+      return;
+    end if;
+    v_reason := v_route.status;
+  end if;
+  v_reason := coalesce(v_reason, parley._p_delay_reason(v_endpoint));
+  if v_reason is not null then
+    perform parley._p_put_aside(v_endpoint, message_type.message_type_id, bodies, v_reason, trace_context);
     return;
   end if;
   if v_endpoint.far_endpoint_id is null
@@ -62,16 +89,17 @@ begin
       return;
     end if;
   end if;
-  perform parley._p_deliver(v_endpoint, v_type, bodies, trace_context);
+  perform parley._p_deliver(v_endpoint, message_type, bodies, trace_context);
   if v_endpoint.destination_lane is null then
     perform parley._p_remember_route(handle);
   end if;
 end
 $$;
 
-comment on function parley._p_send(uuid, text, bytea[], text) is
-'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message, validates, keeps copies, delays.
-Errors: those of parley.send.';
+comment on function parley._p_dispatch(uuid, parley._p_message_type, bytea[], text) is
+'Delivers messages here, puts them on their way to another database, or delays them, behind what was sent before. The caller holds the row of the
+endpoint, has checked what there is to check, and has asked for the switch of the broker before that.
+Source: spec 3.4, 6.2.';
 
 create function parley._p_find_sender(handle uuid) returns parley._p_endpoint
 language plpgsql
@@ -168,14 +196,8 @@ begin
     return 'The broker is disabled in this database.';
   elsif endpoint.far_endpoint_id is not null then
     return null;
-  elsif endpoint.far_broker_instance is not null
-    and endpoint.far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
-    return format('The broker instance %s is not this database, and there is no route to it.', endpoint.far_broker_instance);
-  elsif not exists (select from parley._p_service as s where s.name = endpoint.far_service) then
-    return format('The target service "%s" does not exist in this database, and there is no route to it.', endpoint.far_service)
-      || parley._p_did_you_mean(endpoint.far_service, array(select s.name from parley._p_service as s));
   end if;
-  return null;
+  return parley._p_absence(endpoint);
 end
 $$;
 

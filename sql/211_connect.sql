@@ -211,7 +211,8 @@ end
 $$;
 
 comment on function parley._p_deliver_delayed(text) is
-'Delivers what waits in the transmission queue for a service, or for any (null), and can be delivered now, in the order it was sent.';
+'Looks again for a way for what waits in the transmission queue for a service, or for any (null): delivers it here, or puts it on its way to another
+database, in the order it was sent.';
 
 create function parley._p_deliver_delayed_of(endpoint_id bigint) returns void
 language plpgsql
@@ -219,11 +220,26 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_endpoint parley._p_endpoint;
+  v_reason text;
   v_message record;
   v_type parley._p_message_type;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
-  if not found or parley._p_delay_reason(v_endpoint) is not null then
+  -- What is held because the other side has ended, or is parked, stays.
+  if not found
+    or v_endpoint.state in ('DI', 'ER')
+      and not exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id and t.message_type_id = -1)
+    or exists (select from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id and p.due_at < 'infinity') then
+    return;
+  elsif v_endpoint.far_endpoint_id is null or v_endpoint.far_endpoint_id < 0 and v_endpoint.destination_id is null then
+    v_reason := parley._p_bind(v_endpoint);
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
+    if v_reason is not null then
+      update parley._p_transmission as t set transmission_status = v_reason
+      where t.endpoint_id = v_endpoint.endpoint_id and t.transmission_status <> v_reason;
+    end if;
+  end if;
+  if v_reason is not null or v_endpoint.far_endpoint_id < 0 then
     return;
   end if;
   for v_message in
@@ -246,4 +262,4 @@ end
 $$;
 
 comment on function parley._p_deliver_delayed_of(bigint) is
-'Delivers what waits in the transmission queue for one endpoint, which the caller has locked, if it can be delivered now.';
+'Delivers what waits in the transmission queue for one endpoint, which the caller has locked, or puts it on its way, if there is one now.';

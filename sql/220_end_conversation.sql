@@ -216,6 +216,7 @@ Errors: 229, 8418, 8426, 8427.';
 create function parley._p_end_side(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
 begin
   case endpoint.state
@@ -225,6 +226,7 @@ begin
       perform parley._p_discard_messages(endpoint.endpoint_id);
       if message_type_id = 1 then
         delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+        delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id;
       end if;
       perform parley._p_set_state(endpoint.endpoint_id, 'DO');
       perform parley._p_tell_end(endpoint, message_type_id, body);
@@ -235,6 +237,9 @@ begin
         perform parley._p_discard_messages(endpoint.endpoint_id);
         perform parley._p_set_state(endpoint.endpoint_id, 'DO');
         perform parley._p_tell_end(endpoint, message_type_id, body);
+      elsif parley._p_is_telling_far(endpoint) then
+        perform parley._p_discard_messages(endpoint.endpoint_id);
+        perform parley._p_set_state(endpoint.endpoint_id, 'DO');
       else
         perform parley._p_close_both(endpoint);
       end if;
@@ -256,7 +261,10 @@ declare
   v_far parley._p_endpoint;
   v_reason text := parley._p_delay_reason(endpoint);
 begin
-  if endpoint.far_endpoint_id is null or v_reason is not null then
+  if endpoint.far_endpoint_id < 0 then
+    perform parley._p_tell_far(endpoint.endpoint_id, message_type_id, body);
+    return;
+  elsif endpoint.far_endpoint_id is null or v_reason is not null then
     if endpoint.far_endpoint_id is not null
       or (message_type_id = 2 and exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id)) then
       insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
@@ -285,6 +293,21 @@ $$;
 
 comment on function parley._p_tell_end(parley._p_endpoint, integer, bytea) is
 'Tells the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before.';
+
+create function parley._p_is_telling_far(endpoint parley._p_endpoint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select endpoint.far_endpoint_id < 0
+    and (
+      exists (select from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1)
+      or exists (select from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id and m.message_type_id = -1)
+      or exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1)
+    )
+$$;
+
+comment on function parley._p_is_telling_far(parley._p_endpoint) is
+'Tells whether an Error of the broker is still on its way to a far side in another database.';
 
 create function parley._p_set_state(endpoint_id bigint, state text) returns void
 language plpgsql
@@ -330,6 +353,9 @@ begin
   end if;
   delete from parley._p_receive_progress as p where p.endpoint_id = endpoint.endpoint_id;
   delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  if endpoint.far_endpoint_id < 0 then
+    perform parley._p_forget_far_side(endpoint.endpoint_id);
+  end if;
   if not endpoint.is_plain then
     delete from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id;
     delete from parley._p_failure as f where f.endpoint_id = endpoint.endpoint_id;

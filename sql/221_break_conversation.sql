@@ -55,7 +55,9 @@ comment on function parley._p_raise_no_cleanup(uuid, text) is
 'Refuses a cleanup.
 Errors: 28006, always.';
 
-create function parley._p_break_conversations(endpoints bigint[], error_number integer, description text) returns integer
+create function parley._p_break_conversations(
+  endpoints bigint[], error_number integer, description text, far_error_number integer default null
+) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -63,7 +65,12 @@ declare
   v_endpoint parley._p_endpoint;
   v_broken integer := 0;
 begin
-  -- Both sides of each, locked in their order.
+  -- Both sides of each, locked in their order; against senders too where their messages are held from now on.
+  perform
+  from parley._p_endpoint as e
+  where e.endpoint_id = any (endpoints) and e.far_endpoint_id < 0
+  order by e.endpoint_id
+  for update of e;
   for v_endpoint in
     select e.*
     from parley._p_endpoint as e
@@ -77,6 +84,12 @@ begin
         perform parley._p_enqueue(v_endpoint, 1, parley._p_error_body(-error_number, description));
         perform parley._p_set_state(v_endpoint.endpoint_id, 'ER');
         v_broken := v_broken + 1;
+        if v_endpoint.far_endpoint_id < 0 then
+          perform parley._p_hold_outgoing(v_endpoint, 'An Error was received or made: the message is held until the conversation is ended.');
+          if far_error_number <> 0 then
+            perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-far_error_number, description));
+          end if;
+        end if;
         if not v_endpoint.is_initiator then
           perform parley._p_set_alarm(v_endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
           from parley._p_broker as b;
@@ -92,8 +105,9 @@ begin
 end
 $$;
 
-comment on function parley._p_break_conversations(bigint[], integer, text) is
+comment on function parley._p_break_conversations(bigint[], integer, text, integer) is
 'Ends conversations with an error of the broker: both sides get an Error message with the negative number and are in state ER (spec 3.2).
+A side in another database is told far_error_number, or nothing when that is 0 or null: it has its own clock, or has said so itself.
 Gives the number of sides that were told.';
 
 create function parley._p_drop_endpoints_of_service(service_id integer, description text) returns void
@@ -120,7 +134,16 @@ begin
       -- It only waited for this side to end.
       perform parley._p_remove_endpoint(v_far);
     end if;
-    perform parley._p_remove_endpoint(v_endpoint);
+    if v_endpoint.far_endpoint_id < 0 and v_endpoint.state = 'CO' then
+      -- It stays until the far side has heard of it.
+      perform parley._p_discard_messages(v_endpoint.endpoint_id);
+      perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
+      perform parley._p_hold_outgoing(v_endpoint, '');
+      delete from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id;
+      perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-8470, description));
+    else
+      perform parley._p_remove_endpoint(v_endpoint);
+    end if;
   end loop;
   delete from parley._p_tombstone as t where t.service_id = _p_drop_endpoints_of_service.service_id;
 end
@@ -141,6 +164,8 @@ begin
   where e.endpoint_id in (select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id)
   order by e.endpoint_id
   for update;
+  -- What comes from other databases locks the receiving row itself.
+  perform from parley._p_endpoint as e where e.service_id = service.service_id and e.far_endpoint_id < 0 order by e.endpoint_id for update;
   perform parley._p_forget_routes(array(select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id));
   perform parley._p_forget_routes(array(select e.endpoint_id from parley._p_endpoint as e where e.service_id = service.service_id));
   update parley._p_service as s set queue_id = queue.queue_id where s.service_id = service.service_id;

@@ -61,8 +61,15 @@ begin
     select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= v_now order by o.expires_at limit top for update skip locked
   );
   perform parley._p_set_aside_found();
-  perform parley._p_deliver_delayed(null) where exists (select from parley._p_transmission);
+  if exists (select from parley._p_transmission)
+    and coalesce(pg_sequence_last_value('parley._p_delayed_look'), 0) <= extract(epoch from v_now) * 1000000 then
+    perform parley._p_deliver_delayed(null);
+    -- However many wait, looking for a way for them takes a twentieth of the time and no more.
+    perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint);
+  end if;
+  delete from parley._p_fragment as f where f.stored_at < v_now - interval '1 day';
   perform parley._p_notify_disabled_queues() where exists (select from parley._p_event_notification);
+  perform parley._p_take_configuration_answers() where exists (select from parley._p_configuration_request);
   return v_fired;
 end
 $$;
@@ -199,6 +206,16 @@ begin
     (
       select t.transmission_status
       from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id order by t.transmission_id desc limit 1
+    ),
+    (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id),
+    (
+      select nullif(d.status, '')
+      from parley._p_destination as d
+      where d.destination_id = v_endpoint.destination_id
+        and (
+          exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
+          or exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
+        )
     ),
     (
       select format('The queue "%s" of the target service is disabled.', q.lookup_name)

@@ -13,8 +13,10 @@ begin
     when 'database' then
       object_id := 0;
       permissions := array[
-        'CREATE MESSAGE TYPE', 'CREATE CONTRACT', 'CREATE QUEUE', 'CREATE SERVICE',
-        'ALTER ANY MESSAGE TYPE', 'ALTER ANY CONTRACT', 'ALTER ANY QUEUE', 'ALTER ANY SERVICE'
+        'CREATE MESSAGE TYPE', 'CREATE CONTRACT', 'CREATE QUEUE', 'CREATE SERVICE', 'CREATE ROUTE',
+        'CREATE CERTIFICATE', 'CREATE REMOTE SERVICE BINDING',
+        'ALTER ANY MESSAGE TYPE', 'ALTER ANY CONTRACT', 'ALTER ANY QUEUE', 'ALTER ANY SERVICE', 'ALTER ANY ROUTE',
+        'ALTER ANY CERTIFICATE', 'ALTER ANY REMOTE SERVICE BINDING'
       ];
     when 'message type' then
       select t.message_type_id, t.owner into object_id, owner from parley._p_message_type as t where t.name = object;
@@ -29,9 +31,16 @@ begin
     when 'service' then
       select s.service_id, s.owner into object_id, owner from parley._p_service as s where s.name = object;
       permissions := permissions || 'SEND'::text;
+    when 'route' then
+      select r.route_id, r.owner into object_id, owner from parley._p_route as r where r.name = object;
+    when 'certificate' then
+      select c.certificate_id, c.owner into object_id, owner from parley._p_certificate as c where c.name = object;
+    when 'remote service binding' then
+      select b.remote_service_binding_id, b.owner into object_id, owner from parley._p_remote_service_binding as b where b.name = object;
     else
       perform parley._p_raise(
-        15151, format('there is nothing of the class "%s" to grant on', class), null, 'Use database, message type, contract, queue or service.'
+        15151, format('there is nothing of the class "%s" to grant on', class), null,
+        'Use database, message type, contract, queue, service, route, certificate or remote service binding.'
       );
   end case;
   if object_id is null then
@@ -106,9 +115,10 @@ $$;
 
 comment on function parley.grant(text, text, text, text, boolean) is
 'Grants a permission: parley.grant(''SEND'', ''service'', ''//example.com/orders'', ''web'').
-Arguments: permission; class, database, message type, contract, queue or service;
+Arguments: permission; class, database, message type, contract, queue, service, route, certificate or remote service binding;
 object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
-Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE on the database; CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else;
+Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE, ROUTE, CERTIFICATE, REMOTE SERVICE BINDING on the database;
+CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else;
 REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on services.
 Errors: 208 and 15151 not found, no such permission, or not allowed to grant it.
 Source: spec 7.6.';
@@ -162,12 +172,18 @@ begin
       perform parley._p_forget_routes_of_queue(v_on.object_id);
     when 'service' then
       update parley._p_service as s set owner = v_owner where s.service_id = v_on.object_id;
+    when 'route' then
+      update parley._p_route as r set owner = v_owner where r.route_id = v_on.object_id;
+    when 'certificate' then
+      update parley._p_certificate as c set owner = v_owner where c.certificate_id = v_on.object_id;
+    when 'remote service binding' then
+      update parley._p_remote_service_binding as b set owner = v_owner where b.remote_service_binding_id = v_on.object_id;
   end case;
 end
 $$;
 
 comment on function parley.alter_authorization(text, text, text) is
 'Gives an object another owner. Conversations keep the owner they were begun under.
-Arguments: class, message type, contract, queue or service; object, its name; owner, a role.
+Arguments: class, message type, contract, queue, service, route, certificate or remote service binding; object, its name; owner, a role.
 Errors: 208, 229, 9663 system object, 15151 not found or may not be the owner.
 Source: spec 2.0.';

@@ -96,7 +96,7 @@ create view parley.permissions as
 select
   p.class,
   p.object_id,
-  coalesce(t.name, c.name, q.lookup_name, s.name) as object_name,
+  coalesce(t.name, c.name, q.lookup_name, s.name, r.name) as object_name,
   p.permission,
   case p.grantee::oid when 0 then 'PUBLIC' else pg_catalog.pg_get_userbyid(p.grantee)::text end as grantee,
   pg_catalog.pg_get_userbyid(p.grantor)::text as grantor,
@@ -105,6 +105,7 @@ from parley._p_permission as p
 left join parley._p_message_type as t on p.class = 'message type' and t.message_type_id = p.object_id
 left join parley._p_contract as c on p.class = 'contract' and c.service_contract_id = p.object_id
 left join parley._p_queue as q on p.class = 'queue' and q.queue_id = p.object_id
-left join parley._p_service as s on p.class = 'service' and s.service_id = p.object_id;
+left join parley._p_service as s on p.class = 'service' and s.service_id = p.object_id
+left join parley._p_route as r on p.class = 'route' and r.route_id = p.object_id;
 
 comment on view parley.permissions is 'What was granted to whom, besides the rights of owners and administrators.';

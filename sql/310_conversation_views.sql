@@ -16,18 +16,20 @@ select
   e.far_service,
   e.far_broker_instance,
   e.owner::oid as principal_id,
-  0::oid as far_principal_id,
-  '00000000-0000-0000-0000-000000000000'::uuid as outbound_session_key_identifier,
-  '00000000-0000-0000-0000-000000000000'::uuid as inbound_session_key_identifier,
-  null::timestamptz as security_timestamp,
+  coalesce(d.far_principal, 0::oid) as far_principal_id,
+  k.identifier as outbound_session_key_identifier,
+  k.identifier as inbound_session_key_identifier,
+  d.secured_at as security_timestamp,
   (select a.due_at from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'timer') as dialog_timer,
   coalesce(
-    (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.far_endpoint_id order by p.sequence desc limit 1), 0
+    (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.far_endpoint_id order by p.sequence desc limit 1),
+    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
+    0
   ) + coalesce(
     (
       select sum(coalesce(cardinality(m.frame), 1))
       from parley._p_message as m
-      where m.endpoint_id = e.far_endpoint_id and m.message_type_id not in (1, 5)
+      where m.endpoint_id = e.far_endpoint_id and m.message_type_id not in (-1, 1, 5)
     ), 0
   )::bigint + (select count(*) from parley._p_transmission as t where t.endpoint_id = e.endpoint_id) as send_sequence,
   null::bytea as last_send_tran_id,
@@ -48,6 +50,14 @@ select
   e.service_contract_name
 from parley._p_endpoint as e
 join parley._p_conversation_group as g using (group_id)
+left join parley._p_dialog_security as d on d.conversation_id = e.conversation_id and d.is_initiator = e.is_initiator
+cross join lateral (
+  select case
+    when d.mode is null then '00000000-0000-0000-0000-000000000000'::uuid
+    when d.mode = 'full' then d.conversation_id
+    else pg_catalog.encode(pg_catalog.substring(d.key_id, 1, 16), 'hex')::uuid
+  end as identifier
+) as k
 where pg_catalog.pg_has_role(e.owner, 'member') or parley._p_is_administrator(parley._p_caller())
 union all
 select
@@ -98,50 +108,6 @@ join parley._p_service as s using (service_id)
 where pg_catalog.pg_has_role(s.owner, 'member') or parley._p_is_administrator(parley._p_caller());
 
 comment on view parley.conversation_groups is 'Conversation groups.';
-
-create view parley.transmission_queue as
-select
-  e.conversation_handle,
-  e.far_service as to_service_name,
-  e.far_broker_instance as to_broker_instance,
-  e.service_name as from_service_name,
-  e.service_contract_name,
-  t.enqueued_at as enqueue_time,
-  row_number() over (partition by t.endpoint_id order by t.transmission_id) - 1 as message_sequence_number,
-  y.name as message_type_name,
-  t.message_type_id = 1 as is_conversation_error,
-  t.message_type_id = 2 as is_end_of_dialog,
-  t.body as message_body,
-  t.transmission_status,
-  e.priority
-from parley._p_transmission as t
-join parley._p_endpoint as e using (endpoint_id)
-join parley._p_message_type as y using (message_type_id)
-where parley._p_is_administrator(parley._p_caller())
-union all
-select
-  e.conversation_handle,
-  e.far_service,
-  e.far_broker_instance,
-  e.service_name,
-  e.service_contract_name,
-  m.enqueued_at,
-  row_number() over (partition by m.endpoint_id order by m.position, b.ordinal) - 1,
-  y.name,
-  m.message_type_id = 1,
-  m.message_type_id = 2,
-  b.body,
-  format('The queue "%s" of the target service is disabled.', q.lookup_name),
-  e.priority
-from parley._p_queue as q
-join parley._p_message as m on m.lane >= q.queue_id * 16 + 1 and m.lane <= q.queue_id * 16 + 10 and m.position >= q.disabled_position
-join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
-join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
-join parley._p_message_type as y on y.message_type_id = m.message_type_id
-cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-where q.disabled_position is not null and parley._p_is_administrator(parley._p_caller());
-
-comment on view parley.transmission_queue is 'Messages that could not be delivered yet, and why; for administrators.';
 
 create view parley.stuck_conversations as
 select

@@ -69,7 +69,7 @@ comment on column parley.conversation_priorities.local_service_id is 'Service on
 comment on column parley.conversation_priorities.remote_service_name is 'Service on the other side, or null for ANY.';
 comment on column parley.conversation_priorities.priority is 'Level that a new endpoint gets: 1 (low) to 10 (high).';
 
-comment on column parley.permissions.class is 'What it is on: database, message type, contract, queue or service.';
+comment on column parley.permissions.class is 'What it is on: database, message type, contract, queue, service or route.';
 comment on column parley.permissions.object_id is 'Identity of the object; 0 for the database.';
 comment on column parley.permissions.object_name is 'Name of the object; null for the database.';
 comment on column parley.permissions.permission is 'Such as SEND or RECEIVE.';
@@ -89,10 +89,13 @@ comment on column parley.conversation_endpoints.state_desc is 'The same in words
 comment on column parley.conversation_endpoints.far_service is 'Service of the other side.';
 comment on column parley.conversation_endpoints.far_broker_instance is 'Broker instance of the other side; null before it is known.';
 comment on column parley.conversation_endpoints.principal_id is 'Oid of the owner of this side.';
-comment on column parley.conversation_endpoints.far_principal_id is 'Always 0.';
-comment on column parley.conversation_endpoints.outbound_session_key_identifier is 'Always zeros: nothing leaves the database.';
-comment on column parley.conversation_endpoints.inbound_session_key_identifier is 'Always zeros.';
-comment on column parley.conversation_endpoints.security_timestamp is 'Of a closed target: when it is forgotten.';
+comment on column parley.conversation_endpoints.far_principal_id is
+'Oid of the role that stands for the other side of a secured dialog; 0 when it is not secured, or the initiator is anonymous.';
+comment on column parley.conversation_endpoints.outbound_session_key_identifier is
+'All zeros: not secured. In an anonymous dialog it names the session key; in full security keys do not last, and it is the conversation_id.';
+comment on column parley.conversation_endpoints.inbound_session_key_identifier is 'As outbound_session_key_identifier.';
+comment on column parley.conversation_endpoints.security_timestamp is
+'When the dialog was secured, null when it is not; of a closed target: when it is forgotten.';
 comment on column parley.conversation_endpoints.dialog_timer is 'When the conversation timer of this side fires, or null.';
 comment on column parley.conversation_endpoints.send_sequence is 'Number of the next message sent, as far as it is known.';
 comment on column parley.conversation_endpoints.last_send_tran_id is 'Always null.';
@@ -120,13 +123,17 @@ comment on column parley.transmission_queue.to_broker_instance is 'Broker instan
 comment on column parley.transmission_queue.from_service_name is 'Service that sent it.';
 comment on column parley.transmission_queue.service_contract_name is 'Contract.';
 comment on column parley.transmission_queue.enqueue_time is 'When it was sent.';
-comment on column parley.transmission_queue.message_sequence_number is 'Its place among those that wait, from 0.';
+comment on column parley.transmission_queue.message_sequence_number is
+'Its number in its conversation, from 0; for a target in this database its place among those that wait.';
 comment on column parley.transmission_queue.message_type_name is 'Message type.';
 comment on column parley.transmission_queue.is_conversation_error is 'Whether it is an Error message.';
 comment on column parley.transmission_queue.is_end_of_dialog is 'Whether it is an EndDialog message.';
 comment on column parley.transmission_queue.message_body is 'Body, or null.';
 comment on column parley.transmission_queue.transmission_status is 'Why it is still here.';
 comment on column parley.transmission_queue.priority is 'Level of the side that sent it.';
+comment on column parley.transmission_queue.address is 'Where it goes, when a route was found that leads out of the database.';
+comment on column parley.transmission_queue.attempts is 'How many attempts to get there have failed since the last that did not.';
+comment on column parley.transmission_queue.next_attempt_time is 'When the next attempt is due; null when nothing stands against it.';
 
 comment on column parley.stuck_conversations.conversation_handle is 'Side that waits.';
 comment on column parley.stuck_conversations.conversation_group_id is 'Its group.';

@@ -12,7 +12,9 @@ create table parley._p_leader (
   leader_id boolean primary key default true check (leader_id),
   term bigint not null default 0,
   leader text,
-  leads_since timestamptz
+  leads_since timestamptz,
+  -- Tells apart two copies of this database in which a daemon leads under the same term.
+  token uuid not null default gen_random_uuid()
 );
 
 comment on table parley._p_leader is 'One row: the daemon that leads, and its term. Until when it leads: the sequence _p_leader_lease.';
@@ -79,6 +81,7 @@ begin
     -- Nothing is lost when a crash takes the renewal back.
     perform set_config('synchronous_commit', 'off', true);
     perform parley._p_lease(milliseconds);
+    perform parley._p_note_timeline();
     return v_term;
   elsif parley._p_is_led() then
     return null;
@@ -89,9 +92,10 @@ begin
     return null;
   end if;
   update parley._p_leader as l
-  set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp()
+  set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp(), token = gen_random_uuid()
   returning l.term into v_term;
   perform parley._p_lease(milliseconds);
+  perform parley._p_note_timeline();
   -- A copy of a database must not do the work of the original: see 290_broker_identity.sql.
   perform parley.attach_broker();
   return v_term;

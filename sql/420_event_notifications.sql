@@ -32,12 +32,16 @@ $$;
 
 comment on function parley._p_notifies_activation(integer) is 'Tells whether a queue has a QUEUE_ACTIVATION event notification.';
 
-create function parley._p_begin_notices(to_service text, broker_instance text) returns uuid
+create function parley._p_begin_notices(
+  to_service text, broker_instance text, service_id integer default 2, service_contract_id integer default 2, lifetime integer default null
+) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_handle uuid;
+  v_endpoint bigint;
+  v_lifetime timestamptz := clock_timestamp() + make_interval(secs => coalesce(lifetime, 2147483647));
   v_group bigint;
   v_service parley._p_service;
   v_queue parley._p_queue;
@@ -45,9 +49,9 @@ declare
   v_priority smallint;
 begin
   -- Not by begin_dialog, which would ask for rights on the broker's own queue.
-  select * into v_service from parley._p_service as s where s.service_id = 2;
+  select * into v_service from parley._p_service as s where s.service_id = _p_begin_notices.service_id;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  select * into v_contract from parley._p_contract as c where c.service_contract_id = 2;
+  select * into v_contract from parley._p_contract as c where c.service_contract_id = _p_begin_notices.service_contract_id;
   v_priority := parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, to_service);
   perform parley._p_use_priority(v_queue, v_priority);
   insert into parley._p_conversation_group (conversation_group_id, service_id)
@@ -59,14 +63,18 @@ begin
   )
   values (
     v_group, 'SO', true, true, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
-    gen_random_uuid(), v_service.owner, to_service, broker_instance, true, clock_timestamp() + make_interval(secs => 2147483647)
+    gen_random_uuid(), v_service.owner, to_service, broker_instance, true, v_lifetime
   )
-  returning conversation_handle into v_handle;
+  returning conversation_handle, endpoint_id into v_handle, v_endpoint;
+  if lifetime is not null then
+    perform parley._p_set_alarm(v_endpoint, 'lifetime', v_lifetime);
+  end if;
   return v_handle;
 end
 $$;
 
-comment on function parley._p_begin_notices(text, text) is 'Begins the conversation of an event notification, from the broker''s own service.';
+comment on function parley._p_begin_notices(text, text, integer, integer, integer) is
+'Begins a conversation from a service of the broker''s own: that of event notifications, or another one by its id and contract; lifetime in seconds.';
 
 create function parley._p_require_event_service(to_service text, broker_instance text) returns void
 language plpgsql

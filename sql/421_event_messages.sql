@@ -28,14 +28,12 @@ $$;
 
 comment on function parley._p_event_body(text, parley._p_queue) is 'Gives the body of an event notification, in UTF-8; times are UTC (spec 2.10).';
 
-create function parley._p_post_event(handle uuid, body bytea) returns boolean
+create function parley._p_post_notice(handle uuid, type parley._p_message_type, body bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_endpoint parley._p_endpoint;
-  v_type parley._p_message_type;
-  v_reason text;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for update;
   if not found or v_endpoint.state not in ('SO', 'CO') then
@@ -43,28 +41,15 @@ begin
   end if;
   if v_endpoint.state = 'SO' then
     update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
-    v_endpoint.state := 'CO';
   end if;
-  select * into v_type from parley._p_message_type as t where t.message_type_id = 4;
-  perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found or v_endpoint.state <> 'CO' then
-    return false;
-  end if;
-  v_reason := parley._p_delay_reason(v_endpoint);
-  if v_reason is not null then
-    insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
-    values (v_endpoint.endpoint_id, v_type.message_type_id, clock_timestamp(), body, v_reason);
-  else
-    perform parley._p_deliver(v_endpoint, v_type, array[body]);
-  end if;
+  perform parley._p_dispatch(handle, type, array[body], null);
   -- The target may have refused.
   return exists (select from parley._p_endpoint as e where e.conversation_handle = handle and e.state = 'CO');
 end
 $$;
 
-comment on function parley._p_post_event(uuid, bytea) is
-'Sends an event on the conversation of a notification; gives false when that conversation is over.';
+comment on function parley._p_post_notice(uuid, parley._p_message_type, bytea) is
+'Sends a message of the broker''s own on a conversation of _p_begin_notices; gives false when that conversation is over.';
 
 create function parley._p_post_events(queue_id integer, event text) returns integer
 language plpgsql
@@ -72,10 +57,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue parley._p_queue;
+  v_type parley._p_message_type;
   v_notification record;
   v_posted integer := 0;
 begin
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_post_events.queue_id;
+  select * into v_type from parley._p_message_type as t where t.message_type_id = 4;
   for v_notification in
     select n.notification_id, n.name, n.conversation_handle,
       n.is_fan_in and exists (
@@ -95,7 +82,7 @@ begin
   loop
     continue when v_notification.is_merged;
     begin
-      if parley._p_post_event(v_notification.conversation_handle, parley._p_event_body(event, v_queue)) then
+      if parley._p_post_notice(v_notification.conversation_handle, v_type, parley._p_event_body(event, v_queue)) then
         v_posted := v_posted + 1;
       else
         perform parley._p_drop_event_notifications(array[v_notification.notification_id]);

@@ -82,11 +82,17 @@ create function parley._p_switch_on() returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_is_elsewhere boolean := parley._p_is_elsewhere();
 begin
   perform parley._p_throw_switch(true);
   update parley._p_broker as b
   set is_broker_enabled = true, disabled_at = null,
     system_identifier = parley._p_system_identifier(), database_oid = parley._p_database_oid();
+  -- What it was restored from may be older than what other brokers know of it.
+  if v_is_elsewhere then
+    perform parley._p_begin_epoch();
+  end if;
 end
 $$;
 
@@ -175,11 +181,10 @@ begin
   perform parley._p_wait_at_most(wait_seconds);
   perform parley._p_require_no_original(original_is_disabled);
   perform parley._p_switch_on();
-  -- Both sides of each conversation are in this database, so each is on this side: -9719. A side elsewhere would be told -9720.
-  v_told := parley._p_break_conversations(
-    array(select e.endpoint_id from parley._p_endpoint as e), 9719, 'The database of this side of the conversation was restored or attached.'
-  );
   delete from parley._p_transmission as t;
+  v_told := parley._p_break_conversations(
+    array(select e.endpoint_id from parley._p_endpoint as e), 9719, 'The database of one side of the conversation was restored or attached.', 9720
+  );
   return v_told;
 exception
   when lock_not_available then
@@ -189,8 +194,9 @@ $$;
 
 comment on function parley.error_broker_conversations(boolean, integer) is
 'Enables the broker under the id it has, and ends every conversation with an Error message of code -9719: for a database that was brought back to an older
-moment. Each side then has to end its conversation, and may begin a new one. What waits in the transmission queue is dropped.
-Gives the number of sides that were told.
+moment. Each side then has to end its conversation, and may begin a new one. What waits in the transmission queue is dropped. A far side in another
+database gets code -9720.
+Gives the number of sides of this database that were told.
 Arguments: original_is_disabled and wait_seconds, as enable_broker.
 Errors: 5061 in use, 9772 the original is on this server, 15151 not an administrator.
 Source: spec 9.1, ERROR_BROKER_CONVERSATIONS.';
@@ -212,9 +218,14 @@ begin
     perform parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
   end if;
   perform parley._p_switch_on();
+  -- An invitation is to the broker that made it.
+  delete from parley._p_pairing as p;
   foreach v_table in array array[
-    '_p_message', '_p_transmission', '_p_retained', '_p_receive_progress', '_p_scan_hint', '_p_alarm', '_p_tombstone',
-    '_p_set_aside', '_p_failure', '_p_delivery_failure', '_p_endpoint', '_p_conversation_group'
+    '_p_message', '_p_transmission', '_p_transit', '_p_send_progress', '_p_accept_progress', '_p_parked', '_p_unresumed', '_p_compared',
+    '_p_fragment',
+    '_p_destination', '_p_neighbour_service', '_p_retained', '_p_receive_progress', '_p_scan_hint', '_p_alarm', '_p_tombstone', '_p_set_aside', '_p_failure',
+    '_p_delivery_failure', '_p_daemon_report', '_p_configuration_request', '_p_dialog_security', '_p_session_key', '_p_endpoint',
+    '_p_conversation_group'
   ] loop
     -- Emptying an empty table costs a file and locks out everybody for nothing.
     execute format('select exists (select from parley.%I)', v_table) into v_is_used;

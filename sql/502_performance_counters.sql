@@ -1,7 +1,9 @@
 -- The performance counters, under their own names (spec 8.4), each computed when somebody looks.
 --
 -- What each is made of stands in docs/monitoring.md. Counters called /sec are cumulative, with the type that tells tools to take the
--- difference of two looks. Those of links between servers, forwarding and transmission objects are 0: this broker has none yet.
+-- difference of two looks. Those of transport
+-- and forwarding are what the daemons that live have counted since they began (630_daemon_reports.sql); transmission objects are 0, since
+-- this broker has none.
 
 create function parley._p_performance_counters()
 returns table (object_name text, counter_name text, instance_name text, cntr_value bigint, cntr_type integer)
@@ -88,22 +90,22 @@ begin
       ('Broker Statistics', 'Enqueued Messages/sec', v_enqueued),
       ('Broker Statistics', 'Enqueued Local Messages Total', v_enqueued),
       ('Broker Statistics', 'Enqueued Local Messages/sec', v_enqueued),
-      ('Broker Statistics', 'Enqueued Transport Msgs Total', 0),
-      ('Broker Statistics', 'Enqueued Transport Msgs/sec', 0),
-      ('Broker Statistics', 'Enqueued Transport Msg Frag Tot', 0),
-      ('Broker Statistics', 'Enqueued Transport Msg Frags/sec', 0),
+      ('Broker Statistics', 'Enqueued Transport Msgs Total', parley._p_transport_counter('Enqueued Transport Msgs Total')),
+      ('Broker Statistics', 'Enqueued Transport Msgs/sec', parley._p_transport_counter('Enqueued Transport Msgs Total')),
+      ('Broker Statistics', 'Enqueued Transport Msg Frag Tot', parley._p_transport_counter('Enqueued Transport Msg Frag Tot')),
+      ('Broker Statistics', 'Enqueued Transport Msg Frags/sec', parley._p_transport_counter('Enqueued Transport Msg Frag Tot')),
       ('Broker Statistics', 'Enqueued Transmission Msgs/sec', v_to_transmission),
       ('Broker Statistics', 'Dequeued Transmission Msgs/sec', v_from_transmission),
-      ('Broker Statistics', 'Corrupted Messages Total', 0),
-      ('Broker Statistics', 'Dropped Messages Total', 0),
-      ('Broker Statistics', 'Forwarded Messages Total', 0),
-      ('Broker Statistics', 'Forwarded Messages/sec', 0),
-      ('Broker Statistics', 'Forwarded Msg Byte Total', 0),
-      ('Broker Statistics', 'Forwarded Msg Bytes/sec', 0),
-      ('Broker Statistics', 'Forwarded Msg Discarded Total', 0),
-      ('Broker Statistics', 'Forwarded Msgs Discarded/sec', 0),
-      ('Broker Statistics', 'Forwarded Pending Msg Bytes', 0),
-      ('Broker Statistics', 'Forwarded Pending Msg Count', 0),
+      ('Broker Statistics', 'Corrupted Messages Total', parley._p_transport_counter('Corrupted Messages Total')),
+      ('Broker Statistics', 'Dropped Messages Total', parley._p_transport_counter('Dropped Messages Total')),
+      ('Broker Statistics', 'Forwarded Messages Total', parley._p_transport_counter('Forwarded Messages Total')),
+      ('Broker Statistics', 'Forwarded Messages/sec', parley._p_transport_counter('Forwarded Messages Total')),
+      ('Broker Statistics', 'Forwarded Msg Byte Total', parley._p_transport_counter('Forwarded Msg Byte Total')),
+      ('Broker Statistics', 'Forwarded Msg Bytes/sec', parley._p_transport_counter('Forwarded Msg Byte Total')),
+      ('Broker Statistics', 'Forwarded Msg Discarded Total', parley._p_transport_counter('Forwarded Msg Discarded Total')),
+      ('Broker Statistics', 'Forwarded Msgs Discarded/sec', parley._p_transport_counter('Forwarded Msg Discarded Total')),
+      ('Broker Statistics', 'Forwarded Pending Msg Bytes', parley._p_transport_counter('Forwarded Pending Msg Bytes')),
+      ('Broker Statistics', 'Forwarded Pending Msg Count', parley._p_transport_counter('Forwarded Pending Msg Count')),
       ('Broker TO Statistics', 'Avg. Length of Batched Writes', 0),
       ('Broker TO Statistics', 'Avg. Time Between Batches (ms)', 0),
       ('Broker TO Statistics', 'Avg. Time to Write Batch (ms)', 0),
@@ -115,7 +117,7 @@ begin
   select 'SQLServer:Broker Statistics', format('Enqueued P%s Messages/sec', p.n), '', v_by_priority[p.n], 272696576
   from generate_series(1, 10) as p (n)
   union all
-  select 'SQLServer:Broker/DBM Transport', c.name, '', 0, case when c.name like '%/sec' then 272696576 else 65792 end
+  select 'SQLServer:Broker/DBM Transport', c.name, '', parley._p_transport_counter(c.name), case when c.name like '%/sec' then 272696576 else 65792 end
   from unnest(array[
     'Open Connection Count', 'Current Bytes for Recv I/O', 'Current Bytes for Send I/O', 'Current Msg Frags for Send I/O',
     'Pending Bytes for Recv I/O', 'Pending Bytes for Send I/O', 'Pending Msg Frags for Recv I/O', 'Pending Msg Frags for Send I/O',

@@ -27,6 +27,7 @@ begin
     'transmission_oldest_seconds', (
       select extract(epoch from clock_timestamp() - t.enqueued_at) from parley._p_transmission as t order by t.transmission_id limit 1
     ),
+    'certificate_not_after', (select extract(epoch from min(c.not_after)) from parley.broker_certificates as c),
     'rows_inserted', pg_stat_get_tuples_inserted('parley._p_message'::regclass),
     'rows_deleted', pg_stat_get_tuples_deleted('parley._p_message'::regclass),
     'rows_dead', pg_stat_get_dead_tuples('parley._p_message'::regclass),

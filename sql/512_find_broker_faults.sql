@@ -76,6 +76,8 @@ as $$
     select 'queue', q.lookup_name, q.owner, q.queue_id from parley._p_queue as q
     union all
     select 'service', s.name, s.owner, s.queue_id from parley._p_service as s
+    union all
+    select 'route', r.name, r.owner, null from parley._p_route as r
   ) as o
   join pg_namespace as n on n.nspname = 'parley'
   where not exists (select from pg_roles as r where r.oid = o.owner)

@@ -24,7 +24,7 @@ as $$
       c.service_contract_id
     from dialog as d
     left join parley._p_service as f on f.name = d.from_service
-    left join parley._p_service as t on t.name = d.to_service
+    left join parley._p_service as t on t.name = d.to_service and parley._p_leads_to(d.to_service, null) in ('LOCAL', 'ASK')
     left join parley._p_contract as c on c.name = d.contract
   )
   select 'service-missing', 'service', m.name,
@@ -37,6 +37,7 @@ as $$
     union all
     select k.to_service, k.contract, k.since from known as k where k.to_service is not null and k.to_id is null
   ) as m
+  where parley._p_leads_to(m.name, null) = 'LOCAL'
   group by m.name
   union all
   select distinct 'contract-missing', 'contract', k.contract,

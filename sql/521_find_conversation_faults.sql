@@ -6,40 +6,56 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   with waiting as (
-    select e.far_service, e.service_contract_name, e.far_broker_instance, t.enqueued_at,
-      case
-        when not b.is_broker_enabled then 'disabled'
-        when e.far_broker_instance <> b.service_broker_guid::text and e.far_endpoint_id is null then 'elsewhere'
-        when not exists (select from parley._p_service as s where s.name = e.far_service) then 'missing'
-        else 'deliverable'
-      end as reason
+    select e.far_service, e.far_broker_instance, coalesce(e.far_endpoint_id < 0, false) as has_begun_elsewhere, p.status as held_because,
+      array_agg(distinct e.service_contract_name) as contracts, count(*) as messages, min(t.enqueued_at) as since
     from parley._p_transmission as t
     join parley._p_endpoint as e using (endpoint_id)
+    left join parley._p_parked as p using (endpoint_id)
+    where (scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids))
+      -- What is held because the other side has ended goes when this side ends.
+      and (e.state not in ('DI', 'ER') or t.message_type_id = -1)
+    group by e.far_service, e.far_broker_instance, coalesce(e.far_endpoint_id < 0, false), p.status
+    having min(t.enqueued_at) < clock_timestamp() - scope.patience
+  ), explained as (
+    select w.far_service, w.far_broker_instance, w.held_because, w.contracts, w.messages, w.since,
+      case
+        when not b.is_broker_enabled then 'disabled'
+        when w.held_because is not null then 'held'
+        when parley._p_is_asking('MissingRoute', w.far_service) then 'asked'
+        when l.address is null then 'unrouted'
+        when l.address <> 'LOCAL' or (parley._p_is_here(w.far_service, w.far_broker_instance) and not w.has_begun_elsewhere) then 'deliverable'
+        when w.far_broker_instance <> b.service_broker_guid::text then 'elsewhere'
+        when w.has_begun_elsewhere then 'unrouted'
+        else 'missing'
+      end as reason
+    from waiting as w
     cross join parley._p_broker as b
-    where scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids)
+    cross join lateral parley._p_leads_to(w.far_service, w.far_broker_instance) as l (address)
   )
-  select 'undeliverable', 'service', w.far_service,
-    format('Messages to it wait (%s) in the transmission queue: ', count(*)) || case w.reason
+  select 'undeliverable', 'service', x.far_service,
+    format('Messages to it wait (%s) in the transmission queue: ', x.messages) || case x.reason
       when 'disabled' then 'the broker is disabled (9791).'
-      when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', w.far_broker_instance)
+      when 'held' then 'the far side cannot take them now. ' || x.held_because
+      when 'asked' then 'the broker configuration service was asked for a route, and has not answered (9770).'
+      when 'unrouted' then 'no route leads there (9750).'
+      when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', x.far_broker_instance)
       when 'missing' then 'there is no such service in this database, and no route to it (9796).'
-        || parley._p_did_you_mean(w.far_service, array(select s.name from parley._p_service as s))
+        || parley._p_did_you_mean(x.far_service, array(select s.name from parley._p_service as s))
       else 'nothing is in the way any more, and nobody has looked since.'
     end,
-    min(w.enqueued_at),
-    case w.reason
+    x.since,
+    case x.reason
       when 'disabled' then 'select parley.enable_broker();'
-      when 'missing' then format('select parley.create_service(%L, ''<queue>'', %L);', w.far_service, array_agg(distinct w.service_contract_name))
+      when 'held' then '-- look at the database of that service; it is tried again within 64 seconds'
+      when 'asked' then 'select * from parley.receive(''<queue>'');  -- of service SQL/ServiceBroker/BrokerConfiguration, and end the conversation'
+      when 'missing' then format('select parley.create_service(%L, ''<queue>'', %L);', x.far_service, x.contracts)
       when 'deliverable' then 'select parley.fire_timers();'
       else format(
-        'select parley.end_conversation(t.conversation_handle, cleanup => true) '
-        'from (select distinct conversation_handle from parley.transmission_queue where to_broker_instance = %L) as t;',
-        w.far_broker_instance
+        'select parley.create_route(%L, ''tcp://<host>:4022'', %L%s);',
+        left(x.far_service, 128), x.far_service, coalesce(format(', %L', x.far_broker_instance), '')
       )
     end
-  from waiting as w
-  group by w.far_service, w.reason, case w.reason when 'elsewhere' then w.far_broker_instance end, w.far_broker_instance
-  having min(w.enqueued_at) < clock_timestamp() - scope.patience
+  from explained as x
 $$;
 
 comment on function parley._p_find_undeliverable(parley._p_scope) is

@@ -81,6 +81,10 @@ as $$
       and (o.conversation_id, not o.is_initiator, o.far_endpoint_id) is distinct from (e.conversation_id, e.is_initiator, e.endpoint_id)
     union all
     select 9715, 'Its state is inconsistent: it has sent nothing, but has a far side.' where e.state = 'SO' and e.far_endpoint_id is not null
+    union all
+    select 9715, 'Its state is inconsistent: it is bound to a destination that does not exist.'
+    where e.destination_id is not null
+      and not exists (select from parley._p_destination as d where d.destination_id = e.destination_id)
   ) as f
   union all
   select case when s.service_id is null then 9683 else 9716 end, 'conversation group', g.group_id, g.conversation_group_id::text,
@@ -92,20 +96,20 @@ as $$
   select f.error_number, 'queue', m.lane / 16, coalesce(q.lookup_name, 'lane ' || m.lane), format('%s messages in it are of %s.', count(*), f.finding)
   from parley._p_message as m
   left join parley._p_queue as q on q.queue_id = m.lane / 16
-  left join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
+  left join parley._p_endpoint as e on e.endpoint_id = abs(m.endpoint_id)
   left join parley._p_service as s on s.service_id = e.service_id
   cross join lateral (
-    select 9705 as error_number, 'conversations that do not exist' as finding where e.endpoint_id is null
+    select 9705 as error_number, 'conversations that do not exist' as finding where e.endpoint_id is null or m.endpoint_id < 0 and q.queue_id is not null
     union all
     select 9709, 'message types that do not exist'
-    where not exists (select from parley._p_message_type as t where t.message_type_id = m.message_type_id)
+    where not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))
     union all
-    select 8444, 'services on other queues' where s.queue_id <> m.lane / 16
+    select 8444, 'services on other queues' where s.queue_id <> m.lane / 16 and m.endpoint_id > 0
   ) as f
   group by f.error_number, f.finding, m.lane / 16, q.lookup_name, coalesce(q.lookup_name, 'lane ' || m.lane)
   union all
   select 9711, 'transmission queue', null, 'transmission queue', format('%s messages in it are of conversations that do not exist.', count(*))
-  from parley._p_transmission as t
+  from (select w.endpoint_id from parley._p_transmission as w union all select r.endpoint_id from parley._p_transit as r) as t
   where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id)
   having count(*) > 0
 $$;

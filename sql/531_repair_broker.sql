@@ -112,7 +112,7 @@ begin
       where m.lane / 16 = object_id
         and case error_number
           when 9705 then not exists (select from parley._p_endpoint as e where e.endpoint_id = m.endpoint_id)
-          when 9709 then not exists (select from parley._p_message_type as t where t.message_type_id = m.message_type_id)
+          when 9709 then not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))
           else exists (
             select
             from parley._p_endpoint as e
@@ -122,6 +122,7 @@ begin
         end;
     when error_number = 9711 then
       delete from parley._p_transmission as t where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
+      delete from parley._p_transit as t where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
   end case;
 end
 $$;
@@ -138,6 +139,7 @@ begin
   perform parley._p_discard_messages(endpoint_id);
   delete from parley._p_receive_progress as p where p.endpoint_id = $1;
   delete from parley._p_transmission as t where t.endpoint_id = $1;
+  perform parley._p_forget_far_side($1);
   delete from parley._p_endpoint as e where e.endpoint_id = $1 returning * into v_endpoint;
   delete from parley._p_conversation_group as g
   where g.group_id = v_endpoint.group_id

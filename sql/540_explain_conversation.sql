@@ -66,6 +66,10 @@ begin
     side := case when v_end.is_initiator then 'initiator' else 'target' end;
     select * into v_far from parley._p_endpoint as e where e.endpoint_id = v_end.far_endpoint_id;
     v_delayed := (select count(*) from parley._p_transmission as t where t.endpoint_id = v_end.endpoint_id);
+    if v_end.far_endpoint_id < 0 then
+      return query select * from parley._p_explain_far_side(v_end, side);
+      continue;
+    end if;
     v_waiting := (select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0) from parley._p_message as m where m.endpoint_id = v_far.endpoint_id);
     v_received := coalesce((
       select p.sequence from parley._p_receive_progress as p where p.endpoint_id = v_far.endpoint_id order by p.sequence desc limit 1

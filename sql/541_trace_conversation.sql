@@ -46,9 +46,31 @@ begin
       limit 1000
     ) as w
     union all
-    select 5, t.enqueued_at, e.conversation_handle, e.side, 'message delayed', t.message_type_id, t.body, t.transmission_status
+    select 5, t.enqueued_at, e.conversation_handle, e.side, 'message delayed', abs(t.message_type_id), t.body, t.transmission_status
     from ends as e
     join parley._p_transmission as t using (endpoint_id)
+    union all
+    select 5, o.enqueued_at, e.conversation_handle, e.side, o.event, abs(o.message_type_id), o.body,
+      concat_ws(': ', format('number %s to %s', o.number, o.address), nullif(o.status, ''))
+    from ends as e
+    cross join lateral (
+      select t.enqueued_at, 'message in transit' as event, t.message_type_id, b.body, (t.first_sequence + b.ordinal - 1)::text as number, d.address, d.status
+      from parley._p_transit as t
+      join parley._p_destination as d using (destination_id)
+      cross join lateral unnest(coalesce(t.frame, array[t.body])) with ordinality as b (body, ordinal)
+      where t.endpoint_id = e.endpoint_id
+      union all
+      select w.enqueued_at, 'message to transmit', w.message_type_id, w.body, 'not given yet', d.address, d.status
+      from (
+        select m.enqueued_at, m.message_type_id, b.body, m.lane
+        from parley._p_message as m
+        cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+        where m.endpoint_id = -e.endpoint_id
+        order by m.position, b.ordinal
+        limit 1000
+      ) as w
+      join parley._p_destination as d on d.destination_id = w.lane / 16
+    ) as o
     union all
     select 6, f.failed_at, e.conversation_handle, e.side, 'reader failed', null, null, format('%s (SQLSTATE %s)', f.error, f.sqlstate)
     from ends as e

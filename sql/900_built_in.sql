@@ -63,6 +63,10 @@ from (
 insert into parley._p_service_contract (service_id, service_contract_id)
 values (1, 1), (2, 2), (3, 3), (3, 4), (3, 5);
 
+-- An ordinary route: it may be changed and dropped.
+insert into parley._p_route (route_id, name, owner, is_inbound, address, next_hop, rank)
+values (nextval('parley._p_object_id'), 'AutoCreatedLocal', current_user::regrole, false, 'LOCAL', 'LOCAL', 2);
+
 -- Everybody may call the interface; each function looks at rights itself. The private functions are nobody's business.
 revoke all on all functions in schema parley from public;
 
@@ -79,13 +83,15 @@ begin
     execute format('grant execute on function %s to public', v_function);
   end loop;
   for v_view in
-    select c.oid::regclass from pg_catalog.pg_class as c where c.relnamespace = 'parley'::regnamespace and c.relkind = 'v'
+    select c.oid::regclass
+    from pg_catalog.pg_class as c
+    where c.relnamespace = 'parley'::regnamespace and c.relkind = 'v' and c.relname not like '\_p\_%'
   loop
     execute format('grant select on %s to public', v_view);
   end loop;
   -- What the views call for whoever looks at them.
   grant execute on function parley._p_caller(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
-  grant execute on function parley._p_performance_counters() to public;
+  grant execute on function parley._p_performance_counters(), parley._p_may_view_state(oid) to public;
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
   grant execute on function parley._p_failing_conversations(), parley._p_count_set_aside(integer) to public;

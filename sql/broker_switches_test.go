@@ -189,6 +189,8 @@ func TestNewBrokerForgetsConversationsAndKeepsDefinitions(t *testing.T) {
 	delayed := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing')")
 	b.send(delayed, "DEFAULT", "x")
 	before := value[string](b.session, "select service_broker_guid::text from parley.databases")
+	b.exec("select parley.invite_peer()")
+	b.exec("select parley._p_request_pairing($1, '', '{}', 'code', 'remote') from parley.open_pairing()", oneKey)
 
 	b.exec("select parley.drop_event_notification('activated', 'Event')")
 	id := value[string](b.session, "select parley.new_broker()")
@@ -201,8 +203,9 @@ func TestNewBrokerForgetsConversationsAndKeepsDefinitions(t *testing.T) {
 	// Every table is either a definition or empty. A new table has to choose.
 	definitions := []string{
 		"_p_activated_task", "_p_dropped_queue", "_p_leader", "_p_queue_monitor", // what the daemon did, and who it is
-		"_p_event_notification", "_p_external_activation", "_p_broker", "_p_contract", "_p_contract_message_type", "_p_installation", "_p_message_type", "_p_permission", "_p_priority",
-		"_p_queue", "_p_service", "_p_service_contract",
+		"_p_event_notification", "_p_external_activation", "_p_broker", "_p_contract", "_p_contract_message_type", "_p_installation", "_p_message_type", "_p_peer", "_p_peer_certificate", "_p_broker_certificate",
+		"_p_permission", "_p_priority",
+		"_p_queue", "_p_route", "_p_service", "_p_service_contract", "_p_certificate", "_p_remote_service_binding",
 	}
 	for _, table := range values[string](b.session,
 		"select relname::text from pg_class where relnamespace = 'parley'::regnamespace and relkind in ('r', 'p') order by relname") {

@@ -93,6 +93,26 @@ var faults = []struct {
 		b.exec("select parley.alter_authorization('service', '//test/Asker', $1)", b.Name())
 		b.exec("drop role " + quote(b.Name()))
 	}},
+	{
+		code: "peer-expired", in: configuration, object: "shop's", since: true, fill: [2]string{"<fingerprint>", anotherKey},
+		arrange: func(b *broker) {
+			b.exec("select parley.trust_peer($1, 'shop''s')", oneKey)
+			b.exec("update parley._p_peer_certificate set not_after = now()")
+		},
+	},
+	{
+		code: "peer-expiring", in: configuration, object: "shop's", fill: [2]string{"<fingerprint>", anotherKey},
+		arrange: func(b *broker) {
+			b.exec("select parley.trust_peer($1, 'shop''s', not_after => now() + interval '29 days')", oneKey)
+		},
+	},
+	{
+		code: "peer-role-missing", in: configuration, object: "shop's", fill: [2]string{"<role>", "public"},
+		arrange: func(b *broker) {
+			b.exec("select parley.trust_peer($1, 'shop''s')", oneKey)
+			b.exec("update parley._p_peer set role = 4000000000::oid::regrole")
+		},
+	},
 	{code: "autovacuum-off", in: configuration, object: "parley._p_message", arrange: func(b *broker) {
 		b.exec("alter table parley._p_message set (autovacuum_enabled = off)")
 	}},
@@ -101,6 +121,44 @@ var faults = []struct {
 		arrange: func(b *broker) { b.exec("select parley.begin_dialog('//test/Asker', '//test/Missing')") },
 	},
 	{code: "service-missing", in: "parley.diagnose_configuration('//test/Asker', '//test/answerer')", object: "//test/answerer", fill: [2]string{"<queue>", "Answering"}},
+	{
+		code: "route-missing", in: "parley.diagnose_configuration('//test/Asker', '//far/Service')", object: "//far/Service",
+		fill:    [2]string{"<host>", "far"},
+		arrange: func(b *broker) { b.exec("select parley.drop_route('AutoCreatedLocal')") },
+	},
+	{
+		code: "route-missing", in: configuration, object: "//test/Answerer", since: true,
+		arrange: func(b *broker) {
+			b.exec("select parley.drop_route('AutoCreatedLocal')")
+			b.dialog()
+		},
+	},
+	{
+		code: "route-missing", in: "parley.diagnose_configuration('//far/Asker', '//test/Answerer')", object: "//far/Asker",
+		fill: [2]string{"<host>", "far"},
+		arrange: func(b *broker) {
+			b.exec("select parley.alter_route('AutoCreatedLocal', service_name => '//test/Answerer')")
+		},
+	},
+	{
+		code: "route-expired", in: configuration, object: "//far/Service's route", since: true,
+		arrange: func(b *broker) {
+			b.createRoute("//far/Service's route", "tcp://a:1", far)
+			b.exec("update parley._p_route set expires_at = clock_timestamp() where name like '//far%'")
+			b.exec("select parley.begin_dialog('//test/Asker', '//far/Service')")
+		},
+	},
+	{
+		code: "route-to-nowhere", in: configuration, object: "lost", fill: [2]string{"<queue>", "Answering"},
+		arrange: func(b *broker) { b.createRoute("lost", "LOCAL", "//test/answerer") },
+	},
+	{
+		code: "route-to-old-broker", in: configuration, object: "moved",
+		arrange: func(b *broker) {
+			b.exec("select parley.create_route('moved', 'LOCAL', '//test/Answerer', 'current database')")
+			b.exec("select parley.new_broker()")
+		},
+	},
 	{
 		code: "contract-missing", in: "parley.diagnose_configuration('//test/Asker', '//test/Answerer', '//none')", object: "//none",
 		fill: [2]string{"<message type>", note},
@@ -174,15 +232,27 @@ var faults = []struct {
 	{code: "undeliverable", in: runtime, object: "//test/Missing", since: true, fill: [2]string{"<queue>", "Answering"}, arrange: func(b *broker) {
 		b.send(value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing')"), "DEFAULT", "x")
 	}},
-	{code: "undeliverable", in: runtime, object: "//test/Answerer", since: true, arrange: func(b *broker) {
+	{code: "undeliverable", in: runtime, object: "//test/Answerer", since: true, fill: [2]string{"<host>", "far"}, arrange: func(b *broker) {
 		b.send(value[string](b.session,
 			"select parley.begin_dialog('//test/Asker', '//test/Answerer', broker_instance => '01234567-89ab-cdef-0123-456789abcdef')"), "DEFAULT", "x")
+	}},
+	{code: "undeliverable", in: runtime, object: "//far/Service", since: true, fill: [2]string{"<host>", "far"}, arrange: func(b *broker) {
+		b.exec("select parley.drop_route('AutoCreatedLocal')")
+		b.send(b.dialogWithFar(), request, "x")
 	}},
 	{code: "undeliverable", in: runtime, object: "//test/Answerer", since: true, arrange: func(b *broker) {
 		handle, _ := b.conversation()
 		b.exec("select parley.disable_broker()")
 		b.send(handle, request, "x")
 	}},
+	{
+		code: "destination-unreachable", in: runtime, object: "tcp://127.0.0.1:4022", since: true, fill: [2]string{"<host>", "127.0.0.2"},
+		arrange: func(b *broker) {
+			b.createRoute("far", "tcp://127.0.0.1:4022", far)
+			b.send(b.dialogWithFar(), request, "x")
+			b.exec("update parley._p_destination set attempts = 3, status = 'refused (9754)', failing_since = clock_timestamp()")
+		},
+	},
 	{code: "conversation-not-ended", in: runtime, since: true, arrange: func(b *broker) {
 		ended, target := b.conversation()
 		b.end(ended)
@@ -252,7 +322,9 @@ func TestEveryCheckHasATest(t *testing.T) {
 	b := newBroker(t)
 	tested := map[string]bool{
 		// Tests of their own.
-		"rights-lost": true, "no-daemon": true, "reader-slow": true, "reader-failing": true, "group-held": true, "sender-open": true,
+		"certificate-expired": true, "certificate-expiring": true,
+		"rights-lost": true, "no-daemon": true, "transmission-backlog": true, "reader-slow": true, "reader-failing": true, "group-held": true,
+		"sender-open":  true,
 		"old-snapshot": true, "old-prepared-transaction": true, "messages-from-the-future": true,
 		// Needs a server whose wal_level is logical.
 		"old-slot": true,

@@ -39,6 +39,9 @@ const scene = `
 	select parley.create_service('//test/Listener', 'Event', array['http://schemas.microsoft.com/SQL/Notifications/PostEventNotification']);
 	select parley.create_event_notification('activated', 'Event', 'QUEUE_ACTIVATION', '//test/Listener');
 	select parley.create_contract('//test/Free', '{"//test/Note": "ANY"}');
+	select parley.trust_peer(repeat('a1', 32), 'friend');
+	select parley.trust_peer(repeat('b2', 32), 'enemy');
+	select parley.revoke_peer('enemy');
 
 	insert into public.c
 	select n.name, parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work', lifetime => 600)
@@ -90,6 +93,7 @@ func raisedNumbers(t *testing.T) map[int]bool {
 func refusals() []refusal {
 	all := [][]refusal{
 		definitionRefusals, activationRefusals, nameRefusals, conversationRefusals, readingRefusals, rightRefusals, switchRefusals,
+		peerRefusals, routeRefusals, securityRefusals,
 	}
 	list := []refusal{}
 	for _, some := range all {

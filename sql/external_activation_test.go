@@ -48,7 +48,7 @@ func TestSecretsAreInNoViewAndNoFunctionForOthers(t *testing.T) {
 	b.exec("select parley.create_webhook_activation('Answering', 'https://example.com/in?key=hidden', secret => 'hidden-hidden-hidden', secret_name => 'shop')")
 	b.exec(`select parley.create_program_activation('Asking', array['/opt/reader'], '{"PASSWORD": "hidden"}')`)
 	reader := b.as(b.role("reader"))
-	for _, view := range values[string](b.session, "select viewname::text from pg_views where schemaname = 'parley'") {
+	for _, view := range values[string](b.session, "select viewname::text from pg_views where schemaname = 'parley' and viewname not like '\\_p\\_%'") {
 		rows := strings.Join(values[string](reader, "select v::text from parley."+view+" as v"), "\n")
 		if strings.Contains(rows, "hidden") {
 			t.Errorf("view %s shows a secret: %s", view, rows)

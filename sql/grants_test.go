@@ -223,10 +223,11 @@ func TestDroppedObjectsTakeTheirGrantsAlong(t *testing.T) {
 	b.exec(`select parley.create_contract('//c', '{"//m": "ANY"}')`)
 	b.exec("select parley.create_queue('Q')")
 	b.exec("select parley.create_service('//s', 'Q')")
-	for _, r := range []right{{"CONTROL", "message type", "//m"}, {"CONTROL", "contract", "//c"}, {"CONTROL", "queue", "Q"}, {"CONTROL", "service", "//s"}} {
-		b.grant(r, "PUBLIC")
+	b.exec("select parley.create_route('r', 'LOCAL', '//s')")
+	for _, object := range [][2]string{{"message type", "//m"}, {"contract", "//c"}, {"queue", "Q"}, {"service", "//s"}, {"route", "r"}} {
+		b.grant(right{"CONTROL", object[0], object[1]}, "PUBLIC")
 	}
-	for _, statement := range []string{"drop_service('//s')", "drop_queue('Q')", "drop_contract('//c')", "drop_message_type('//m')"} {
+	for _, statement := range []string{"drop_route('r')", "drop_service('//s')", "drop_queue('Q')", "drop_contract('//c')", "drop_message_type('//m')"} {
 		b.exec("select parley." + statement)
 	}
 	equal(b.session, 0, "select count(*) from parley.permissions")

@@ -62,6 +62,7 @@ const permissionScene = scene + `
 	select parley.create_contract('//test/Unused', '{"//test/Note": "ANY"}');
 	select parley.create_queue('Unused');
 	select parley.create_service('//test/Unused', 'Asking');
+	select parley.create_route('Unused', 'tcp://far:4022', '//test/Unused');
 	select parley.send(public.h('far talking'), '//test/Reply', 'x');
 	create table public.own (role name);
 	grant all on public.own to public;
@@ -101,6 +102,16 @@ var statementRights = []struct {
 	{
 		`select parley.alter_authorization('service', '//test/Unused', (select role from public.own))`,
 		[]right{{"CONTROL", "service", "//test/Unused"}},
+	},
+
+	{`select parley.create_route('new', 'tcp://far:4022')`, []right{{"CREATE ROUTE", "database", ""}}},
+	{`select parley.create_route('new', 'tcp://far:4022')`, []right{{"ALTER ANY ROUTE", "database", ""}}},
+	{`select parley.alter_route('Unused', lifetime => 60)`, []right{{"ALTER", "route", "Unused"}}},
+	{`select parley.alter_route('Unused', lifetime => 60)`, []right{{"ALTER ANY ROUTE", "database", ""}}},
+	{`select parley.drop_route('Unused')`, []right{{"CONTROL", "route", "Unused"}}},
+	{
+		`select parley.alter_authorization('route', 'Unused', (select role from public.own))`,
+		[]right{{"TAKE OWNERSHIP", "route", "Unused"}},
 	},
 
 	{`select parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work')`, []right{receiveAsking, referenceWork}},

@@ -61,7 +61,10 @@ create table parley._p_broker (
   system_identifier bigint,
   database_oid oid,
   tombstone_seconds integer not null default 1800 check (tombstone_seconds >= 0),
-  abandoned_seconds integer not null default 1800 check (abandoned_seconds >= 0)
+  abandoned_seconds integer not null default 1800 check (abandoned_seconds >= 0),
+  is_priority_honored boolean not null default false,
+  epoch bigint not null default 1,
+  timeline text
 );
 
 comment on table parley._p_broker is 'One row: this database as a broker instance, and its settings.';
@@ -70,6 +73,10 @@ comment on column parley._p_broker.database_oid is 'Database in which the broker
 comment on column parley._p_broker.tombstone_seconds is 'How long a closed target endpoint is kept to recognise replays (spec 3.3).';
 comment on column parley._p_broker.abandoned_seconds is
 'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget).';
+
+comment on column parley._p_broker.is_priority_honored is 'HONOR_BROKER_PRIORITY: priorities also govern transmission (spec 6.11).';
+comment on column parley._p_broker.epoch is 'Grows when the database goes on from a history that may have lost its end; see 291_epoch.sql.';
+comment on column parley._p_broker.timeline is 'The timeline of the server in this epoch; null before anything was transmitted.';
 
 -- The switch itself (430_broker_switches.sql): without a value while the broker is enabled. A sequence, because whoever asks for its value sees
 -- the present state at any isolation level, and holds a lock until the end of his transaction that lets the switch wait for him.
@@ -243,7 +250,9 @@ Errors: 15151.';
 -- Permissions on the class 'database' are the rights to create things, and with ALTER ANY to alter all of a kind. Source: spec 7.6, 7.7.
 
 create table parley._p_permission (
-  class text not null check (class in ('database', 'message type', 'contract', 'queue', 'service')),
+  class text not null check (
+    class in ('database', 'message type', 'contract', 'queue', 'service', 'route', 'certificate', 'remote service binding')
+  ),
   object_id integer not null,
   permission text not null,
   grantee regrole not null,
@@ -523,6 +532,7 @@ begin
   -- What was sent on a contract that is gone may still be received, and must then have a type.
   if exists (select from parley._p_message as m where m.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_transmission as t where t.message_type_id = v_type.message_type_id)
+    or exists (select from parley._p_transit as t where t.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_retained as r where r.message_type_id = v_type.message_type_id) then
     perform parley._p_raise(
       3716,
@@ -787,7 +797,8 @@ begin
   perform parley._p_break_conversations(
     array(select e.endpoint_id from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id),
     8487,
-    format('The contract "%s" was dropped.', name)
+    format('The contract "%s" was dropped.', name),
+    8487
   );
   delete from parley._p_permission as p where p.class = 'contract' and p.object_id = v_contract.service_contract_id;
   delete from parley._p_contract_message_type as u where u.service_contract_id = v_contract.service_contract_id;
@@ -1454,7 +1465,8 @@ begin
         where e.service_id = v_service.service_id and e.service_contract_id = v_dropped and not e.is_initiator
       ),
       8469,
-      format('The service "%s" no longer accepts the contract "%s".', name, v_name)
+      format('The service "%s" no longer accepts the contract "%s".', name, v_name),
+      8469
     );
   end loop;
   perform parley._p_add_service_contracts(v_service.service_id, add_contracts);
@@ -1669,6 +1681,2569 @@ comment on function parley.drop_broker_priority(text) is
 Errors: 15151 not found or not an administrator.
 Source: spec 2.9.';
 
+-- sql/090_routes.sql
+
+-- Routes: which address leads to a service, or to a broker instance (spec 2.6).
+--
+-- Two tables in one. Routes that are not inbound are those of this database: they govern messages of conversations that have an end here.
+-- Inbound ones are the share of this database in the table of the server: they govern what arrives from the network (092_inbound_routes.sql).
+-- A route keeps its address as it was written, and beside it what follows from it: next_hop, the address in the form that links are named
+-- by, and rank, its place in the order of spec 6.3. Expired routes stay, are not found, and are revived by alter_route.
+-- Locks: the row of the route; then, when it was changed, of the conversations that it concerns (604_destination_statements.sql).
+
+create table parley._p_route (
+  route_id integer primary key,
+  name text collate "C" not null unique check (name <> '' and length(name) <= 128),
+  owner regrole not null,
+  is_inbound boolean not null,
+  remote_service_name text collate "C",
+  broker_instance text,
+  expires_at timestamptz,
+  address text not null,
+  mirror_address text,
+  next_hop text collate "C" not null,
+  rank smallint not null check (rank between 1 and 4),
+  check (remote_service_name is not null or broker_instance is null)
+);
+
+comment on table parley._p_route is 'Routes (spec 2.6); a null service or instance means any, a null expiry never.';
+comment on column parley._p_route.next_hop is 'LOCAL, TRANSPORT, tcp://host:port, or tcp://host:port,host:port with the mirror; hosts in lower case.';
+comment on column parley._p_route.rank is 'Which is preferred among candidates (spec 6.3): 1 with a mirror, 2 LOCAL, 3 network, 4 TRANSPORT.';
+
+create index on parley._p_route (coalesce(remote_service_name, ''), is_inbound);
+
+create function parley._p_network_address(address text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_parts text[] := regexp_match(lower(address collate "C"), '^tcp://(?:\[([0-9a-f.]*:[0-9a-f:.]+)\]|([a-z0-9_.-]+)):([0-9]{1,5})/?$');
+  v_host text;
+begin
+  if v_parts is null or v_parts[3]::integer not between 1 and 65535 then
+    return null;
+  elsif v_parts[1] is not null then
+    -- No way to write IPv4, and nobody listens at no address.
+    v_host := case when v_parts[1]::inet = '::1' or not v_parts[1]::inet << '::/96' then format('[%s]', host(v_parts[1]::inet)) end;
+  elsif v_parts[2] ~ '^[0-9.]+$' then
+    -- Else inet would take less than four numbers, and octal ones.
+    v_host := case when v_parts[2] ~ '^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){3}$' then host(v_parts[2]::inet) end;
+  elsif length(v_parts[2]) <= 253 and v_parts[2] ~ '^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.?$' then
+    v_host := v_parts[2];
+  end if;
+  return 'tcp://' || v_host || ':' || v_parts[3]::integer;
+exception
+  when invalid_text_representation then
+    return null;
+end
+$$;
+
+comment on function parley._p_network_address(text) is
+'Gives tcp://host:port in the form that links are named by: lower case, numbers in their short form. Null when it is none: the host must be a name of
+DNS or NetBIOS, an IPv4 address, or an IPv6 address in brackets; the port must be given.
+Source: spec 2.6.';
+
+create function parley._p_check_route_text(name text, clause text, value text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if value = '' then
+    perform parley._p_raise(
+      9659, format('route "%s": %s is empty', name, clause), null, 'Give a value; what is left out means any service, any instance, no mirror.'
+    );
+  elsif length(value) > 256 then
+    perform parley._p_raise(
+      9660, format('route "%s": %s is too long', name, clause), format('It has %s characters; 256 are allowed.', length(value)), 'Shorten it.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_check_route_text(text, text, text) is
+'Checks the length of a clause.
+Errors: 9659, 9660.';
+
+create function parley._p_check_route(route parley._p_route) returns parley._p_route
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_word text := upper(route.address);
+  v_is_word boolean := v_word in ('LOCAL', 'TRANSPORT');
+  v_mirror text;
+begin
+  perform parley._p_check_route_text(route.name, 'service_name', route.remote_service_name);
+  perform parley._p_check_route_text(route.name, 'address', coalesce(route.address, ''));
+  perform parley._p_check_route_text(route.name, 'mirror_address', route.mirror_address);
+  if route.broker_instance is not null and route.remote_service_name is null then
+    perform parley._p_raise(
+      9662, format('route "%s" names a broker instance and no service', route.name), null, 'Give service_name too, or leave broker_instance out.'
+    );
+  elsif route.broker_instance is not null and route.remote_service_name = 'SQL/ServiceBroker/BrokerConfiguration' then
+    perform parley._p_raise(
+      9662,
+      format('route "%s" leads to the broker configuration service and names a broker instance', route.name),
+      'The broker asks whichever instance offers that service.',
+      'Leave broker_instance out.'
+    );
+  elsif route.mirror_address is not null and (route.remote_service_name is null or route.broker_instance is null) then
+    perform parley._p_raise(
+      9661,
+      format('route "%s" has a mirror and does not say of what', route.name),
+      'A mirror is the second place of one database.',
+      'Give service_name and broker_instance too.'
+    );
+  elsif route.mirror_address is not null and (v_is_word or upper(route.mirror_address) in ('LOCAL', 'TRANSPORT')) then
+    perform parley._p_raise(
+      9743,
+      format('route "%s": with a mirror, both addresses must be network addresses', route.name),
+      format('They are "%s" and "%s".', route.address, route.mirror_address),
+      'Give both as tcp://host:port, or leave mirror_address out.'
+    );
+  elsif v_word = 'TRANSPORT' and route.remote_service_name is not null then
+    perform parley._p_raise(
+      9745,
+      format('route "%s" takes the address from the service name, and names a service', route.name),
+      'TRANSPORT is for every service whose name begins with tcp://host:port.',
+      'Leave service_name out, or give the address itself.'
+    );
+  end if;
+  route.next_hop := case when v_is_word then v_word else parley._p_network_address(route.address) end;
+  v_mirror := parley._p_network_address(route.mirror_address);
+  if route.next_hop is null or (route.mirror_address is not null and v_mirror is null) then
+    perform parley._p_raise(
+      9744,
+      format('route "%s": "%s" is no address', route.name, case when route.next_hop is null then route.address else route.mirror_address end),
+      'An address is LOCAL, TRANSPORT, or tcp://host:port; the host is a name, an IPv4 address, or an IPv6 address in brackets.',
+      'Correct it; brokers usually listen on port 4022.'
+    );
+  elsif route.next_hop = v_mirror then
+    perform parley._p_raise(
+      9747, format('route "%s": the mirror is at the same address', route.name), null, 'Give the address of the other server, or leave mirror_address out.'
+    );
+  end if;
+  route.rank := case when route.mirror_address is not null then 1 when v_word = 'LOCAL' then 2 when v_word = 'TRANSPORT' then 4 else 3 end;
+  route.next_hop := route.next_hop || coalesce(',' || substr(v_mirror, 7), '');
+  return route;
+end
+$$;
+
+comment on function parley._p_check_route(parley._p_route) is
+'Checks the clauses of a route together, and fills in next_hop and rank.
+Errors: 9659, 9660, 9661, 9662, 9743, 9744, 9745, 9747.
+Source: spec 2.6.';
+
+create function parley._p_route_expiry(name text, lifetime integer) returns timestamptz
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if lifetime <= 0 then
+    perform parley._p_raise(
+      9746,
+      format('route "%s": lifetime %s is out of range', name, lifetime),
+      'It is counted in seconds, 1 to 2147483647.',
+      'Give a positive number of seconds, or leave it out.'
+    );
+  end if;
+  return clock_timestamp() + make_interval(secs => lifetime);
+end
+$$;
+
+comment on function parley._p_route_expiry(text, integer) is
+'Gives when a route of a lifetime in seconds expires, null for null.
+Errors: 9746.';
+
+create function parley._p_follow_route(route parley._p_route) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- The broker configuration service is asked for every service.
+  v_service text := nullif(route.remote_service_name, 'SQL/ServiceBroker/BrokerConfiguration');
+begin
+  if route.is_inbound then
+    perform pg_notify('parley', 'routes');
+  else
+    perform parley._p_reroute(v_service);
+    perform parley._p_deliver_delayed(v_service);
+  end if;
+end
+$$;
+
+comment on function parley._p_follow_route(parley._p_route) is
+'Looks again where the messages go that a route concerns, now that it has come, gone or changed; tells the daemons.';
+
+create function parley.create_route(
+  name text,
+  address text,
+  service_name text default null,
+  broker_instance text default null,
+  lifetime integer default null,
+  mirror_address text default null,
+  is_inbound boolean default false,
+  "authorization" text default null
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_route parley._p_route;
+  v_id integer;
+begin
+  if coalesce(is_inbound, false) then
+    perform parley._p_require_administrator('create_route of an inbound route');
+  else
+    perform parley._p_require_permission('CREATE ROUTE', 'database', 0, null, null);
+  end if;
+  v_route.name := parley._p_name('route', create_route.name);
+  v_route.owner := parley._p_new_owner("authorization");
+  v_route.is_inbound := coalesce(create_route.is_inbound, false);
+  v_route.remote_service_name := service_name;
+  v_route.broker_instance := parley._p_broker_instance(create_route.broker_instance);
+  v_route.expires_at := parley._p_route_expiry(create_route.name, lifetime);
+  v_route.address := create_route.address;
+  v_route.mirror_address := create_route.mirror_address;
+  v_route := parley._p_check_route(v_route);
+  insert into parley._p_route (
+    route_id, name, owner, is_inbound, remote_service_name, broker_instance, expires_at, address, mirror_address, next_hop, rank
+  )
+  values (
+    nextval('parley._p_object_id'), v_route.name, v_route.owner, v_route.is_inbound, v_route.remote_service_name, v_route.broker_instance,
+    v_route.expires_at, v_route.address, v_route.mirror_address, v_route.next_hop, v_route.rank
+  )
+  on conflict do nothing
+  returning route_id into v_id;
+  if v_id is null then
+    perform parley._p_raise(2714, format('route "%s" exists already', name), null, 'Use alter_route to change it, or choose another name.');
+  end if;
+  perform parley._p_follow_route(v_route);
+  return v_id;
+end
+$$;
+
+comment on function parley.create_route(text, text, text, text, integer, text, boolean, text) is
+'Creates a route and returns its id. Messages that wait for one go where it leads.
+Arguments: name; address, tcp://host:port of the broker at the other end or of one that forwards, LOCAL for this server, or TRANSPORT for services whose
+names begin with the address; service_name, compared byte by byte (null: any service); broker_instance, the service_broker_guid of the target database, or
+CURRENT DATABASE (null: any); lifetime in seconds (null: for ever); mirror_address, tcp://host:port of the second server of a database, which needs
+service_name and broker_instance; is_inbound, whether it is for messages that arrive from the network, which only an administrator may say;
+authorization, the owner (default: the caller). Service SQL/ServiceBroker/BrokerConfiguration is the one that is asked for missing routes.
+Errors: 229 not allowed, 2714 exists, 8413 malformed broker_instance, 9609 bad name, 9659 empty address or service, 9660 longer than 256 characters,
+9661 mirror without service and instance, 9662 instance without service, 9743 mirror of LOCAL or TRANSPORT, 9744 malformed address, 9745 TRANSPORT with
+a service, 9746 lifetime out of range, 9747 both addresses the same, 15151 unknown owner or not an administrator.
+Source: spec 2.6.';
+
+create function parley._p_route_to_change(name text, permission text) returns parley._p_route
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_route parley._p_route;
+begin
+  select * into v_route from parley._p_route as r where r.name = _p_route_to_change.name for update;
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('route "%s" does not exist', name),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select r.name from parley._p_route as r)),
+      'See parley.routes.'
+    );
+  end if;
+  if v_route.is_inbound then
+    perform parley._p_require_administrator('changing an inbound route');
+  else
+    perform parley._p_require_permission(permission, 'route', v_route.route_id, name, v_route.owner);
+  end if;
+  return v_route;
+end
+$$;
+
+comment on function parley._p_route_to_change(text, text) is
+'Finds and locks a route that the caller may change.
+Errors: 229, 15151.';
+
+create function parley.alter_route(
+  name text,
+  address text default null,
+  service_name text default null,
+  broker_instance text default null,
+  lifetime integer default null,
+  mirror_address text default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_old parley._p_route := parley._p_route_to_change(name, 'ALTER');
+  v_route parley._p_route := v_old;
+begin
+  if coalesce(address, service_name, broker_instance, lifetime::text, mirror_address) is null then
+    perform parley._p_raise(8493, format('nothing to change in route "%s"', name), null, 'Give at least one item.');
+  end if;
+  v_route.address := coalesce(alter_route.address, v_route.address);
+  v_route.remote_service_name := coalesce(service_name, v_route.remote_service_name);
+  v_route.broker_instance := coalesce(parley._p_broker_instance(alter_route.broker_instance), v_route.broker_instance);
+  v_route.expires_at := coalesce(parley._p_route_expiry(name, lifetime), v_route.expires_at);
+  v_route.mirror_address := coalesce(alter_route.mirror_address, v_route.mirror_address);
+  v_route := parley._p_check_route(v_route);
+  update parley._p_route as r
+  set remote_service_name = v_route.remote_service_name, broker_instance = v_route.broker_instance, expires_at = v_route.expires_at,
+    address = v_route.address, mirror_address = v_route.mirror_address, next_hop = v_route.next_hop, rank = v_route.rank
+  where r.route_id = v_route.route_id;
+  perform parley._p_follow_route(v_route);
+  if v_old.remote_service_name is distinct from v_route.remote_service_name then
+    perform parley._p_follow_route(v_old);
+  end if;
+end
+$$;
+
+comment on function parley.alter_route(text, text, text, text, integer, text) is
+'Changes what is given of a route; a lifetime counts from now, so it revives a route that has expired. What a route names it can name otherwise, not leave
+open again: for any service, any instance, no mirror or for ever, drop the route and create it anew.
+Arguments: as create_route; null leaves what is there.
+Errors: 229 not allowed, 8413 malformed broker_instance, 8493 nothing to change, 9659, 9660, 9661, 9662, 9743, 9744, 9745, 9746, 9747 as create_route,
+15151 not found, or inbound and the caller is not an administrator.
+Source: spec 2.6.';
+
+create function parley.drop_route(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_route parley._p_route := parley._p_route_to_change(name, 'CONTROL');
+begin
+  delete from parley._p_permission as p where p.class = 'route' and p.object_id = v_route.route_id;
+  delete from parley._p_route as r where r.route_id = v_route.route_id;
+  perform parley._p_follow_route(v_route);
+end
+$$;
+
+comment on function parley.drop_route(text) is
+'Drops a route. Conversations that went by it wait until another leads to their far side.
+Errors: 229 not allowed, 15151 not found, or inbound and the caller is not an administrator.
+Source: spec 2.6.';
+
+-- sql/091_find_route.sql
+
+-- Which way messages of a conversation go: the candidates of spec 6.2, and the choice among them of 6.3.
+--
+-- One statement ranks all candidates of all steps, so the ordinary case costs one index probe for each of three keys: the service, any
+-- service, and the broker configuration service. Among equals a hash of the conversation and the address decides (the lowest wins): so a
+-- conversation always goes the same way, conversations spread evenly, and a route that comes or goes moves only those that it concerns.
+-- The daemon has the same rule for inbound routes, in memory (inbound_route.go), so the hash is one that both can reckon: this is its owner.
+-- This database cannot know whether another one of the same daemon has a service. Then the answer is LOCAL, and beside it where else the
+-- conversation goes (otherwise), or why it waits (status), when none has.
+-- Locks: none, but for those of a request to the broker configuration service (425_dynamic_routing.sql).
+
+create function parley._p_best_route(
+  far_service text, far_broker_instance text, conversation_id uuid, is_inbound boolean, may_ask boolean, beside_local integer,
+  out step integer, out next_hop text, out broker_instance text
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  select c.step, c.next_hop, c.broker_instance into step, next_hop, broker_instance
+  from (
+    select
+      case
+        when r.remote_service_name = far_service and r.broker_instance = far_broker_instance then 1
+        when r.remote_service_name = far_service and r.broker_instance is null then 2
+        when r.remote_service_name = far_service and far_broker_instance is null then 3
+        when r.remote_service_name is null then 5
+        when r.remote_service_name <> far_service and may_ask then 4
+      end as step,
+      r.next_hop, r.rank, r.broker_instance, r.route_id
+    from parley._p_route as r
+    where coalesce(r.remote_service_name, '') = any (array[far_service, 'SQL/ServiceBroker/BrokerConfiguration', ''])
+      and r.is_inbound = _p_best_route.is_inbound
+      and (r.expires_at is null or r.expires_at > clock_timestamp())
+  ) as c
+  where c.step is not null
+    and (beside_local is null or (c.step = beside_local and c.rank > 2))
+  order by c.step,
+    case c.step when 3 then sha256(uuid_send(conversation_id) || convert_to(c.broker_instance, 'UTF8')) end,
+    c.broker_instance,
+    c.rank,
+    sha256(uuid_send(conversation_id) || convert_to(c.next_hop, 'UTF8')),
+    c.route_id
+  limit 1;
+end
+$$;
+
+comment on function parley._p_best_route(text, text, uuid, boolean, boolean, integer) is
+'Gives the best route that has not expired, by the steps of spec 6.2 and, among those of the first step that has any, the ranks of 6.3; nulls when there is
+none. Step 4 means that the broker configuration service can be asked.
+Arguments: far_service and far_broker_instance (null: any); conversation_id, which spreads conversations; is_inbound, which table; may_ask, whether step 4
+counts; beside_local, only what is left of a step when LOCAL is not to be had (null: everything).
+Source: spec 6.2, 6.3.';
+
+create function parley._p_address_of(next_hop text, service_name text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return case next_hop when 'TRANSPORT' then parley._p_network_address(substring(service_name from '^[^:/]+://[^/]+')) else next_hop end;
+end
+$$;
+
+comment on function parley._p_address_of(text, text) is
+'Gives the address that a next hop means for a service: for TRANSPORT, that with which its name begins, or null when it does not.';
+
+create function parley._p_is_here(service_name text, broker_instance text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return exists (select from parley._p_service as s where s.name = service_name)
+    and (broker_instance is null or broker_instance = (select b.service_broker_guid::text from parley._p_broker as b));
+end
+$$;
+
+comment on function parley._p_is_here(text, text) is 'Tells whether this database has a service, and is the broker instance that is asked for (null: any).';
+
+create function parley._p_why_no_route(far_service text, far_broker_instance text, is_local boolean) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley._p_is_asking('MissingRoute', far_service) then
+    return format('The broker configuration service was asked for a route to the service "%s", and has not answered yet.', far_service);
+  elsif far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
+    return format('The broker instance %s is not this database, and there is no route to it.', far_broker_instance);
+  elsif is_local then
+    return format('The target service "%s" does not exist in this database, and there is no route to it.', far_service)
+      || parley._p_did_you_mean(far_service, array(select s.name from parley._p_service as s));
+  end if;
+  return format('There is no route to the service "%s".', far_service)
+    || parley._p_did_you_mean(far_service, array(select r.remote_service_name from parley._p_route as r where r.remote_service_name is not null));
+end
+$$;
+
+comment on function parley._p_why_no_route(text, text, boolean) is
+'Tells why a message waits for a route: 9770 asked, 9795 another instance, 9796 LOCAL and no such service (is_local), 9750 no route (spec 6.12).';
+
+create function parley._p_look_for_route(
+  far_service text, far_broker_instance text, conversation_id uuid, may_ask boolean,
+  out step integer, out address text, out status text, out otherwise text, out broker_instance text
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_route record := parley._p_best_route(far_service, far_broker_instance, conversation_id, false, may_ask, null);
+  v_own text;
+begin
+  step := v_route.step;
+  if step = 4 then
+    return;
+  end if;
+  broker_instance := coalesce(far_broker_instance, v_route.broker_instance);
+  if step is null and far_broker_instance is not null then
+    select b.service_broker_guid::text into v_own from parley._p_broker as b;
+    if far_broker_instance <> v_own or parley._p_is_here(far_service, v_own) then
+      -- Step 6. Whether another instance is at hand only the daemon knows.
+      v_route.next_hop := 'LOCAL';
+    end if;
+  end if;
+  address := parley._p_address_of(v_route.next_hop, far_service);
+  if address is null and v_route.next_hop = 'TRANSPORT' then
+    status := format('The service name "%s" does not begin with tcp://host:port, as the route to it, TRANSPORT, requires.', far_service);
+  elsif address is null then
+    status := parley._p_why_no_route(far_service, broker_instance, false);
+  elsif address = 'LOCAL' and not parley._p_is_here(far_service, broker_instance) then
+    status := parley._p_why_no_route(far_service, broker_instance, true);
+    otherwise := parley._p_address_of(
+      (parley._p_best_route(far_service, broker_instance, conversation_id, false, false, case step when 3 then 1 else step end)).next_hop, far_service
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_look_for_route(text, text, uuid, boolean) is
+'Finds the way of a conversation to its far side, as _p_find_route, and asks nobody: step 4 is told when the broker configuration service is to be asked.
+Arguments: those of _p_find_route; may_ask, whether step 4 counts.
+Source: spec 6.2, 6.3.';
+
+create function parley._p_find_route(
+  far_service text, far_broker_instance text, conversation_id uuid,
+  out address text, out status text, out otherwise text, out broker_instance text
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_route record := parley._p_look_for_route(far_service, far_broker_instance, conversation_id, true);
+begin
+  if v_route.step = 4 then
+    if parley._p_ask_broker_configuration('MissingRoute', far_service) then
+      status := parley._p_why_no_route(far_service, far_broker_instance, false);
+      return;
+    end if;
+    v_route := parley._p_look_for_route(far_service, far_broker_instance, conversation_id, false);
+  end if;
+  address := v_route.address;
+  status := v_route.status;
+  otherwise := v_route.otherwise;
+  broker_instance := v_route.broker_instance;
+end
+$$;
+
+comment on function parley._p_find_route(text, text, uuid) is
+'Finds the way of a conversation to its far side, and asks the broker configuration service when that is the next step.
+Arguments: far_service; far_broker_instance in canonical form, null as long as it may be any; conversation_id.
+Gives address: LOCAL, or tcp://host:port in lower case, with ,host:port of a mirror behind it, or null when it has to wait, for the reason in status.
+With LOCAL, when this database does not have the service or is not the instance: otherwise, the address to go to when no other database of the daemon has
+it, and status, why it waits when that is null too. broker_instance: the instance, as the conversation or else the route says.
+Source: spec 6.2, 6.3, 6.5, 6.12.';
+
+-- sql/092_certificates.sql
+
+-- Certificates of roles, for dialogs (spec 2.11, 7.3 to 7.5): whom a sealed message is for, and who has signed it.
+--
+-- A certificate is a pair of public keys, X25519 to seal for and Ed25519 to verify with, a subject and a validity, in one value of bytes:
+-- PARLEYC1, start and expiry as 8 bytes each (seconds since 1970, big-endian), the signing key and the sealing key (32 bytes each), the subject in
+-- UTF-8. The SHA-256 of these bytes is its fingerprint. Nobody has signed it: it is trusted because it was installed, under a role, and what it
+-- proves is that somebody acts for that role (spec 7.2). The same bytes are installed at both ends; here and there the role may differ.
+-- A private key is only ever here sealed under a master key that lives outside the database, in a file of the daemon, so the database and its backups
+-- open nothing. Its first bytes name the master key: 1, then the first 8 bytes of that key's SHA-256.
+-- Locks: the certificate's row. Cost: none for who sends or receives; the daemon looks once a second for what it uses.
+
+create table parley._p_certificate (
+  certificate_id integer primary key,
+  name text collate "C" not null unique check (name <> '' and length(name) <= 128),
+  owner regrole not null,
+  fingerprint bytea not null unique,
+  certificate bytea not null,
+  subject text not null,
+  signing_key bytea not null,
+  sealing_key bytea not null,
+  start_date timestamptz not null,
+  expiry_date timestamptz not null,
+  private_key bytea,
+  is_active_for_begin_dialog boolean not null,
+  revoked_at timestamptz,
+  create_date timestamptz not null default now()
+);
+
+comment on table parley._p_certificate is 'Certificates of dialogs (spec 2.11); with a sealed private key when they are ours.';
+
+create index on parley._p_certificate (owner);
+
+create function parley._p_read_certificate(
+  certificate bytea,
+  out fingerprint bytea, out subject text, out signing_key bytea, out sealing_key bytea, out start_date timestamptz, out expiry_date timestamptz
+)
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_dates bigint[];
+begin
+  if length(certificate) not between 89 and 344 or substring(certificate from 1 for 8) <> convert_to('PARLEYC1', 'UTF8') then
+    perform parley._p_raise(15297, 'this is no certificate', null, 'Give what parley certificate export writes, without the lines around it.');
+  end if;
+  v_dates := array[
+    ('x' || encode(substring(certificate from 9 for 8), 'hex'))::bit(64)::bigint,
+    ('x' || encode(substring(certificate from 17 for 8), 'hex'))::bit(64)::bigint
+  ];
+  if v_dates[1] < 0 or v_dates[1] >= v_dates[2] or v_dates[2] > 253402300799 then
+    perform parley._p_raise(15297, 'the certificate is malformed', 'Its validity ends before it begins, or is out of range.', 'Ask its owner for a good one.');
+  end if;
+  fingerprint := sha256(certificate);
+  start_date := to_timestamp(v_dates[1]);
+  expiry_date := to_timestamp(v_dates[2]);
+  signing_key := substring(certificate from 25 for 32);
+  sealing_key := substring(certificate from 57 for 32);
+  subject := convert_from(substring(certificate from 89), 'UTF8');
+exception
+  when character_not_in_repertoire or untranslatable_character then
+    perform parley._p_raise(15297, 'the certificate is malformed', 'Its subject is no UTF-8.', 'Ask its owner for a good one.');
+end
+$$;
+
+comment on function parley._p_read_certificate(bytea) is
+'Takes a certificate apart.
+Errors: 15297 malformed.';
+
+create function parley._p_find_certificate(name text, permission text) returns parley._p_certificate
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_certificate parley._p_certificate;
+begin
+  select * into v_certificate from parley._p_certificate as c where c.name = _p_find_certificate.name for update;
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('certificate "%s" does not exist', name),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select c.name from parley._p_certificate as c)),
+      'See parley.certificates.'
+    );
+  end if;
+  perform parley._p_require_permission(permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner);
+  return v_certificate;
+end
+$$;
+
+comment on function parley._p_find_certificate(text, text) is
+'Finds and locks a certificate that the caller may use for something.
+Errors: 229, 15151.';
+
+create function parley._p_tell_security() returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select pg_notify('parley', 'transmission')
+$$;
+
+comment on function parley._p_tell_security() is 'Tells the daemons that messages which could not be sealed may be tried again.';
+
+create function parley.create_certificate(
+  name text,
+  certificate bytea,
+  "authorization" text default null,
+  private_key bytea default null,
+  active_for_begin_dialog boolean default true
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+  v_owner oid;
+  v_parts record;
+begin
+  perform parley._p_require_permission('CREATE CERTIFICATE', 'database', 0, null, null);
+  v_owner := parley._p_new_owner("authorization");
+  v_parts := parley._p_read_certificate(certificate);
+  -- 1 and the id of the master key (9 bytes), nonce (12), two keys (64) and the tag (16).
+  if length(private_key) <> 101 or substring(private_key from 1 for 1) <> '\x01' then
+    perform parley._p_raise(
+      15297, 'the private key is not sealed under a master key', null, 'Let the daemon''s program make it: parley certificate create.'
+    );
+  end if;
+  insert into parley._p_certificate (
+    certificate_id, name, owner, fingerprint, certificate, subject, signing_key, sealing_key, start_date, expiry_date, private_key,
+    is_active_for_begin_dialog
+  )
+  values (
+    nextval('parley._p_object_id'), parley._p_name('certificate', create_certificate.name), v_owner, v_parts.fingerprint,
+    create_certificate.certificate, v_parts.subject, v_parts.signing_key, v_parts.sealing_key, v_parts.start_date, v_parts.expiry_date,
+    create_certificate.private_key, active_for_begin_dialog
+  )
+  on conflict do nothing
+  returning certificate_id into v_id;
+  if v_id is null then
+    perform parley._p_raise(
+      2714,
+      format('certificate "%s" exists already', name),
+      format('There is one of this name, or the same certificate under another: fingerprint %s.', encode(v_parts.fingerprint, 'hex')),
+      'See parley.certificates; change it with alter_certificate, or choose another name.'
+    );
+  end if;
+  perform parley._p_tell_security();
+  return v_id;
+end
+$$;
+
+comment on function parley.create_certificate(text, bytea, text, bytea, boolean) is
+'Installs a certificate and returns its id: of somebody else, whom its owner stands for here, or our own with its private key. New ones of our own are
+made by the command parley certificate create, which has the master key.
+Arguments: name; certificate, the bytes that parley certificate export writes; authorization, the owner (default: the caller): what
+is signed with it is done in the name of this role; private_key, sealed under the master key, or null; active_for_begin_dialog, whether new messages may
+be sealed for it or signed with it: what arrives is opened in either case.
+Errors: 229 not allowed, 2714 exists, 9609 bad name, 15151 unknown owner, 15297 malformed.
+Source: spec 2.11, CREATE CERTIFICATE.';
+
+create function parley.alter_certificate(
+  name text,
+  active_for_begin_dialog boolean default null,
+  revoked boolean default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_certificate parley._p_certificate := parley._p_find_certificate(name, 'ALTER');
+begin
+  if active_for_begin_dialog is null and revoked is null then
+    perform parley._p_raise(8493, format('nothing to change in certificate "%s"', name), null, 'Give active_for_begin_dialog or revoked.');
+  end if;
+  update parley._p_certificate as c
+  set is_active_for_begin_dialog = coalesce(active_for_begin_dialog, c.is_active_for_begin_dialog),
+    revoked_at = case when revoked is null then c.revoked_at when revoked then coalesce(c.revoked_at, clock_timestamp()) end
+  where c.certificate_id = v_certificate.certificate_id;
+  perform parley._p_tell_security();
+end
+$$;
+
+comment on function parley.alter_certificate(text, boolean, boolean) is
+'Changes what is given of a certificate. Daemons know within a second.
+Arguments: name; active_for_begin_dialog, whether new messages may be sealed for it or signed with it; revoked, whether nothing that it has to do with
+is opened or sealed any more.
+Errors: 229 not allowed, 8493 nothing to change, 15151 not found.
+Source: spec 2.11, 7.5, ALTER CERTIFICATE.';
+
+create function parley.drop_certificate(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_certificate parley._p_certificate := parley._p_find_certificate(name, 'CONTROL');
+begin
+  delete from parley._p_permission as p where p.class = 'certificate' and p.object_id = v_certificate.certificate_id;
+  delete from parley._p_certificate as c where c.certificate_id = v_certificate.certificate_id;
+  perform parley._p_tell_security();
+end
+$$;
+
+comment on function parley.drop_certificate(text) is
+'Drops a certificate with its private key. What was sealed for it and has not arrived yet cannot be opened any more; its sender seals it again for
+the certificate that is left.
+Errors: 229 not allowed, 15151 not found.
+Source: spec 7.5, DROP CERTIFICATE.';
+
+create view parley.certificates as
+select
+  c.name,
+  c.certificate_id,
+  c.owner::oid as principal_id,
+  case when c.private_key is null then 'NA' else 'MK' end as pvt_key_encryption_type,
+  case when c.private_key is null then 'NO_PRIVATE_KEY' else 'ENCRYPTED_BY_MASTER_KEY' end as pvt_key_encryption_type_desc,
+  c.is_active_for_begin_dialog,
+  c.subject as issuer_name,
+  pg_catalog.encode(pg_catalog.substring(c.fingerprint, 1, 16), 'hex') as cert_serial_number,
+  c.subject,
+  c.start_date,
+  c.expiry_date,
+  c.fingerprint as thumbprint,
+  c.certificate,
+  pg_catalog.encode(pg_catalog.substring(c.private_key, 2, 8), 'hex') as master_key,
+  c.revoked_at,
+  case
+    when c.revoked_at is not null then 'REVOKED'
+    when c.expiry_date <= pg_catalog.clock_timestamp() then 'EXPIRED'
+    when c.start_date > pg_catalog.clock_timestamp() then 'NOT YET VALID'
+    when not c.is_active_for_begin_dialog then 'NOT ACTIVE'
+    else 'VALID'
+  end as state
+from parley._p_certificate as c;
+
+comment on view parley.certificates is
+'Certificates of dialogs. They are made by their owners, so issuer_name is the subject. The columns from certificate on are ours.';
+comment on column parley.certificates.name is 'Compared byte by byte.';
+comment on column parley.certificates.certificate_id is 'Identity of the certificate.';
+comment on column parley.certificates.principal_id is 'Oid of the owner, in whose name it signs.';
+comment on column parley.certificates.pvt_key_encryption_type is 'MK when the private key is here, sealed under the master key; NA when it is not.';
+comment on column parley.certificates.pvt_key_encryption_type_desc is 'ENCRYPTED_BY_MASTER_KEY or NO_PRIVATE_KEY.';
+comment on column parley.certificates.is_active_for_begin_dialog is 'Whether new messages may be sealed for it or signed with it.';
+comment on column parley.certificates.issuer_name is 'As subject.';
+comment on column parley.certificates.cert_serial_number is 'The first half of the fingerprint, in hexadecimal digits.';
+comment on column parley.certificates.subject is 'What its owner calls it.';
+comment on column parley.certificates.start_date is 'From when it is valid.';
+comment on column parley.certificates.expiry_date is 'Until when it is valid.';
+comment on column parley.certificates.thumbprint is 'Fingerprint: the SHA-256 of certificate.';
+comment on column parley.certificates.certificate is 'The certificate itself, for parley.create_certificate elsewhere. It is no secret.';
+comment on column parley.certificates.master_key is 'Which master key seals the private key, in hexadecimal digits; null without private key.';
+comment on column parley.certificates.revoked_at is 'When it was revoked.';
+comment on column parley.certificates.state is 'VALID, NOT ACTIVE, NOT YET VALID, EXPIRED or REVOKED.';
+
+-- sql/092_inbound_routes.sql
+
+-- Inbound routes: what becomes of what arrives from the network (spec 6.1; SQL Server keeps them in msdb).
+--
+-- The table of a server is made of the inbound routes of all databases that one daemon serves; usually they stand in one of them. Where none
+-- matches, LOCAL applies: the databases of the daemon are looked at. A message whose broker instance lives here needs no route.
+-- The daemon decides in memory (FindInboundRoute of the Go package), for a link must not wait for a query for each conversation. What it does
+-- is defined here, and a test holds it to that. Dynamic routing is for conversations of this database only, so step 4 does not exist here.
+
+create function parley._p_find_inbound_route(
+  to_service text, to_broker_instance text, conversation_id uuid, out address text, out otherwise text
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_route record := parley._p_best_route(to_service, to_broker_instance, conversation_id, true, false, null);
+begin
+  address := case when v_route.step is null then 'LOCAL' else parley._p_address_of(v_route.next_hop, to_service) end;
+  if address = 'LOCAL' and v_route.step is not null then
+    otherwise := parley._p_address_of(
+      (
+        parley._p_best_route(
+          to_service, coalesce(to_broker_instance, v_route.broker_instance), conversation_id, true, false,
+          case v_route.step when 3 then 1 else v_route.step end
+        )
+      ).next_hop,
+      to_service
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_find_inbound_route(text, text, uuid) is
+'Finds where a message that has arrived from the network goes, by the inbound routes of this database.
+Arguments: to_service; to_broker_instance in canonical form, null as long as it may be any; conversation_id.
+Gives address: LOCAL, also when no route matches, or tcp://host:port with ,host:port of a mirror behind it, or null when the service name has not the address
+that its only route, TRANSPORT, requires. otherwise: where it goes when address is LOCAL and no database here has the service; null: it is dropped.
+Source: spec 6.1 to 6.3.';
+
+-- sql/093_peers.sql
+
+-- Peers: the brokers elsewhere whose keys this database trusts (spec 7.2), as logins with certificates in SQL Server's master.
+--
+-- A peer is known by the fingerprint of its public key: the SHA-256 of the SubjectPublicKeyInfo, in hex. It may have several, so that the key can
+-- be changed while the old one is in use. A peer is mapped to a role of this database, whose grants count for what it sends; without a role only
+-- what is granted to PUBLIC counts. A revoked peer stays in the list, so that neither a certificate authority nor a successor of its key
+-- lets it in again.
+-- The daemon reads the list and decides on links; the functions in 095_identities.sql decide on what arrives over them.
+-- Locks: the peer's row. Everything that changes it notifies the daemons. Cost: none for who sends or receives.
+
+create table parley._p_peer (
+  peer_id integer primary key,
+  name text collate "C" not null unique check (name <> '' and length(name) <= 128),
+  role regrole,
+  address text,
+  broker_instances uuid[] not null default '{}',
+  is_forwarder boolean not null default false,
+  revoked_at timestamptz,
+  create_date timestamptz not null default now(),
+  modify_date timestamptz not null default now()
+);
+
+comment on table parley._p_peer is 'Brokers elsewhere that are, or were, trusted here.';
+comment on column parley._p_peer.role is 'Role whose grants count for what the peer sends; null: only PUBLIC.';
+comment on column parley._p_peer.address is 'Where it listens: at this address nobody else may answer. Null when it is not known.';
+comment on column parley._p_peer.broker_instances is 'Brokers in whose name this peer alone, and forwarders, may speak.';
+
+create table parley._p_peer_certificate (
+  fingerprint text collate "C" primary key check (fingerprint ~ '^[0-9a-f]{64}$'),
+  peer_id integer not null references parley._p_peer on delete cascade,
+  certificate bytea,
+  not_before timestamptz,
+  not_after timestamptz,
+  succeeds text collate "C",
+  added_at timestamptz not null default now()
+);
+
+comment on table parley._p_peer_certificate is 'The keys of peers; one for each, two while it changes.';
+comment on column parley._p_peer_certificate.certificate is 'X.509 in DER, for people to look at; only the key counts. Null when nobody gave it.';
+comment on column parley._p_peer_certificate.not_after is 'When trust in the key ends; null: when the certificate does that the peer shows.';
+comment on column parley._p_peer_certificate.succeeds is 'Fingerprint of the key of the same peer that has signed this one; null when a person added it.';
+
+create index on parley._p_peer_certificate (peer_id);
+
+create function parley._p_fingerprint(fingerprint text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_fingerprint text := lower(replace(regexp_replace(fingerprint, '^sha256:', '', 'i'), ':', ''));
+begin
+  if v_fingerprint is null or v_fingerprint !~ '^[0-9a-f]{64}$' then
+    perform parley._p_raise(
+      8402,
+      'this is no fingerprint',
+      'A fingerprint is the SHA-256 of a public key: 64 hexadecimal digits, with or without colons.',
+      'See it at the peer: parley certificate list.'
+    );
+  end if;
+  return v_fingerprint;
+end
+$$;
+
+comment on function parley._p_fingerprint(text) is
+'Gives a fingerprint in the one way it is stored: 64 hexadecimal digits in lower case.
+Errors: 8402.';
+
+create function parley._p_find_peer(name text) returns parley._p_peer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_peer parley._p_peer;
+begin
+  select * into v_peer from parley._p_peer as p where p.name = _p_find_peer.name for update;
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('peer "%s" does not exist', name),
+      'Names are compared exactly.' || parley._p_did_you_mean(name, array(select p.name from parley._p_peer as p)),
+      'See parley.peers.'
+    );
+  end if;
+  return v_peer;
+end
+$$;
+
+comment on function parley._p_find_peer(text) is
+'Finds a peer by its name and locks its row.
+Errors: 15151.';
+
+create function parley._p_peer_role(role text) returns regrole
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- What is granted to PUBLIC counts for everybody anyway.
+  return case when role is not null then nullif(parley._p_role(role), 0)::regrole end;
+end
+$$;
+
+comment on function parley._p_peer_role(text) is
+'Finds the role that a peer is to be mapped to; null and PUBLIC give null.
+Errors: 15151 when there is no such role.';
+
+create function parley._p_peer_address(address text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if address !~* '^tcp://[^/@[:space:]]+:[0-9]{1,5}$' or length(address) > 256 then
+    perform parley._p_raise(8402, format('"%s" is no address of a peer', address), null, 'Write tcp://host:port.');
+  end if;
+  return nullif(lower(address), '');
+end
+$$;
+
+comment on function parley._p_peer_address(text) is
+'Checks the address of a peer.
+Errors: 8402.';
+
+create function parley._p_add_peer_certificate(
+  peer_id integer, fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz, succeeds text
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_other text;
+begin
+  if not_after <= clock_timestamp() or not_after <= not_before then
+    perform parley._p_raise(
+      28055,
+      'the certificate of the peer cannot be used',
+      case when not_after <= clock_timestamp() then format('It has expired at %s.', not_after) else 'Its end is before its beginning.' end,
+      'Let the peer make a new one: parley certificate rotate.'
+    );
+  end if;
+  insert into parley._p_peer_certificate (fingerprint, peer_id, certificate, not_before, not_after, succeeds)
+  values (fingerprint, peer_id, certificate, not_before, not_after, succeeds)
+  on conflict on constraint _p_peer_certificate_pkey do nothing;
+  if not found then
+    select p.name || case when p.revoked_at is null then '' else ', which is revoked' end into v_other
+    from parley._p_peer_certificate as c
+    join parley._p_peer as p using (peer_id)
+    where c.fingerprint = _p_add_peer_certificate.fingerprint;
+    perform parley._p_raise(
+      2714,
+      'a peer with this key exists already',
+      format('The key belongs to peer %s.', v_other),
+      'Change that one with parley.alter_peer, or drop it with parley.drop_peer first.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_add_peer_certificate(integer, text, bytea, timestamptz, timestamptz, text) is
+'Adds a key to a peer.
+Errors: 2714 the key is known, 28055 its validity is over.';
+
+create view parley.peers as
+select
+  p.peer_id,
+  p.name,
+  p.role::oid as principal_id,
+  case when p.role is not null then pg_catalog.pg_get_userbyid(p.role)::text end as role_name,
+  case
+    when p.revoked_at is not null then 'REVOKED'
+    when c.certificates = 0 then 'WITHOUT KEY'
+    when c.not_after <= pg_catalog.clock_timestamp() then 'EXPIRED'
+    else 'TRUSTED'
+  end as state,
+  c.fingerprints,
+  case when c.not_after < 'infinity' then c.not_after end as not_after,
+  p.address,
+  p.broker_instances,
+  p.is_forwarder,
+  p.create_date,
+  p.modify_date,
+  p.revoked_at
+from parley._p_peer as p
+cross join lateral (
+  select
+    pg_catalog.count(*) as certificates,
+    coalesce(pg_catalog.array_agg(k.fingerprint order by k.added_at desc, k.fingerprint), '{}') as fingerprints,
+    pg_catalog.max(coalesce(k.not_after, 'infinity')) as not_after
+  from parley._p_peer_certificate as k
+  where k.peer_id = p.peer_id
+) as c;
+
+comment on view parley.peers is 'Brokers elsewhere whose keys are, or were, trusted here (spec 7.2).';
+comment on column parley.peers.peer_id is 'Identity of the peer.';
+comment on column parley.peers.name is 'Name, as statements take it.';
+comment on column parley.peers.principal_id is 'Oid of the role whose grants count for what it sends; null: only what is granted to PUBLIC.';
+comment on column parley.peers.role_name is 'Name of that role.';
+comment on column parley.peers.state is 'TRUSTED, EXPIRED, REVOKED, or WITHOUT KEY.';
+comment on column parley.peers.fingerprints is 'Its keys, the newest first; more than one while it changes its key.';
+comment on column parley.peers.not_after is 'When the last of them expires; null when that is not limited here.';
+comment on column parley.peers.address is 'Where it listens, tcp://host:port: at this address nobody else may answer. Null when it is not known.';
+comment on column parley.peers.broker_instances is 'Brokers in whose name no other peer may speak, unless it forwards.';
+comment on column parley.peers.is_forwarder is 'Whether it may pass on what other brokers send.';
+comment on column parley.peers.create_date is 'When it was trusted first.';
+comment on column parley.peers.modify_date is 'When it was changed last.';
+comment on column parley.peers.revoked_at is 'When it was revoked.';
+
+create view parley.peer_certificates as
+select
+  k.fingerprint,
+  k.peer_id,
+  p.name as peer_name,
+  case
+    when p.revoked_at is not null then 'REVOKED'
+    when k.not_after <= pg_catalog.clock_timestamp() then 'EXPIRED'
+    when k.not_before > pg_catalog.clock_timestamp() then 'NOT YET VALID'
+    else 'TRUSTED'
+  end as state,
+  k.not_before,
+  k.not_after,
+  k.succeeds,
+  k.certificate,
+  k.added_at
+from parley._p_peer_certificate as k
+join parley._p_peer as p using (peer_id);
+
+comment on view parley.peer_certificates is 'The keys of peers.';
+comment on column parley.peer_certificates.fingerprint is 'SHA-256 of the public key (SubjectPublicKeyInfo), in hexadecimal digits.';
+comment on column parley.peer_certificates.peer_id is 'Identity of the peer.';
+comment on column parley.peer_certificates.peer_name is 'Name of the peer.';
+comment on column parley.peer_certificates.state is 'TRUSTED, NOT YET VALID, EXPIRED or REVOKED.';
+comment on column parley.peer_certificates.not_before is 'From when it is trusted; null: as its certificate says.';
+comment on column parley.peer_certificates.not_after is 'Until when it is trusted; null: as its certificate says.';
+comment on column parley.peer_certificates.succeeds is 'Key of the same peer that has signed this one; null when a person added it.';
+comment on column parley.peer_certificates.certificate is 'X.509 certificate in DER, or null.';
+comment on column parley.peer_certificates.added_at is 'When it was added.';
+
+-- sql/094_peer_statements.sql
+
+-- Trusting peers, changing, revoking and dropping them. For administrators.
+--
+-- Every change notifies the daemons, which close the links of peers that are no longer trusted and let in those that are; a daemon that misses
+-- the notice looks every few seconds.
+
+create function parley._p_tell_peers() returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select pg_notify('parley', 'peers')
+$$;
+
+comment on function parley._p_tell_peers() is 'Tells the daemons that the list of peers has changed.';
+
+create function parley.trust_peer(
+  fingerprint text,
+  name text,
+  role text default null,
+  certificate bytea default null,
+  not_before timestamptz default null,
+  not_after timestamptz default null,
+  address text default null,
+  broker_instances uuid[] default null,
+  is_forwarder boolean default false
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+begin
+  perform parley._p_require_administrator('trust_peer');
+  insert into parley._p_peer (peer_id, name, role, address, broker_instances, is_forwarder)
+  values (
+    nextval('parley._p_object_id'), parley._p_name('peer', trust_peer.name), parley._p_peer_role(trust_peer.role),
+    parley._p_peer_address(trust_peer.address), coalesce(trust_peer.broker_instances, '{}'), coalesce(trust_peer.is_forwarder, false)
+  )
+  on conflict do nothing
+  returning peer_id into v_id;
+  if v_id is null then
+    perform parley._p_raise(
+      2714,
+      format('peer "%s" exists already', name),
+      null,
+      'Give it a further key with parley.alter_peer(name, add_fingerprint => ...), or drop it with parley.drop_peer first.'
+    );
+  end if;
+  perform parley._p_add_peer_certificate(v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null);
+  perform parley._p_tell_peers();
+  return v_id;
+end
+$$;
+
+comment on function parley.trust_peer(text, text, text, bytea, timestamptz, timestamptz, text, uuid[], boolean) is
+'Trusts a broker elsewhere: links with it are allowed, and what it sends is judged by the grants of a role. Returns the id of the peer.
+Arguments: fingerprint, the SHA-256 of its public key in hexadecimal digits, as parley certificate list shows it there; name, any name for it;
+role, the role of this database that it acts as (null or PUBLIC: none, only what is granted to PUBLIC counts); certificate, X.509 in DER, to be looked
+at; not_before and not_after, when the key may be used (null: as the certificate says that the peer shows); address, where it listens,
+tcp://host:port: there nobody else may answer (null: any trusted peer may); broker_instances, the brokers in whose name it alone may speak;
+is_forwarder, whether it may pass on what other brokers send, although these are peers themselves.
+Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 9609 bad name, 15151 no such role or not an administrator,
+28055 the key has expired.
+Source: spec 7.2.';
+
+create function parley.alter_peer(
+  name text,
+  new_name text default null,
+  role text default null,
+  add_fingerprint text default null,
+  certificate bytea default null,
+  not_before timestamptz default null,
+  not_after timestamptz default null,
+  drop_fingerprint text default null,
+  address text default null,
+  broker_instances uuid[] default null,
+  is_forwarder boolean default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_peer parley._p_peer;
+begin
+  perform parley._p_require_administrator('alter_peer');
+  if coalesce(new_name, role, add_fingerprint, drop_fingerprint, address, broker_instances::text, is_forwarder::text) is null then
+    perform parley._p_raise(8493, format('nothing to change in peer "%s"', name), null, 'Give at least one item.');
+  end if;
+  v_peer := parley._p_find_peer(alter_peer.name);
+  if v_peer.revoked_at is not null then
+    perform parley._p_raise(
+      28034,
+      format('peer "%s" is revoked', name),
+      format('It was revoked at %s.', v_peer.revoked_at),
+      'Drop it with parley.drop_peer; then it may be trusted anew.'
+    );
+  end if;
+  if new_name <> v_peer.name and exists (select from parley._p_peer as p where p.name = alter_peer.new_name) then
+    perform parley._p_raise(2714, format('peer "%s" exists already', new_name), null, 'Choose another name.');
+  end if;
+  if add_fingerprint is not null then
+    perform parley._p_add_peer_certificate(v_peer.peer_id, parley._p_fingerprint(add_fingerprint), certificate, not_before, not_after, null);
+  end if;
+  if drop_fingerprint is not null then
+    delete from parley._p_peer_certificate as c
+    where c.peer_id = v_peer.peer_id and c.fingerprint = parley._p_fingerprint(drop_fingerprint);
+    if not found then
+      perform parley._p_raise(15151, format('peer "%s" has no such key', name), null, 'See parley.peer_certificates.');
+    end if;
+  end if;
+  update parley._p_peer as p
+  set name = case when new_name is null then p.name else parley._p_name('peer', new_name) end,
+    role = case when alter_peer.role is null then p.role else parley._p_peer_role(alter_peer.role) end,
+    address = case when alter_peer.address is null then p.address when alter_peer.address = '' then null else parley._p_peer_address(alter_peer.address) end,
+    broker_instances = coalesce(alter_peer.broker_instances, p.broker_instances),
+    is_forwarder = coalesce(alter_peer.is_forwarder, p.is_forwarder),
+    modify_date = clock_timestamp()
+  where p.peer_id = v_peer.peer_id;
+  perform parley._p_tell_peers();
+end
+$$;
+
+comment on function parley.alter_peer(text, text, text, text, bytea, timestamptz, timestamptz, text, text, uuid[], boolean) is
+'Changes what is given of a peer; what is null stays as it is.
+Arguments: name; new_name; role, PUBLIC for none; add_fingerprint, a further key, with certificate, not_before and not_after as trust_peer takes them;
+drop_fingerprint, a key that is no longer trusted; address, empty for none; broker_instances, all of them; is_forwarder.
+Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 8493 nothing to change, 9609 bad name, 15151 not found or not an administrator,
+28034 the peer is revoked, 28055 the key has expired.
+Source: spec 7.2, 7.5.';
+
+create function parley.revoke_peer(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_peer parley._p_peer;
+begin
+  perform parley._p_require_administrator('revoke_peer');
+  v_peer := parley._p_find_peer(revoke_peer.name);
+  update parley._p_peer as p
+  set revoked_at = clock_timestamp(), modify_date = clock_timestamp()
+  where p.peer_id = v_peer.peer_id and p.revoked_at is null;
+  perform parley._p_tell_peers();
+end
+$$;
+
+comment on function parley.revoke_peer(text) is
+'Trusts a peer no more, with all its keys: nothing that it sends is accepted from now on, and its links are closed within seconds. It stays in the list,
+so that its keys are refused whoever vouches for them. To trust it anew, drop it first.
+Errors: 15151 not found or not an administrator.
+Source: spec 7.2.';
+
+create function parley.drop_peer(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_peer parley._p_peer;
+begin
+  perform parley._p_require_administrator('drop_peer');
+  v_peer := parley._p_find_peer(drop_peer.name);
+  delete from parley._p_peer as p where p.peer_id = v_peer.peer_id;
+  perform parley._p_tell_peers();
+end
+$$;
+
+comment on function parley.drop_peer(text) is
+'Forgets a peer: it is a stranger again. Where a certificate authority admits peers, strangers come in when it vouches for them: there revoke_peer keeps
+one out, this does not.
+Errors: 15151 not found or not an administrator.
+Source: spec 7.2.';
+
+-- sql/094_remote_service_bindings.sql
+
+-- Remote service bindings: which role stands for a remote service (spec 2.7).
+--
+-- What is sent to the service is sealed for the newest certificate of that role, so whoever answers has its private key. There is at most
+-- one binding for a service; it is looked at when the first message of a dialog leaves the server, and never again for that dialog.
+-- Locks: the binding's row. Cost: none for SEND.
+
+create table parley._p_remote_service_binding (
+  remote_service_binding_id integer primary key,
+  name text collate "C" not null unique check (name <> '' and length(name) <= 128),
+  owner regrole not null,
+  to_service text collate "C" not null unique check (to_service <> '' and length(to_service) <= 256),
+  remote_principal regrole not null,
+  is_anonymous boolean not null,
+  create_date timestamptz not null default clock_timestamp()
+);
+
+comment on table parley._p_remote_service_binding is 'Remote service bindings (spec 2.7).';
+
+create function parley._p_binding_principal(with_user text) returns oid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role oid;
+  v_caller oid := parley._p_caller();
+begin
+  if lower(with_user) = 'public' or with_user like 'pg\_%' then
+    perform parley._p_raise(
+      28083,
+      format('"%s" cannot stand for a remote service', with_user),
+      'It is no role that can own a certificate.',
+      'Create a role for the remote side: create role somebody nologin;'
+    );
+  end if;
+  select r.oid into v_role from pg_roles as r where r.rolname = with_user;
+  if not found then
+    perform parley._p_raise(
+      9611,
+      format('role "%s" does not exist', with_user),
+      null,
+      'Create it with CREATE ROLE, or correct the name; names are compared exactly.'
+    );
+  end if;
+  if not (parley._p_is_administrator(v_caller) or pg_has_role(v_caller, v_role, 'member')) then
+    perform parley._p_raise(
+      229,
+      format('permission denied: a remote service cannot be bound to role "%s"', with_user),
+      format('Role %s is not a member of it.', v_caller::regrole),
+      'Name a role that you are a member of, or ask an administrator.'
+    );
+  end if;
+  return v_role;
+end
+$$;
+
+comment on function parley._p_binding_principal(text) is
+'Finds the role that is to stand for a remote service. Being a member of it takes the place of IMPERSONATE.
+Errors: 229 not a member, 9611 not found, 28083 no role that can own certificates.';
+
+create function parley._p_find_binding(name text, permission text) returns parley._p_remote_service_binding
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_binding parley._p_remote_service_binding;
+begin
+  select * into v_binding from parley._p_remote_service_binding as b where b.name = _p_find_binding.name for update;
+  if not found then
+    perform parley._p_raise(
+      15151,
+      format('remote service binding "%s" does not exist', name),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select b.name from parley._p_remote_service_binding as b)),
+      'See parley.remote_service_bindings.'
+    );
+  end if;
+  perform parley._p_require_permission(permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
+  return v_binding;
+end
+$$;
+
+comment on function parley._p_find_binding(text, text) is
+'Finds and locks a remote service binding that the caller may use for something.
+Errors: 229, 15151.';
+
+create function parley.create_remote_service_binding(
+  name text, to_service text, with_user text, anonymous boolean default false, "authorization" text default null
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+  v_name text := parley._p_name('remote service binding', create_remote_service_binding.name);
+  v_owner oid;
+  v_principal oid;
+begin
+  perform parley._p_require_permission('CREATE REMOTE SERVICE BINDING', 'database', 0, null, null);
+  v_owner := parley._p_new_owner("authorization");
+  if to_service is null or to_service = '' or length(to_service) > 256 then
+    perform parley._p_raise(
+      8412,
+      'the target service is malformed',
+      format('It has %s characters; 1 to 256 are allowed.', coalesce(length(to_service), 0)),
+      'Give the name of the remote service.'
+    );
+  end if;
+  v_principal := parley._p_binding_principal(with_user);
+  if exists (select from parley._p_remote_service_binding as b where b.name = v_name) then
+    perform parley._p_raise(2714, format('remote service binding "%s" exists already', name), null, 'Use alter_remote_service_binding to change it.');
+  end if;
+  insert into parley._p_remote_service_binding (remote_service_binding_id, name, owner, to_service, remote_principal, is_anonymous)
+  values (nextval('parley._p_object_id'), v_name, v_owner, create_remote_service_binding.to_service, v_principal, anonymous)
+  on conflict do nothing
+  returning remote_service_binding_id into v_id;
+  if v_id is null then
+    perform parley._p_raise(
+      9619,
+      format('service "%s" is bound already', to_service),
+      'A service has at most one remote service binding.',
+      'Change that one with alter_remote_service_binding; see parley.remote_service_bindings.'
+    );
+  end if;
+  perform parley._p_tell_security();
+  return v_id;
+end
+$$;
+
+comment on function parley.create_remote_service_binding(text, text, text, boolean, text) is
+'Creates a remote service binding and returns its id: dialogs with that service are sealed for the certificate of the role when they leave the server,
+whatever ENCRYPTION says. Messages that waited for it are sealed and sent; dialogs under way stay as they are.
+Arguments: name; to_service, compared byte by byte; with_user, the role that stands for it and owns its certificate; anonymous, whether the initiator does
+not prove who it is; authorization, the owner (default: the caller).
+Errors: 229 not allowed, 2714 exists, 8412 to_service malformed, 9609 bad name, 9611 no such role, 9619 the service is bound already, 15151 unknown owner,
+28083 with_user cannot own certificates.
+Source: spec 2.7.';
+
+create function parley.alter_remote_service_binding(name text, with_user text default null, anonymous boolean default null) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_binding parley._p_remote_service_binding := parley._p_find_binding(name, 'ALTER');
+  v_principal oid := v_binding.remote_principal;
+begin
+  if with_user is null and anonymous is null then
+    perform parley._p_raise(8493, format('nothing to change in remote service binding "%s"', name), null, 'Give with_user or anonymous.');
+  end if;
+  if with_user is not null then
+    v_principal := parley._p_binding_principal(with_user);
+  end if;
+  update parley._p_remote_service_binding as b
+  set remote_principal = v_principal, is_anonymous = coalesce(anonymous, b.is_anonymous)
+  where b.remote_service_binding_id = v_binding.remote_service_binding_id;
+  perform parley._p_tell_security();
+end
+$$;
+
+comment on function parley.alter_remote_service_binding(text, text, boolean) is
+'Changes what is given of a remote service binding, for dialogs begun from now on.
+Arguments: as create_remote_service_binding.
+Errors: 229 not allowed, 8493 nothing to change, 9611 no such role, 15151 not found, 28083 with_user cannot own certificates.
+Source: spec 2.7.';
+
+create function parley.drop_remote_service_binding(name text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_binding parley._p_remote_service_binding := parley._p_find_binding(name, 'CONTROL');
+begin
+  delete from parley._p_permission as p where p.class = 'remote service binding' and p.object_id = v_binding.remote_service_binding_id;
+  delete from parley._p_remote_service_binding as b where b.remote_service_binding_id = v_binding.remote_service_binding_id;
+end
+$$;
+
+comment on function parley.drop_remote_service_binding(text) is
+'Drops a remote service binding. Dialogs that are secured stay so.
+Errors: 229 not allowed, 15151 not found.
+Source: spec 2.7.';
+
+create view parley.remote_service_bindings as
+select
+  b.name,
+  b.remote_service_binding_id,
+  b.owner::oid as principal_id,
+  b.to_service as remote_service_name,
+  0 as service_contract_id,
+  b.remote_principal::oid as remote_principal_id,
+  b.is_anonymous as is_anonymous_on
+from parley._p_remote_service_binding as b;
+
+comment on view parley.remote_service_bindings is 'Remote service bindings.';
+comment on column parley.remote_service_bindings.name is 'Compared byte by byte.';
+comment on column parley.remote_service_bindings.remote_service_binding_id is 'Identity of the binding.';
+comment on column parley.remote_service_bindings.principal_id is 'Oid of the owner.';
+comment on column parley.remote_service_bindings.remote_service_name is 'Service that is bound.';
+comment on column parley.remote_service_bindings.service_contract_id is 'Always 0: all contracts.';
+comment on column parley.remote_service_bindings.remote_principal_id is 'Oid of the role that stands for the service.';
+comment on column parley.remote_service_bindings.is_anonymous_on is 'Whether the initiator stays unknown to the target.';
+
+-- sql/095_identities.sql
+
+-- Who has sent what arrives from another broker, and in whose name he may speak.
+--
+-- An identity is what the daemon has seen proven: "certificate:" and the fingerprint of whoever has signed a secured dialog, "peer:" and the
+-- fingerprint of the key at the other end of the link, "role:" and the owner of the sending service between databases of one server, "" for
+-- nobody. What was signed and has come over a link has both, "certificate:... over peer:...". Here it becomes a role, whose grants decide
+-- (spec 7.1); nothing else about a sender is believed.
+-- What comes from a peer that is revoked or expired is not taken at all: _p_refusal_of_identity says so before anything is judged. An expired
+-- key must not end conversations; what it sent waits at the sender until the key is changed.
+
+create function parley._p_role_of_identity(identity text) returns oid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_kind text := split_part(identity, ':', 1);
+  v_value text := substr(identity, length(split_part(identity, ':', 1)) + 2);
+  v_role oid;
+begin
+  case v_kind
+    when 'peer' then
+      select p.role::oid into v_role
+      from parley._p_peer_certificate as c
+      join parley._p_peer as p using (peer_id)
+      where c.fingerprint = v_value
+        and p.revoked_at is null
+        and (c.not_before is null or c.not_before <= clock_timestamp())
+        and (c.not_after is null or c.not_after > clock_timestamp());
+    when 'role' then
+      select r.oid into v_role from pg_roles as r where r.rolname = v_value;
+    when 'certificate' then
+      v_role := parley._p_role_of_certificate(split_part(v_value, ' ', 1));
+    else
+      v_role := null;
+  end case;
+  -- The role may have been dropped since.
+  return (select r.oid from pg_roles as r where r.oid = v_role);
+end
+$$;
+
+comment on function parley._p_role_of_identity(text) is
+'Gives the role that a sender acts as, null for nobody: unknown, revoked, expired, mapped to no role, or to one that is gone. Then only what is granted to
+PUBLIC counts.
+Arguments: identity, certificate:FINGERPRINT of who has signed a dialog, peer:FINGERPRINT or role:NAME, as the daemon has it proven.
+Source: spec 7.1.';
+
+create function parley._p_refusal_of_identity(identity text, speaker uuid) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_fingerprint text := substring(identity from '^(?:certificate:[0-9a-f]+ over )?peer:(.*)$');
+  v_key record;
+begin
+  if v_fingerprint is null then
+    return null;
+  end if;
+  select p.peer_id, p.name, p.revoked_at, p.is_forwarder, c.not_before, c.not_after into v_key
+  from parley._p_peer_certificate as c
+  join parley._p_peer as p using (peer_id)
+  where c.fingerprint = v_fingerprint;
+  if v_key.revoked_at is not null then
+    return '28034: this broker does not accept the other side any more: the peer was revoked.';
+  elsif v_key.not_before > clock_timestamp() then
+    return '28022: the key of the sending broker is not yet valid here.';
+  elsif v_key.not_after <= clock_timestamp() then
+    return '28023: the key of the sending broker has expired here.';
+  elsif v_key.is_forwarder then
+    return null;
+  end if;
+  perform
+  from parley._p_peer as p
+  where array[speaker] <@ p.broker_instances and p.peer_id is distinct from v_key.peer_id and p.revoked_at is null
+    and not exists (
+      select from parley._p_peer as own where own.peer_id = v_key.peer_id and array[speaker] <@ own.broker_instances
+    );
+  if found then
+    return '28047: the sending broker may not speak for this broker instance, which belongs to another peer. If it forwards, say so there: parley.alter_peer.';
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_refusal_of_identity(text, uuid) is
+'Tells why nothing is taken from a sender just now, with the number of the underlying message; null when it is. The sender keeps its messages.
+Arguments: identity, as _p_role_of_identity takes it; speaker, the broker instance in whose name it speaks.
+Source: spec 6.12, 7.2.';
+
+create function parley._p_refusal_of_identities(identities text[], speaker uuid) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- All of a batch has come over one link; what does not come over links costs nothing here.
+  if array_to_string(identities, ' ') !~ 'peer:' then
+    return null;
+  end if;
+  return (
+    select min(parley._p_refusal_of_identity(i.identity, speaker))
+    from (select distinct u.identity from unnest(identities) as u (identity)) as i
+  );
+end
+$$;
+
+comment on function parley._p_refusal_of_identities(text[], uuid) is
+'Tells why nothing is taken of a batch just now; null when it is. It has to be asked before the speaker is believed in anything.
+Arguments: identities of the runs; speaker, the broker instance in whose name they come.
+Source: spec 6.12, 7.2.';
+
+create function parley._p_succeed_peer_key(
+  predecessor text, fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz
+) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_peer_id integer;
+begin
+  select p.peer_id into v_peer_id
+  from parley._p_peer_certificate as c
+  join parley._p_peer as p using (peer_id)
+  where c.fingerprint = predecessor
+    and p.revoked_at is null
+    and (c.not_before is null or c.not_before <= clock_timestamp())
+    and (c.not_after is null or c.not_after > clock_timestamp())
+  for update of p;
+  if v_peer_id is null
+    or exists (
+      select from parley._p_peer_certificate as c
+      where c.fingerprint = _p_succeed_peer_key.fingerprint and c.peer_id <> v_peer_id
+    ) then
+    return false;
+  end if;
+  insert into parley._p_peer_certificate (fingerprint, peer_id, certificate, not_before, not_after, succeeds)
+  values (fingerprint, v_peer_id, certificate, not_before, not_after, predecessor)
+  on conflict do nothing;
+  if found then
+    -- What has expired for long is of no use to anybody.
+    delete from parley._p_peer_certificate as c where c.peer_id = v_peer_id and c.not_after < clock_timestamp() - interval '90 days';
+    update parley._p_peer as p set modify_date = clock_timestamp() where p.peer_id = v_peer_id;
+    perform parley._p_tell_peers();
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_succeed_peer_key(text, text, bytea, timestamptz, timestamptz) is
+'Adds a key to the peer whose key has signed it; both are trusted then. The daemon has checked the signature. False when the predecessor is not trusted
+just now, or the key is another peer''s.
+Arguments: predecessor and fingerprint, 64 hexadecimal digits each; certificate of the new key, with its not_before and not_after.
+Source: spec 7.5.';
+
+-- sql/096_dialog_security.sql
+
+-- Which dialogs are secured, how, and with whose certificates (spec 7.3, 7.4).
+--
+-- The question is asked once for a dialog, by the daemon of the initiator, when its first message is about to leave the server; the answer
+-- stands in _p_dialog_security as long as the dialog lives, and with it is_encrypted of the endpoint is true. A target learns it with the first message
+-- that it can open. From then on a message counts only when it was sealed the same way, and by the same role: _p_bind_dialog.
+-- Inside one server nothing is sealed, and nothing of this is looked at (docs/differences.md).
+-- Secrets come in here sealed under the master key of the daemon and leave as they came.
+-- Locks: the dialog's row in _p_dialog_security, before its endpoint. Cost: none for SEND; one row for each secured dialog.
+
+create table parley._p_dialog_security (
+  conversation_id uuid not null,
+  is_initiator boolean not null,
+  mode text not null check (mode in ('anonymous', 'full')),
+  far_principal oid check ((mode = 'anonymous') or (far_principal is not null)),
+  key_id bytea check ((mode = 'anonymous') = (key_id is not null)),
+  secured_at timestamptz not null default clock_timestamp(),
+  primary key (conversation_id, is_initiator)
+);
+
+comment on table parley._p_dialog_security is 'The sides here of dialogs that are secured: for whom, and by whom, messages are sealed (spec 7.3).';
+comment on column parley._p_dialog_security.far_principal is 'Role that stands for the other side; null for an initiator that is anonymous.';
+comment on column parley._p_dialog_security.key_id is 'The session key of an anonymous dialog, which both sides use; in full security each side makes its own.';
+
+create index on parley._p_dialog_security (key_id) where key_id is not null;
+
+create function parley._p_security_mode(has_certificate boolean, is_encrypted boolean, is_bound boolean, is_anonymous boolean) returns text
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when is_bound and is_anonymous then 'anonymous'
+    when is_bound and has_certificate then 'full'
+    when is_bound then '9731'
+    when is_encrypted then '9727'
+    else 'none'
+  end
+$$;
+
+comment on function parley._p_security_mode(boolean, boolean, boolean, boolean) is
+'The table of decisions: none, anonymous or full, or the number of the reason why messages must not leave.
+Arguments: has_certificate, whether the owner of the initiator''s service has one to sign with; is_encrypted, ENCRYPTION of BEGIN DIALOG; is_bound,
+whether a remote service binding names the target; is_anonymous, its ANONYMOUS.
+Source: spec 7.3.';
+
+create function parley._p_security_status(error_number integer, principal oid, service text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select error_number || ': ' || case error_number
+    when 9727 then format(
+      'the dialog is to be encrypted outside of this server, and nothing says for whom: create a remote service binding for service "%s",'
+        || ' or begin dialogs with encryption => false.', service
+    )
+    when 9728 then format('the role with oid %s, which stands for one side of the dialog, was dropped.', principal)
+    when 9731 then format('role "%s" has no certificate: parley certificate create, or import that of the other side.', pg_get_userbyid(principal))
+    when 9733 then format('the certificate of role "%s" has no private key here.', pg_get_userbyid(principal))
+    when 9767 then format('no certificate of role "%s" is active for begin_dialog.', pg_get_userbyid(principal))
+    when 28024 then format('the certificate of role "%s" is not yet valid.', pg_get_userbyid(principal))
+    when 28025 then format('the certificate of role "%s" has expired.', pg_get_userbyid(principal))
+    when 28056 then format('role "%s", for whose certificate the message is sealed, does not control service "%s".', pg_get_userbyid(principal), service)
+  end
+$$;
+
+comment on function parley._p_security_status(integer, oid, text) is
+'Says why a message is not sealed or not opened, as transmission_status has it.
+Arguments: error_number, of the underlying message; principal, whose certificate it is about; service, for 9727 and 28056 the target.
+Source: spec 6.12.';
+
+create function parley._p_find_dialog_certificate(
+  principal oid, is_own boolean, out fingerprint bytea, out certificate bytea, out private_key bytea, out status text
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_problem integer;
+begin
+  select c.fingerprint, c.certificate, c.private_key into fingerprint, certificate, private_key
+  from parley._p_certificate as c
+  where c.owner = principal
+    and c.revoked_at is null
+    and c.is_active_for_begin_dialog
+    and c.start_date <= clock_timestamp()
+    and c.expiry_date > clock_timestamp()
+    and (c.private_key is not null or not is_own)
+  order by c.expiry_date desc, c.certificate_id desc
+  limit 1;
+  if found then
+    return;
+  end if;
+  -- The best of those that will not do tells why.
+  select max(
+    case
+      when is_own and c.private_key is null then 9733
+      when c.expiry_date <= clock_timestamp() then 28025
+      when c.start_date > clock_timestamp() then 28024
+      else 9767
+    end
+  ) into v_problem
+  from parley._p_certificate as c
+  where c.owner = principal and c.revoked_at is null;
+  if not exists (select from pg_roles as r where r.oid = principal) then
+    v_problem := 9728;
+  end if;
+  status := parley._p_security_status(coalesce(v_problem, 9731), principal, null);
+end
+$$;
+
+comment on function parley._p_find_dialog_certificate(oid, boolean) is
+'Picks the certificate of a role that is good to sign with, or to seal for: active, valid now, the latest to expire. Otherwise status says what is wrong.
+Arguments: principal, the role; is_own, whether the private key is needed.
+Source: spec 7.4.';
+
+create function parley._p_plan_dialogs(
+  endpoint_ids bigint[], is_link_encrypted boolean,
+  out endpoint_id bigint, out mode text, out own_principal oid, out far_principal oid, out key_id bytea, out is_recorded boolean, out status text
+) returns setof record
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint record;
+  v_has_certificate boolean;
+begin
+  for v_endpoint in
+    select e.endpoint_id, e.conversation_id, e.is_initiator, e.is_encrypted, e.owner, e.far_service,
+      s.mode, s.far_principal, s.key_id, b.remote_principal, b.is_anonymous
+    from parley._p_endpoint as e
+    left join parley._p_dialog_security as s using (conversation_id, is_initiator)
+    -- What has begun unsealed goes on unsealed, or the target would not know what to believe.
+    left join parley._p_remote_service_binding as b
+      on b.to_service = e.far_service and e.is_initiator and (b.create_date < e.begun_at or e.is_encrypted and not is_link_encrypted)
+    where e.endpoint_id = any (endpoint_ids)
+  loop
+    endpoint_id := v_endpoint.endpoint_id;
+    own_principal := v_endpoint.owner;
+    mode := v_endpoint.mode;
+    far_principal := v_endpoint.far_principal;
+    key_id := v_endpoint.key_id;
+    status := null;
+    is_recorded := mode is not null;
+    if not is_recorded and v_endpoint.is_initiator then
+      v_has_certificate := v_endpoint.remote_principal is not null and not v_endpoint.is_anonymous
+        and (parley._p_find_dialog_certificate(v_endpoint.owner, true)).status is null;
+      far_principal := v_endpoint.remote_principal;
+      mode := parley._p_security_mode(
+        v_has_certificate, v_endpoint.is_encrypted and not is_link_encrypted, far_principal is not null, v_endpoint.is_anonymous
+      );
+      if mode = '9731' then
+        -- There it says "no certificate"; which one is missing or not usable is what the owner wants to know.
+        status := (parley._p_find_dialog_certificate(v_endpoint.owner, true)).status;
+        mode := null;
+      elsif mode = '9727' then
+        status := parley._p_security_status(9727, null, v_endpoint.far_service);
+        mode := null;
+      end if;
+    elsif not is_recorded then
+      mode := 'none';
+      if v_endpoint.is_encrypted and not is_link_encrypted then
+        mode := null;
+        status := '9727: the dialog is to be encrypted outside of this server, and its first message was not: it cannot be told for whom to do it.';
+      end if;
+    end if;
+    return next;
+  end loop;
+end
+$$;
+
+comment on function parley._p_plan_dialogs(bigint[], boolean) is
+'Tells how the messages of endpoints are to be sealed: mode none, anonymous or full; own_principal, whose certificate signs in full security; far_principal, for
+whose certificate; key_id, with which key in an anonymous dialog that has one. is_recorded is false for a dialog that is not secured yet
+(_p_secure_dialog). When they must not leave now, mode is null and status says why. An endpoint that is gone has no row.
+Arguments: endpoint_ids; is_link_encrypted, whether the link to the next broker is: then a dialog that is to be encrypted needs no binding, and the next
+broker does not pass on what is unsealed.
+Source: spec 7.3.';
+
+create function parley._p_secure_dialog(
+  inout endpoint_id bigint, inout mode text, inout far_principal oid, inout key_id bytea
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_secure_dialog.endpoint_id;
+  if not found then
+    endpoint_id := null;
+    return;
+  end if;
+  insert into parley._p_dialog_security (conversation_id, is_initiator, mode, far_principal, key_id)
+  values (v_endpoint.conversation_id, v_endpoint.is_initiator, mode, far_principal, key_id)
+  on conflict do nothing;
+  select s.mode, s.far_principal, s.key_id into mode, far_principal, key_id
+  from parley._p_dialog_security as s
+  where s.conversation_id = v_endpoint.conversation_id and s.is_initiator = v_endpoint.is_initiator;
+  if not v_endpoint.is_encrypted then
+    update parley._p_endpoint as e set is_encrypted = true where e.endpoint_id = v_endpoint.endpoint_id;
+  end if;
+end
+$$;
+
+comment on function parley._p_secure_dialog(bigint, text, oid, bytea) is
+'Notes for good how a dialog is secured, before its first message leaves, and gives what is noted, which may be what another daemon was faster to note.
+Gives endpoint_id null when the endpoint is gone.
+Arguments: endpoint_id; mode, anonymous or full; far_principal; key_id of an anonymous dialog.';
+
+create function parley._p_bind_dialog(conversation_id uuid, is_initiator boolean, mode text, far_principal oid, key_id bytea) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_noted parley._p_dialog_security;
+  v_is_new boolean := false;
+  v_is_open boolean;
+begin
+  if not is_initiator then
+    insert into parley._p_dialog_security (conversation_id, is_initiator, mode, far_principal, key_id)
+    values (conversation_id, is_initiator, mode, far_principal, key_id)
+    on conflict do nothing;
+    v_is_new := found;
+  end if;
+  select * into v_noted
+  from parley._p_dialog_security as s
+  where s.conversation_id = _p_bind_dialog.conversation_id and s.is_initiator = _p_bind_dialog.is_initiator
+  for update;
+  if not found then
+    return false;
+  end if;
+  v_is_open := exists (
+    select from parley._p_endpoint as e
+    where e.conversation_id = _p_bind_dialog.conversation_id and e.is_initiator = _p_bind_dialog.is_initiator
+  );
+  if v_is_new then
+    if v_is_open then
+      -- It was begun in clear.
+      delete from parley._p_dialog_security as s
+      where s.conversation_id = _p_bind_dialog.conversation_id and s.is_initiator = _p_bind_dialog.is_initiator;
+    end if;
+    return not v_is_open;
+  -- An initiator that is anonymous knows the target by the key alone: nobody else could unseal it.
+  elsif v_noted.mode = mode and v_noted.key_id is not distinct from key_id and (mode = 'anonymous' or v_noted.far_principal = far_principal) then
+    return true;
+  -- Somebody who has never been let in may have taken the place: what counts is who comes in.
+  elsif is_initiator or v_is_open then
+    return false;
+  end if;
+  update parley._p_dialog_security as s
+  set mode = _p_bind_dialog.mode, far_principal = _p_bind_dialog.far_principal, key_id = _p_bind_dialog.key_id, secured_at = clock_timestamp()
+  where s.conversation_id = _p_bind_dialog.conversation_id and s.is_initiator = _p_bind_dialog.is_initiator;
+  return true;
+end
+$$;
+
+comment on function parley._p_bind_dialog(uuid, boolean, text, oid, bytea) is
+'Tells whether a message that was opened comes from the other side of its dialog: sealed the same way, by a certificate of the same role or with the same
+key. The first message of a dialog settles it for the target. It belongs in the transaction in which the message is accepted: it holds the dialog''s row until
+then, so nobody else comes between.
+Arguments: conversation_id; is_initiator, of the side here; mode; far_principal, who has signed; key_id.
+Source: spec 7.3.';
+
+create function parley._p_secured_services(out services text[], out has_secured_dialogs boolean)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select array(select b.to_service from parley._p_remote_service_binding as b), exists (select from parley._p_dialog_security as s)
+$$;
+
+comment on function parley._p_secured_services() is
+'Tells what there is to do at all: services that remote service bindings name, and whether any dialog is secured.';
+
+create function parley._p_find_downgraded(conversation_ids uuid[], is_initiators boolean[]) returns setof bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select r.ordinal
+  from unnest(conversation_ids, is_initiators) with ordinality as r (conversation_id, is_initiator, ordinal)
+  join parley._p_dialog_security as s using (conversation_id, is_initiator)
+  join parley._p_endpoint as e using (conversation_id, is_initiator)
+$$;
+
+comment on function parley._p_find_downgraded(uuid[], boolean[]) is
+'Finds the messages that came in clear for a dialog that is secured, by their place in the arrays, from 1. They are not of the other side.
+Arguments: conversation_ids; is_initiators, of the sides here.';
+
+create function parley._p_judge_certificates(
+  signer bytea, receiver bytea, service text, out signer_principal oid, out signer_certificate bytea, out private_key bytea, out status text
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_receiver parley._p_certificate;
+  v_signer parley._p_certificate;
+  v_service parley._p_service;
+begin
+  select * into v_receiver from parley._p_certificate as c where c.fingerprint = receiver;
+  private_key := v_receiver.private_key;
+  if v_receiver.fingerprint is null or v_receiver.revoked_at is not null or private_key is null then
+    status := format('9733: there is no private key here for the certificate %s, for which the message is sealed.', encode(receiver, 'hex'));
+  elsif v_receiver.expiry_date <= clock_timestamp() then
+    status := parley._p_security_status(28025, v_receiver.owner, null);
+  elsif v_receiver.start_date > clock_timestamp() then
+    status := parley._p_security_status(28024, v_receiver.owner, null);
+  end if;
+  select * into v_service from parley._p_service as s where s.name = service;
+  -- A service that does not exist is refused for that reason.
+  if status is null and v_service.service_id is not null
+    and not parley._p_has_permission(v_receiver.owner, 'CONTROL', 'service', v_service.service_id, v_service.owner) then
+    status := parley._p_security_status(28056, v_receiver.owner, service);
+  end if;
+  if signer is null or status is not null then
+    return;
+  end if;
+  select * into v_signer from parley._p_certificate as c where c.fingerprint = signer;
+  signer_principal := v_signer.owner;
+  signer_certificate := v_signer.certificate;
+  if v_signer.fingerprint is null or v_signer.revoked_at is not null then
+    status := format('9731: the certificate %s, which has signed the message, is not known here, or revoked.', encode(signer, 'hex'));
+  elsif v_signer.expiry_date <= clock_timestamp() then
+    status := parley._p_security_status(28025, v_signer.owner, null);
+  elsif v_signer.start_date > clock_timestamp() then
+    status := parley._p_security_status(28024, v_signer.owner, null);
+  end if;
+end
+$$;
+
+comment on function parley._p_judge_certificates(bytea, bytea, text) is
+'Looks up by fingerprint the certificates that a sealed message names, whether they are active or not: signer_principal, in whose name it was signed, the
+certificate that verifies it, and the sealed private key that opens it. Where the message must not be opened status says why.
+Arguments: signer, null in an anonymous dialog; receiver, for whom it is sealed; service, to which it goes.
+Source: spec 7.4.';
+
+create function parley._p_role_of_certificate(fingerprint text) returns oid
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select c.owner::oid
+  from parley._p_certificate as c
+  where c.fingerprint = decode(_p_role_of_certificate.fingerprint, 'hex')
+    and c.revoked_at is null
+    and c.start_date <= clock_timestamp()
+    and c.expiry_date > clock_timestamp()
+$$;
+
+comment on function parley._p_role_of_certificate(text) is
+'Gives the role in whose name a certificate signs; null when it is unknown, revoked or not valid now.
+Arguments: fingerprint, 64 hexadecimal digits.';
+
+-- sql/097_pairing.sql
+
+-- Pairing: two brokers that have never met learn each other's keys, with no authority that both believe in (docs/security.md).
+--
+-- The daemon lets a stranger speak of nothing but pairing, and only while a pairing is open here. There are two kinds. An INVITATION has a secret
+-- that is shown once, to be carried to the other side by people; who proves to have it, for this very connection, is trusted. A WINDOW lets
+-- anybody ask; a code is shown on both sides, and nobody is trusted before people on both sides have said that it is the same.
+-- Each is good once, for minutes. The database is where the daemon, which holds the connection, and the operator, who may sit elsewhere, meet.
+-- Locks: the pairing's row, then that of the request, then peers. Cost: none while nothing is open.
+
+create table parley._p_pairing (
+  pairing_id uuid primary key default gen_random_uuid(),
+  secret bytea,
+  peer_name text,
+  role regrole,
+  is_routed boolean not null default false,
+  failures integer not null default 0,
+  opened_at timestamptz not null default now(),
+  expires_at timestamptz not null,
+  closed_at timestamptz
+);
+
+comment on table parley._p_pairing is 'Pairings that are or were open, for a day.';
+comment on column parley._p_pairing.secret is 'Secret of an invitation; null for a window.';
+
+create table parley._p_pairing_request (
+  request_id uuid primary key default gen_random_uuid(),
+  pairing_id uuid not null references parley._p_pairing on delete cascade,
+  fingerprint text collate "C" not null,
+  certificate bytea not null,
+  offer jsonb not null,
+  code text not null,
+  remote text not null,
+  state text not null default 'WAITING' check (state in ('WAITING', 'CONFIRMED', 'REFUSED', 'GONE', 'DONE')),
+  peer_name text,
+  role regrole,
+  is_routed boolean not null default false,
+  requested_at timestamptz not null default now()
+);
+
+comment on table parley._p_pairing_request is 'Brokers that have asked to be trusted while a window was open.';
+
+create index on parley._p_pairing_request (pairing_id);
+
+create function parley._p_is_pairing_open(pairing parley._p_pairing) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select pairing.closed_at is null and pairing.expires_at > clock_timestamp() and pairing.failures < 5
+$$;
+
+comment on function parley._p_is_pairing_open(parley._p_pairing) is 'Tells whether a pairing can still be used.';
+
+create function parley._p_add_pairing(valid_seconds integer, secret bytea, name text, role text, with_routes boolean) returns uuid
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id uuid;
+begin
+  perform parley._p_require_range('valid_seconds', valid_seconds, 10, 86400);
+  delete from parley._p_pairing as p where p.expires_at < clock_timestamp() - interval '1 day';
+  insert into parley._p_pairing (secret, peer_name, role, is_routed, expires_at)
+  values (
+    secret, case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false),
+    clock_timestamp() + make_interval(secs => valid_seconds)
+  )
+  returning pairing_id into v_id;
+  return v_id;
+end
+$$;
+
+comment on function parley._p_add_pairing(integer, bytea, text, text, boolean) is
+'Opens a pairing.
+Errors: 8402 valid_seconds out of range, 9609 bad name, 15151 no such role.';
+
+create function parley.invite_peer(
+  valid_seconds integer default 900, role text default null, name text default null, with_routes boolean default false
+) returns text
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- Two random UUIDs have 244 random bits; their hash has 128 of them, evenly.
+  v_secret bytea := substr(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 1, 16);
+begin
+  perform parley._p_require_administrator('invite_peer');
+  return 'parley1-' || encode(
+    uuid_send(parley._p_add_pairing(valid_seconds, v_secret, invite_peer.name, invite_peer.role, with_routes)) || v_secret, 'hex'
+  );
+end
+$$;
+
+comment on function parley.invite_peer(integer, text, text, boolean) is
+'Invites a broker elsewhere: gives a token, to be given to parley pair there with --token. Who has it is trusted here, once; it is a secret.
+Arguments: valid_seconds, for how long, 10 to 86400; role, what the peer acts as (null: only what is granted to PUBLIC counts); name of the
+peer (null: what it calls itself; the name of a peer that there is gives that one a further key); with_routes, whether routes to its services are made.
+Errors: 8402 out of range, 9609 bad name, 15151 no such role or not an administrator.';
+
+create function parley.open_pairing(valid_seconds integer default 600) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_require_administrator('open_pairing');
+  return parley._p_add_pairing(valid_seconds, null, null, null, false);
+end
+$$;
+
+comment on function parley.open_pairing(integer) is
+'Lets brokers elsewhere ask to be trusted, until one has been, or the time is over; gives the id of the pairing. Nobody is trusted before confirm_pairing.
+Arguments: valid_seconds, for how long, 10 to 86400.
+Errors: 8402 out of range, 15151 not an administrator.';
+
+create function parley.close_pairing(pairing uuid) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_require_administrator('close_pairing');
+  update parley._p_pairing as p set closed_at = clock_timestamp() where p.pairing_id = pairing and p.closed_at is null;
+end
+$$;
+
+comment on function parley.close_pairing(uuid) is
+'Ends a pairing before its time. One that has ended already is left alone.
+Errors: 15151 not an administrator.';
+
+create function parley.pairing_requests(pairing uuid)
+returns table (request_id uuid, fingerprint text, code text, offer jsonb, remote text, state text, requested_at timestamptz)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_require_administrator('pairing_requests');
+  return query
+  select r.request_id, r.fingerprint, r.code, r.offer, r.remote, r.state, r.requested_at
+  from parley._p_pairing_request as r
+  where r.pairing_id = pairing
+  order by r.requested_at, r.request_id;
+end
+$$;
+
+comment on function parley.pairing_requests(uuid) is
+'Gives who has asked while a pairing was open: request_id; fingerprint of its key; code, which has to be the same on both sides; offer, what it says about
+itself; remote, the address it came from; state, WAITING, CONFIRMED, REFUSED, GONE (it left) or DONE (it is trusted).
+Errors: 15151 not an administrator.';
+
+create function parley.confirm_pairing(request uuid, role text default null, name text default null, with_routes boolean default false) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_require_administrator('confirm_pairing');
+  update parley._p_pairing_request as r
+  set state = 'CONFIRMED', role = parley._p_peer_role(confirm_pairing.role), is_routed = coalesce(with_routes, false),
+    peer_name = case when confirm_pairing.name is not null then parley._p_name('peer', confirm_pairing.name) end
+  where r.request_id = request and r.state = 'WAITING';
+  if not found then
+    perform parley._p_raise(15151, 'nobody waits to be confirmed', 'The request is unknown, or over.', 'See parley.pairing_requests(pairing).');
+  end if;
+end
+$$;
+
+comment on function parley.confirm_pairing(uuid, text, text, boolean) is
+'Says that the code of a request is the one that the other side shows. The peer is trusted as soon as the other side has said so too.
+Arguments: request; role, name and with_routes, as invite_peer takes them.
+Errors: 9609 bad name, 15151 no such request or role, or not an administrator.';
+
+create function parley.refuse_pairing(request uuid) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_require_administrator('refuse_pairing');
+  update parley._p_pairing_request as r set state = 'REFUSED' where r.request_id = request and r.state in ('WAITING', 'CONFIRMED');
+end
+$$;
+
+comment on function parley.refuse_pairing(uuid) is
+'Sends a broker away that has asked to be trusted. What is over is left alone.
+Errors: 15151 not an administrator.';
+
+create function parley.pair_peer(
+  fingerprint text,
+  certificate bytea,
+  not_before timestamptz,
+  not_after timestamptz,
+  offer jsonb,
+  role text default null,
+  name text default null,
+  with_routes boolean default false
+) returns text
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_require_administrator('pair_peer');
+  return parley._p_pair(
+    parley._p_fingerprint(fingerprint), certificate, not_before, not_after, offer,
+    case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false)
+  );
+end
+$$;
+
+comment on function parley.pair_peer(text, bytea, timestamptz, timestamptz, jsonb, text, text, boolean) is
+'Trusts a broker that has been paired with from here, as parley pair does, and gives the name of the peer. One that is known already is brought up to date.
+Arguments: fingerprint, certificate, not_before and not_after, as trust_peer; offer, what the broker says about itself; role, name and
+with_routes, as invite_peer.
+Errors: 2714 it says that it is the broker of another peer, 8402 malformed fingerprint or address, 9609 bad name, 15151 no such role or not an
+administrator, 28034 the peer is revoked, 28055 the key has expired.';
+
+-- sql/098_pairing_daemon.sql
+
+-- What the daemon, and the command that has called another broker, do with pairings; see 097_pairing.sql.
+--
+-- An offer is what a broker says about itself: {"name", "address", "databases": [{"instance", "database", "services"}]}. It was proven only to come
+-- from whoever has the key, so nothing in it may reach further than the peer itself: a name that is taken is not the same
+-- peer unless an operator has said so, and a broker instance that is another peer's is refused.
+
+create function parley._p_own_offer() returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb_build_object(
+    'name', current_database(),
+    'databases', jsonb_build_array(jsonb_build_object(
+      'instance', b.service_broker_guid,
+      'database', current_database(),
+      'services', (select coalesce(jsonb_agg(s.name order by s.name), '[]') from parley._p_service as s where s.service_id >= 65536)
+    ))
+  )
+  from parley._p_broker as b
+$$;
+
+comment on function parley._p_own_offer() is 'Gives what this database says about itself to a peer.';
+
+create function parley._p_is_pairing_open() returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (select from parley._p_pairing as p where parley._p_is_pairing_open(p))
+$$;
+
+comment on function parley._p_is_pairing_open() is 'Tells whether strangers may ask to be trusted just now.';
+
+create function parley._p_route_to_peer(peer_name text, offer jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service record;
+  v_name text;
+begin
+  if offer->>'address' is null then
+    return;
+  end if;
+  for v_service in
+    select s.name, d.value->>'instance' as instance
+    from jsonb_array_elements(offer->'databases') as d
+    cross join lateral jsonb_array_elements_text(d.value->'services') as s (name)
+    order by s.name
+  loop
+    v_name := left(peer_name || ' ' || v_service.name, 128);
+    begin
+      perform parley.create_route(
+        name => v_name, address => offer->>'address', service_name => v_service.name, broker_instance => v_service.instance
+      );
+    exception
+      -- 2714: made by an earlier pairing.
+      when sqlstate 'SB23E' then
+        perform parley.alter_route(name => v_name, address => offer->>'address', broker_instance => v_service.instance);
+    end;
+  end loop;
+end
+$$;
+
+comment on function parley._p_route_to_peer(text, jsonb) is
+'Makes routes to the services that a peer has offered, at its address; none when it has not said where it listens.
+Errors: those of create_route.';
+
+create function parley._p_pair(
+  fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz, offer jsonb, peer_name text, role oid, with_routes boolean
+) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_offered text := left(coalesce(nullif(offer->>'name', ''), 'peer'), 100);
+  v_instances uuid[] := array(
+    select (d.value->>'instance')::uuid from jsonb_array_elements(coalesce(offer->'databases', '[]')) as d order by 1
+  );
+  v_peer parley._p_peer;
+  v_name text;
+begin
+  select p.name into v_name
+  from parley._p_peer_certificate as c
+  join parley._p_peer as p using (peer_id)
+  where c.fingerprint = _p_pair.fingerprint;
+  v_name := coalesce(
+    v_name, peer_name,
+    case when exists (select from parley._p_peer as p where p.name = v_offered) then v_offered || ' ' || left(fingerprint, 8) else v_offered end
+  );
+  select * into v_peer from parley._p_peer as p where p.name = v_name for update;
+  if v_peer.revoked_at is not null then
+    perform parley._p_raise(
+      28034, format('peer "%s" is revoked', v_name), null, 'Drop it with parley.drop_peer; then it may be trusted anew.'
+    );
+  end if;
+  perform from parley._p_peer as p where p.broker_instances && v_instances and p.name <> v_name and p.revoked_at is null;
+  if found then
+    perform parley._p_raise(
+      2714,
+      'the other side says that it is the broker of another peer',
+      (
+        select format('That is peer "%s".', p.name)
+        from parley._p_peer as p where p.broker_instances && v_instances and p.name <> v_name and p.revoked_at is null limit 1
+      ),
+      'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its place, drop that peer first.'
+    );
+  end if;
+  if v_peer.peer_id is null then
+    insert into parley._p_peer (peer_id, name, role, address, broker_instances)
+    values (nextval('parley._p_object_id'), v_name, role::regrole, parley._p_peer_address(offer->>'address'), v_instances)
+    returning * into v_peer;
+  else
+    update parley._p_peer as p
+    set role = coalesce(_p_pair.role::regrole, p.role), address = coalesce(parley._p_peer_address(offer->>'address'), p.address),
+      broker_instances = array(select distinct i from unnest(p.broker_instances || v_instances) as i order by i), modify_date = clock_timestamp()
+    where p.peer_id = v_peer.peer_id;
+  end if;
+  if not exists (select from parley._p_peer_certificate as c where c.fingerprint = _p_pair.fingerprint) then
+    perform parley._p_add_peer_certificate(v_peer.peer_id, fingerprint, certificate, not_before, not_after, null);
+  end if;
+  if with_routes then
+    perform parley._p_route_to_peer(v_name, offer);
+  end if;
+  perform parley._p_tell_peers();
+  return v_name;
+end
+$$;
+
+comment on function parley._p_pair(text, bytea, timestamptz, timestamptz, jsonb, text, oid, boolean) is
+'Trusts a broker that has been paired with, and gives the name under which. One that is known already is brought up to date.
+Arguments: fingerprint, certificate and its dates; offer; peer_name, as an operator has said, or null; role or null; with_routes.
+Errors: 2714 its broker instance is that of another peer, 8402 malformed address, 28034 revoked, 28055 expired, and those of create_route.';
+
+create function parley._p_find_invitation(invitation uuid) returns bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select p.secret from parley._p_pairing as p where p.pairing_id = invitation and p.secret is not null and parley._p_is_pairing_open(p)
+$$;
+
+comment on function parley._p_find_invitation(uuid) is 'Gives the secret of an invitation that can still be used, null otherwise.';
+
+create function parley._p_note_pairing_failure(invitation uuid) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  update parley._p_pairing as p set failures = p.failures + 1 where p.pairing_id = invitation
+$$;
+
+comment on function parley._p_note_pairing_failure(uuid) is 'Counts a wrong proof; the fifth one ends an invitation.';
+
+create function parley._p_redeem_invitation(
+  invitation uuid, fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz, offer jsonb
+) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_pairing parley._p_pairing;
+begin
+  select * into v_pairing from parley._p_pairing as p where p.pairing_id = invitation for update;
+  if not found or v_pairing.secret is null or not parley._p_is_pairing_open(v_pairing) then
+    return null;
+  end if;
+  update parley._p_pairing as p set closed_at = clock_timestamp() where p.pairing_id = invitation;
+  return parley._p_pair(fingerprint, certificate, not_before, not_after, offer, v_pairing.peer_name, v_pairing.role, v_pairing.is_routed);
+end
+$$;
+
+comment on function parley._p_redeem_invitation(uuid, text, bytea, timestamptz, timestamptz, jsonb) is
+'Trusts who has proven to have an invitation, once: gives the name of the peer, null when the invitation is used or over.
+Errors: those of _p_pair.';
+
+create function parley._p_request_pairing(fingerprint text, certificate bytea, offer jsonb, code text, remote text) returns uuid
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_pairing parley._p_pairing;
+  v_request uuid;
+begin
+  select * into v_pairing
+  from parley._p_pairing as p
+  where p.secret is null and parley._p_is_pairing_open(p)
+  order by p.opened_at desc
+  limit 1
+  for update;
+  -- Strangers must not fill the table or the operator's screen.
+  if not found or (select count(*) from parley._p_pairing_request as r where r.pairing_id = v_pairing.pairing_id) >= 20 then
+    return null;
+  end if;
+  insert into parley._p_pairing_request (pairing_id, fingerprint, certificate, offer, code, remote)
+  values (v_pairing.pairing_id, fingerprint, certificate, offer, code, remote)
+  returning request_id into v_request;
+  return v_request;
+end
+$$;
+
+comment on function parley._p_request_pairing(text, bytea, jsonb, text, text) is
+'Notes that a broker asks to be trusted; gives the id of the request, null when no window is open, or too many have asked.';
+
+create function parley._p_pairing_request_state(request uuid) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when r.state in ('WAITING', 'CONFIRMED') and not parley._p_is_pairing_open(p) then 'GONE' else r.state end
+  from parley._p_pairing_request as r
+  join parley._p_pairing as p using (pairing_id)
+  where r.request_id = request
+$$;
+
+comment on function parley._p_pairing_request_state(uuid) is 'Gives the state of a request; GONE too when its window is over.';
+
+create function parley._p_leave_pairing(request uuid) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  update parley._p_pairing_request as r set state = 'GONE' where r.request_id = request and r.state in ('WAITING', 'CONFIRMED')
+$$;
+
+comment on function parley._p_leave_pairing(uuid) is 'Notes that the broker that has asked does not wait any more.';
+
+create function parley._p_complete_pairing(request uuid, not_before timestamptz, not_after timestamptz, offer jsonb) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_request parley._p_pairing_request;
+  v_pairing parley._p_pairing;
+begin
+  select p.* into v_pairing
+  from parley._p_pairing_request as r
+  join parley._p_pairing as p using (pairing_id)
+  where r.request_id = request
+  for update of p;
+  if not found or not parley._p_is_pairing_open(v_pairing) then
+    return null;
+  end if;
+  update parley._p_pairing_request as r set state = 'DONE' where r.request_id = request and r.state = 'CONFIRMED' returning * into v_request;
+  if not found then
+    return null;
+  end if;
+  update parley._p_pairing as p set closed_at = clock_timestamp() where p.pairing_id = v_request.pairing_id;
+  return parley._p_pair(
+    v_request.fingerprint, v_request.certificate, not_before, not_after, offer, v_request.peer_name, v_request.role, v_request.is_routed
+  );
+end
+$$;
+
+comment on function parley._p_complete_pairing(uuid, timestamptz, timestamptz, jsonb) is
+'Trusts a broker that has asked, once both sides have confirmed, and closes the window: gives the name of the peer, null when it is not confirmed or over.
+Errors: those of _p_pair.';
+
+-- sql/099_broker_certificates.sql
+
+-- The certificates with which the daemons of this database prove who they are: told by the daemons, so that the database can warn of their end.
+--
+-- The keys are with the daemons; here stand the dates. A daemon tells its certificate when it begins, when it has another one, and every hour;
+-- what was not told for a day is forgotten: that daemon is gone, or is called otherwise.
+-- Locks: its row. Cost: a row an hour for each daemon that listens.
+
+create table parley._p_broker_certificate (
+  daemon text collate "C" primary key,
+  fingerprint text collate "C" not null,
+  not_before timestamptz not null,
+  not_after timestamptz not null,
+  reported_at timestamptz not null
+);
+
+comment on table parley._p_broker_certificate is 'Certificates of the daemons that serve this database, as they were told last.';
+
+create function parley._p_report_certificate(daemon text, fingerprint text, not_before timestamptz, not_after timestamptz) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from parley._p_broker_certificate as c where c.reported_at < clock_timestamp() - interval '1 day';
+  insert into parley._p_broker_certificate as c (daemon, fingerprint, not_before, not_after, reported_at)
+  values (daemon, fingerprint, not_before, not_after, clock_timestamp())
+  on conflict on constraint _p_broker_certificate_pkey do update
+  set fingerprint = excluded.fingerprint, not_before = excluded.not_before, not_after = excluded.not_after, reported_at = excluded.reported_at;
+end
+$$;
+
+comment on function parley._p_report_certificate(text, text, timestamptz, timestamptz) is
+'Notes the certificate that a daemon uses.
+Arguments: daemon, its name, such as that of its host; fingerprint of the key; not_before and not_after of the certificate.';
+
+create view parley.broker_certificates as
+select
+  c.daemon,
+  c.fingerprint,
+  case
+    when c.not_after <= pg_catalog.clock_timestamp() then 'EXPIRED'
+    when c.not_before > pg_catalog.clock_timestamp() then 'NOT YET VALID'
+    else 'VALID'
+  end as state,
+  c.not_before,
+  c.not_after,
+  c.reported_at
+from parley._p_broker_certificate as c
+where c.reported_at > pg_catalog.clock_timestamp() - interval '1 day';
+
+comment on view parley.broker_certificates is 'Certificates with which the daemons of this database prove to other brokers who they are.';
+comment on column parley.broker_certificates.daemon is 'Name of the daemon.';
+comment on column parley.broker_certificates.fingerprint is 'SHA-256 of its public key, in hexadecimal digits: what peers trust.';
+comment on column parley.broker_certificates.state is 'VALID, NOT YET VALID or EXPIRED.';
+comment on column parley.broker_certificates.not_before is 'From when it is valid.';
+comment on column parley.broker_certificates.not_after is 'Until when it is valid.';
+comment on column parley.broker_certificates.reported_at is 'When the daemon told it last; it does every hour.';
+
+-- sql/099_master_keys.sql
+
+-- Changing the master key: every secret in the database is sealed anew, by a program that has the old key and the new one.
+--
+-- Here are only the bytes. A secret that was changed meanwhile is left alone, and is told apart by the key that its first bytes name.
+-- Locks: the rows of the secrets, all of them, in one transaction.
+
+create function parley._p_sealed_secrets() returns table (kind text, id bytea, sealed bytea)
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'certificate', c.fingerprint, c.private_key
+  from parley._p_certificate as c
+  where c.private_key is not null
+  union all
+  select 'session key', k.key_id, k.sealed_key
+  from parley._p_session_key as k
+$$;
+
+comment on function parley._p_sealed_secrets() is 'Gives every secret that is sealed under a master key: kind, certificate or session key; id; sealed.';
+
+create function parley._p_replace_sealed_secret(kind text, id bytea, sealed bytea, sealed_anew bytea) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if kind = 'certificate' then
+    update parley._p_certificate as c
+    set private_key = sealed_anew
+    where c.fingerprint = id and c.private_key = sealed;
+  else
+    update parley._p_session_key as k
+    set sealed_key = sealed_anew
+    where k.key_id = id and k.sealed_key = sealed;
+  end if;
+  return found;
+end
+$$;
+
+comment on function parley._p_replace_sealed_secret(text, bytea, bytea, bytea) is
+'Replaces a secret by itself, sealed under another master key; false when it has been changed meanwhile.
+Arguments: kind and id, as _p_sealed_secrets gives them; sealed, as it was; sealed_anew.';
+
+-- sql/099_session_keys.sql
+
+-- Session keys of anonymous dialogs, and the end of what is noted of dialogs.
+--
+-- In full security each daemon makes its own keys, and nothing has to be kept. In an anonymous dialog the target can only use the key of the initiator, so
+-- both sides keep it as long as a dialog has it, sealed under the master key of each side.
+-- Locks: none but the rows themselves. Cost: one row for some hours of dialogs.
+
+create table parley._p_session_key (
+  key_id bytea primary key,
+  sealed_key bytea not null,
+  created_at timestamptz not null default clock_timestamp()
+);
+
+comment on table parley._p_session_key is
+'Session keys of anonymous dialogs, sealed under the master key: replies are sealed with the initiator''s key, also after a restart (spec 7.3).';
+
+create function parley._p_keep_session_key(key_id bytea, sealed_key bytea) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  insert into parley._p_session_key as k (key_id, sealed_key) values ($1, $2) on conflict on constraint _p_session_key_pkey do nothing
+$$;
+
+comment on function parley._p_keep_session_key(bytea, bytea) is
+'Stores the session key of anonymous dialogs.
+Arguments: key_id; sealed_key, sealed under the master key.';
+
+create function parley._p_read_session_key(key_id bytea) returns bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select k.sealed_key from parley._p_session_key as k where k.key_id = $1
+$$;
+
+comment on function parley._p_read_session_key(bytea) is 'Gives a session key, sealed under the master key, or null.';
+
+create function parley._p_forget_dialogs(dialogs_max integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_forgotten integer;
+begin
+  delete from parley._p_dialog_security as s
+  using (
+    select d.conversation_id, d.is_initiator
+    from parley._p_dialog_security as d
+    where d.secured_at < clock_timestamp() - interval '10 minutes'
+      and not exists (
+        select from parley._p_endpoint as e where e.conversation_id = d.conversation_id and e.is_initiator = d.is_initiator
+      )
+    limit dialogs_max
+    for update skip locked
+  ) as g
+  where s.conversation_id = g.conversation_id and s.is_initiator = g.is_initiator;
+  get diagnostics v_forgotten = row_count;
+  -- A daemon uses a key for new dialogs for some hours.
+  delete from parley._p_session_key as k
+  where k.created_at < clock_timestamp() - interval '12 hours'
+    and not exists (select from parley._p_dialog_security as s where s.key_id = k.key_id);
+  return v_forgotten;
+end
+$$;
+
+comment on function parley._p_forget_dialogs(integer) is
+'Removes what is noted of secured dialogs that have ended, and session keys that no dialog has any more; gives the number of dialogs.
+Arguments: dialogs_max, how many at most.';
+
 -- sql/100_conversations.sql
 
 -- Conversations: groups, endpoints, and what remains of an endpoint that is closed.
@@ -1713,6 +4288,7 @@ create table parley._p_endpoint (
   far_broker_instance text,
   is_encrypted boolean not null,
   lifetime timestamptz not null,
+  destination_id integer,
   begun_at timestamptz not null default clock_timestamp(),
   state_since timestamptz not null default clock_timestamp(),
   check (state in ('SO', 'SI', 'CO', 'DI', 'DO', 'ER')),
@@ -1721,6 +4297,9 @@ create table parley._p_endpoint (
 
 comment on table parley._p_endpoint is 'One row for each side of a conversation (spec 3.1). A side that is closed lives on in _p_tombstone.';
 comment on column parley._p_endpoint.destination_lane is 'The lane of the far side, or null when SEND must look closer; see 200_send.sql.';
+comment on column parley._p_endpoint.far_endpoint_id is
+'The other side when that is in this database; null as long as there is none; -endpoint_id when it is in another one.';
+comment on column parley._p_endpoint.destination_id is 'Where messages for a far side in another database go; null as long as no route was found.';
 comment on column parley._p_endpoint.usual_message_type_id is
 'The message type that SEND finds without a look-up: the first of the contract that this side may send and that needs no validation.';
 comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
@@ -1748,6 +4327,7 @@ comment on table parley._p_tombstone is
 'Closed target endpoints, kept until expires_at so that a replayed first message cannot open the conversation again (spec 3.3).';
 
 create index on parley._p_tombstone (expires_at);
+create index on parley._p_tombstone (conversation_id);
 
 -- Conversation timers, lifetimes and abandoned endpoints: whatever is due at a time.
 create table parley._p_alarm (
@@ -1863,6 +4443,159 @@ $$;
 
 comment on function parley._p_state_name(text) is 'Gives the long name of an endpoint state (spec 3.1).';
 
+-- sql/105_destinations.sql
+
+-- Where messages for other databases go, and how far each conversation has come on the way.
+--
+-- A conversation whose far side is in another database has far_endpoint_id = -endpoint_id. What it sends stands in _p_message under that
+-- number, on a lane of the destination its route leads to, so SEND to another server is the same single insert as SEND next door.
+-- The daemon takes messages from the lane into _p_transit, where each gets its number for good (600_take_runs.sql); that transaction has committed
+-- before anything leaves the server. What the far side has acknowledged is deleted there.
+--
+-- Numbers are kept as RECEIVE keeps them: the newest row of an endpoint counts, none is ever updated, so an old snapshot has no chain of dead
+-- versions to grow. _p_send_progress: the next number to give. _p_accept_progress: the next number to take from the far side.
+-- Locks: see docs/architecture.md; destinations are locked after everything else, and only when their state changes.
+
+create table parley._p_destination (
+  destination_id integer primary key default nextval('parley._p_object_id'),
+  address text collate "C" not null unique,
+  -- Bit n is set when a message of priority n has gone there, as in _p_queue.
+  priorities integer not null default 32,
+  attempts integer not null default 0,
+  status text not null default '',
+  failing_since timestamptz,
+  attempted_at timestamptz,
+  -- When to try again; null when it may be tried now.
+  due_at timestamptz
+);
+
+comment on table parley._p_destination is
+'Addresses to which messages are transmitted: tcp://host:port, or broker:GUID for another database that the same daemon serves. Attempts and
+status tell of the link, not of one message.';
+
+-- One series for all destinations: what matters is the order within a conversation.
+create sequence parley._p_transmission_position minvalue 0 start 1;
+-- Until when the daemon sleeps, in seconds since 1970, as the doorbell of a queue.
+create sequence parley._p_transmission_doorbell minvalue 0 start 0;
+
+create table parley._p_transit (
+  endpoint_id bigint not null,
+  first_sequence bigint not null,
+  next_sequence bigint not null,
+  destination_id integer not null,
+  enqueued_at timestamptz not null,
+  message_type_id integer not null,
+  body bytea,
+  frame bytea[],
+  trace_context text
+) with (
+  toast_tuple_target = 8160,
+  autovacuum_vacuum_scale_factor = 0.1,
+  autovacuum_vacuum_threshold = 10000,
+  autovacuum_analyze_scale_factor = 0.5,
+  autovacuum_analyze_threshold = 100000
+);
+
+comment on table parley._p_transit is
+'Messages that have their number and are on their way: first_sequence up to, not including, next_sequence. A bounded window for each destination.';
+
+alter table parley._p_transit alter column body set storage external;
+alter table parley._p_transit alter column frame set storage external;
+
+create index on parley._p_transit (endpoint_id, first_sequence);
+
+create table parley._p_send_progress (
+  endpoint_id bigint not null,
+  sequence bigint not null
+);
+
+comment on table parley._p_send_progress is 'The next message_sequence_number of each endpoint that transmits: the largest row counts.';
+
+create index on parley._p_send_progress (endpoint_id, sequence);
+
+create table parley._p_accept_progress (
+  endpoint_id bigint not null,
+  sequence bigint not null
+);
+
+comment on table parley._p_accept_progress is 'The next number that each endpoint takes from its far side in another database: the largest row counts.';
+
+create index on parley._p_accept_progress (endpoint_id, sequence);
+
+-- Conversations that the far side cannot take from now: its queue is off, it does not know the service.
+create table parley._p_parked (
+  endpoint_id bigint primary key,
+  destination_id integer not null,
+  status text not null,
+  attempts integer not null,
+  due_at timestamptz not null
+);
+
+comment on table parley._p_parked is
+'Conversations that are not transmitted until due_at, though their destination is well. What they have in transit stays there; the rest waits in
+_p_transmission. At infinity a conversation is being tried again.';
+
+create index on parley._p_parked (destination_id, due_at);
+
+-- Conversations that have to be compared with their far side first, because this database goes on from a history that may have lost its end.
+create table parley._p_unresumed (
+  endpoint_id bigint primary key
+);
+
+comment on table parley._p_unresumed is 'Conversations with other databases that nothing is transmitted for until both sides were found to agree.';
+
+-- What the comparisons have found.
+create table parley._p_compared (
+  endpoint_id bigint primary key,
+  epoch bigint not null
+);
+
+comment on table parley._p_compared is
+'The epoch of the far broker in which both sides of a conversation were found to agree last: what asks again in that epoch is a repetition.';
+
+-- Services of other databases that the same daemon serves, as far as it has told.
+create table parley._p_neighbour_service (
+  service_name text collate "C" not null,
+  address text collate "C" not null,
+  primary key (service_name, address)
+);
+
+comment on table parley._p_neighbour_service is
+'Where LOCAL routes were found to lead besides this database: a conversation that begins later need not wait for the daemon to look.';
+
+create function parley._p_back_off(attempts integer) returns interval
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select make_interval(secs => 2 ^ least(attempts + 1, 6))
+$$;
+
+comment on function parley._p_back_off(integer) is
+'Tells how long to wait after so many failures: 4 seconds, doubling to 64 (spec 6.9).
+Arguments: attempts, that have failed, at least 1.';
+
+create function parley._p_find_destination(address text, priority integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_destination parley._p_destination;
+begin
+  loop
+    select * into v_destination from parley._p_destination as d where d.address = _p_find_destination.address;
+    exit when found;
+    insert into parley._p_destination (address) values (address) on conflict do nothing;
+  end loop;
+  if v_destination.priorities & (1 << priority) = 0 then
+    update parley._p_destination as d set priorities = d.priorities | (1 << priority) where d.destination_id = v_destination.destination_id;
+  end if;
+  return v_destination.destination_id;
+end
+$$;
+
+comment on function parley._p_find_destination(text, integer) is
+'Gives the id of the destination for an address, which it creates when it is new, and notes that messages of a priority go there.';
+
 -- sql/110_messages.sql
 
 -- The message store: one append-only table for every queue.
@@ -1959,9 +4692,13 @@ create table parley._p_transmission (
   trace_context text
 );
 
-comment on table parley._p_transmission is 'The transmission queue: sent, not yet deliverable, in the order of transmission_id for each endpoint.';
+comment on table parley._p_transmission is
+'What has been sent and has no way to go yet, in the order of transmission_id for each endpoint. The type -1 stands for an Error of the broker.';
 
 create index on parley._p_transmission (endpoint_id, transmission_id);
+
+-- When to look for a way for them again at the earliest, in microseconds since 1970.
+create sequence parley._p_delayed_look minvalue 0 start 0;
 
 create function parley._p_enqueue(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql
@@ -2712,13 +5449,13 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- Before any row: whoever throws the switch waits for us holding nothing that we need.
-  v_is_disabled boolean := pg_sequence_last_value('parley._p_broker_switch') is not null;
-  v_endpoint parley._p_endpoint := parley._p_find_sender(handle);
+  v_endpoint parley._p_endpoint;
   v_type parley._p_message_type;
   v_queue parley._p_queue;
-  v_refusal text;
 begin
+  -- Before any row: whoever throws the switch waits for us holding nothing that we need.
+  perform pg_sequence_last_value('parley._p_broker_switch');
+  v_endpoint := parley._p_find_sender(handle);
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
   perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   v_type := parley._p_sendable_type(v_endpoint, message_type);
@@ -2741,17 +5478,44 @@ begin
   end if;
   if v_endpoint.state = 'SO' then
     update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
-    v_endpoint.state := 'CO';
   end if;
-  if v_endpoint.far_endpoint_id is null or v_is_disabled then
-    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
+  perform parley._p_dispatch(handle, v_type, bodies, trace_context);
+end
+$$;
+
+comment on function parley._p_send(uuid, text, bytea[], text) is
+'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message, validates, keeps copies, delays.
+Errors: those of parley.send.';
+
+create function parley._p_dispatch(handle uuid, message_type parley._p_message_type, bodies bytea[], trace_context text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_is_disabled boolean := pg_sequence_last_value('parley._p_broker_switch') is not null;
+  v_endpoint parley._p_endpoint;
+  v_route record;
+  v_reason text;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if v_endpoint.far_endpoint_id is null or v_is_disabled and v_endpoint.far_endpoint_id > 0 then
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for no key update;
   end if;
-  v_refusal := parley._p_delay_reason(v_endpoint);
-  if v_refusal is not null then
-    insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
-    select v_endpoint.endpoint_id, v_type.message_type_id, clock_timestamp(), nullif(b.body, ''), v_refusal, _p_send.trace_context
-    from unnest(bodies) with ordinality as b (body, ordinal)
-    order by b.ordinal;
+  if v_endpoint.far_endpoint_id < 0 then
+    perform parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
+    return;
+  elsif v_endpoint.far_endpoint_id is null and not v_is_disabled then
+    v_route := parley._p_find_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id);
+    if v_route.address <> 'LOCAL'
+      or v_route.address = 'LOCAL' and v_route.status is not null and parley._p_neighbour(v_endpoint, v_route.broker_instance) is not null then
+      perform parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
+      return;
+    end if;
+    v_reason := v_route.status;
+  end if;
+  v_reason := coalesce(v_reason, parley._p_delay_reason(v_endpoint));
+  if v_reason is not null then
+    perform parley._p_put_aside(v_endpoint, message_type.message_type_id, bodies, v_reason, trace_context);
     return;
   end if;
   if v_endpoint.far_endpoint_id is null
@@ -2763,16 +5527,17 @@ begin
       return;
     end if;
   end if;
-  perform parley._p_deliver(v_endpoint, v_type, bodies, trace_context);
+  perform parley._p_deliver(v_endpoint, message_type, bodies, trace_context);
   if v_endpoint.destination_lane is null then
     perform parley._p_remember_route(handle);
   end if;
 end
 $$;
 
-comment on function parley._p_send(uuid, text, bytea[], text) is
-'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message, validates, keeps copies, delays.
-Errors: those of parley.send.';
+comment on function parley._p_dispatch(uuid, parley._p_message_type, bytea[], text) is
+'Delivers messages here, puts them on their way to another database, or delays them, behind what was sent before. The caller holds the row of the
+endpoint, has checked what there is to check, and has asked for the switch of the broker before that.
+Source: spec 3.4, 6.2.';
 
 create function parley._p_find_sender(handle uuid) returns parley._p_endpoint
 language plpgsql
@@ -2869,14 +5634,8 @@ begin
     return 'The broker is disabled in this database.';
   elsif endpoint.far_endpoint_id is not null then
     return null;
-  elsif endpoint.far_broker_instance is not null
-    and endpoint.far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
-    return format('The broker instance %s is not this database, and there is no route to it.', endpoint.far_broker_instance);
-  elsif not exists (select from parley._p_service as s where s.name = endpoint.far_service) then
-    return format('The target service "%s" does not exist in this database, and there is no route to it.', endpoint.far_service)
-      || parley._p_did_you_mean(endpoint.far_service, array(select s.name from parley._p_service as s));
   end if;
-  return null;
+  return parley._p_absence(endpoint);
 end
 $$;
 
@@ -3148,7 +5907,8 @@ end
 $$;
 
 comment on function parley._p_deliver_delayed(text) is
-'Delivers what waits in the transmission queue for a service, or for any (null), and can be delivered now, in the order it was sent.';
+'Looks again for a way for what waits in the transmission queue for a service, or for any (null): delivers it here, or puts it on its way to another
+database, in the order it was sent.';
 
 create function parley._p_deliver_delayed_of(endpoint_id bigint) returns void
 language plpgsql
@@ -3156,11 +5916,26 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_endpoint parley._p_endpoint;
+  v_reason text;
   v_message record;
   v_type parley._p_message_type;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
-  if not found or parley._p_delay_reason(v_endpoint) is not null then
+  -- What is held because the other side has ended, or is parked, stays.
+  if not found
+    or v_endpoint.state in ('DI', 'ER')
+      and not exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id and t.message_type_id = -1)
+    or exists (select from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id and p.due_at < 'infinity') then
+    return;
+  elsif v_endpoint.far_endpoint_id is null or v_endpoint.far_endpoint_id < 0 and v_endpoint.destination_id is null then
+    v_reason := parley._p_bind(v_endpoint);
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
+    if v_reason is not null then
+      update parley._p_transmission as t set transmission_status = v_reason
+      where t.endpoint_id = v_endpoint.endpoint_id and t.transmission_status <> v_reason;
+    end if;
+  end if;
+  if v_reason is not null or v_endpoint.far_endpoint_id < 0 then
     return;
   end if;
   for v_message in
@@ -3183,7 +5958,7 @@ end
 $$;
 
 comment on function parley._p_deliver_delayed_of(bigint) is
-'Delivers what waits in the transmission queue for one endpoint, which the caller has locked, if it can be delivered now.';
+'Delivers what waits in the transmission queue for one endpoint, which the caller has locked, or puts it on its way, if there is one now.';
 
 -- sql/212_validation.sql
 
@@ -3272,6 +6047,358 @@ $$;
 
 comment on function parley._p_is_valid(parley._p_message_type, bytea) is
 'Tells whether a body is good for a message type (spec 2.2). A validation function that raises a data exception says no.';
+
+-- sql/213_far_side.sql
+
+-- SEND and END when the far side is in another database.
+--
+-- A conversation is bound to a destination when its first message finds a route. From then on it takes the short way of SEND. As long as
+-- it is not bound, what it sends waits in _p_transmission, and whoever sends holds its row FOR NO KEY UPDATE, so that what was delayed is put on
+-- the lane before anything else gets there (keeps S4). A conversation that has to leave its lane (its far side cannot take from it, its route has
+-- changed, it has ended from the other side) is locked FOR UPDATE, which waits for its senders; whoever may not wait passes it by.
+
+create function parley._p_put_out(endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], trace_context text default null) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_append(
+    -endpoint.endpoint_id, parley._p_lane(endpoint.destination_id, endpoint.priority), 'parley._p_transmission_position', message_type_id, bodies,
+    trace_context
+  );
+  perform parley._p_ring(endpoint.destination_id, 'parley._p_transmission_doorbell');
+end
+$$;
+
+comment on function parley._p_put_out(parley._p_endpoint, integer, bytea[], text) is
+'Puts messages of an endpoint on the lane of the destination it is bound to, and wakes the daemon. Type -1 is an Error of the broker.';
+
+create function parley._p_put_aside(endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], status text, trace_context text default null)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
+  select endpoint.endpoint_id, _p_put_aside.message_type_id, clock_timestamp(), nullif(b.body, ''), status, _p_put_aside.trace_context
+  from unnest(bodies) with ordinality as b (body, ordinal)
+  order by b.ordinal;
+  -- The daemon may know a database that SQL does not see.
+  if pg_sequence_last_value('parley._p_transmission_doorbell') > extract(epoch from clock_timestamp()) then
+    perform pg_notify('parley', 'unresolved');
+  end if;
+end
+$$;
+
+comment on function parley._p_put_aside(parley._p_endpoint, integer, bytea[], text, text) is
+'Keeps messages of an endpoint until there is a way for them; the caller holds its row FOR NO KEY UPDATE.';
+
+create function parley._p_bind_to(endpoint_id bigint, address text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_lane integer;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_bind_to.endpoint_id;
+  update parley._p_endpoint as e
+  set far_endpoint_id = -e.endpoint_id, destination_id = parley._p_find_destination(address, e.priority), destination_lane = null, sender_role = null
+  where e.endpoint_id = v_endpoint.endpoint_id
+  returning * into v_endpoint;
+  v_lane := parley._p_lane(v_endpoint.destination_id, v_endpoint.priority);
+  -- What was on its way to another address.
+  update parley._p_transit as t set destination_id = v_endpoint.destination_id
+  where t.endpoint_id = v_endpoint.endpoint_id and t.destination_id <> v_endpoint.destination_id;
+  with waiting as (
+    -- Where the other side has ended or failed, all that may still go is an Error of the broker.
+    delete from parley._p_transmission as t
+    where t.endpoint_id = v_endpoint.endpoint_id and (v_endpoint.state not in ('DI', 'ER') or t.message_type_id = -1)
+    returning t.transmission_id, t.enqueued_at, t.message_type_id, t.body, t.trace_context
+  )
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
+  select nextval('parley._p_transmission_position') * 1024, -v_endpoint.endpoint_id, w.enqueued_at, v_lane, w.message_type_id, w.body, w.trace_context
+  from (select o.enqueued_at, o.message_type_id, o.body, o.trace_context from waiting as o order by o.transmission_id) as w;
+  if found then
+    perform parley._p_ring(v_endpoint.destination_id, 'parley._p_transmission_doorbell');
+  end if;
+end
+$$;
+
+comment on function parley._p_bind_to(bigint, text) is
+'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in order.
+Arguments: endpoint_id, not bound before; address, as _p_destination has it.';
+
+create function parley._p_leave_lane(endpoint parley._p_endpoint, status text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+begin
+  perform parley._p_forget_routes(array[endpoint.endpoint_id]);
+  with waiting as (
+    delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id
+    returning m.position, m.enqueued_at, m.message_type_id, coalesce(m.frame, array[m.body]) as frame, m.trace_context
+  )
+  insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
+  select endpoint.endpoint_id, o.message_type_id, o.enqueued_at, b.body, status, o.trace_context
+  from (select w.position, w.enqueued_at, w.message_type_id, w.frame, w.trace_context from waiting as w order by w.position) as o
+  cross join lateral unnest(o.frame) with ordinality as b (body, ordinal)
+  order by o.position, b.ordinal;
+end
+$$;
+
+comment on function parley._p_leave_lane(parley._p_endpoint, text) is
+'Takes what has no number yet of a conversation, locked FOR UPDATE by the caller, off the lane of its destination, and keeps it in _p_transmission with
+a status.';
+
+create function parley._p_unbind(endpoint parley._p_endpoint, status text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_leave_lane(endpoint, status);
+  update parley._p_endpoint as e set destination_id = null where e.endpoint_id = endpoint.endpoint_id;
+end
+$$;
+
+comment on function parley._p_unbind(parley._p_endpoint, text) is
+'Takes a conversation, locked FOR UPDATE by the caller, off its destination; what it sends from now on waits until it is bound again.';
+
+create function parley._p_come_back(endpoint parley._p_endpoint) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+begin
+  if endpoint.far_endpoint_id < 0 then
+    if exists (select from parley._p_send_progress as p where p.endpoint_id = endpoint.endpoint_id)
+      or exists (select from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id)
+    then
+      return format('The conversation has begun with another database, and now there is no route to its service "%s" but here.', endpoint.far_service);
+    end if;
+    update parley._p_endpoint as e set far_endpoint_id = null where e.endpoint_id = endpoint.endpoint_id;
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_come_back(parley._p_endpoint) is
+'Lets a conversation whose route leads to this database now have its far side here, unless messages of it have a number for another one; then gives
+that as the reason why it waits. The caller holds the row.';
+
+create function parley._p_bind(endpoint parley._p_endpoint) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_route record;
+  v_reason text;
+begin
+  if pg_sequence_last_value('parley._p_broker_switch') is not null then
+    return 'The broker is disabled in this database.';
+  end if;
+  v_route := parley._p_find_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id);
+  if v_route.address = 'LOCAL' then
+    v_reason := coalesce(v_route.status, parley._p_absence(endpoint));
+    if v_reason is null then
+      return parley._p_come_back(endpoint);
+    end if;
+    v_route.address := parley._p_neighbour(endpoint, v_route.broker_instance);
+  else
+    v_reason := v_route.status;
+  end if;
+  if v_route.address is null then
+    return v_reason;
+  end if;
+  perform parley._p_bind_to(endpoint.endpoint_id, v_route.address);
+  return null;
+end
+$$;
+
+comment on function parley._p_bind(parley._p_endpoint) is
+'Binds a conversation, whose row the caller holds, to the destination that its route leads to; gives null, or the reason why it has none. Null also when
+the far side is in this database: then the conversation has no destination, and no far side yet.
+Source: spec 6.2, 6.3.';
+
+create function parley._p_neighbour(endpoint parley._p_endpoint, broker_instance text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select n.address
+  from parley._p_neighbour_service as n
+  where n.service_name = endpoint.far_service
+    and (_p_neighbour.broker_instance is null or n.address = 'broker:' || _p_neighbour.broker_instance)
+  order by md5(n.address || endpoint.conversation_id::text)
+  limit 1
+$$;
+
+comment on function parley._p_neighbour(parley._p_endpoint, text) is
+'Gives the address of a database of the same daemon that has the far service, if one is known; of several one for each conversation (spec 6.4).
+Arguments: broker_instance, that of the conversation or of its route, null for any.';
+
+create function parley._p_absence(endpoint parley._p_endpoint) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if endpoint.far_broker_instance is not null
+    and endpoint.far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
+    return format('The broker instance %s is not this database, and there is no route to it.', endpoint.far_broker_instance);
+  elsif not exists (select from parley._p_service as s where s.name = endpoint.far_service) then
+    return format('The target service "%s" does not exist in this database, and there is no route to it.', endpoint.far_service)
+      || parley._p_did_you_mean(endpoint.far_service, array(select s.name from parley._p_service as s));
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_absence(parley._p_endpoint) is
+'Tells why the far side of a conversation cannot be in this database; null when it can (spec 6.4, texts 9795 and 9796).';
+
+create function parley._p_send_far(
+  handle uuid, message_type_id integer, bodies bytea[], trace_context text
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_status text;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if v_endpoint.destination_id is null then
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for no key update;
+  end if;
+  if v_endpoint.destination_id is null then
+    v_status := coalesce(
+      (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id and p.due_at < 'infinity'),
+      parley._p_bind(v_endpoint)
+    );
+    if v_status is not null then
+      perform parley._p_put_aside(v_endpoint, message_type_id, bodies, v_status, trace_context);
+      return;
+    end if;
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+    if v_endpoint.destination_id is null then
+      perform parley._p_put_aside(v_endpoint, message_type_id, bodies, '', trace_context);
+      perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
+      return;
+    end if;
+  end if;
+  perform parley._p_put_out(v_endpoint, message_type_id, bodies, trace_context);
+  if v_endpoint.destination_lane is null then
+    perform parley._p_remember_destination(handle);
+  end if;
+end
+$$;
+
+comment on function parley._p_send_far(uuid, integer, bytea[], text) is
+'Sends messages to a far side in another database, the long way: finds the route when there is none yet. The caller has checked rights and type.';
+
+create function parley._p_remember_destination(handle uuid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller();
+begin
+  update parley._p_endpoint as e
+  set destination_lane = parley._p_lane(e.destination_id, e.priority),
+    destination_position = 'parley._p_transmission_position',
+    destination_doorbell = 'parley._p_transmission_doorbell',
+    usual_message_type_id = t.message_type_id,
+    usual_message_type_name = t.name,
+    sender_role = parley._p_right_to_send(v_caller, q)
+  from parley._p_endpoint as o
+  join parley._p_service as s using (service_id)
+  join parley._p_queue as q using (queue_id)
+  cross join lateral parley._p_usual_type(o.service_contract_id, o.is_initiator) as t
+  where e.conversation_handle = handle
+    and o.endpoint_id = e.endpoint_id
+    and e.state = 'CO'
+    and e.destination_lane is null
+    and e.destination_id is not null
+    and t.message_type_id is not null
+    and not q.is_retention_enabled
+    and parley._p_right_to_send(v_caller, q) is not null;
+end
+$$;
+
+comment on function parley._p_remember_destination(uuid) is
+'Lets the next send of a conversation with another database take the short way, when nothing stands against it. Call only after the caller''s
+rights were checked.';
+
+create function parley._p_tell_far(endpoint_id bigint, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_status text;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id for no key update;
+  if v_endpoint.destination_id is null then
+    v_status := coalesce(
+      (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id and p.due_at < 'infinity'),
+      parley._p_bind(v_endpoint)
+    );
+    if v_status is not null then
+      perform parley._p_put_aside(v_endpoint, message_type_id, array[body], v_status);
+      return;
+    end if;
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
+    if v_endpoint.destination_id is null then
+      -- It has come back to this database: first what waited. Of what was never sent nobody needs to hear that it has failed.
+      perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
+      select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
+      if found and message_type_id > 0 then
+        perform parley._p_tell_end(v_endpoint, message_type_id, body);
+      end if;
+      return;
+    end if;
+  end if;
+  perform parley._p_put_out(v_endpoint, message_type_id, array[body]);
+end
+$$;
+
+comment on function parley._p_tell_far(bigint, integer, bytea) is
+'Sends EndDialog (2), the Error of an application (1) or one of the broker (-1) to a far side in another database, behind what was sent before.';
+
+create function parley._p_hold_outgoing(endpoint parley._p_endpoint, status text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+begin
+  delete from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id;
+  delete from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
+  update parley._p_transmission as t set transmission_status = status where t.endpoint_id = endpoint.endpoint_id;
+  perform parley._p_leave_lane(endpoint, status);
+end
+$$;
+
+comment on function parley._p_hold_outgoing(parley._p_endpoint, text) is
+'Keeps what a conversation has not transmitted from ever being so, because the far side has ended or failed; END removes it (spec 3.2, texts 9779
+and 9784). What was under way is forgotten: nobody waits for it over there. The caller holds the row FOR UPDATE.';
+
+create function parley._p_forget_far_side(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+begin
+  delete from parley._p_message as m where m.endpoint_id = -_p_forget_far_side.endpoint_id;
+  delete from parley._p_transit as t where t.endpoint_id = _p_forget_far_side.endpoint_id;
+  delete from parley._p_parked as p where p.endpoint_id = _p_forget_far_side.endpoint_id;
+  delete from parley._p_unresumed as u where u.endpoint_id = _p_forget_far_side.endpoint_id;
+  delete from parley._p_compared as c where c.endpoint_id = _p_forget_far_side.endpoint_id;
+  delete from parley._p_send_progress as p where p.endpoint_id = _p_forget_far_side.endpoint_id;
+  delete from parley._p_accept_progress as p where p.endpoint_id = _p_forget_far_side.endpoint_id;
+end
+$$;
+
+comment on function parley._p_forget_far_side(bigint) is 'Removes whatever is kept of an endpoint for the sake of its far side in another database.';
 
 -- sql/220_end_conversation.sql
 
@@ -3493,6 +6620,7 @@ Errors: 229, 8418, 8426, 8427.';
 create function parley._p_end_side(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
 begin
   case endpoint.state
@@ -3502,6 +6630,7 @@ begin
       perform parley._p_discard_messages(endpoint.endpoint_id);
       if message_type_id = 1 then
         delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+        delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id;
       end if;
       perform parley._p_set_state(endpoint.endpoint_id, 'DO');
       perform parley._p_tell_end(endpoint, message_type_id, body);
@@ -3512,6 +6641,9 @@ begin
         perform parley._p_discard_messages(endpoint.endpoint_id);
         perform parley._p_set_state(endpoint.endpoint_id, 'DO');
         perform parley._p_tell_end(endpoint, message_type_id, body);
+      elsif parley._p_is_telling_far(endpoint) then
+        perform parley._p_discard_messages(endpoint.endpoint_id);
+        perform parley._p_set_state(endpoint.endpoint_id, 'DO');
       else
         perform parley._p_close_both(endpoint);
       end if;
@@ -3533,7 +6665,10 @@ declare
   v_far parley._p_endpoint;
   v_reason text := parley._p_delay_reason(endpoint);
 begin
-  if endpoint.far_endpoint_id is null or v_reason is not null then
+  if endpoint.far_endpoint_id < 0 then
+    perform parley._p_tell_far(endpoint.endpoint_id, message_type_id, body);
+    return;
+  elsif endpoint.far_endpoint_id is null or v_reason is not null then
     if endpoint.far_endpoint_id is not null
       or (message_type_id = 2 and exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id)) then
       insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
@@ -3562,6 +6697,21 @@ $$;
 
 comment on function parley._p_tell_end(parley._p_endpoint, integer, bytea) is
 'Tells the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before.';
+
+create function parley._p_is_telling_far(endpoint parley._p_endpoint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select endpoint.far_endpoint_id < 0
+    and (
+      exists (select from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1)
+      or exists (select from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id and m.message_type_id = -1)
+      or exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1)
+    )
+$$;
+
+comment on function parley._p_is_telling_far(parley._p_endpoint) is
+'Tells whether an Error of the broker is still on its way to a far side in another database.';
 
 create function parley._p_set_state(endpoint_id bigint, state text) returns void
 language plpgsql
@@ -3607,6 +6757,9 @@ begin
   end if;
   delete from parley._p_receive_progress as p where p.endpoint_id = endpoint.endpoint_id;
   delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  if endpoint.far_endpoint_id < 0 then
+    perform parley._p_forget_far_side(endpoint.endpoint_id);
+  end if;
   if not endpoint.is_plain then
     delete from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id;
     delete from parley._p_failure as f where f.endpoint_id = endpoint.endpoint_id;
@@ -3708,7 +6861,9 @@ comment on function parley._p_raise_no_cleanup(uuid, text) is
 'Refuses a cleanup.
 Errors: 28006, always.';
 
-create function parley._p_break_conversations(endpoints bigint[], error_number integer, description text) returns integer
+create function parley._p_break_conversations(
+  endpoints bigint[], error_number integer, description text, far_error_number integer default null
+) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3716,7 +6871,12 @@ declare
   v_endpoint parley._p_endpoint;
   v_broken integer := 0;
 begin
-  -- Both sides of each, locked in their order.
+  -- Both sides of each, locked in their order; against senders too where their messages are held from now on.
+  perform
+  from parley._p_endpoint as e
+  where e.endpoint_id = any (endpoints) and e.far_endpoint_id < 0
+  order by e.endpoint_id
+  for update of e;
   for v_endpoint in
     select e.*
     from parley._p_endpoint as e
@@ -3730,6 +6890,12 @@ begin
         perform parley._p_enqueue(v_endpoint, 1, parley._p_error_body(-error_number, description));
         perform parley._p_set_state(v_endpoint.endpoint_id, 'ER');
         v_broken := v_broken + 1;
+        if v_endpoint.far_endpoint_id < 0 then
+          perform parley._p_hold_outgoing(v_endpoint, 'An Error was received or made: the message is held until the conversation is ended.');
+          if far_error_number <> 0 then
+            perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-far_error_number, description));
+          end if;
+        end if;
         if not v_endpoint.is_initiator then
           perform parley._p_set_alarm(v_endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
           from parley._p_broker as b;
@@ -3745,8 +6911,9 @@ begin
 end
 $$;
 
-comment on function parley._p_break_conversations(bigint[], integer, text) is
+comment on function parley._p_break_conversations(bigint[], integer, text, integer) is
 'Ends conversations with an error of the broker: both sides get an Error message with the negative number and are in state ER (spec 3.2).
+A side in another database is told far_error_number, or nothing when that is 0 or null: it has its own clock, or has said so itself.
 Gives the number of sides that were told.';
 
 create function parley._p_drop_endpoints_of_service(service_id integer, description text) returns void
@@ -3773,7 +6940,16 @@ begin
       -- It only waited for this side to end.
       perform parley._p_remove_endpoint(v_far);
     end if;
-    perform parley._p_remove_endpoint(v_endpoint);
+    if v_endpoint.far_endpoint_id < 0 and v_endpoint.state = 'CO' then
+      -- It stays until the far side has heard of it.
+      perform parley._p_discard_messages(v_endpoint.endpoint_id);
+      perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
+      perform parley._p_hold_outgoing(v_endpoint, '');
+      delete from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id;
+      perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-8470, description));
+    else
+      perform parley._p_remove_endpoint(v_endpoint);
+    end if;
   end loop;
   delete from parley._p_tombstone as t where t.service_id = _p_drop_endpoints_of_service.service_id;
 end
@@ -3794,6 +6970,8 @@ begin
   where e.endpoint_id in (select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id)
   order by e.endpoint_id
   for update;
+  -- What comes from other databases locks the receiving row itself.
+  perform from parley._p_endpoint as e where e.service_id = service.service_id and e.far_endpoint_id < 0 order by e.endpoint_id for update;
   perform parley._p_forget_routes(array(select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id));
   perform parley._p_forget_routes(array(select e.endpoint_id from parley._p_endpoint as e where e.service_id = service.service_id));
   update parley._p_service as s set queue_id = queue.queue_id where s.service_id = service.service_id;
@@ -3955,6 +7133,9 @@ comment on function parley._p_lock_next_group(integer, integer) is
 Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
 Source: spec 3.6, 4.3.';
 
+-- When the next reader may look who is under way, in microseconds since 1970.
+create sequence parley._p_next_probe minvalue 0 start 0;
+
 create function parley._p_note_scan(queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -3964,7 +7145,13 @@ declare
   v_new parley._p_scan_hint;
   v_sequence regclass;
   v_last bigint;
+  v_started timestamptz := clock_timestamp();
 begin
+  -- With hundreds of sessions asking the lock table takes milliseconds. A hint that is a little old costs less: so this takes a twentieth
+  -- of the time, of all readers together.
+  if cardinality(blocked) = 0 and coalesce(pg_sequence_last_value('parley._p_next_probe'), 0) > extract(epoch from v_started) * 1000000 then
+    return;
+  end if;
   -- An older snapshot sees less than is there: it may not tell others what to skip.
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     return;
@@ -3982,8 +7169,9 @@ begin
     -- Our own look, begun now: the first row of all, though somebody may hold its group.
     select least(m.position, v_old.safe_position) into v_new.low_position
     from parley._p_message as m
-    join parley._p_endpoint as e using (endpoint_id)
-    where m.lane = _p_note_scan.lane and m.position >= v_old.low_position and e.state <> 'DO'
+    where m.lane = _p_note_scan.lane
+      and m.position >= v_old.low_position
+      and (m.endpoint_id < 0 or exists (select from parley._p_endpoint as e where e.endpoint_id = m.endpoint_id and e.state <> 'DO'))
     order by m.position
     limit 1;
     v_new.low_position := greatest(v_old.low_position, v_new.low_position);
@@ -3994,7 +7182,10 @@ begin
     and v_old.blocked_groups = v_new.blocked_groups then
     return;
   end if;
-  select q.position_sequence into v_sequence from parley._p_queue as q where q.queue_id = _p_note_scan.queue_id;
+  -- The lanes of destinations have one sequence for all.
+  v_sequence := coalesce(
+    (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_note_scan.queue_id), 'parley._p_transmission_position'
+  );
   -- The last position first, then who is under way: the other way round would miss a sender between the two. A prepared transaction that
   -- has outlived a restart (-1/xid) may be any of the old ones.
   v_last := coalesce(parley._p_last_position(v_sequence), 0);
@@ -4009,6 +7200,7 @@ begin
   if cardinality(v_new.probe_senders) = 0 then
     v_new.safe_position := v_new.probe_position;
   end if;
+  perform setval('parley._p_next_probe', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_started)) * 1000000)::bigint);
   if v_new.low_position - v_old.low_position < 65536
     and v_new.resume_position - v_old.resume_position < 65536
     and v_new.probe_position = v_old.probe_position
@@ -4020,7 +7212,15 @@ begin
     lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_groups, v_new.resume_position
   );
   if v_old.hint_id % 64 = 0 then
-    delete from parley._p_scan_hint as h where h.lane = _p_note_scan.lane and h.hint_id < v_old.hint_id;
+    -- Somebody else may be at it, and may wait for a group that we hold: leave him his.
+    delete from parley._p_scan_hint as h
+    where h.lane = _p_note_scan.lane
+      and h.hint_id in (
+        select o.hint_id
+        from parley._p_scan_hint as o
+        where o.lane = _p_note_scan.lane and o.hint_id < v_old.hint_id
+        for update skip locked
+      );
   end if;
 end
 $$;
@@ -5606,8 +8806,15 @@ begin
     select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= v_now order by o.expires_at limit top for update skip locked
   );
   perform parley._p_set_aside_found();
-  perform parley._p_deliver_delayed(null) where exists (select from parley._p_transmission);
+  if exists (select from parley._p_transmission)
+    and coalesce(pg_sequence_last_value('parley._p_delayed_look'), 0) <= extract(epoch from v_now) * 1000000 then
+    perform parley._p_deliver_delayed(null);
+    -- However many wait, looking for a way for them takes a twentieth of the time and no more.
+    perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint);
+  end if;
+  delete from parley._p_fragment as f where f.stored_at < v_now - interval '1 day';
   perform parley._p_notify_disabled_queues() where exists (select from parley._p_event_notification);
+  perform parley._p_take_configuration_answers() where exists (select from parley._p_configuration_request);
   return v_fired;
 end
 $$;
@@ -5744,6 +8951,16 @@ begin
     (
       select t.transmission_status
       from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id order by t.transmission_id desc limit 1
+    ),
+    (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id),
+    (
+      select nullif(d.status, '')
+      from parley._p_destination as d
+      where d.destination_id = v_endpoint.destination_id
+        and (
+          exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
+          or exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
+        )
     ),
     (
       select format('The queue "%s" of the target service is disabled.', q.lookup_name)
@@ -6190,8 +9407,10 @@ begin
     when 'database' then
       object_id := 0;
       permissions := array[
-        'CREATE MESSAGE TYPE', 'CREATE CONTRACT', 'CREATE QUEUE', 'CREATE SERVICE',
-        'ALTER ANY MESSAGE TYPE', 'ALTER ANY CONTRACT', 'ALTER ANY QUEUE', 'ALTER ANY SERVICE'
+        'CREATE MESSAGE TYPE', 'CREATE CONTRACT', 'CREATE QUEUE', 'CREATE SERVICE', 'CREATE ROUTE',
+        'CREATE CERTIFICATE', 'CREATE REMOTE SERVICE BINDING',
+        'ALTER ANY MESSAGE TYPE', 'ALTER ANY CONTRACT', 'ALTER ANY QUEUE', 'ALTER ANY SERVICE', 'ALTER ANY ROUTE',
+        'ALTER ANY CERTIFICATE', 'ALTER ANY REMOTE SERVICE BINDING'
       ];
     when 'message type' then
       select t.message_type_id, t.owner into object_id, owner from parley._p_message_type as t where t.name = object;
@@ -6206,9 +9425,16 @@ begin
     when 'service' then
       select s.service_id, s.owner into object_id, owner from parley._p_service as s where s.name = object;
       permissions := permissions || 'SEND'::text;
+    when 'route' then
+      select r.route_id, r.owner into object_id, owner from parley._p_route as r where r.name = object;
+    when 'certificate' then
+      select c.certificate_id, c.owner into object_id, owner from parley._p_certificate as c where c.name = object;
+    when 'remote service binding' then
+      select b.remote_service_binding_id, b.owner into object_id, owner from parley._p_remote_service_binding as b where b.name = object;
     else
       perform parley._p_raise(
-        15151, format('there is nothing of the class "%s" to grant on', class), null, 'Use database, message type, contract, queue or service.'
+        15151, format('there is nothing of the class "%s" to grant on', class), null,
+        'Use database, message type, contract, queue, service, route, certificate or remote service binding.'
       );
   end case;
   if object_id is null then
@@ -6283,9 +9509,10 @@ $$;
 
 comment on function parley.grant(text, text, text, text, boolean) is
 'Grants a permission: parley.grant(''SEND'', ''service'', ''//example.com/orders'', ''web'').
-Arguments: permission; class, database, message type, contract, queue or service;
+Arguments: permission; class, database, message type, contract, queue, service, route, certificate or remote service binding;
 object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
-Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE on the database; CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else;
+Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE, ROUTE, CERTIFICATE, REMOTE SERVICE BINDING on the database;
+CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else;
 REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on services.
 Errors: 208 and 15151 not found, no such permission, or not allowed to grant it.
 Source: spec 7.6.';
@@ -6339,13 +9566,19 @@ begin
       perform parley._p_forget_routes_of_queue(v_on.object_id);
     when 'service' then
       update parley._p_service as s set owner = v_owner where s.service_id = v_on.object_id;
+    when 'route' then
+      update parley._p_route as r set owner = v_owner where r.route_id = v_on.object_id;
+    when 'certificate' then
+      update parley._p_certificate as c set owner = v_owner where c.certificate_id = v_on.object_id;
+    when 'remote service binding' then
+      update parley._p_remote_service_binding as b set owner = v_owner where b.remote_service_binding_id = v_on.object_id;
   end case;
 end
 $$;
 
 comment on function parley.alter_authorization(text, text, text) is
 'Gives an object another owner. Conversations keep the owner they were begun under.
-Arguments: class, message type, contract, queue or service; object, its name; owner, a role.
+Arguments: class, message type, contract, queue, service, route, certificate or remote service binding; object, its name; owner, a role.
 Errors: 208, 229, 9663 system object, 15151 not found or may not be the owner.
 Source: spec 2.0.';
 
@@ -6472,6 +9705,174 @@ Errors: none of its own.
 Source: spec 9.1.';
 
 insert into parley._p_broker (system_identifier, database_oid) values (parley._p_system_identifier(), parley._p_database_oid());
+
+-- sql/291_epoch.sql
+
+-- The epoch of a broker, and who speaks for it.
+--
+-- What a database has told another one must never be taken back, and still can be: a standby that is promoted may lack the last transactions, a
+-- backup lacks whatever came after it. Such a database would give numbers a second time, to other messages. So everything that is transmitted
+-- carries an epoch, which grows whenever the server begins a new timeline (each promotion and each recovery to a point in time does) and whenever
+-- the broker is enabled in another place. With a new epoch all conversations with other databases stop, until each was compared with its far side
+-- (620_resume.sql). Who is told of a newer epoch takes nothing of an older one any more, so a primary that comes back finds nobody to talk to.
+-- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call it the same.
+
+create function parley._p_timeline() returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
+exception
+  -- Some servers do not tell, and one in recovery cannot.
+  when insufficient_privilege or object_not_in_prerequisite_state or undefined_function then
+    return null;
+end
+$$;
+
+comment on function parley._p_timeline() is 'Gives the timeline of the server, or null when it does not tell.';
+
+create function parley._p_is_epoch_current() returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(b.timeline = parley._p_timeline(), true) from parley._p_broker as b
+$$;
+
+comment on function parley._p_is_epoch_current() is
+'Tells whether the server is still on the timeline of the epoch; until the daemon has noted the new one nothing may be transmitted.';
+
+create function parley._p_begin_epoch() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley._p_broker as b
+  set epoch = greatest(b.epoch + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint), timeline = parley._p_timeline();
+  perform parley._p_doubt(null);
+end
+$$;
+
+comment on function parley._p_begin_epoch() is
+'Begins a new epoch: nothing more is transmitted for any conversation with another database until both sides were found to agree.';
+
+create function parley._p_doubt(broker_instance uuid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  -- Where the far side has not answered yet there is nothing to compare.
+  insert into parley._p_unresumed (endpoint_id)
+  select e.endpoint_id
+  from parley._p_endpoint as e
+  where e.far_endpoint_id < 0
+    and e.far_broker_instance is not null
+    and (_p_doubt.broker_instance is null or e.far_broker_instance = _p_doubt.broker_instance::text)
+  on conflict do nothing;
+  -- One that has only ever listened asks too, if there is a way.
+  for v_endpoint in
+    select e.*
+    from parley._p_endpoint as e
+    join parley._p_unresumed as u using (endpoint_id)
+    where e.destination_id is null
+    order by e.endpoint_id
+    for no key update of e skip locked
+  loop
+    perform parley._p_bind(v_endpoint);
+  end loop;
+end
+$$;
+
+comment on function parley._p_doubt(uuid) is
+'Lets nothing more be transmitted for the conversations with a broker, or with any (null), until both sides were found to agree.';
+
+create function parley._p_note_timeline() returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not parley._p_is_epoch_current() then
+    perform parley._p_begin_epoch();
+  else
+    update parley._p_broker as b set timeline = parley._p_timeline() where b.timeline is null and parley._p_timeline() is not null;
+  end if;
+  return (select b.epoch from parley._p_broker as b);
+end
+$$;
+
+comment on function parley._p_note_timeline() is
+'Gives the epoch, and begins a new one when the server is on another timeline than that of the last.';
+
+-- The newest that each broker has said of itself.
+create table parley._p_known_broker (
+  broker_instance uuid primary key,
+  epoch bigint not null,
+  term bigint not null,
+  token uuid not null
+);
+
+comment on table parley._p_known_broker is
+'Brokers that have sent something here: the newest epoch, in it the newest term of the daemon that speaks for them, and its token.';
+
+create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_known parley._p_known_broker;
+begin
+  if broker_instance = (select b.service_broker_guid from parley._p_broker as b) then
+    return 'Another database speaks under the broker instance of this one: it is a copy. In the copy: select parley.new_broker();';
+  end if;
+  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance;
+  if not found then
+    insert into parley._p_known_broker (broker_instance, epoch, term, token)
+    values (_p_hear.broker_instance, _p_hear.epoch, _p_hear.term, _p_hear.token)
+    on conflict do nothing;
+  elsif (v_known.epoch, v_known.term) < (epoch, term) then
+    update parley._p_known_broker as k
+    set epoch = _p_hear.epoch, term = _p_hear.term, token = _p_hear.token
+    where k.broker_instance = _p_hear.broker_instance and (k.epoch, k.term) < (_p_hear.epoch, _p_hear.term);
+    -- It asks about the conversations that it knows. About those that it has forgotten only this side can ask.
+    if found and v_known.epoch < epoch then
+      perform parley._p_doubt(broker_instance);
+    end if;
+  end if;
+  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance for share;
+  if (v_known.epoch, v_known.term) > (epoch, term) then
+    return format(
+      'Broker %s has spoken in epoch %s, term %s since: what comes from epoch %s, term %s is not taken. If two copies of its database are alive,'
+        || ' keep one, and in the other: select parley.new_broker();',
+      broker_instance, v_known.epoch, v_known.term, epoch, term
+    );
+  elsif v_known.token <> token then
+    return format('Two copies of the database of broker %s are alive. Keep one, and in the other: select parley.new_broker();', broker_instance);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_hear(uuid, bigint, bigint, uuid) is
+'Tells why what a broker says must not be heard: somebody newer speaks for it, or two copies of its database do; null when it may. It stays so to the
+end of the transaction.
+Arguments: broker_instance, epoch, term, token: Speaker in Go.';
+
+create function parley._p_speaker(term bigint, out instance uuid, out epoch bigint, out token uuid)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley._p_holds_term(term) then
+    epoch := parley._p_note_timeline();
+    select b.service_broker_guid, l.token into instance, token from parley._p_broker as b, parley._p_leader as l;
+  end if;
+end
+$$;
+
+comment on function parley._p_speaker(bigint) is
+'Gives in whose name the daemon with a term may transmit; nulls when the term is over. Notes a new timeline first.';
 
 -- sql/299_poison_views.sql
 
@@ -6763,7 +10164,7 @@ create view parley.permissions as
 select
   p.class,
   p.object_id,
-  coalesce(t.name, c.name, q.lookup_name, s.name) as object_name,
+  coalesce(t.name, c.name, q.lookup_name, s.name, r.name) as object_name,
   p.permission,
   case p.grantee::oid when 0 then 'PUBLIC' else pg_catalog.pg_get_userbyid(p.grantee)::text end as grantee,
   pg_catalog.pg_get_userbyid(p.grantor)::text as grantor,
@@ -6772,9 +10173,40 @@ from parley._p_permission as p
 left join parley._p_message_type as t on p.class = 'message type' and t.message_type_id = p.object_id
 left join parley._p_contract as c on p.class = 'contract' and c.service_contract_id = p.object_id
 left join parley._p_queue as q on p.class = 'queue' and q.queue_id = p.object_id
-left join parley._p_service as s on p.class = 'service' and s.service_id = p.object_id;
+left join parley._p_service as s on p.class = 'service' and s.service_id = p.object_id
+left join parley._p_route as r on p.class = 'route' and r.route_id = p.object_id;
 
 comment on view parley.permissions is 'What was granted to whom, besides the rights of owners and administrators.';
+
+-- sql/305_route_views.sql
+
+-- Routes under Service Broker's own names and columns (spec 8.1).
+
+create view parley.routes as
+select
+  r.name,
+  r.route_id,
+  r.owner::oid as principal_id,
+  r.remote_service_name,
+  r.broker_instance,
+  r.expires_at as lifetime,
+  r.address,
+  r.mirror_address,
+  r.is_inbound,
+  r.expires_at is not null and r.expires_at <= pg_catalog.clock_timestamp() as is_expired
+from parley._p_route as r;
+
+comment on view parley.routes is 'Routes, those for what arrives from the network too. The last two columns are ours.';
+comment on column parley.routes.name is 'Its name.';
+comment on column parley.routes.route_id is 'Identity of the route.';
+comment on column parley.routes.principal_id is 'Oid of the owner.';
+comment on column parley.routes.remote_service_name is 'Service that it leads to, compared byte by byte; null for any.';
+comment on column parley.routes.broker_instance is 'Broker instance that it leads to; null for any.';
+comment on column parley.routes.lifetime is 'When it expires; null for never.';
+comment on column parley.routes.address is 'LOCAL, TRANSPORT, or tcp://host:port.';
+comment on column parley.routes.mirror_address is 'Address of the second server of the target database, or null.';
+comment on column parley.routes.is_inbound is 'Whether it is for what arrives from the network; others are for conversations of this database.';
+comment on column parley.routes.is_expired is 'Whether it is not found any more; alter_route with a lifetime revives it.';
 
 -- sql/310_conversation_views.sql
 
@@ -6796,18 +10228,20 @@ select
   e.far_service,
   e.far_broker_instance,
   e.owner::oid as principal_id,
-  0::oid as far_principal_id,
-  '00000000-0000-0000-0000-000000000000'::uuid as outbound_session_key_identifier,
-  '00000000-0000-0000-0000-000000000000'::uuid as inbound_session_key_identifier,
-  null::timestamptz as security_timestamp,
+  coalesce(d.far_principal, 0::oid) as far_principal_id,
+  k.identifier as outbound_session_key_identifier,
+  k.identifier as inbound_session_key_identifier,
+  d.secured_at as security_timestamp,
   (select a.due_at from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'timer') as dialog_timer,
   coalesce(
-    (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.far_endpoint_id order by p.sequence desc limit 1), 0
+    (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.far_endpoint_id order by p.sequence desc limit 1),
+    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
+    0
   ) + coalesce(
     (
       select sum(coalesce(cardinality(m.frame), 1))
       from parley._p_message as m
-      where m.endpoint_id = e.far_endpoint_id and m.message_type_id not in (1, 5)
+      where m.endpoint_id = e.far_endpoint_id and m.message_type_id not in (-1, 1, 5)
     ), 0
   )::bigint + (select count(*) from parley._p_transmission as t where t.endpoint_id = e.endpoint_id) as send_sequence,
   null::bytea as last_send_tran_id,
@@ -6828,6 +10262,14 @@ select
   e.service_contract_name
 from parley._p_endpoint as e
 join parley._p_conversation_group as g using (group_id)
+left join parley._p_dialog_security as d on d.conversation_id = e.conversation_id and d.is_initiator = e.is_initiator
+cross join lateral (
+  select case
+    when d.mode is null then '00000000-0000-0000-0000-000000000000'::uuid
+    when d.mode = 'full' then d.conversation_id
+    else pg_catalog.encode(pg_catalog.substring(d.key_id, 1, 16), 'hex')::uuid
+  end as identifier
+) as k
 where pg_catalog.pg_has_role(e.owner, 'member') or parley._p_is_administrator(parley._p_caller())
 union all
 select
@@ -6878,50 +10320,6 @@ join parley._p_service as s using (service_id)
 where pg_catalog.pg_has_role(s.owner, 'member') or parley._p_is_administrator(parley._p_caller());
 
 comment on view parley.conversation_groups is 'Conversation groups.';
-
-create view parley.transmission_queue as
-select
-  e.conversation_handle,
-  e.far_service as to_service_name,
-  e.far_broker_instance as to_broker_instance,
-  e.service_name as from_service_name,
-  e.service_contract_name,
-  t.enqueued_at as enqueue_time,
-  row_number() over (partition by t.endpoint_id order by t.transmission_id) - 1 as message_sequence_number,
-  y.name as message_type_name,
-  t.message_type_id = 1 as is_conversation_error,
-  t.message_type_id = 2 as is_end_of_dialog,
-  t.body as message_body,
-  t.transmission_status,
-  e.priority
-from parley._p_transmission as t
-join parley._p_endpoint as e using (endpoint_id)
-join parley._p_message_type as y using (message_type_id)
-where parley._p_is_administrator(parley._p_caller())
-union all
-select
-  e.conversation_handle,
-  e.far_service,
-  e.far_broker_instance,
-  e.service_name,
-  e.service_contract_name,
-  m.enqueued_at,
-  row_number() over (partition by m.endpoint_id order by m.position, b.ordinal) - 1,
-  y.name,
-  m.message_type_id = 1,
-  m.message_type_id = 2,
-  b.body,
-  format('The queue "%s" of the target service is disabled.', q.lookup_name),
-  e.priority
-from parley._p_queue as q
-join parley._p_message as m on m.lane >= q.queue_id * 16 + 1 and m.lane <= q.queue_id * 16 + 10 and m.position >= q.disabled_position
-join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
-join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
-join parley._p_message_type as y on y.message_type_id = m.message_type_id
-cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-where q.disabled_position is not null and parley._p_is_administrator(parley._p_caller());
-
-comment on view parley.transmission_queue is 'Messages that could not be delivered yet, and why; for administrators.';
 
 create view parley.stuck_conversations as
 select
@@ -6980,6 +10378,89 @@ $$;
 comment on function parley.leaked_conversations(interval) is
 'Gives the conversations that have been stuck in their state for longer than an interval.
 Arguments: older_than, default one hour.';
+
+-- sql/311_transmission_queue.sql
+
+-- The transmission queue as one view (spec 8.2): whatever was sent and is not with its target yet, and why.
+--
+-- It waits for a way (_p_transmission), for its turn on the lane of a destination (_p_message), for the answer of the far side (_p_transit), or, between
+-- services of this database, for the queue of the target to be switched on again.
+
+create view parley.transmission_queue as
+select
+  e.conversation_handle,
+  e.far_service as to_service_name,
+  e.far_broker_instance as to_broker_instance,
+  e.service_name as from_service_name,
+  e.service_contract_name,
+  w.enqueued_at as enqueue_time,
+  coalesce(
+    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = w.endpoint_id order by p.sequence desc limit 1), 0
+  ) + row_number() over (partition by w.endpoint_id order by w.stage, w.position, w.ordinal) - w.numbered - 1 as message_sequence_number,
+  y.name as message_type_name,
+  y.message_type_id = 1 as is_conversation_error,
+  y.message_type_id = 2 as is_end_of_dialog,
+  w.body as message_body,
+  coalesce(w.status, (select p.status from parley._p_parked as p where p.endpoint_id = w.endpoint_id), d.status, '') as transmission_status,
+  e.priority,
+  d.address,
+  coalesce((select p.attempts from parley._p_parked as p where p.endpoint_id = w.endpoint_id), d.attempts, 0) as attempts,
+  coalesce((select p.due_at from parley._p_parked as p where p.endpoint_id = w.endpoint_id and p.due_at < 'infinity'), d.due_at) as next_attempt_time
+from (
+  select t.endpoint_id, 1 as stage, t.first_sequence as position, b.ordinal, t.enqueued_at, t.message_type_id, b.body, null::text as status,
+    t.destination_id, sum(case when t.message_type_id = -1 then 0 else 1 end) over (partition by t.endpoint_id) as numbered
+  from parley._p_transit as t
+  cross join lateral unnest(coalesce(t.frame, array[t.body])) with ordinality as b (body, ordinal)
+  union all
+  select -m.endpoint_id, 2, m.position, b.ordinal, m.enqueued_at, m.message_type_id, b.body, null::text as status, l.destination_id,
+    (
+      select coalesce(sum(o.next_sequence - o.first_sequence), 0)
+      from parley._p_transit as o where o.endpoint_id = -m.endpoint_id and o.message_type_id <> -1
+    )
+  from parley._p_destination as l
+  join parley._p_message as m on m.lane >= l.destination_id * 16 + 1 and m.lane <= l.destination_id * 16 + 10
+  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+  union all
+  select t.endpoint_id, 3, t.transmission_id, 1, t.enqueued_at, t.message_type_id, t.body, t.transmission_status, null::integer as destination_id,
+    (
+      select coalesce(sum(o.next_sequence - o.first_sequence), 0)
+      from parley._p_transit as o where o.endpoint_id = t.endpoint_id and o.message_type_id <> -1
+    )
+  from parley._p_transmission as t
+) as w
+join parley._p_endpoint as e on e.endpoint_id = w.endpoint_id
+join parley._p_message_type as y on y.message_type_id = abs(w.message_type_id)
+left join parley._p_destination as d on d.destination_id = w.destination_id
+where parley._p_is_administrator(parley._p_caller())
+union all
+select
+  e.conversation_handle,
+  e.far_service,
+  e.far_broker_instance,
+  e.service_name,
+  e.service_contract_name,
+  m.enqueued_at,
+  row_number() over (partition by m.endpoint_id order by m.position, b.ordinal) - 1,
+  y.name,
+  m.message_type_id = 1,
+  m.message_type_id = 2,
+  b.body,
+  format('The queue "%s" of the target service is disabled.', q.lookup_name),
+  e.priority,
+  null::text as address,
+  0 as attempts,
+  null::timestamptz as next_attempt_time
+from parley._p_queue as q
+join parley._p_message as m on m.lane >= q.queue_id * 16 + 1 and m.lane <= q.queue_id * 16 + 10 and m.position >= q.disabled_position
+join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
+join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
+join parley._p_message_type as y on y.message_type_id = m.message_type_id
+cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+where q.disabled_position is not null and parley._p_is_administrator(parley._p_caller());
+
+comment on view parley.transmission_queue is
+'Messages that were sent and are not with their target yet, and why; for administrators. The last three columns are ours: the address they go to, how
+many attempts have failed, and when the next is due. An empty status means: not tried yet, or sent and not answered yet.';
 
 -- sql/320_view_columns.sql
 
@@ -7054,7 +10535,7 @@ comment on column parley.conversation_priorities.local_service_id is 'Service on
 comment on column parley.conversation_priorities.remote_service_name is 'Service on the other side, or null for ANY.';
 comment on column parley.conversation_priorities.priority is 'Level that a new endpoint gets: 1 (low) to 10 (high).';
 
-comment on column parley.permissions.class is 'What it is on: database, message type, contract, queue or service.';
+comment on column parley.permissions.class is 'What it is on: database, message type, contract, queue, service or route.';
 comment on column parley.permissions.object_id is 'Identity of the object; 0 for the database.';
 comment on column parley.permissions.object_name is 'Name of the object; null for the database.';
 comment on column parley.permissions.permission is 'Such as SEND or RECEIVE.';
@@ -7074,10 +10555,13 @@ comment on column parley.conversation_endpoints.state_desc is 'The same in words
 comment on column parley.conversation_endpoints.far_service is 'Service of the other side.';
 comment on column parley.conversation_endpoints.far_broker_instance is 'Broker instance of the other side; null before it is known.';
 comment on column parley.conversation_endpoints.principal_id is 'Oid of the owner of this side.';
-comment on column parley.conversation_endpoints.far_principal_id is 'Always 0.';
-comment on column parley.conversation_endpoints.outbound_session_key_identifier is 'Always zeros: nothing leaves the database.';
-comment on column parley.conversation_endpoints.inbound_session_key_identifier is 'Always zeros.';
-comment on column parley.conversation_endpoints.security_timestamp is 'Of a closed target: when it is forgotten.';
+comment on column parley.conversation_endpoints.far_principal_id is
+'Oid of the role that stands for the other side of a secured dialog; 0 when it is not secured, or the initiator is anonymous.';
+comment on column parley.conversation_endpoints.outbound_session_key_identifier is
+'All zeros: not secured. In an anonymous dialog it names the session key; in full security keys do not last, and it is the conversation_id.';
+comment on column parley.conversation_endpoints.inbound_session_key_identifier is 'As outbound_session_key_identifier.';
+comment on column parley.conversation_endpoints.security_timestamp is
+'When the dialog was secured, null when it is not; of a closed target: when it is forgotten.';
 comment on column parley.conversation_endpoints.dialog_timer is 'When the conversation timer of this side fires, or null.';
 comment on column parley.conversation_endpoints.send_sequence is 'Number of the next message sent, as far as it is known.';
 comment on column parley.conversation_endpoints.last_send_tran_id is 'Always null.';
@@ -7105,13 +10589,17 @@ comment on column parley.transmission_queue.to_broker_instance is 'Broker instan
 comment on column parley.transmission_queue.from_service_name is 'Service that sent it.';
 comment on column parley.transmission_queue.service_contract_name is 'Contract.';
 comment on column parley.transmission_queue.enqueue_time is 'When it was sent.';
-comment on column parley.transmission_queue.message_sequence_number is 'Its place among those that wait, from 0.';
+comment on column parley.transmission_queue.message_sequence_number is
+'Its number in its conversation, from 0; for a target in this database its place among those that wait.';
 comment on column parley.transmission_queue.message_type_name is 'Message type.';
 comment on column parley.transmission_queue.is_conversation_error is 'Whether it is an Error message.';
 comment on column parley.transmission_queue.is_end_of_dialog is 'Whether it is an EndDialog message.';
 comment on column parley.transmission_queue.message_body is 'Body, or null.';
 comment on column parley.transmission_queue.transmission_status is 'Why it is still here.';
 comment on column parley.transmission_queue.priority is 'Level of the side that sent it.';
+comment on column parley.transmission_queue.address is 'Where it goes, when a route was found that leads out of the database.';
+comment on column parley.transmission_queue.attempts is 'How many attempts to get there have failed since the last that did not.';
+comment on column parley.transmission_queue.next_attempt_time is 'When the next attempt is due; null when nothing stands against it.';
 
 comment on column parley.stuck_conversations.conversation_handle is 'Side that waits.';
 comment on column parley.stuck_conversations.conversation_group_id is 'Its group.';
@@ -7158,7 +10646,9 @@ create table parley._p_leader (
   leader_id boolean primary key default true check (leader_id),
   term bigint not null default 0,
   leader text,
-  leads_since timestamptz
+  leads_since timestamptz,
+  -- Tells apart two copies of this database in which a daemon leads under the same term.
+  token uuid not null default gen_random_uuid()
 );
 
 comment on table parley._p_leader is 'One row: the daemon that leads, and its term. Until when it leads: the sequence _p_leader_lease.';
@@ -7225,6 +10715,7 @@ begin
     -- Nothing is lost when a crash takes the renewal back.
     perform set_config('synchronous_commit', 'off', true);
     perform parley._p_lease(milliseconds);
+    perform parley._p_note_timeline();
     return v_term;
   elsif parley._p_is_led() then
     return null;
@@ -7235,9 +10726,10 @@ begin
     return null;
   end if;
   update parley._p_leader as l
-  set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp()
+  set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp(), token = gen_random_uuid()
   returning l.term into v_term;
   perform parley._p_lease(milliseconds);
+  perform parley._p_note_timeline();
   -- A copy of a database must not do the work of the original: see 290_broker_identity.sql.
   perform parley.attach_broker();
   return v_term;
@@ -8543,12 +12035,16 @@ $$;
 
 comment on function parley._p_notifies_activation(integer) is 'Tells whether a queue has a QUEUE_ACTIVATION event notification.';
 
-create function parley._p_begin_notices(to_service text, broker_instance text) returns uuid
+create function parley._p_begin_notices(
+  to_service text, broker_instance text, service_id integer default 2, service_contract_id integer default 2, lifetime integer default null
+) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_handle uuid;
+  v_endpoint bigint;
+  v_lifetime timestamptz := clock_timestamp() + make_interval(secs => coalesce(lifetime, 2147483647));
   v_group bigint;
   v_service parley._p_service;
   v_queue parley._p_queue;
@@ -8556,9 +12052,9 @@ declare
   v_priority smallint;
 begin
   -- Not by begin_dialog, which would ask for rights on the broker's own queue.
-  select * into v_service from parley._p_service as s where s.service_id = 2;
+  select * into v_service from parley._p_service as s where s.service_id = _p_begin_notices.service_id;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  select * into v_contract from parley._p_contract as c where c.service_contract_id = 2;
+  select * into v_contract from parley._p_contract as c where c.service_contract_id = _p_begin_notices.service_contract_id;
   v_priority := parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, to_service);
   perform parley._p_use_priority(v_queue, v_priority);
   insert into parley._p_conversation_group (conversation_group_id, service_id)
@@ -8570,14 +12066,18 @@ begin
   )
   values (
     v_group, 'SO', true, true, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
-    gen_random_uuid(), v_service.owner, to_service, broker_instance, true, clock_timestamp() + make_interval(secs => 2147483647)
+    gen_random_uuid(), v_service.owner, to_service, broker_instance, true, v_lifetime
   )
-  returning conversation_handle into v_handle;
+  returning conversation_handle, endpoint_id into v_handle, v_endpoint;
+  if lifetime is not null then
+    perform parley._p_set_alarm(v_endpoint, 'lifetime', v_lifetime);
+  end if;
   return v_handle;
 end
 $$;
 
-comment on function parley._p_begin_notices(text, text) is 'Begins the conversation of an event notification, from the broker''s own service.';
+comment on function parley._p_begin_notices(text, text, integer, integer, integer) is
+'Begins a conversation from a service of the broker''s own: that of event notifications, or another one by its id and contract; lifetime in seconds.';
 
 create function parley._p_require_event_service(to_service text, broker_instance text) returns void
 language plpgsql
@@ -8793,14 +12293,12 @@ $$;
 
 comment on function parley._p_event_body(text, parley._p_queue) is 'Gives the body of an event notification, in UTF-8; times are UTC (spec 2.10).';
 
-create function parley._p_post_event(handle uuid, body bytea) returns boolean
+create function parley._p_post_notice(handle uuid, type parley._p_message_type, body bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_endpoint parley._p_endpoint;
-  v_type parley._p_message_type;
-  v_reason text;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for update;
   if not found or v_endpoint.state not in ('SO', 'CO') then
@@ -8808,28 +12306,15 @@ begin
   end if;
   if v_endpoint.state = 'SO' then
     update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
-    v_endpoint.state := 'CO';
   end if;
-  select * into v_type from parley._p_message_type as t where t.message_type_id = 4;
-  perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found or v_endpoint.state <> 'CO' then
-    return false;
-  end if;
-  v_reason := parley._p_delay_reason(v_endpoint);
-  if v_reason is not null then
-    insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
-    values (v_endpoint.endpoint_id, v_type.message_type_id, clock_timestamp(), body, v_reason);
-  else
-    perform parley._p_deliver(v_endpoint, v_type, array[body]);
-  end if;
+  perform parley._p_dispatch(handle, type, array[body], null);
   -- The target may have refused.
   return exists (select from parley._p_endpoint as e where e.conversation_handle = handle and e.state = 'CO');
 end
 $$;
 
-comment on function parley._p_post_event(uuid, bytea) is
-'Sends an event on the conversation of a notification; gives false when that conversation is over.';
+comment on function parley._p_post_notice(uuid, parley._p_message_type, bytea) is
+'Sends a message of the broker''s own on a conversation of _p_begin_notices; gives false when that conversation is over.';
 
 create function parley._p_post_events(queue_id integer, event text) returns integer
 language plpgsql
@@ -8837,10 +12322,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue parley._p_queue;
+  v_type parley._p_message_type;
   v_notification record;
   v_posted integer := 0;
 begin
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_post_events.queue_id;
+  select * into v_type from parley._p_message_type as t where t.message_type_id = 4;
   for v_notification in
     select n.notification_id, n.name, n.conversation_handle,
       n.is_fan_in and exists (
@@ -8860,7 +12347,7 @@ begin
   loop
     continue when v_notification.is_merged;
     begin
-      if parley._p_post_event(v_notification.conversation_handle, parley._p_event_body(event, v_queue)) then
+      if parley._p_post_notice(v_notification.conversation_handle, v_type, parley._p_event_body(event, v_queue)) then
         v_posted := v_posted + 1;
       else
         perform parley._p_drop_event_notifications(array[v_notification.notification_id]);
@@ -9044,6 +12531,143 @@ comment on column parley.event_notifications.is_fan_in is 'Whether it shares its
 comment on column parley.event_notifications.conversation_handle is 'Conversation that the messages are sent on.';
 comment on column parley.event_notifications.queue_name is 'Queue, as statements take it.';
 
+-- sql/425_dynamic_routing.sql
+
+-- Dynamic routing: asking the broker configuration service for what is missing (spec 6.6).
+--
+-- A database that has a route to the service SQL/ServiceBroker/BrokerConfiguration asks it for routes and remote service bindings that are
+-- missing, with a message of the built-in service on the contract BrokerConfigurationNotice. The service creates what is missing and ends the
+-- conversation; that end, with an error or without, is the answer. Whoever cannot be helped by it goes on with the steps that follow, and is
+-- not asked for again for a minute, else a service that knows nothing would be asked without end.
+-- Invariant: one conversation for each kind and service name. Of two who find the same thing missing at once, one asks, and the other waits for
+-- nobody: he behaves as if it were asked, which is true or will be found out when delayed messages are looked at again.
+-- Locks: an advisory lock for kind and name, only tried; then the row of the request; then those of its conversation.
+
+create table parley._p_configuration_request (
+  kind text not null check (kind in ('MissingRoute', 'MissingRemoteServiceBinding')),
+  service_name text collate "C" not null,
+  conversation_handle uuid not null,
+  asked_at timestamptz not null default clock_timestamp(),
+  answered_at timestamptz,
+  primary key (kind, service_name)
+);
+
+comment on table parley._p_configuration_request is 'What the broker configuration service was asked for, until a while after its answer.';
+
+create function parley._p_is_asking(kind text, service_name text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return exists (
+    select
+    from parley._p_configuration_request as q
+    join parley._p_endpoint as e using (conversation_handle)
+    where q.kind = _p_is_asking.kind and q.service_name = _p_is_asking.service_name and q.answered_at is null and e.state in ('SO', 'CO')
+  );
+end
+$$;
+
+comment on function parley._p_is_asking(text, text) is
+'Tells whether the broker configuration service was asked for something and has not answered.
+Arguments: kind, MissingRoute or MissingRemoteServiceBinding; service_name, the service that it is missing for.';
+
+create function parley._p_ask_broker_configuration(kind text, service_name text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_request parley._p_configuration_request;
+  v_type parley._p_message_type;
+  v_handle uuid;
+begin
+  if not pg_try_advisory_xact_lock(hashtextextended(format('parley %s %s', kind, service_name), 0)) then
+    return false;
+  end if;
+  select * into v_request
+  from parley._p_configuration_request as q
+  where q.kind = _p_ask_broker_configuration.kind and q.service_name = _p_ask_broker_configuration.service_name;
+  if parley._p_is_asking(kind, service_name)
+    or (v_request.asked_at is not null and coalesce(v_request.answered_at, clock_timestamp()) > clock_timestamp() - interval '1 minute') then
+    return false;
+  end if;
+  v_handle := parley._p_begin_notices('SQL/ServiceBroker/BrokerConfiguration', null, 3, 3, 3600);
+  insert into parley._p_configuration_request as q (kind, service_name, conversation_handle)
+  values (_p_ask_broker_configuration.kind, _p_ask_broker_configuration.service_name, v_handle)
+  on conflict on constraint _p_configuration_request_pkey do update
+  set conversation_handle = excluded.conversation_handle, asked_at = excluded.asked_at, answered_at = null;
+  select * into v_type from parley._p_message_type as t where t.message_type_id = case kind when 'MissingRoute' then 6 else 8 end;
+  perform parley._p_post_notice(v_handle, v_type, parley._p_missing_body(kind, service_name));
+  return true;
+end
+$$;
+
+comment on function parley._p_ask_broker_configuration(text, text) is
+'Asks the broker configuration service for what is missing, unless it was asked already or has answered within a minute. Tells whether it was asked now.
+Arguments: kind, MissingRoute or MissingRemoteServiceBinding; service_name, the service that it is missing for.
+Source: spec 6.6.';
+
+create function parley._p_missing_body(kind text, service_name text) returns bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select convert_to(
+    case kind
+      when 'MissingRoute' then xmlelement(
+        name "MissingRoute",
+        xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute' as xmlns),
+        xmlelement(name "SERVICE_NAME", service_name)
+      )
+      else xmlelement(
+        name "MissingRemoteServiceBinding",
+        xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRemoteServiceBinding' as xmlns),
+        xmlelement(name "SERVICE_NAME", service_name)
+      )
+    end::text,
+    'UTF8'
+  )
+$$;
+
+comment on function parley._p_missing_body(text, text) is 'Gives the body of the message that asks for something missing, in UTF-8.';
+
+create function parley._p_take_configuration_answers() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_request record;
+  v_endpoint parley._p_endpoint;
+  v_answers integer := 0;
+begin
+  for v_request in
+    select q.kind, q.service_name, q.conversation_handle
+    from parley._p_configuration_request as q
+    left join parley._p_endpoint as e using (conversation_handle)
+    where q.answered_at is null and (e.state is null or e.state not in ('SO', 'CO'))
+    order by q.kind, q.service_name
+    for update of q skip locked
+  loop
+    update parley._p_configuration_request as q set answered_at = clock_timestamp()
+    where q.kind = v_request.kind and q.service_name = v_request.service_name;
+    if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
+      v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
+      if v_endpoint.state <> 'DO' then
+        perform parley._p_end_side(v_endpoint, 2, null);
+      end if;
+    end if;
+    perform parley._p_deliver_delayed(v_request.service_name);
+    v_answers := v_answers + 1;
+  end loop;
+  delete from parley._p_configuration_request as q where q.answered_at < clock_timestamp() - interval '1 minute';
+  return v_answers;
+end
+$$;
+
+comment on function parley._p_take_configuration_answers() is
+'Ends the conversations in which the broker configuration service has answered, and looks again at what waited for it. An end with an error, or of the
+lifetime, means that it does not know. Gives the number of answers.
+Source: spec 6.6.';
+
 -- sql/430_broker_switches.sql
 
 -- ALTER DATABASE ... SET ENABLE_BROKER, DISABLE_BROKER, NEW_BROKER, ERROR_BROKER_CONVERSATIONS (spec 9.1).
@@ -9130,11 +12754,17 @@ create function parley._p_switch_on() returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_is_elsewhere boolean := parley._p_is_elsewhere();
 begin
   perform parley._p_throw_switch(true);
   update parley._p_broker as b
   set is_broker_enabled = true, disabled_at = null,
     system_identifier = parley._p_system_identifier(), database_oid = parley._p_database_oid();
+  -- What it was restored from may be older than what other brokers know of it.
+  if v_is_elsewhere then
+    perform parley._p_begin_epoch();
+  end if;
 end
 $$;
 
@@ -9223,11 +12853,10 @@ begin
   perform parley._p_wait_at_most(wait_seconds);
   perform parley._p_require_no_original(original_is_disabled);
   perform parley._p_switch_on();
-  -- Both sides of each conversation are in this database, so each is on this side: -9719. A side elsewhere would be told -9720.
-  v_told := parley._p_break_conversations(
-    array(select e.endpoint_id from parley._p_endpoint as e), 9719, 'The database of this side of the conversation was restored or attached.'
-  );
   delete from parley._p_transmission as t;
+  v_told := parley._p_break_conversations(
+    array(select e.endpoint_id from parley._p_endpoint as e), 9719, 'The database of one side of the conversation was restored or attached.', 9720
+  );
   return v_told;
 exception
   when lock_not_available then
@@ -9237,8 +12866,9 @@ $$;
 
 comment on function parley.error_broker_conversations(boolean, integer) is
 'Enables the broker under the id it has, and ends every conversation with an Error message of code -9719: for a database that was brought back to an older
-moment. Each side then has to end its conversation, and may begin a new one. What waits in the transmission queue is dropped.
-Gives the number of sides that were told.
+moment. Each side then has to end its conversation, and may begin a new one. What waits in the transmission queue is dropped. A far side in another
+database gets code -9720.
+Gives the number of sides of this database that were told.
 Arguments: original_is_disabled and wait_seconds, as enable_broker.
 Errors: 5061 in use, 9772 the original is on this server, 15151 not an administrator.
 Source: spec 9.1, ERROR_BROKER_CONVERSATIONS.';
@@ -9260,9 +12890,14 @@ begin
     perform parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
   end if;
   perform parley._p_switch_on();
+  -- An invitation is to the broker that made it.
+  delete from parley._p_pairing as p;
   foreach v_table in array array[
-    '_p_message', '_p_transmission', '_p_retained', '_p_receive_progress', '_p_scan_hint', '_p_alarm', '_p_tombstone',
-    '_p_set_aside', '_p_failure', '_p_delivery_failure', '_p_endpoint', '_p_conversation_group'
+    '_p_message', '_p_transmission', '_p_transit', '_p_send_progress', '_p_accept_progress', '_p_parked', '_p_unresumed', '_p_compared',
+    '_p_fragment',
+    '_p_destination', '_p_neighbour_service', '_p_retained', '_p_receive_progress', '_p_scan_hint', '_p_alarm', '_p_tombstone', '_p_set_aside', '_p_failure',
+    '_p_delivery_failure', '_p_daemon_report', '_p_configuration_request', '_p_dialog_security', '_p_session_key', '_p_endpoint',
+    '_p_conversation_group'
   ] loop
     -- Emptying an empty table costs a file and locks out everybody for nothing.
     execute format('select exists (select from parley.%I)', v_table) into v_is_used;
@@ -9534,7 +13169,9 @@ comment on function parley._p_may_view_state(oid) is
 -- The performance counters, under their own names (spec 8.4), each computed when somebody looks.
 --
 -- What each is made of stands in docs/monitoring.md. Counters called /sec are cumulative, with the type that tells tools to take the
--- difference of two looks. Those of links between servers, forwarding and transmission objects are 0: this broker has none yet.
+-- difference of two looks. Those of transport
+-- and forwarding are what the daemons that live have counted since they began (630_daemon_reports.sql); transmission objects are 0, since
+-- this broker has none.
 
 create function parley._p_performance_counters()
 returns table (object_name text, counter_name text, instance_name text, cntr_value bigint, cntr_type integer)
@@ -9621,22 +13258,22 @@ begin
       ('Broker Statistics', 'Enqueued Messages/sec', v_enqueued),
       ('Broker Statistics', 'Enqueued Local Messages Total', v_enqueued),
       ('Broker Statistics', 'Enqueued Local Messages/sec', v_enqueued),
-      ('Broker Statistics', 'Enqueued Transport Msgs Total', 0),
-      ('Broker Statistics', 'Enqueued Transport Msgs/sec', 0),
-      ('Broker Statistics', 'Enqueued Transport Msg Frag Tot', 0),
-      ('Broker Statistics', 'Enqueued Transport Msg Frags/sec', 0),
+      ('Broker Statistics', 'Enqueued Transport Msgs Total', parley._p_transport_counter('Enqueued Transport Msgs Total')),
+      ('Broker Statistics', 'Enqueued Transport Msgs/sec', parley._p_transport_counter('Enqueued Transport Msgs Total')),
+      ('Broker Statistics', 'Enqueued Transport Msg Frag Tot', parley._p_transport_counter('Enqueued Transport Msg Frag Tot')),
+      ('Broker Statistics', 'Enqueued Transport Msg Frags/sec', parley._p_transport_counter('Enqueued Transport Msg Frag Tot')),
       ('Broker Statistics', 'Enqueued Transmission Msgs/sec', v_to_transmission),
       ('Broker Statistics', 'Dequeued Transmission Msgs/sec', v_from_transmission),
-      ('Broker Statistics', 'Corrupted Messages Total', 0),
-      ('Broker Statistics', 'Dropped Messages Total', 0),
-      ('Broker Statistics', 'Forwarded Messages Total', 0),
-      ('Broker Statistics', 'Forwarded Messages/sec', 0),
-      ('Broker Statistics', 'Forwarded Msg Byte Total', 0),
-      ('Broker Statistics', 'Forwarded Msg Bytes/sec', 0),
-      ('Broker Statistics', 'Forwarded Msg Discarded Total', 0),
-      ('Broker Statistics', 'Forwarded Msgs Discarded/sec', 0),
-      ('Broker Statistics', 'Forwarded Pending Msg Bytes', 0),
-      ('Broker Statistics', 'Forwarded Pending Msg Count', 0),
+      ('Broker Statistics', 'Corrupted Messages Total', parley._p_transport_counter('Corrupted Messages Total')),
+      ('Broker Statistics', 'Dropped Messages Total', parley._p_transport_counter('Dropped Messages Total')),
+      ('Broker Statistics', 'Forwarded Messages Total', parley._p_transport_counter('Forwarded Messages Total')),
+      ('Broker Statistics', 'Forwarded Messages/sec', parley._p_transport_counter('Forwarded Messages Total')),
+      ('Broker Statistics', 'Forwarded Msg Byte Total', parley._p_transport_counter('Forwarded Msg Byte Total')),
+      ('Broker Statistics', 'Forwarded Msg Bytes/sec', parley._p_transport_counter('Forwarded Msg Byte Total')),
+      ('Broker Statistics', 'Forwarded Msg Discarded Total', parley._p_transport_counter('Forwarded Msg Discarded Total')),
+      ('Broker Statistics', 'Forwarded Msgs Discarded/sec', parley._p_transport_counter('Forwarded Msg Discarded Total')),
+      ('Broker Statistics', 'Forwarded Pending Msg Bytes', parley._p_transport_counter('Forwarded Pending Msg Bytes')),
+      ('Broker Statistics', 'Forwarded Pending Msg Count', parley._p_transport_counter('Forwarded Pending Msg Count')),
       ('Broker TO Statistics', 'Avg. Length of Batched Writes', 0),
       ('Broker TO Statistics', 'Avg. Time Between Batches (ms)', 0),
       ('Broker TO Statistics', 'Avg. Time to Write Batch (ms)', 0),
@@ -9648,7 +13285,7 @@ begin
   select 'SQLServer:Broker Statistics', format('Enqueued P%s Messages/sec', p.n), '', v_by_priority[p.n], 272696576
   from generate_series(1, 10) as p (n)
   union all
-  select 'SQLServer:Broker/DBM Transport', c.name, '', 0, case when c.name like '%/sec' then 272696576 else 65792 end
+  select 'SQLServer:Broker/DBM Transport', c.name, '', parley._p_transport_counter(c.name), case when c.name like '%/sec' then 272696576 else 65792 end
   from unnest(array[
     'Open Connection Count', 'Current Bytes for Recv I/O', 'Current Bytes for Send I/O', 'Current Msg Frags for Send I/O',
     'Pending Bytes for Recv I/O', 'Pending Bytes for Send I/O', 'Pending Msg Frags for Recv I/O', 'Pending Msg Frags for Send I/O',
@@ -9705,6 +13342,7 @@ begin
     'transmission_oldest_seconds', (
       select extract(epoch from clock_timestamp() - t.enqueued_at) from parley._p_transmission as t order by t.transmission_id limit 1
     ),
+    'certificate_not_after', (select extract(epoch from min(c.not_after)) from parley.broker_certificates as c),
     'rows_inserted', pg_stat_get_tuples_inserted('parley._p_message'::regclass),
     'rows_deleted', pg_stat_get_tuples_deleted('parley._p_message'::regclass),
     'rows_dead', pg_stat_get_dead_tuples('parley._p_message'::regclass),
@@ -9812,6 +13450,12 @@ from (
     ('owner-missing', 'CONFIGURATION', 'ERROR', 15517, interval '0', '_p_find_missing_owners', 'The owner of an object does not exist any more.'),
     ('autovacuum-off', 'CONFIGURATION', 'WARNING', null, interval '0', '_p_find_autovacuum', 'Dead rows of the broker are not removed.'),
     ('service-missing', 'CONFIGURATION', 'ERROR', 9796, interval '0', '_p_find_dialog_faults', 'A service does not exist in this database.'),
+    ('route-missing', 'CONFIGURATION', 'ERROR', 9750, interval '0', '_p_find_missing_routes', 'No route leads to a service that is wanted.'),
+    ('route-expired', 'CONFIGURATION', 'WARNING', 9750, interval '0', '_p_find_route_faults', 'The route to a service that is wanted has expired.'),
+    ('route-to-nowhere', 'CONFIGURATION', 'WARNING', 9796, interval '0', '_p_find_route_faults',
+      'A route says that a service is in this server, and this database does not have it.'),
+    ('route-to-old-broker', 'CONFIGURATION', 'WARNING', 9795, interval '0', '_p_find_route_faults',
+      'A route to a service of this database names another broker instance, as after NEW_BROKER.'),
     ('contract-missing', 'CONFIGURATION', 'ERROR', 8425, interval '0', '_p_find_dialog_faults', 'A contract does not exist.'),
     ('contract-not-accepted', 'CONFIGURATION', 'ERROR', 8408, interval '0', '_p_find_dialog_faults', 'The target service does not accept the contract.'),
     ('send-not-permitted', 'CONFIGURATION', 'ERROR', 8494, interval '0', '_p_find_dialog_faults',
@@ -9829,6 +13473,16 @@ from (
     ('receive-not-permitted', 'CONFIGURATION', 'ERROR', 229, interval '0', '_p_find_activation_faults',
       'The role that activation runs as may not RECEIVE from the queue.'),
 
+    ('certificate-expired', 'CONFIGURATION', 'ERROR', 28023, interval '0', '_p_find_certificate_faults',
+      'The certificate of a daemon has expired.'),
+    ('certificate-expiring', 'CONFIGURATION', 'WARNING', 28023, interval '0', '_p_find_certificate_faults',
+      'The certificate of a daemon expires within 30 days.'),
+    ('peer-expired', 'CONFIGURATION', 'ERROR', 28023, interval '0', '_p_find_certificate_faults', 'The last key of a peer has expired.'),
+    ('peer-expiring', 'CONFIGURATION', 'WARNING', 28023, interval '0', '_p_find_certificate_faults',
+      'The last key of a peer expires within 30 days.'),
+    ('peer-role-missing', 'CONFIGURATION', 'ERROR', 9728, interval '0', '_p_find_certificate_faults',
+      'The role that a peer acts as does not exist.'),
+
     ('no-daemon', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_missing_daemon', 'Activation is on for some queues, and no daemon runs.'),
     ('no-reader', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_unread_queues', 'Messages wait, and nobody receives from the queue.'),
     ('reader-slow', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_unread_queues',
@@ -9838,6 +13492,10 @@ from (
       'A session has held a conversation group for long, and messages wait for it.'),
     ('poison', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_poison', 'A conversation was set aside because its message always fails.'),
     ('undeliverable', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_undeliverable', 'Messages wait in the transmission queue.'),
+    ('destination-unreachable', 'RUNTIME', 'ERROR', 9753, interval '1 minute', '_p_find_unreachable_destinations',
+      'Another database or server to which messages go cannot be reached.'),
+    ('transmission-backlog', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_transmission_backlog',
+      'Messages to another database or server wait, although it can be reached.'),
     ('conversation-not-ended', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_leaks',
       'Conversations that the other side has ended, or that have failed, were read to the end and not ended here.'),
     ('conversation-not-used', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_leaks', 'Dialogs were begun, and nothing was ever sent.'),
@@ -10093,6 +13751,8 @@ as $$
     select 'queue', q.lookup_name, q.owner, q.queue_id from parley._p_queue as q
     union all
     select 'service', s.name, s.owner, s.queue_id from parley._p_service as s
+    union all
+    select 'route', r.name, r.owner, null from parley._p_route as r
   ) as o
   join pg_namespace as n on n.nspname = 'parley'
   where not exists (select from pg_roles as r where r.oid = o.owner)
@@ -10154,7 +13814,7 @@ as $$
       c.service_contract_id
     from dialog as d
     left join parley._p_service as f on f.name = d.from_service
-    left join parley._p_service as t on t.name = d.to_service
+    left join parley._p_service as t on t.name = d.to_service and parley._p_leads_to(d.to_service, null) in ('LOCAL', 'ASK')
     left join parley._p_contract as c on c.name = d.contract
   )
   select 'service-missing', 'service', m.name,
@@ -10167,6 +13827,7 @@ as $$
     union all
     select k.to_service, k.contract, k.since from known as k where k.to_service is not null and k.to_id is null
   ) as m
+  where parley._p_leads_to(m.name, null) = 'LOCAL'
   group by m.name
   union all
   select distinct 'contract-missing', 'contract', k.contract,
@@ -10276,6 +13937,177 @@ $$;
 
 comment on function parley._p_find_activation_faults(parley._p_scope) is
 'Finds what would make activated readers fail: no procedure, no role, no right to call it or to RECEIVE, no reader allowed.';
+
+-- sql/514_find_route_faults.sql
+
+-- Checks of routes: is there one to each service that is wanted, and do those that there are lead anywhere?
+--
+-- What is wanted are the services of a dialog that was asked for, of the side that is not here the way back too; or else those of conversations
+-- that have not reached their far side. What is behind an address nobody can see from here; the run-time checks tell when it does not answer.
+
+create function parley._p_leads_to(service_name text, broker_instance text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when r.step = 4 then 'ASK' else coalesce(r.otherwise, r.address) end
+  from parley._p_look_for_route(service_name, broker_instance, '00000000-0000-0000-0000-000000000000', true) as r
+$$;
+
+comment on function parley._p_leads_to(text, text) is
+'Tells where a conversation would go, for diagnosis, asking nobody: an address, LOCAL, ASK for the broker configuration service, null for nowhere.
+Of several ways it tells one.
+Arguments: service_name; broker_instance, null for any.';
+
+create function parley._p_wanted_services(scope parley._p_scope) returns table (service_name text, broker_instance text, since timestamptz)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select s.name, null::text, null::timestamptz
+  from unnest(array[scope.to_service, scope.from_service]) with ordinality as s (name, n)
+  -- The initiator's side is wanted where it is far away.
+  where s.name is not null and (s.n = 1 or not parley._p_is_here(s.name, null))
+  union all
+  select e.far_service, e.far_broker_instance, min(e.begun_at)
+  from parley._p_endpoint as e
+  where scope.from_service is null
+    and scope.to_service is null
+    and e.far_endpoint_id is null
+    and e.state in ('SO', 'CO')
+  group by e.far_service, e.far_broker_instance
+$$;
+
+comment on function parley._p_wanted_services(parley._p_scope) is 'Gives the far sides to which there should be routes.';
+
+create function parley._p_find_missing_routes(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'route-missing', 'service', w.service_name,
+    format('No route leads to the service "%s"', w.service_name) || coalesce(format(' of broker instance %s.', w.broker_instance), '.')
+      || case
+        when parley._p_is_here(w.service_name, null) then ' It is in this database: the route AutoCreatedLocal was dropped.'
+        else parley._p_did_you_mean(
+          w.service_name, array(select r.remote_service_name from parley._p_route as r where r.remote_service_name is not null and not r.is_inbound)
+        )
+      end,
+    w.since,
+    case
+      when parley._p_is_here(w.service_name, null) then format('select parley.create_route(%L, ''LOCAL'', %L);', left(w.service_name, 128), w.service_name)
+      else format('select parley.create_route(%L, ''tcp://<host>:4022'', %L);', left(w.service_name, 128), w.service_name)
+    end
+  from parley._p_wanted_services(scope) as w
+  where parley._p_leads_to(w.service_name, w.broker_instance) is null
+$$;
+
+comment on function parley._p_find_missing_routes(parley._p_scope) is 'Finds services that are wanted and to which no route leads.';
+
+create function parley._p_find_route_faults(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'route-expired', 'route', r.name,
+    format('It leads to the service "%s" and expired at %s: what goes there waits, or takes another way.', r.remote_service_name, r.expires_at),
+    r.expires_at,
+    format('select parley.alter_route(%L, lifetime => 86400);  -- seconds', r.name)
+  from parley._p_route as r
+  where r.expires_at <= clock_timestamp()
+    and not r.is_inbound
+    and exists (
+      select
+      from parley._p_wanted_services(scope) as w
+      where w.service_name = r.remote_service_name and (w.broker_instance is null or coalesce(r.broker_instance, w.broker_instance) = w.broker_instance)
+    )
+    and not exists (
+      select
+      from parley._p_route as o
+      where o.remote_service_name = r.remote_service_name
+        and o.broker_instance is not distinct from r.broker_instance
+        and not o.is_inbound
+        and (o.expires_at is null or o.expires_at > clock_timestamp())
+    )
+  union all
+  select
+    case when l.is_here then 'route-to-old-broker' else 'route-to-nowhere' end,
+    'route', l.name,
+    case
+      when l.is_here then format(
+        'It leads to the service "%s", which is here, and names the broker instance %s, which this database is not: nothing goes that way.',
+        l.remote_service_name, l.broker_instance
+      )
+      else format('It leads to the service "%s" in this server, and this database has no such service.', l.remote_service_name)
+        || parley._p_did_you_mean(l.remote_service_name, array(select s.name from parley._p_service as s))
+    end,
+    null,
+    case
+      when l.is_here then format('select parley.alter_route(%L, broker_instance => ''current database'');', l.name)
+      else format('select parley.create_service(%L, ''<queue>'');  -- or mend the route; or another database of the daemon has it', l.remote_service_name)
+    end
+  from (
+    select r.name, r.remote_service_name, r.broker_instance, parley._p_is_here(r.remote_service_name, null) as is_here,
+      r.broker_instance = b.service_broker_guid::text as is_own
+    from parley._p_route as r
+    cross join parley._p_broker as b
+    where r.next_hop = 'LOCAL' and r.remote_service_name is not null and not r.is_inbound and (r.expires_at is null or r.expires_at > clock_timestamp())
+  ) as l
+  -- A service that is not here may be in the database that a route names.
+  where (coalesce(scope.to_service, scope.from_service) is null or l.remote_service_name in (scope.to_service, scope.from_service))
+    and ((l.is_here and not l.is_own) or (not l.is_here and l.is_own is distinct from false))
+$$;
+
+comment on function parley._p_find_route_faults(parley._p_scope) is
+'Finds routes that have expired and are missed, and LOCAL routes that lead nowhere, or to a broker instance that this database is not.';
+
+-- sql/515_find_certificate_faults.sql
+
+-- Checks of certificates: our own, those of peers, and the roles that peers act as.
+
+create function parley._p_find_certificate_faults(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    case when c.not_after <= clock_timestamp() then 'certificate-expired' else 'certificate-expiring' end,
+    'daemon', c.daemon,
+    case
+      when c.not_after <= clock_timestamp() then format('Its certificate has expired at %s: no link to another broker can be opened.', c.not_after)
+      else format('Its certificate expires at %s.', c.not_after)
+    end,
+    case when c.not_after <= clock_timestamp() then c.not_after end,
+    'parley certificate rotate'
+  from parley.broker_certificates as c
+  where c.not_after < clock_timestamp() + interval '30 days'
+  union all
+  select
+    case when p.not_after <= clock_timestamp() then 'peer-expired' else 'peer-expiring' end,
+    'peer', p.name,
+    case
+      when p.not_after <= clock_timestamp() then format('Its last key has expired at %s: there are no links with it.', p.not_after)
+      else format('Its last key expires at %s. It takes a new one when its operator says parley certificate rotate.', p.not_after)
+    end,
+    case when p.not_after <= clock_timestamp() then p.not_after end,
+    format(
+      'select parley.alter_peer(%L, add_fingerprint => ''<fingerprint>''); -- %s', p.name,
+      case
+        when p.not_after <= clock_timestamp() then 'or parley pair; see parley certificate list there'
+        else 'not needed once the peer has rotated and called'
+      end
+    )
+  from parley.peers as p
+  where p.not_after < clock_timestamp() + interval '30 days' and p.state in ('TRUSTED', 'EXPIRED')
+  union all
+  select
+    'peer-role-missing', 'peer', p.name,
+    'The role that it acts as was dropped: only what is granted to PUBLIC counts for what it sends.', null,
+    format('select parley.alter_peer(%L, role => ''<role>''); -- PUBLIC for none', p.name)
+  from parley._p_peer as p
+  where p.role is not null and p.revoked_at is null and not exists (select from pg_roles as r where r.oid = p.role)
+$$;
+
+comment on function parley._p_find_certificate_faults(parley._p_scope) is
+'Finds certificates of daemons and keys of peers that have expired or expire within 30 days, and peers whose role is gone.';
 
 -- sql/520_find_reader_faults.sql
 
@@ -10699,40 +14531,56 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   with waiting as (
-    select e.far_service, e.service_contract_name, e.far_broker_instance, t.enqueued_at,
-      case
-        when not b.is_broker_enabled then 'disabled'
-        when e.far_broker_instance <> b.service_broker_guid::text and e.far_endpoint_id is null then 'elsewhere'
-        when not exists (select from parley._p_service as s where s.name = e.far_service) then 'missing'
-        else 'deliverable'
-      end as reason
+    select e.far_service, e.far_broker_instance, coalesce(e.far_endpoint_id < 0, false) as has_begun_elsewhere, p.status as held_because,
+      array_agg(distinct e.service_contract_name) as contracts, count(*) as messages, min(t.enqueued_at) as since
     from parley._p_transmission as t
     join parley._p_endpoint as e using (endpoint_id)
+    left join parley._p_parked as p using (endpoint_id)
+    where (scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids))
+      -- What is held because the other side has ended goes when this side ends.
+      and (e.state not in ('DI', 'ER') or t.message_type_id = -1)
+    group by e.far_service, e.far_broker_instance, coalesce(e.far_endpoint_id < 0, false), p.status
+    having min(t.enqueued_at) < clock_timestamp() - scope.patience
+  ), explained as (
+    select w.far_service, w.far_broker_instance, w.held_because, w.contracts, w.messages, w.since,
+      case
+        when not b.is_broker_enabled then 'disabled'
+        when w.held_because is not null then 'held'
+        when parley._p_is_asking('MissingRoute', w.far_service) then 'asked'
+        when l.address is null then 'unrouted'
+        when l.address <> 'LOCAL' or (parley._p_is_here(w.far_service, w.far_broker_instance) and not w.has_begun_elsewhere) then 'deliverable'
+        when w.far_broker_instance <> b.service_broker_guid::text then 'elsewhere'
+        when w.has_begun_elsewhere then 'unrouted'
+        else 'missing'
+      end as reason
+    from waiting as w
     cross join parley._p_broker as b
-    where scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids)
+    cross join lateral parley._p_leads_to(w.far_service, w.far_broker_instance) as l (address)
   )
-  select 'undeliverable', 'service', w.far_service,
-    format('Messages to it wait (%s) in the transmission queue: ', count(*)) || case w.reason
+  select 'undeliverable', 'service', x.far_service,
+    format('Messages to it wait (%s) in the transmission queue: ', x.messages) || case x.reason
       when 'disabled' then 'the broker is disabled (9791).'
-      when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', w.far_broker_instance)
+      when 'held' then 'the far side cannot take them now. ' || x.held_because
+      when 'asked' then 'the broker configuration service was asked for a route, and has not answered (9770).'
+      when 'unrouted' then 'no route leads there (9750).'
+      when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', x.far_broker_instance)
       when 'missing' then 'there is no such service in this database, and no route to it (9796).'
-        || parley._p_did_you_mean(w.far_service, array(select s.name from parley._p_service as s))
+        || parley._p_did_you_mean(x.far_service, array(select s.name from parley._p_service as s))
       else 'nothing is in the way any more, and nobody has looked since.'
     end,
-    min(w.enqueued_at),
-    case w.reason
+    x.since,
+    case x.reason
       when 'disabled' then 'select parley.enable_broker();'
-      when 'missing' then format('select parley.create_service(%L, ''<queue>'', %L);', w.far_service, array_agg(distinct w.service_contract_name))
+      when 'held' then '-- look at the database of that service; it is tried again within 64 seconds'
+      when 'asked' then 'select * from parley.receive(''<queue>'');  -- of service SQL/ServiceBroker/BrokerConfiguration, and end the conversation'
+      when 'missing' then format('select parley.create_service(%L, ''<queue>'', %L);', x.far_service, x.contracts)
       when 'deliverable' then 'select parley.fire_timers();'
       else format(
-        'select parley.end_conversation(t.conversation_handle, cleanup => true) '
-        'from (select distinct conversation_handle from parley.transmission_queue where to_broker_instance = %L) as t;',
-        w.far_broker_instance
+        'select parley.create_route(%L, ''tcp://<host>:4022'', %L%s);',
+        left(x.far_service, 128), x.far_service, coalesce(format(', %L', x.far_broker_instance), '')
       )
     end
-  from waiting as w
-  group by w.far_service, w.reason, case w.reason when 'elsewhere' then w.far_broker_instance end, w.far_broker_instance
-  having min(w.enqueued_at) < clock_timestamp() - scope.patience
+  from explained as x
 $$;
 
 comment on function parley._p_find_undeliverable(parley._p_scope) is
@@ -11021,6 +14869,199 @@ groups are among them, and those that are held because the queue is off; not wha
 Arguments: queue; from_position, a queuing_order or what queue_end gave, 0 for the beginning; top, at most so many messages.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
+-- sql/523_transmission_destinations.sql
+
+-- How much waits for each address that messages are transmitted to: for screens and monitors that look again and again.
+--
+-- parley.transmission_queue has a row for each message and works out what number it will have; it is for looking at messages. What waits in the
+-- lane of a destination is counted up to some 10,000 rows and estimated beyond, as the depth of a queue is (272_queue_depth.sql).
+-- Nothing is locked. Cost: for each destination one index range of at most 10,000 rows a priority, and the bounded number that is in transit.
+
+create function parley._p_transmission_backlog(
+  destination parley._p_destination, out messages bigint, out is_estimated boolean, out oldest timestamptz
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_lane integer;
+  v_seen record;
+begin
+  messages := 0;
+  is_estimated := false;
+  for v_lane in
+    select parley._p_lane(destination.destination_id, p.n) from generate_series(10, 1, -1) as p (n) where destination.priorities & (1 << p.n) > 0
+  loop
+    select count(*) as rows, coalesce(sum(w.messages), 0) as messages, max(w.position) as last, min(w.enqueued_at) as oldest into v_seen
+    from (
+      select m.position, coalesce(cardinality(m.frame), 1) as messages, m.enqueued_at
+      from parley._p_message as m
+      where m.lane = v_lane
+        and m.position >= coalesce(
+          (select h.low_position from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1), 0
+        )
+      order by m.position
+      limit 10000
+    ) as w;
+    messages := messages + v_seen.messages;
+    oldest := least(oldest, v_seen.oldest);
+    if v_seen.rows = 10000 then
+      is_estimated := true;
+      messages := messages + (
+        select r.messages
+        from parley._p_estimate_messages(
+          v_lane, v_seen.last + 1, (coalesce(parley._p_last_position('parley._p_transmission_position'), 0) + 1) * 1024
+        ) as r
+      );
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley._p_transmission_backlog(parley._p_destination) is
+'Tells how many messages wait in the lanes of a destination, and since when.';
+
+create function parley.transmission_destinations() returns table (
+  address text,
+  waiting_messages bigint,
+  is_estimated boolean,
+  messages_in_transit bigint,
+  oldest_enqueue_time timestamptz,
+  transmission_status text,
+  attempts integer,
+  failing_since timestamptz,
+  next_attempt_time timestamptz
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  perform parley._p_require_administrator('transmission_destinations');
+  return query
+  select d.address::text, b.messages, b.is_estimated, t.messages, least(t.oldest, b.oldest), d.status, d.attempts, d.failing_since, d.due_at
+  from parley._p_destination as d
+  cross join lateral parley._p_transmission_backlog(d) as b
+  left join (
+    select x.destination_id, sum(x.next_sequence - x.first_sequence)::bigint as messages, min(x.enqueued_at) as oldest
+    from parley._p_transit as x
+    group by x.destination_id
+  ) as i on i.destination_id = d.destination_id
+  cross join lateral (select coalesce(i.messages, 0) as messages, i.oldest) as t
+  order by d.address;
+end
+$$;
+
+comment on function parley.transmission_destinations() is
+'Gives the addresses that messages are transmitted to, with what waits for them, what is on its way and not acknowledged, and how the last attempts went.
+What has no address yet is only in parley.transmission_queue.
+Result: address, tcp://host:port, or broker:GUID for another database that the same daemon serves; waiting_messages, counted up to 10,000 rows and
+is_estimated beyond; messages_in_transit, at most some thousands; oldest_enqueue_time of both; transmission_status, empty when all is well; attempts that
+failed, failing_since, next_attempt_time.
+Errors: 15151 not an administrator.';
+
+-- sql/524_find_destination_faults.sql
+
+-- Checks of destinations: what is to be transmitted to other databases, and is not.
+--
+-- What has no destination is in the transmission queue with its own reason, and is found there (521_find_conversation_faults.sql). Here are links that
+-- fail, and messages that wait although nothing fails. Cost: one row of each destination; the oldest row of its lanes and of what is in transit.
+
+create function parley._p_find_unreachable_destinations(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'destination-unreachable', 'destination', d.address,
+    format(
+      'Messages cannot be transmitted to it: %s (%s attempts, the next one %s)', d.status, d.attempts,
+      case when d.due_at > clock_timestamp() then format('in %s seconds', ceil(extract(epoch from d.due_at - clock_timestamp()))) else 'is due' end
+    ),
+    d.failing_since,
+    case
+      when d.status like '%(9666)' then 'parley serve --listen :4022 -- the daemon of this database has no broker endpoint'
+      when d.address like 'broker:%' then 'parley serve -- with one --dsn more, that of the other database'
+      else coalesce(
+        (
+          select format('select parley.alter_route(%L, ''tcp://<host>:4022'');  -- if it has moved; otherwise see that a daemon listens there', r.name)
+          from parley._p_route as r
+          where r.next_hop = d.address and not r.is_inbound
+          order by r.route_id
+          limit 1
+        ),
+        '-- see that a daemon listens there'
+      )
+    end
+  from parley._p_destination as d
+  where d.attempts > 0
+    and d.failing_since < clock_timestamp() - scope.patience
+    and d.destination_id in (select w.destination_id from parley._p_destinations() as w)
+    and (
+      scope.endpoint_ids is null
+      or exists (select from parley._p_endpoint as e where e.destination_id = d.destination_id and e.endpoint_id = any (scope.endpoint_ids))
+    )
+$$;
+
+comment on function parley._p_find_unreachable_destinations(parley._p_scope) is
+'Finds destinations that something waits for, and to which every attempt has failed for longer than scope.patience.';
+
+create function parley._p_find_transmission_backlog(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'transmission-backlog', 'destination', d.address,
+    case
+      when parley._p_current_term() is null then 'Messages wait to be transmitted to it, and no daemon runs.'
+      when w.is_transit then 'Messages were transmitted to it, and the other side has not acknowledged them.'
+      else 'Messages wait longer and longer to be transmitted to it: they are sent faster than they are taken in there.'
+    end,
+    w.since,
+    case
+      when parley._p_current_term() is null then 'parley serve'
+      else format('select * from parley.transmission_queue as t where t.transmission_status <> %L limit 100;', '')
+    end
+  from parley._p_destination as d
+  cross join lateral (
+    select o.since, o.is_transit
+    from (
+      (
+        select t.enqueued_at as since, true as is_transit
+        from parley._p_transit as t
+        where t.destination_id = d.destination_id
+          and not exists (select from parley._p_parked as k where k.endpoint_id = t.endpoint_id)
+        order by t.enqueued_at
+        limit 1
+      )
+      union all
+      select f.enqueued_at, false
+      from generate_series(1, 10) as p (priority)
+      cross join lateral (
+        select m.enqueued_at
+        from parley._p_message as m
+        where m.lane = parley._p_lane(d.destination_id, p.priority)
+        order by m.lane, m.position
+        limit 1
+      ) as f
+      where d.priorities & (1 << p.priority) <> 0
+    ) as o
+    order by o.since
+    limit 1
+  ) as w
+  where d.attempts = 0
+    and w.since < clock_timestamp() - scope.patience
+    and (
+      scope.endpoint_ids is null
+      or exists (select from parley._p_endpoint as e where e.destination_id = d.destination_id and e.endpoint_id = any (scope.endpoint_ids))
+    )
+$$;
+
+comment on function parley._p_find_transmission_backlog(parley._p_scope) is
+'Finds destinations that are well, and for which messages have waited for longer than scope.patience.';
+
 -- sql/530_check_broker.sql
 
 -- The consistency check of spec 9.2: does everything refer to something that exists?
@@ -11106,6 +15147,10 @@ as $$
       and (o.conversation_id, not o.is_initiator, o.far_endpoint_id) is distinct from (e.conversation_id, e.is_initiator, e.endpoint_id)
     union all
     select 9715, 'Its state is inconsistent: it has sent nothing, but has a far side.' where e.state = 'SO' and e.far_endpoint_id is not null
+    union all
+    select 9715, 'Its state is inconsistent: it is bound to a destination that does not exist.'
+    where e.destination_id is not null
+      and not exists (select from parley._p_destination as d where d.destination_id = e.destination_id)
   ) as f
   union all
   select case when s.service_id is null then 9683 else 9716 end, 'conversation group', g.group_id, g.conversation_group_id::text,
@@ -11117,20 +15162,20 @@ as $$
   select f.error_number, 'queue', m.lane / 16, coalesce(q.lookup_name, 'lane ' || m.lane), format('%s messages in it are of %s.', count(*), f.finding)
   from parley._p_message as m
   left join parley._p_queue as q on q.queue_id = m.lane / 16
-  left join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
+  left join parley._p_endpoint as e on e.endpoint_id = abs(m.endpoint_id)
   left join parley._p_service as s on s.service_id = e.service_id
   cross join lateral (
-    select 9705 as error_number, 'conversations that do not exist' as finding where e.endpoint_id is null
+    select 9705 as error_number, 'conversations that do not exist' as finding where e.endpoint_id is null or m.endpoint_id < 0 and q.queue_id is not null
     union all
     select 9709, 'message types that do not exist'
-    where not exists (select from parley._p_message_type as t where t.message_type_id = m.message_type_id)
+    where not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))
     union all
-    select 8444, 'services on other queues' where s.queue_id <> m.lane / 16
+    select 8444, 'services on other queues' where s.queue_id <> m.lane / 16 and m.endpoint_id > 0
   ) as f
   group by f.error_number, f.finding, m.lane / 16, q.lookup_name, coalesce(q.lookup_name, 'lane ' || m.lane)
   union all
   select 9711, 'transmission queue', null, 'transmission queue', format('%s messages in it are of conversations that do not exist.', count(*))
-  from parley._p_transmission as t
+  from (select w.endpoint_id from parley._p_transmission as w union all select r.endpoint_id from parley._p_transit as r) as t
   where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id)
   having count(*) > 0
 $$;
@@ -11253,7 +15298,7 @@ begin
       where m.lane / 16 = object_id
         and case error_number
           when 9705 then not exists (select from parley._p_endpoint as e where e.endpoint_id = m.endpoint_id)
-          when 9709 then not exists (select from parley._p_message_type as t where t.message_type_id = m.message_type_id)
+          when 9709 then not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))
           else exists (
             select
             from parley._p_endpoint as e
@@ -11263,6 +15308,7 @@ begin
         end;
     when error_number = 9711 then
       delete from parley._p_transmission as t where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
+      delete from parley._p_transit as t where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
   end case;
 end
 $$;
@@ -11279,6 +15325,7 @@ begin
   perform parley._p_discard_messages(endpoint_id);
   delete from parley._p_receive_progress as p where p.endpoint_id = $1;
   delete from parley._p_transmission as t where t.endpoint_id = $1;
+  perform parley._p_forget_far_side($1);
   delete from parley._p_endpoint as e where e.endpoint_id = $1 returning * into v_endpoint;
   delete from parley._p_conversation_group as g
   where g.group_id = v_endpoint.group_id
@@ -11361,6 +15408,10 @@ begin
     side := case when v_end.is_initiator then 'initiator' else 'target' end;
     select * into v_far from parley._p_endpoint as e where e.endpoint_id = v_end.far_endpoint_id;
     v_delayed := (select count(*) from parley._p_transmission as t where t.endpoint_id = v_end.endpoint_id);
+    if v_end.far_endpoint_id < 0 then
+      return query select * from parley._p_explain_far_side(v_end, side);
+      continue;
+    end if;
     v_waiting := (select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0) from parley._p_message as m where m.endpoint_id = v_far.endpoint_id);
     v_received := coalesce((
       select p.sequence from parley._p_receive_progress as p where p.endpoint_id = v_far.endpoint_id order by p.sequence desc limit 1
@@ -11495,9 +15546,31 @@ begin
       limit 1000
     ) as w
     union all
-    select 5, t.enqueued_at, e.conversation_handle, e.side, 'message delayed', t.message_type_id, t.body, t.transmission_status
+    select 5, t.enqueued_at, e.conversation_handle, e.side, 'message delayed', abs(t.message_type_id), t.body, t.transmission_status
     from ends as e
     join parley._p_transmission as t using (endpoint_id)
+    union all
+    select 5, o.enqueued_at, e.conversation_handle, e.side, o.event, abs(o.message_type_id), o.body,
+      concat_ws(': ', format('number %s to %s', o.number, o.address), nullif(o.status, ''))
+    from ends as e
+    cross join lateral (
+      select t.enqueued_at, 'message in transit' as event, t.message_type_id, b.body, (t.first_sequence + b.ordinal - 1)::text as number, d.address, d.status
+      from parley._p_transit as t
+      join parley._p_destination as d using (destination_id)
+      cross join lateral unnest(coalesce(t.frame, array[t.body])) with ordinality as b (body, ordinal)
+      where t.endpoint_id = e.endpoint_id
+      union all
+      select w.enqueued_at, 'message to transmit', w.message_type_id, w.body, 'not given yet', d.address, d.status
+      from (
+        select m.enqueued_at, m.message_type_id, b.body, m.lane
+        from parley._p_message as m
+        cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+        where m.endpoint_id = -e.endpoint_id
+        order by m.position, b.ordinal
+        limit 1000
+      ) as w
+      join parley._p_destination as d on d.destination_id = w.lane / 16
+    ) as o
     union all
     select 6, f.failed_at, e.conversation_handle, e.side, 'reader failed', null, null, format('%s (SQLSTATE %s)', f.error, f.sqlstate)
     from ends as e
@@ -11543,6 +15616,1892 @@ Columns: at; conversation_handle and side, initiator or target; event; message_t
 What was received and is not retained is counted at the time when its side was begun.
 Arguments: conversation, a handle, a conversation id, or a group, for all conversations in it.
 Errors: 229 not allowed, 8426 not found.';
+
+-- sql/542_explain_far_side.sql
+
+-- explain_conversation where the far side is in another database: this one knows what it has sent and what was acknowledged, and asks the operator to
+-- look there for the rest (spec 9.3).
+
+create function parley._p_explain_far_side(endpoint parley._p_endpoint, side text)
+returns table (step integer, conversation_handle uuid, side_of text, answer text, is_finding boolean, cure text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_here record;
+  v_destination parley._p_destination;
+  v_parked parley._p_parked;
+  v_transit bigint;
+  v_lane bigint;
+  v_delayed bigint;
+begin
+  v_here := parley._p_positions(endpoint.endpoint_id);
+  select * into v_destination from parley._p_destination as d where d.destination_id = endpoint.destination_id;
+  select * into v_parked from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
+  v_transit := (
+    select coalesce(sum(t.next_sequence - t.first_sequence), 0) from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id
+  );
+  v_lane := (
+    select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0) from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id
+  );
+  v_delayed := (select count(*) from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id);
+  conversation_handle := endpoint.conversation_handle;
+  side_of := side;
+
+  step := 1;
+  is_finding := false;
+  answer := format(
+    'It is in state %s (%s) since %s. Its far side is in another database%s. Of its messages, acknowledged there: %s, sent and not acknowledged: %s,'
+      || ' waiting to be sent: %s, without a way: %s. Received from there: %s.',
+    endpoint.state, parley._p_state_name(endpoint.state), date_trunc('second', endpoint.state_since),
+    coalesce(', broker ' || endpoint.far_broker_instance, ''), v_here.given - v_transit, v_transit, v_lane, v_delayed, v_here.expected
+  );
+  return next;
+
+  step := 2;
+  is_finding := true;
+  if v_parked.endpoint_id is not null then
+    answer := format('The far side cannot take it now, after %s attempts: %s Next attempt: %s.', v_parked.attempts, v_parked.status,
+      date_trunc('second', nullif(v_parked.due_at, 'infinity')));
+    return next;
+  elsif v_destination.status <> '' then
+    answer := format('%s cannot be reached since %s, after %s attempts: %s Next attempt: %s.', v_destination.address,
+      date_trunc('second', v_destination.failing_since), v_destination.attempts, v_destination.status, date_trunc('second', v_destination.due_at));
+    return next;
+  elsif v_delayed > 0 then
+    answer := (
+      select t.transmission_status from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id order by t.transmission_id limit 1
+    );
+    return next;
+  elsif v_transit + v_lane > 0 and not parley._p_is_led() then
+    answer := 'No daemon transmits what waits.';
+    cure := 'Start one for this database: parley serve --dsn ...';
+    return next;
+  end if;
+
+  if v_transit + v_lane + v_delayed = 0 and v_here.given > 0 then
+    step := 6;
+    is_finding := false;
+    answer := format(
+      'Everything that is committed is with the far side. Whether it was received there, its database tells: select * from'
+        || ' parley.explain_conversation(%L);', endpoint.conversation_id
+    );
+    return next;
+  end if;
+end
+$$;
+
+comment on function parley._p_explain_far_side(parley._p_endpoint, text) is
+'Tells where the messages of a conversation with another database are: steps 1, 2 and 6 of explain_conversation.';
+
+-- sql/600_take_runs.sql
+
+-- From the lane of a destination into transit: what the daemon is to transmit next.
+--
+-- Taking gives each message its number, for good: rows leave the lane and stand in _p_transit under their numbers, in one transaction, which has
+-- committed before the daemon sends anything. So a message travels under one number however often it is sent, and a daemon that dies leaves to the
+-- next one exactly what it had taken (keeps T2, T5).
+-- Order: rows are taken by position. Senders that commit late find their place behind what was taken before; a send that began after another's
+-- commit has the higher position and is never taken before it (keeps S19).
+-- A row that somebody else holds is being removed by END CONVERSATION, or moved: it is passed by, nobody waits.
+-- Locks: the leader's row FOR SHARE; the destination's row, so that takes of one destination come one after the other; rows of the lane SKIP LOCKED.
+-- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and call.
+
+create type parley._p_run as (
+  endpoint_id bigint,
+  conversation_id uuid,
+  is_initiator boolean,
+  first_sequence bigint,
+  message_type_name text,
+  bodies bytea[],
+  body_size bigint,
+  from_service text,
+  to_service text,
+  contract text,
+  to_broker uuid,
+  priority smallint,
+  enqueued_at timestamptz,
+  ends_at timestamptz,
+  trace_context text,
+  owner text,
+  is_encrypted boolean
+);
+
+comment on type parley._p_run is 'Messages of one conversation with numbers that follow each other, as they travel between brokers; Run in Go.';
+
+create view parley._p_run_in_transit as
+select
+  t.endpoint_id,
+  e.conversation_id,
+  e.is_initiator,
+  t.first_sequence,
+  y.name as message_type_name,
+  case
+    when t.frame is not null then t.frame
+    when octet_length(t.body) > 262144 then '{}'::bytea[]
+    else array[t.body]
+  end as bodies,
+  case when octet_length(t.body) > 262144 then octet_length(t.body) else 0 end::bigint as body_size,
+  e.service_name as from_service,
+  e.far_service as to_service,
+  e.service_contract_name as contract,
+  e.far_broker_instance::uuid as to_broker,
+  e.priority,
+  t.enqueued_at,
+  case when e.lifetime < e.begun_at + '68 years'::interval then e.lifetime end as ends_at,
+  t.trace_context,
+  e.owner::text as owner,
+  e.is_encrypted,
+  t.destination_id
+from parley._p_transit as t
+join parley._p_endpoint as e on e.endpoint_id = t.endpoint_id
+join parley._p_message_type as y on y.message_type_id = abs(t.message_type_id);
+
+comment on view parley._p_run_in_transit is
+'Messages in transit as they travel. A body of more than 256 KiB stays behind and goes in fragments, so that nothing has to wait for it.';
+
+create function parley._p_runs(endpoint_ids bigint[], first_sequences bigint[]) returns setof parley._p_run
+language sql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+  select r.endpoint_id, r.conversation_id, r.is_initiator, r.first_sequence, r.message_type_name, r.bodies, r.body_size, r.from_service, r.to_service,
+    r.contract, r.to_broker, r.priority, r.enqueued_at, r.ends_at, r.trace_context, r.owner, r.is_encrypted
+  from unnest(endpoint_ids, first_sequences) with ordinality as k (endpoint_id, first_sequence, ordinal)
+  join parley._p_run_in_transit as r on r.endpoint_id = k.endpoint_id and r.first_sequence = k.first_sequence
+  order by k.ordinal
+$$;
+
+comment on function parley._p_runs(bigint[], bigint[]) is 'Gives messages in transit as they travel, in the order asked for.';
+
+create function parley._p_take_runs(term bigint, destination_id integer, rows_max integer, bytes_max bigint) returns setof parley._p_run
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_destination parley._p_destination;
+  v_lanes integer[];
+  v_firsts bigint[];
+  v_endpoints bigint[];
+  v_sequences bigint[];
+  v_rows integer := rows_max;
+  v_count integer;
+begin
+  if not parley._p_holds_term(term)
+    or pg_sequence_last_value('parley._p_broker_switch') is not null
+    or not parley._p_is_epoch_current() then
+    return;
+  end if;
+  -- Another take may still be at it, whose client was cut off. Passing by what it holds would number later messages first (keeps S4).
+  select * into v_destination
+  from parley._p_destination as d
+  where d.destination_id = _p_take_runs.destination_id
+  for no key update;
+  return query select r.* from parley._p_unpark(destination_id, rows_max) as r;
+  for v_lanes in select l.lanes from parley._p_lanes_to_take(v_destination) as l loop
+    exit when v_rows <= 0;
+    v_firsts := array(
+      select parley._p_first_position(destination_id, l.lane) from unnest(v_lanes) with ordinality as l (lane, number) order by l.number
+    );
+    continue when array_remove(v_firsts, null) = '{}';
+    with head as (
+      select h.row_id, h.position, h.size
+      from unnest(v_lanes, v_firsts) as l (lane, first)
+      cross join lateral (
+        select m.ctid as row_id, m.position, coalesce(octet_length(m.body), pg_column_size(m.frame), 0) + 100 as size
+        from parley._p_message as m
+        where m.lane = l.lane
+          and m.position >= l.first
+          and not exists (select from parley._p_unresumed as u where u.endpoint_id = -m.endpoint_id)
+          and not exists (select from parley._p_parked as p where p.endpoint_id = -m.endpoint_id and p.due_at < 'infinity')
+        order by m.position
+        limit v_rows
+        for update of m skip locked
+      ) as h
+      order by h.position
+      limit v_rows
+    ), fitting as (
+      select h.row_id, sum(h.size) over (order by h.position rows unbounded preceding) - h.size as before from head as h
+    ), taken as (
+      delete from parley._p_message as m
+      using fitting as f
+      where m.ctid = f.row_id and f.before < bytes_max
+      returning m.position, -m.endpoint_id as endpoint_id, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
+    ), counted as (
+      -- Joining what was taken with itself would cost its square.
+      select t.position, t.endpoint_id, t.enqueued_at, t.message_type_id, t.body, t.frame, t.trace_context, c.count, p.sequence as started,
+        coalesce(p.sequence, 0) + sum(c.count) over (partition by t.endpoint_id order by t.position rows unbounded preceding) as after,
+        row_number() over (partition by t.endpoint_id order by t.position desc) as ordinal_from_last
+      from taken as t
+      cross join lateral (select case when t.message_type_id < 0 then 0 else coalesce(cardinality(t.frame), 1) end as count) as c
+      left join lateral (
+        select s.sequence from parley._p_send_progress as s where s.endpoint_id = t.endpoint_id order by s.sequence desc limit 1
+      ) as p on true
+    ), gone_on as (
+      insert into parley._p_send_progress (endpoint_id, sequence)
+      select c.endpoint_id, c.after from counted as c where c.ordinal_from_last = 1 and c.after > coalesce(c.started, 0)
+    ), forgotten as (
+      delete from parley._p_send_progress as p
+      using counted as c
+      where c.ordinal_from_last = 1 and c.after > c.started and p.endpoint_id = c.endpoint_id and p.sequence = c.started
+    ), kept as (
+      insert into parley._p_transit (
+        endpoint_id, first_sequence, next_sequence, destination_id, enqueued_at, message_type_id, body, frame, trace_context
+      )
+      select c.endpoint_id, case when c.count = 0 then 9223372036854775807 else c.after - c.count end,
+        case when c.count = 0 then 9223372036854775807 else c.after end, _p_take_runs.destination_id, c.enqueued_at, c.message_type_id, c.body,
+        c.frame, c.trace_context
+      from counted as c
+      order by c.position
+    )
+    select array_agg(c.endpoint_id order by c.position),
+      array_agg(case when c.count = 0 then 9223372036854775807 else c.after - c.count end order by c.position), count(*)
+    into v_endpoints, v_sequences, v_count
+    from counted as c;
+    return query select r.* from parley._p_runs(v_endpoints, v_sequences) as r;
+    v_rows := v_rows - v_count;
+  end loop;
+end
+$$;
+
+comment on function parley._p_take_runs(bigint, integer, integer, bigint) is
+'Gives the next messages for a destination their numbers and puts them into transit; gives them in the order in which they have to be sent.
+Nothing when the term is over, the broker is disabled, or conversations have to be compared with their far sides first.
+Arguments: term of the daemon that leads; destination_id; rows_max, rows of the lane, each a message or a frame; bytes_max, bytes of bodies for each
+priority, at least one row is taken.
+Source: spec 6.9, 6.11.';
+
+create function parley._p_first_position(destination_id integer, lane integer) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+  v_low bigint := coalesce(
+    (select h.low_position from parley._p_scan_hint as h where h.lane = _p_first_position.lane order by h.lane desc, h.hint_id desc limit 1), 0
+  );
+  v_first bigint;
+begin
+  select m.position into v_first
+  from parley._p_message as m
+  where m.lane = _p_first_position.lane and m.position >= v_low
+  order by m.position
+  limit 1;
+  if v_first - v_low > 65536 then
+    perform parley._p_note_scan(destination_id, lane, v_first, '{}', 0);
+  end if;
+  return v_first;
+end
+$$;
+
+comment on function parley._p_first_position(integer, integer) is
+'Gives the position of the first message on a lane of a destination, null when it is empty, and notes it for later looks now and then.';
+
+create function parley._p_lanes_to_take(destination parley._p_destination) returns table (lanes integer[])
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  with lane as (
+    -- Lanes stand from priority 10 down to 1.
+    select parley._p_lane(destination.destination_id, p.priority) as lane
+    from generate_series(1, 10) as p (priority)
+    where destination.priorities & (1 << p.priority) <> 0
+  ), turn as (
+    -- One call of eight begins at the other end, so that low priorities get out under any load.
+    select case when extract(microseconds from clock_timestamp())::bigint % 8 = 0 then -1 else 1 end as direction
+  )
+  select array_agg(l.lane)
+  from lane as l
+  cross join turn as t
+  cross join parley._p_broker as b
+  group by case when b.is_priority_honored then l.lane * t.direction end
+  order by case when b.is_priority_honored then l.lane * t.direction end
+$$;
+
+comment on function parley._p_lanes_to_take(parley._p_destination) is
+'Gives the lanes of a destination in the order in which to take from them: by priority when that is honored, otherwise all as one.
+Source: spec 6.11.';
+
+create function parley._p_unacknowledged_runs(
+  destination_id integer, after_endpoint bigint, after_sequence bigint, rows_max integer, bytes_max bigint
+) returns setof parley._p_run
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Nobody takes what belongs to an endpoint that is gone.
+  delete from parley._p_transit as t
+  where t.destination_id = _p_unacknowledged_runs.destination_id
+    and after_endpoint = 0
+    and not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
+  return query
+  with next as (
+    select t.endpoint_id, t.first_sequence, coalesce(octet_length(t.body), pg_column_size(t.frame), 0) + 100 as size
+    from parley._p_transit as t
+    where t.destination_id = _p_unacknowledged_runs.destination_id
+      and (t.endpoint_id, t.first_sequence) > (after_endpoint, after_sequence)
+      and not exists (select from parley._p_unresumed as u where u.endpoint_id = t.endpoint_id)
+      and not exists (select from parley._p_parked as p where p.endpoint_id = t.endpoint_id and p.due_at < 'infinity')
+    order by t.endpoint_id, t.first_sequence
+    limit rows_max
+  ), fitting as (
+    select n.endpoint_id, n.first_sequence,
+      sum(n.size) over (order by n.endpoint_id, n.first_sequence rows unbounded preceding) - n.size as before
+    from next as n
+  ), chosen as (
+    select array_agg(f.endpoint_id order by f.endpoint_id, f.first_sequence) as endpoint_ids,
+      array_agg(f.first_sequence order by f.endpoint_id, f.first_sequence) as first_sequences
+    from fitting as f
+    where f.before < bytes_max
+  )
+  select r.* from chosen as c cross join lateral parley._p_runs(c.endpoint_ids, c.first_sequences) as r;
+end
+$$;
+
+comment on function parley._p_unacknowledged_runs(integer, bigint, bigint, integer, bigint) is
+'Gives what is in transit to a destination and not acknowledged, in the order of conversation and number: a daemon that begins sends it again.
+Arguments: destination_id; after_endpoint and after_sequence, the endpoint_id and first_sequence of the last one seen, 0 and -1 to begin; rows_max;
+bytes_max.';
+
+create function parley._p_read_body_part(endpoint_id bigint, sequence bigint, first_byte bigint, bytes integer) returns bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select substr(t.body, $3::integer + 1, $4)
+  from parley._p_transit as t
+  where t.endpoint_id = $1 and t.first_sequence = $2
+$$;
+
+comment on function parley._p_read_body_part(bigint, bigint, bigint, integer) is
+'Gives a part of a large body in transit; null when it has been acknowledged.
+Arguments: endpoint_id and sequence of the message; first_byte, from 0; bytes.';
+
+-- sql/601_parked.sql
+
+-- Conversations that the far side cannot take from for now, while its server is well.
+--
+-- Its queue is off, it does not know the service, nobody there is served by that name: such a conversation is put aside, so that the others go on
+-- and nothing of it is sent in vain. It leaves the lane, and what it sends from then on waits in _p_transmission. When its time has come it is
+-- classified again, which may find another route, and what it had in transit is sent again first.
+-- Locks: the endpoint's row FOR UPDATE SKIP LOCKED. When somebody is just sending, the lane is left as it is and passed over until the next time.
+
+create function parley._p_park(endpoint_id bigint, destination_id integer, status text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  -- It may have moved; the daemon looks again.
+  delete from parley._p_neighbour_service as n
+  using parley._p_endpoint as e, parley._p_destination as d
+  where e.endpoint_id = _p_park.endpoint_id
+    and d.destination_id = _p_park.destination_id
+    and n.service_name = e.far_service
+    and n.address = d.address;
+  insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
+  values (_p_park.endpoint_id, _p_park.destination_id, _p_park.status, 1, clock_timestamp() + parley._p_back_off(1))
+  on conflict on constraint _p_parked_pkey do update
+  set status = excluded.status, attempts = p.attempts + 1, due_at = clock_timestamp() + parley._p_back_off(p.attempts + 1);
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.endpoint_id = _p_park.endpoint_id and e.destination_id is not null
+  for update skip locked;
+  if found then
+    perform parley._p_unbind(v_endpoint, status);
+  end if;
+end
+$$;
+
+comment on function parley._p_park(bigint, integer, text) is
+'Puts a conversation aside for 4 to 64 seconds, longer each time, with the reason.
+Arguments: endpoint_id; destination_id that it had; status, for the transmission queue.';
+
+create function parley._p_unpark(destination_id integer, rows_max integer) returns setof parley._p_run
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_parked parley._p_parked;
+  v_endpoint parley._p_endpoint;
+begin
+  for v_parked in
+    select p.*
+    from parley._p_parked as p
+    where p.destination_id = _p_unpark.destination_id and p.due_at <= clock_timestamp()
+    order by p.due_at
+    limit 100
+    for update skip locked
+  loop
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_parked.endpoint_id for update skip locked;
+    if not found then
+      update parley._p_parked as p set due_at = clock_timestamp() + interval '1 second' where p.endpoint_id = v_parked.endpoint_id;
+      continue;
+    end if;
+    -- Its row stays, for the count of attempts, until the far side has taken something.
+    update parley._p_parked as p set due_at = 'infinity' where p.endpoint_id = v_parked.endpoint_id;
+    if v_endpoint.destination_id is null then
+      perform parley._p_bind(v_endpoint);
+    end if;
+    update parley._p_transit as t
+    set destination_id = e.destination_id
+    from parley._p_endpoint as e
+    where e.endpoint_id = v_parked.endpoint_id
+      and t.endpoint_id = e.endpoint_id
+      and e.destination_id is not null
+      and t.destination_id <> e.destination_id;
+    return query
+    select r.*
+    from (
+      select array_agg(o.endpoint_id order by o.first_sequence) as endpoint_ids, array_agg(o.first_sequence order by o.first_sequence) as sequences
+      from (
+        select t.endpoint_id, t.first_sequence
+        from parley._p_transit as t
+        where t.endpoint_id = v_parked.endpoint_id and t.destination_id = _p_unpark.destination_id
+        order by t.first_sequence
+        limit rows_max
+      ) as o
+    ) as c
+    cross join lateral parley._p_runs(c.endpoint_ids, c.sequences) as r;
+  end loop;
+end
+$$;
+
+comment on function parley._p_unpark(integer, integer) is
+'Lets conversations of a destination that were put aside try again when their time has come; gives what they have in transit.';
+
+-- sql/603_acknowledge.sql
+
+-- What the far side has said to what was sent.
+--
+-- An acknowledgement is cumulative: everything numbered below next_sequence is with the far side, durably. It is deleted here, and
+-- never before (keeps T2). Answers may come late, twice, or in another order than the questions: each of them only ever confirms less than is true.
+-- That a side has lost history shows when one expects a number that the other never gave, or has forgotten already; a number that seems forgotten
+-- may just be an old answer, so it counts only for a run that was sent while nothing else of its conversation was under way (is_alone).
+-- Locks: the leader's row FOR SHARE; rows of _p_transit; endpoints FOR UPDATE SKIP LOCKED when their state changes. What is locked by somebody
+-- else is done at the next occasion: the conversation is parked for some seconds, or an alarm removes it.
+
+create function parley._p_acknowledge(
+  term bigint, endpoint_ids bigint[], first_sequences bigint[], are_alone boolean[], are_probes boolean[], outcomes text[], next_sequences bigint[],
+  error_numbers integer[], descriptions text[], brokers uuid[], epochs bigint[]
+) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_unbound bigint[];
+  v_answer record;
+begin
+  if not parley._p_holds_term(term) then
+    return false;
+  end if;
+  delete from parley._p_unresumed as u
+  using unnest(endpoint_ids, are_probes, outcomes) as a (endpoint_id, is_probe, outcome)
+  where u.endpoint_id = a.endpoint_id and a.is_probe and a.outcome in ('accepted', 'refused', 'gone');
+  delete from parley._p_transit as t
+  using (
+    select a.endpoint_id, min(a.first_sequence) as first_sequence, max(a.next_sequence) as next_sequence
+    from unnest(endpoint_ids, first_sequences, outcomes, next_sequences, brokers, epochs)
+      as a (endpoint_id, first_sequence, outcome, next_sequence, broker, epoch)
+    where a.outcome = 'accepted'
+      and not exists (select from parley._p_known_broker as k where k.broker_instance = a.broker and k.epoch > a.epoch)
+    group by a.endpoint_id
+  ) as o
+  where t.endpoint_id = o.endpoint_id and t.first_sequence >= o.first_sequence and t.next_sequence <= o.next_sequence;
+  delete from parley._p_parked as p
+  using unnest(endpoint_ids, outcomes) as a (endpoint_id, outcome)
+  where p.endpoint_id = a.endpoint_id and a.outcome = 'accepted';
+  -- The first answer says which instance has the conversation; it stays with that one (spec 6.5).
+  v_unbound := array(
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where e.endpoint_id = any (endpoint_ids) and e.far_broker_instance is null
+    for no key update skip locked
+  );
+  if cardinality(v_unbound) > 0 then
+    update parley._p_endpoint as e
+    set far_broker_instance = a.broker::text
+    from unnest(endpoint_ids, outcomes, brokers) as a (endpoint_id, outcome, broker)
+    where e.endpoint_id = any (v_unbound) and a.endpoint_id = e.endpoint_id and a.outcome = 'accepted' and a.broker is not null;
+  end if;
+  -- The end of a conversation has arrived.
+  for v_answer in
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where e.endpoint_id = any (endpoint_ids) and e.state = 'DO' and e.far_endpoint_id < 0
+    order by e.endpoint_id
+  loop
+    perform parley._p_close_when_told(v_answer.endpoint_id);
+  end loop;
+  for v_answer in
+    select a.endpoint_id, a.first_sequence, a.is_alone, a.outcome, a.next_sequence, a.error_number, a.description
+    from unnest(endpoint_ids, first_sequences, are_alone, outcomes, next_sequences, error_numbers, descriptions)
+      as a (endpoint_id, first_sequence, is_alone, outcome, next_sequence, error_number, description)
+    where a.outcome in ('expected', 'held', 'refused', 'gone', 'unroutable')
+  loop
+    perform parley._p_answer(
+      v_answer.endpoint_id, v_answer.first_sequence, v_answer.is_alone, v_answer.outcome, v_answer.next_sequence, v_answer.error_number,
+      v_answer.description
+    );
+  end loop;
+  return true;
+end
+$$;
+
+comment on function parley._p_acknowledge(bigint, bigint[], bigint[], boolean[], boolean[], text[], bigint[], integer[], text[], uuid[], bigint[]) is
+'Takes in what the far side has answered to runs: deletes what it has, binds conversations to the instance that has answered, ends those whose end has
+arrived, breaks those that were refused, puts aside those that cannot be taken now. False when the term is over.
+Arguments: term; for each run its endpoint_id, first_sequence, whether nothing else of its conversation was under way, whether it was a probe, and the
+fields of its Result.';
+
+create function parley._p_close_when_told(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_close_when_told.endpoint_id;
+  if v_endpoint.state = 'DO'
+    and not exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
+    and not exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
+    and not exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id) then
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update skip locked;
+    if found then
+      perform parley._p_remove_endpoint(v_endpoint);
+    else
+      -- Nobody will be told anything any more, so nothing else would come back to it.
+      perform parley._p_set_alarm(v_endpoint.endpoint_id, 'abandoned', clock_timestamp());
+    end if;
+  end if;
+end
+$$;
+
+comment on function parley._p_close_when_told(bigint) is
+'Removes a side that has ended when the far side in another database has taken all that it had to say; a little later when somebody holds it.';
+
+create function parley._p_answer(
+  endpoint_id bigint, first_sequence bigint, is_alone boolean, outcome text, next_sequence bigint, error_number integer, description text
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_given bigint;
+  v_kept bigint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id for update skip locked;
+  if not found then
+    if exists (select from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id) then
+      -- Somebody sends or ends just now. Asking again brings the same answer.
+      if outcome <> 'expected' and not (outcome = 'held' and error_number = 0) then
+        perform parley._p_park(e.endpoint_id, e.destination_id, description)
+        from parley._p_endpoint as e
+        where e.endpoint_id = _p_answer.endpoint_id and e.destination_id is not null;
+      end if;
+    else
+      perform parley._p_forget_far_side(endpoint_id);
+    end if;
+    return;
+  end if;
+  v_given := coalesce(
+    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1), 0
+  );
+  v_kept := coalesce((select min(t.first_sequence) from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id), v_given);
+  case
+    when outcome = 'expected' and next_sequence > v_given then
+      perform parley._p_break_lost(v_endpoint.endpoint_id, 'this side');
+    when outcome = 'expected' and is_alone and next_sequence < least(v_kept, first_sequence) then
+      if next_sequence = 0 then
+        perform parley._p_end_refused(v_endpoint, 8462, 'The other side of the conversation no longer exists.');
+      else
+        perform parley._p_break_lost(v_endpoint.endpoint_id, 'the other side');
+      end if;
+    when outcome in ('held', 'unroutable') and error_number is distinct from 0 and v_endpoint.destination_id is not null then
+      perform parley._p_park(v_endpoint.endpoint_id, v_endpoint.destination_id, description);
+    when outcome = 'refused' then
+      perform parley._p_end_refused(v_endpoint, error_number, description);
+    when outcome = 'gone' then
+      perform parley._p_end_refused(v_endpoint, 8462, coalesce(description, 'The other side of the conversation no longer exists.'));
+    else
+      null;
+  end case;
+end
+$$;
+
+comment on function parley._p_answer(bigint, bigint, boolean, text, bigint, integer, text) is
+'Takes in one answer other than that a run was accepted. Held with error number 0 means busy: the daemon just tries again.
+Source: spec 6.10; reliability F2.';
+
+create function parley._p_end_refused(endpoint parley._p_endpoint, error_number integer, description text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  case
+    when endpoint.state = 'DO' then
+      perform parley._p_remove_endpoint(endpoint);
+    when endpoint.state in ('DI', 'ER') then
+      perform parley._p_hold_outgoing(endpoint, 'The conversation has ended: the message is held until END CONVERSATION.');
+      -- There is nobody to tell of an error any more.
+      delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1;
+    else
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], error_number, description);
+  end case;
+end
+$$;
+
+comment on function parley._p_end_refused(parley._p_endpoint, integer, text) is
+'Ends a conversation whose far side in another database does not take part in it, with an Error message; one that has ended anyway just goes.
+The caller holds the row FOR UPDATE.';
+
+create function parley._p_break_lost(endpoint_id bigint, whose text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_text text := 'Messages of this conversation were lost: the database of one side goes on from an older state.';
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_break_lost.endpoint_id;
+  if v_endpoint.state = 'DO' then
+    -- It does not want to know; the other side does.
+    perform parley._p_hold_outgoing(v_endpoint, '');
+    delete from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id;
+    perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(case whose when 'this side' then -9720 else -9719 end, v_text));
+  else
+    perform parley._p_break_conversations(
+      array[endpoint_id], case whose when 'this side' then 9719 else 9720 end, v_text, case whose when 'this side' then 9720 else 9719 end
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_break_lost(bigint, text) is
+'Ends a conversation of which one side has lost messages, with an Error on both sides: nothing is skipped or repeated in silence.
+Arguments: endpoint_id, whose row the caller holds; whose, "this side" or "the other side".
+Source: reliability F2; spec 9.1 for the codes.';
+
+-- sql/604_destination_statements.sql
+
+-- What the daemon asks about destinations and tells of them.
+
+create function parley._p_destinations() returns table (
+  destination_id integer, address text, due_ms double precision, attempts integer, has_probes boolean
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select d.destination_id, d.address, coalesce(greatest(extract(epoch from d.due_at - clock_timestamp()) * 1000, 0), 0)::double precision, d.attempts,
+    d.destination_id in (select e.destination_id from parley._p_unresumed as u join parley._p_endpoint as e using (endpoint_id))
+  from parley._p_destination as d
+  where exists (
+      select
+      from generate_series(1, 10) as p (priority)
+      where d.priorities & (1 << p.priority) <> 0
+        and exists (
+          select
+          from parley._p_message as m
+          where m.lane = parley._p_lane(d.destination_id, p.priority)
+            and m.position >= coalesce(
+              (
+                select h.low_position
+                from parley._p_scan_hint as h
+                where h.lane = parley._p_lane(d.destination_id, p.priority)
+                order by h.lane desc, h.hint_id desc
+                limit 1
+              ), 0
+            )
+        )
+    )
+    or exists (select from parley._p_parked as k where k.destination_id = d.destination_id and k.due_at <= clock_timestamp())
+    or exists (
+      select
+      from parley._p_transit as t
+      where t.destination_id = d.destination_id
+        and not exists (
+          select from parley._p_parked as k where k.endpoint_id = t.endpoint_id and k.due_at > clock_timestamp() and k.due_at < 'infinity'
+        )
+    )
+    or d.destination_id in (select e.destination_id from parley._p_unresumed as u join parley._p_endpoint as e using (endpoint_id))
+$$;
+
+comment on function parley._p_destinations() is
+'Gives the destinations for which something waits or is in transit, in how many milliseconds the next attempt is due, and whether conversations have
+to be compared with their far sides first.';
+
+create function parley._p_report_attempt(term bigint, destination_id integer, failure text) returns double precision
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_due double precision;
+begin
+  if not parley._p_holds_term(term) then
+    return null;
+  elsif coalesce(failure, '') = '' then
+    update parley._p_destination as d
+    set attempts = 0, status = '', failing_since = null, attempted_at = clock_timestamp(), due_at = null
+    where d.destination_id = _p_report_attempt.destination_id and (d.attempts > 0 or d.status <> '');
+    return 0;
+  end if;
+  update parley._p_destination as d
+  set attempts = d.attempts + 1, status = failure, failing_since = coalesce(d.failing_since, clock_timestamp()), attempted_at = clock_timestamp(),
+    due_at = clock_timestamp() + parley._p_back_off(d.attempts + 1)
+  where d.destination_id = _p_report_attempt.destination_id
+  returning extract(epoch from d.due_at - clock_timestamp()) * 1000 into v_due;
+  return v_due;
+end
+$$;
+
+comment on function parley._p_report_attempt(bigint, integer, text) is
+'Notes that a destination could not be reached, and gives in how many milliseconds to try again; or, with an empty failure, that it has answered.
+Null when the term is over.
+Arguments: term; destination_id; failure, the text that the transmission queue shows.
+Source: spec 6.9, 6.12.';
+
+create function parley._p_unresolved(top integer) returns table (endpoint_id bigint, conversation_id uuid, to_service text, to_broker uuid)
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select e.endpoint_id, e.conversation_id, e.far_service, r.broker_instance::uuid
+  from parley._p_endpoint as e
+  cross join lateral parley._p_find_route(e.far_service, e.far_broker_instance, e.conversation_id) as r
+  where e.endpoint_id in (
+      select t.endpoint_id
+      from parley._p_transmission as t
+      join parley._p_endpoint as o using (endpoint_id)
+      where o.state not in ('DI', 'ER') or t.message_type_id = -1
+    )
+    and e.destination_id is null
+    and (e.far_endpoint_id is null or e.far_endpoint_id < 0)
+    and pg_sequence_last_value('parley._p_broker_switch') is null
+    and r.address = 'LOCAL'
+    and r.status is not null
+  limit top
+$$;
+
+comment on function parley._p_unresolved(integer) is
+'Gives conversations whose route says LOCAL, though this database does not have the service: the daemon may know another one that does (spec 6.4).
+Arguments: top, how many at most.';
+
+create function parley._p_bind_conversations(term bigint, endpoint_ids bigint[], address text, status text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'
+as $$
+declare
+  v_id bigint;
+  v_endpoint parley._p_endpoint;
+  v_route record;
+  v_address text;
+  v_status text;
+begin
+  if not parley._p_holds_term(term) then
+    return false;
+  end if;
+  if coalesce(address, '') <> '' then
+    insert into parley._p_neighbour_service (service_name, address)
+    select distinct e.far_service, _p_bind_conversations.address from parley._p_endpoint as e where e.endpoint_id = any (endpoint_ids)
+    on conflict do nothing;
+  end if;
+  foreach v_id in array endpoint_ids loop
+    begin
+      -- A sender is waited for, but not for long: the others wait for us.
+      select * into v_endpoint
+      from parley._p_endpoint as e
+      where e.endpoint_id = v_id and e.destination_id is null and (e.far_endpoint_id is null or e.far_endpoint_id < 0)
+      for no key update;
+      continue when not found;
+      v_address := nullif(address, '');
+      if v_address is null then
+        v_route := parley._p_look_for_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id, false);
+        v_address := v_route.otherwise;
+      end if;
+      if v_address is not null then
+        perform parley._p_bind_to(v_id, v_address);
+      else
+        v_status := coalesce(nullif(status, ''), v_route.status, '');
+        update parley._p_transmission as t set transmission_status = v_status where t.endpoint_id = v_id and t.transmission_status <> v_status;
+      end if;
+    exception
+      when lock_not_available then
+        null;
+    end;
+  end loop;
+  return true;
+end
+$$;
+
+comment on function parley._p_bind_conversations(bigint, bigint[], text, text) is
+'Binds conversations that have no destination yet to one, and remembers that their services are there; or notes why there is none. One that somebody
+else holds is left for the next time. False when the term is over.
+Without an address they go where their routes lead when LOCAL is not to be had (spec 6.3), if anywhere.
+Arguments: term; endpoint_ids; address, broker:GUID, or empty; status, for the transmission queue, or empty for what the routes say.';
+
+create function parley._p_arm_transmission(seconds integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform setval('parley._p_transmission_doorbell', case when seconds > 0 then extract(epoch from clock_timestamp())::bigint + seconds else 0 end);
+end
+$$;
+
+comment on function parley._p_arm_transmission(integer) is
+'Asks whoever sends to another database to notify channel parley, with the id of the destination, or "unresolved". 0 seconds end it.';
+
+create function parley._p_reroute(service_name text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  for v_endpoint in
+    select e.*
+    from parley._p_endpoint as e
+    left join parley._p_parked as p on p.endpoint_id = e.endpoint_id and e.destination_id is null
+    join parley._p_destination as d on d.destination_id = coalesce(e.destination_id, p.destination_id)
+    cross join lateral parley._p_look_for_route(e.far_service, e.far_broker_instance, e.conversation_id, false) as r
+    where (_p_reroute.service_name is null or e.far_service = _p_reroute.service_name)
+      and e.state in ('CO', 'DO')
+      -- To another database of the daemon it went by LOCAL.
+      and case
+        when d.address like 'broker:%' then r.address is distinct from 'LOCAL'
+        else d.address not in (coalesce(r.address, ''), coalesce(r.otherwise, ''))
+      end
+    order by e.endpoint_id
+    for update of e
+  loop
+    if v_endpoint.destination_id is not null then
+      perform parley._p_unbind(v_endpoint, '');
+    end if;
+    delete from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id;
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id;
+    perform parley._p_bind(v_endpoint);
+  end loop;
+  perform pg_notify('parley', 'routes');
+end
+$$;
+
+comment on function parley._p_reroute(text) is
+'Takes conversations with other databases to where their routes lead now: to another address with all that is not acknowledged, or, without a route, to
+wait for one. Waits for senders.
+Arguments: service_name, only those with this far side (null: all).
+Source: spec 6.2, 6.5.';
+
+create function parley.honor_broker_priority(is_honored boolean) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_require_administrator('HONOR_BROKER_PRIORITY');
+  update parley._p_broker as b set is_priority_honored = coalesce(is_honored, false);
+end
+$$;
+
+comment on function parley.honor_broker_priority(boolean) is
+'Lets priorities govern in which order messages leave for other databases, or not, as when it is new. RECEIVE follows them in any case.
+Arguments: is_honored.
+Errors: 15151 not an administrator.
+Source: spec 6.11, HONOR_BROKER_PRIORITY.';
+
+-- sql/610_accept_runs.sql
+
+-- Messages that come from other databases.
+--
+-- One transaction for a batch; the answer leaves after its commit. What is in the database decides, never the connection: a run is taken when it begins
+-- at the number that its endpoint expects, whatever came before it over whichever link, and is answered with the next number otherwise. So a run
+-- may come any number of times, in any order, from two daemons at once, and has the effect of one (keeps S3, S4, T4, T5).
+-- Nobody is waited for: an endpoint that somebody else holds (another link delivers, END is under way) is answered "held", and the others go on.
+-- Locks: the row of the speaking broker FOR SHARE; endpoints FOR NO KEY UPDATE SKIP LOCKED by endpoint_id, so a local sender and a reader
+-- are not disturbed; FOR UPDATE SKIP LOCKED when the state changes, because what this side has not sent yet is held then.
+-- Cost of a run to an open conversation: one endpoint locked, one row inserted, one row of progress inserted and one deleted, in one statement for all.
+-- Whatever is unusual goes through 611_accept_run.sql, one by one.
+
+create function parley._p_accept_runs(
+  broker_instance uuid, epoch bigint, term bigint, token uuid,
+  conversation_ids uuid[], from_initiators boolean[], first_sequences bigint[], message_types text[], body_counts integer[], body_sizes bigint[],
+  bodies bytea[], from_services text[], to_services text[], contracts text[], to_brokers uuid[], ends_at timestamptz[], trace_contexts text[],
+  identities text[], are_encrypted boolean[], probes_given bigint[], probes_expected bigint[]
+) returns table (ordinal integer, outcome text, next_sequence bigint, error_number integer, description text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  -- Who may not speak for a broker must not shut out the one who does.
+  v_barred text := parley._p_refusal_of_identities(identities, broker_instance);
+  v_refusal text := case when v_barred is null then parley._p_hear(broker_instance, epoch, term, token) end;
+  v_locked bigint[];
+  v_taken integer[];
+  v_next bigint[];
+  v_starts integer[];
+begin
+  if array_position(bodies, '') is not null then
+    bodies := array_replace(bodies, '', null);
+  end if;
+  if v_barred is not null then
+    return query
+    select r.ordinal, 'held'::text, 0::bigint, substring(v_barred from '^\d+')::integer, substr(v_barred, 8)
+    from generate_subscripts(conversation_ids, 1) as r (ordinal);
+    return;
+  elsif v_refusal is not null then
+    return query select r.ordinal, 'superseded'::text, 0::bigint, 9772, v_refusal from generate_subscripts(conversation_ids, 1) as r (ordinal);
+    return;
+  elsif pg_sequence_last_value('parley._p_broker_switch') is not null then
+    return query
+    select r.ordinal, 'held'::text, 0::bigint, 28012, 'The broker is disabled in the target database.'::text
+    from generate_subscripts(conversation_ids, 1) as r (ordinal);
+    return;
+  end if;
+  v_locked := array(
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where (e.conversation_id, e.is_initiator) in (
+        select r.conversation_id, not r.from_initiator from unnest(conversation_ids, from_initiators) as r (conversation_id, from_initiator)
+      )
+    order by e.endpoint_id
+    for no key update skip locked
+  );
+  -- The first body of each run.
+  v_starts := array(
+    select coalesce(sum(c.count) over (order by c.number rows between unbounded preceding and 1 preceding), 0)::integer + 1
+    from unnest(body_counts) with ordinality as c (count, number)
+    order by c.number
+  );
+  -- A new statement, so that it sees what whoever held the endpoints before has done.
+  with run as (
+    select r.ordinal, r.conversation_id, r.from_initiator, r.first_sequence, r.message_type, r.count, r.trace_context, r.start
+    from unnest(conversation_ids, from_initiators, first_sequences, message_types, body_counts, body_sizes, trace_contexts, v_starts)
+      with ordinality as r (conversation_id, from_initiator, first_sequence, message_type, count, size, trace_context, start, ordinal)
+    where r.size = 0 and r.count > 0
+  ), place as (
+    select r.ordinal, r.first_sequence, r.count, r.trace_context, r.start, e.endpoint_id, e.priority, q.queue_id, q.position_sequence, q.doorbell_sequence,
+      t.message_type_id, coalesce(p.sequence, 0) as expected, r.first_sequence + r.count as after
+    from run as r
+    join parley._p_endpoint as e
+      on e.conversation_id = r.conversation_id
+      and e.is_initiator = not r.from_initiator
+      and e.endpoint_id = any (v_locked)
+      and e.state = 'CO'
+      and e.far_endpoint_id < 0
+      and e.far_broker_instance = _p_accept_runs.broker_instance::text
+      and not exists (select from parley._p_unresumed as w where w.endpoint_id = e.endpoint_id)
+    join parley._p_service as s on s.service_id = e.service_id
+    join parley._p_queue as q on q.queue_id = s.queue_id and q.is_enqueue_enabled
+    join parley._p_message_type as t on t.name = r.message_type and t.validation = 'N'
+    join parley._p_contract_message_type as u
+      on u.service_contract_id = e.service_contract_id
+      and u.message_type_id = t.message_type_id
+      and case when r.from_initiator then u.is_sent_by_initiator else u.is_sent_by_target end
+    left join lateral (
+      select o.sequence from parley._p_accept_progress as o where o.endpoint_id = e.endpoint_id order by o.sequence desc limit 1
+    ) as p on true
+  ), chained as (
+    -- A run is taken when it, and all of its conversation before it in this batch, follows without a hole.
+    select c.*, bool_and(c.follows) over (partition by c.endpoint_id order by c.ordinal rows unbounded preceding) as is_taken
+    from (
+      select p.*,
+        p.first_sequence <= greatest(
+          p.expected, coalesce(max(p.after) over (partition by p.endpoint_id order by p.ordinal rows between unbounded preceding and 1 preceding), 0)
+        ) as follows,
+        greatest(
+          p.expected, coalesce(max(p.after) over (partition by p.endpoint_id order by p.ordinal rows between unbounded preceding and 1 preceding), 0)
+        ) as next
+      from place as p
+    ) as c
+  ), taken as (
+    select c.*, greatest(c.next - c.first_sequence, 0)::integer as skipped from chained as c where c.is_taken
+  ), inserted as (
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
+    select nextval(o.position_sequence) * 1024, o.endpoint_id, clock_timestamp(), parley._p_lane(o.queue_id, o.priority), o.message_type_id,
+      case when o.count - o.skipped = 1 then bodies[o.start + o.skipped] end,
+      -- Slicing walks the array from its start; a daemon sends some thousand bodies at once at most.
+      case when o.count - o.skipped > 1 then bodies[o.start + o.skipped : o.start + o.count - 1] end,
+      case when o.count = 1 then o.trace_context end
+    from (
+      select k.position_sequence, k.endpoint_id, k.queue_id, k.priority, k.message_type_id, k.trace_context, k.count, k.skipped, k.start
+      from taken as k
+      where k.skipped < k.count
+      order by k.ordinal
+    ) as o
+  ), moved as (
+    select k.endpoint_id, k.expected, max(k.after) as after from taken as k group by k.endpoint_id, k.expected having max(k.after) > k.expected
+  ), gone_on as (
+    insert into parley._p_accept_progress (endpoint_id, sequence) select m.endpoint_id, m.after from moved as m
+  ), forgotten as (
+    delete from parley._p_accept_progress as p using moved as m where p.endpoint_id = m.endpoint_id and p.sequence = m.expected
+  ), rung as (
+    select parley._p_ring(d.queue_id, d.doorbell_sequence) from (select distinct k.queue_id, k.doorbell_sequence from taken as k) as d
+  )
+  select array_agg(k.ordinal::integer order by k.ordinal), array_agg(greatest(k.next, k.after) order by k.ordinal)
+  into v_taken, v_next
+  from taken as k
+  -- An outer join would be left out by the planner, and nobody be woken.
+  cross join (select count(*) from rung) as r;
+  return query
+  select k.ordinal, 'accepted'::text, k.next, null::integer, null::text from unnest(v_taken, v_next) as k (ordinal, next);
+  for ordinal in
+    select r.ordinal from generate_subscripts(conversation_ids, 1) as r (ordinal) where r.ordinal <> all (coalesce(v_taken, '{}')) order by r.ordinal
+  loop
+    if probes_given[ordinal] is not null then
+      select a.outcome, a.next_sequence, a.error_number, a.description
+      into outcome, next_sequence, error_number, description
+      from parley._p_compare(
+        broker_instance, epoch, conversation_ids[ordinal], from_initiators[ordinal], first_sequences[ordinal], probes_given[ordinal],
+        probes_expected[ordinal]
+      ) as a;
+      return next;
+      continue;
+    end if;
+    select a.outcome, a.next_sequence, a.error_number, a.description
+    into outcome, next_sequence, error_number, description
+    from parley._p_accept_run(
+      broker_instance, conversation_ids[ordinal], from_initiators[ordinal], first_sequences[ordinal], message_types[ordinal],
+      bodies[v_starts[ordinal] : v_starts[ordinal] + body_counts[ordinal] - 1], body_sizes[ordinal], from_services[ordinal], to_services[ordinal],
+      contracts[ordinal], to_brokers[ordinal], ends_at[ordinal], trace_contexts[ordinal], identities[ordinal], are_encrypted[ordinal]
+    ) as a;
+    return next;
+  end loop;
+end
+$$;
+
+comment on function parley._p_accept_runs(
+  uuid, bigint, bigint, uuid, uuid[], boolean[], bigint[], text[], integer[], bigint[], bytea[], text[], text[], text[], uuid[], timestamptz[], text[],
+  text[], boolean[], bigint[], bigint[]
+) is
+'Takes in what another broker has sent, and gives an answer for each run: accepted, expected, held (error number 0: busy), refused, gone, unroutable or
+superseded, with the number that is expected next.
+Arguments: broker_instance, epoch, term and token of the speaker; then for each run its fields (Run in Go), where body_counts says how many of bodies
+belong to it and body_sizes is above 0 for a body that came in fragments; identities, as whom the sender was recognised; probes_given and
+probes_expected for a run that compares instead of carrying messages (620_resume.sql), null otherwise.
+Source: spec 6.9, 6.10.';
+
+-- sql/611_accept_run.sql
+
+-- One run from another database when something has to be looked at: the first message of a conversation, EndDialog and Error, validation, a target that
+-- refuses, a hole. What is refused is refused in the same way however often it comes (spec 6.10).
+-- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not take the group's lock (spec 3.6).
+
+create type parley._p_verdict as (
+  outcome text,
+  next_sequence bigint,
+  error_number integer,
+  description text
+);
+
+comment on type parley._p_verdict is 'What became of a run: Result in Go.';
+
+create function parley._p_accept_run(
+  broker_instance uuid, conversation_id uuid, from_initiator boolean, first_sequence bigint, message_type text, bodies bytea[], body_size bigint,
+  from_service text, to_service text, contract text, to_broker uuid, ends_at timestamptz, trace_context text, identity text, is_encrypted boolean
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
+  v_refusal parley._p_verdict;
+begin
+  if to_broker <> (select b.service_broker_guid from parley._p_broker as b) then
+    return ('unroutable', 0, 9795, format('The broker instance %s is not this one.', to_broker))::parley._p_verdict;
+  end if;
+  -- Messages do not disturb local senders; an end or an error takes effect behind them.
+  if first_sequence = 9223372036854775807 or message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
+    select * into v_endpoint
+    from parley._p_endpoint as e
+    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    for update skip locked;
+  else
+    select * into v_endpoint
+    from parley._p_endpoint as e
+    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    for no key update skip locked;
+  end if;
+  if v_endpoint.endpoint_id is null then
+    if exists (
+      select from parley._p_endpoint as e where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    ) then
+      return ('held', 0, 0, 'The conversation is in use.')::parley._p_verdict;
+    elsif exists (
+      select from parley._p_tombstone as t where t.conversation_id = _p_accept_run.conversation_id and t.is_initiator = not from_initiator
+    ) then
+      -- A replay of what is over.
+      return ('accepted', case when first_sequence < 9223372036854775807 then first_sequence + v_count else first_sequence end, null, null)::parley._p_verdict;
+    elsif not from_initiator then
+      return ('gone', 0, 8462, 'The initiator has forgotten the conversation.')::parley._p_verdict;
+    elsif first_sequence = 9223372036854775807 then
+      return ('accepted', first_sequence, null, null)::parley._p_verdict;
+    elsif first_sequence > 0 then
+      return ('expected', 0, null, 'The conversation does not exist here.')::parley._p_verdict;
+    end if;
+    v_refusal := parley._p_refuse_dialog(to_service, contract, message_type, to_broker, identity);
+    if v_refusal.outcome is null then
+      v_refusal := parley._p_open_dialog(
+        broker_instance, conversation_id, from_service, to_service, contract, ends_at, identity, is_encrypted
+      );
+      select * into v_endpoint
+      from parley._p_endpoint as e
+      where e.conversation_id = _p_accept_run.conversation_id and not e.is_initiator;
+    end if;
+    if v_refusal.outcome is not null then
+      return v_refusal;
+    end if;
+  end if;
+  if v_endpoint.far_endpoint_id is null then
+    return ('gone', 0, 8462, 'The conversation has never left its database.')::parley._p_verdict;
+  end if;
+  if v_endpoint.far_endpoint_id > 0 then
+    return ('refused', 0, 8495, 'The conversation is with a service of the target database itself.')::parley._p_verdict;
+  elsif v_endpoint.far_broker_instance <> broker_instance::text and v_endpoint.far_endpoint_id < 0 then
+    -- Two instances have got the first message; the other one has answered first (spec 6.5).
+    return ('refused', 0, 8495, format('The conversation is with broker %s.', v_endpoint.far_broker_instance))::parley._p_verdict;
+  elsif v_endpoint.far_broker_instance is null then
+    update parley._p_endpoint as e set far_broker_instance = _p_accept_run.broker_instance::text where e.endpoint_id = v_endpoint.endpoint_id;
+    v_endpoint.far_broker_instance := broker_instance;
+  end if;
+  return parley._p_accept_in_order(v_endpoint, first_sequence, message_type, bodies, body_size, trace_context);
+end
+$$;
+
+comment on function parley._p_accept_run(
+  uuid, uuid, boolean, bigint, text, bytea[], bigint, text, text, text, uuid, timestamptz, text, text, boolean
+) is
+'Takes in one run, the long way, and says what became of it. Arguments: those of _p_accept_runs, for one run.
+Source: spec 6.10.';
+
+create function parley._p_accept_in_order(
+  endpoint parley._p_endpoint, first_sequence bigint, message_type text, bodies bytea[], body_size bigint, trace_context text
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_expected bigint := coalesce(
+    (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1), 0
+  );
+  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
+  v_next bigint;
+  v_is_unsequenced boolean := first_sequence = 9223372036854775807;
+  v_type parley._p_message_type;
+  v_queue parley._p_queue;
+  v_refusal parley._p_verdict;
+begin
+  v_next := case when v_is_unsequenced then first_sequence else first_sequence + v_count end;
+  if not v_is_unsequenced and first_sequence > v_expected then
+    return ('expected', v_expected, null, null)::parley._p_verdict;
+  elsif v_next <= v_expected or v_is_unsequenced and endpoint.state = 'ER' then
+    return ('accepted', greatest(v_next, v_expected), null, null)::parley._p_verdict;
+  elsif v_is_unsequenced and message_type <> 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
+    return ('refused', v_expected, 8457, 'Only an Error may stand outside the order.')::parley._p_verdict;
+  end if;
+  -- What is compared must not move meanwhile. Who has no way to ask is not asked, and goes on.
+  if not v_is_unsequenced
+    and endpoint.destination_id is not null
+    and exists (select from parley._p_unresumed as u where u.endpoint_id = endpoint.endpoint_id) then
+    return ('held', v_expected, 0, 'Both sides of the conversation have to be compared first.')::parley._p_verdict;
+  end if;
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
+  if endpoint.state in ('CO', 'SO', 'SI', 'DI') and not v_queue.is_enqueue_enabled then
+    return ('held', v_expected, 11219, format('The queue "%s" of the target service is disabled.', v_queue.lookup_name))::parley._p_verdict;
+  end if;
+  if body_size > 0 then
+    bodies := parley._p_assemble(endpoint.conversation_id, not endpoint.is_initiator, first_sequence, body_size);
+    if bodies is null then
+      return ('held', v_expected, 0, 'Fragments of the message are missing.')::parley._p_verdict;
+    end if;
+  elsif v_expected > first_sequence and not v_is_unsequenced then
+    bodies := bodies[(v_expected - first_sequence + 1)::integer :];
+  end if;
+  select * into v_type from parley._p_message_type as t where t.name = _p_accept_in_order.message_type;
+  case
+    when endpoint.state = 'DO' then
+      -- It does not want to know any more (spec 3.2); both have ended when the other side has too.
+      if v_type.message_type_id in (1, 2) then
+        perform parley._p_remove_endpoint(endpoint);
+        return ('accepted', v_next, null, null)::parley._p_verdict;
+      end if;
+    when endpoint.state in ('DI', 'ER') and not v_is_unsequenced then
+      null;
+    when v_type.message_type_id in (1, 2) then
+      perform parley._p_enqueue(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
+      perform parley._p_set_state(endpoint.endpoint_id, case v_type.message_type_id when 2 then 'DI' else 'ER' end);
+      perform parley._p_hold_outgoing(
+        endpoint,
+        case v_type.message_type_id
+          when 2 then 'The other side has ended the conversation: the message is held until it is ended here too.'
+          else 'An Error was received: the message is held until the conversation is ended.'
+        end
+      );
+      if not endpoint.is_initiator then
+        perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+        from parley._p_broker as b;
+      end if;
+    else
+      v_refusal := parley._p_refuse_message(endpoint, v_type, message_type, bodies);
+      if v_refusal.outcome is not null then
+        -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
+        perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description, v_refusal.error_number);
+        return v_refusal;
+      end if;
+      perform parley._p_append(
+        endpoint.endpoint_id, parley._p_lane(v_queue.queue_id, endpoint.priority), v_queue.position_sequence, v_type.message_type_id, bodies,
+        trace_context
+      );
+      perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
+  end case;
+  if not v_is_unsequenced then
+    insert into parley._p_accept_progress (endpoint_id, sequence) values (endpoint.endpoint_id, v_next);
+    delete from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id and p.sequence = v_expected;
+  end if;
+  return ('accepted', v_next, null, null)::parley._p_verdict;
+end
+$$;
+
+comment on function parley._p_accept_in_order(parley._p_endpoint, bigint, text, bytea[], bigint, text) is
+'Takes in a run for an endpoint that the caller has locked, when it is its turn: enqueues, changes the state, or drops it.
+Source: spec 3.2, 5.1, 6.10.';
+
+create function parley._p_refuse_message(
+  endpoint parley._p_endpoint, message_type parley._p_message_type, message_type_name text, bodies bytea[]
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_usage parley._p_contract_message_type;
+  v_body bytea;
+begin
+  if message_type.message_type_id is null then
+    return ('refused', 0, 8428, format('The target does not know the message type "%s".', message_type_name))::parley._p_verdict;
+  end if;
+  select * into v_usage
+  from parley._p_contract_message_type as u
+  where u.service_contract_id = endpoint.service_contract_id and u.message_type_id = message_type.message_type_id;
+  if not found then
+    return (
+      'refused', 0, 8498, format('The message type "%s" is not part of the contract "%s" there.', message_type_name, endpoint.service_contract_name)
+    )::parley._p_verdict;
+  elsif endpoint.is_initiator and not v_usage.is_sent_by_target then
+    return ('refused', 0, 8457, format('The message type "%s" is for the initiator to send.', message_type_name))::parley._p_verdict;
+  elsif not endpoint.is_initiator and not v_usage.is_sent_by_initiator then
+    return ('refused', 0, 8437, format('The message type "%s" is for the target to send.', message_type_name))::parley._p_verdict;
+  end if;
+  if message_type.validation <> 'N' then
+    foreach v_body in array bodies loop
+      if not parley._p_is_valid(message_type, nullif(v_body, '')) then
+        return (
+          'refused', 0, case message_type.validation when 'X' then 9615 else 8430 end,
+          format('A message of type "%s" failed its validation.', message_type_name)
+        )::parley._p_verdict;
+      end if;
+    end loop;
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_message_type, text, bytea[]) is
+'Tells why a side of a conversation refuses messages: type unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437), a body that
+is not valid (9615, 8430); null when it takes them.
+Source: spec 6.10.';
+
+-- sql/612_open_dialog.sql
+
+-- The target's side of a first message from another database: what it refuses, and the endpoint it makes.
+
+create function parley._p_refuse_dialog(to_service text, contract text, message_type text, to_broker uuid, identity text) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service;
+  v_contract parley._p_contract;
+  v_queue parley._p_queue;
+begin
+  if message_type in ('http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog') then
+    return ('refused', 0, 11277, 'A conversation cannot begin with its end.')::parley._p_verdict;
+  end if;
+  select * into v_service from parley._p_service as s where s.name = to_service;
+  if not found then
+    return case
+      when to_broker is not null then (
+        'refused', 0, 8490, format('The target database has no service "%s".', to_service)
+          || parley._p_did_you_mean(to_service, array(select s.name from parley._p_service as s))
+      )::parley._p_verdict
+      else ('unroutable', 0, 9796, format('The service "%s" does not exist at the target.', to_service))::parley._p_verdict
+    end;
+  end if;
+  if not parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) then
+    return ('refused', 0, 8494, format('The sender may not SEND to service "%s".', to_service))::parley._p_verdict;
+  end if;
+  select q.* into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
+  if not v_queue.is_enqueue_enabled then
+    return ('held', 0, 11219, 'The queue of the target service is disabled.')::parley._p_verdict;
+  end if;
+  select * into v_contract from parley._p_contract as c where c.name = contract;
+  if not found then
+    return ('refused', 0, 8425, format('The target does not know the contract "%s".', contract))::parley._p_verdict;
+  elsif not exists (
+    select
+    from parley._p_service_contract as u
+    where u.service_id = v_service.service_id and u.service_contract_id = v_contract.service_contract_id
+  ) then
+    return ('refused', 0, 8408, format('Service "%s" does not accept the contract "%s".', to_service, contract))::parley._p_verdict;
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_refuse_dialog(text, text, text, uuid, text) is
+'Tells why this database does not take a dialog from another one: no such service (8490), no permission (8494), contract unknown (8425) or not
+accepted (8408); null when it does.
+Arguments: the fields of the run; identity, as whom the sender was recognised.
+Source: spec 6.10.';
+
+create function parley._p_may_send_from_afar(role oid, service parley._p_service) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when role is not null then parley._p_has_permission(role, 'SEND', 'service', service.service_id, service.owner)
+    else exists (
+      select
+      from parley._p_permission as p
+      where p.class = 'service' and p.object_id = service.service_id and p.permission in ('SEND', 'CONTROL') and p.grantee = 0::regrole
+    )
+  end
+$$;
+
+comment on function parley._p_may_send_from_afar(oid, parley._p_service) is
+'Tells whether a sender in another database may SEND to a service here: as the role it stands for, or, when it stands for none, as PUBLIC (spec 7.3).';
+
+create function parley._p_open_dialog(
+  broker_instance uuid, conversation_id uuid, from_service text, to_service text, contract text, ends_at timestamptz, identity text, is_encrypted boolean
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service;
+  v_queue parley._p_queue;
+  v_contract parley._p_contract;
+  v_group bigint;
+  v_endpoint parley._p_endpoint;
+  v_type record;
+begin
+  select * into v_service from parley._p_service as s where s.name = to_service;
+  select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
+  select * into v_contract from parley._p_contract as c where c.name = contract;
+  if ends_at <= clock_timestamp() then
+    return ('refused', 0, 8489, 'The dialog has exceeded its lifetime.')::parley._p_verdict;
+  end if;
+  insert into parley._p_conversation_group (conversation_group_id, service_id)
+  values (gen_random_uuid(), v_service.service_id)
+  returning group_id into v_group;
+  select t.message_type_id, t.name into v_type from parley._p_usual_type(v_contract.service_contract_id, false) as t;
+  insert into parley._p_endpoint (
+    group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
+    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+  )
+  values (
+    v_group, v_type.message_type_id, v_type.name, 'CO', false, true,
+    parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, from_service),
+    v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
+    conversation_id, v_service.owner, from_service, broker_instance::text, is_encrypted,
+    coalesce(ends_at, clock_timestamp() + make_interval(secs => 2147483647))
+  )
+  on conflict do nothing
+  returning * into v_endpoint;
+  if not found then
+    delete from parley._p_conversation_group as g where g.group_id = v_group;
+    return ('held', 0, 0, 'The conversation is being opened.')::parley._p_verdict;
+  end if;
+  update parley._p_endpoint as e set far_endpoint_id = -e.endpoint_id where e.endpoint_id = v_endpoint.endpoint_id;
+  if ends_at is not null then
+    perform parley._p_set_alarm(v_endpoint.endpoint_id, 'lifetime', ends_at);
+  end if;
+  perform parley._p_use_priority(v_queue, v_endpoint.priority);
+  -- What came from a database next door goes back there without asking for a route.
+  if identity like 'role:%' then
+    perform parley._p_bind_to(v_endpoint.endpoint_id, 'broker:' || broker_instance);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_open_dialog(uuid, uuid, text, text, text, timestamptz, text, boolean) is
+'Creates the target''s endpoint of a conversation with another database, in a group of its own. Gives null, or "held" when somebody else is just
+doing so, or "refused" when its lifetime is over.
+Source: spec 3.2, 3.6.';
+
+-- sql/613_fragments.sql
+
+-- Messages that are too large to travel in one piece.
+--
+-- Fragments are stored as they come, each in a transaction of its own, and put together when the run itself comes, which names the size. A link that is
+-- lost continues where the stored part ends. Those of a message that never comes are deleted after a day (fire_timers).
+
+create table parley._p_fragment (
+  conversation_id uuid not null,
+  from_initiator boolean not null,
+  sequence bigint not null,
+  first_byte bigint not null,
+  size bigint not null,
+  data bytea not null,
+  stored_at timestamptz not null default clock_timestamp(),
+  primary key (conversation_id, from_initiator, sequence, first_byte)
+);
+
+comment on table parley._p_fragment is 'Parts of messages that are not complete yet.';
+
+alter table parley._p_fragment alter column data set storage external;
+
+create function parley._p_accept_fragment(
+  broker_instance uuid, epoch bigint, term bigint, token uuid,
+  conversation_id uuid, from_initiator boolean, sequence bigint, first_byte bigint, size bigint, data bytea,
+  to_service text, to_broker uuid, identity text
+) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_stored bigint;
+  v_service parley._p_service;
+begin
+  if parley._p_refusal_of_identities(array[identity], broker_instance) is not null
+    or parley._p_hear(broker_instance, epoch, term, token) is not null then
+    return null;
+  end if;
+  if not exists (
+    select
+    from parley._p_endpoint as e
+    where e.conversation_id = _p_accept_fragment.conversation_id
+      and e.is_initiator = not from_initiator
+      and e.far_broker_instance = _p_accept_fragment.broker_instance::text
+  ) then
+    -- The first message of a dialog: who may not send it may not fill our disk with it either.
+    select * into v_service from parley._p_service as s where s.name = to_service;
+    if not found or not from_initiator or sequence <> 0
+      or to_broker <> (select b.service_broker_guid from parley._p_broker as b)
+      or not parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) then
+      return null;
+    end if;
+  end if;
+  select coalesce(sum(octet_length(f.data)), 0) into v_stored
+  from parley._p_fragment as f
+  where f.conversation_id = _p_accept_fragment.conversation_id
+    and f.from_initiator = _p_accept_fragment.from_initiator
+    and f.sequence = _p_accept_fragment.sequence;
+  if first_byte = v_stored and octet_length(data) > 0 and first_byte + octet_length(data) <= size then
+    insert into parley._p_fragment (conversation_id, from_initiator, sequence, first_byte, size, data)
+    values (conversation_id, from_initiator, sequence, first_byte, size, data)
+    on conflict do nothing;
+    v_stored := v_stored + octet_length(data);
+  end if;
+  return v_stored;
+end
+$$;
+
+comment on function parley._p_accept_fragment(uuid, bigint, bigint, uuid, uuid, boolean, bigint, bigint, bigint, bytea, text, uuid, text) is
+'Stores the next part of a large message, and gives how many bytes of it there are, from the first on: where to go on. A part that is not the next one
+is not stored. Null when it is not wanted: the speaker is superseded, or may not send there; the run itself will be told why.
+Arguments: the speaker; conversation_id, from_initiator, sequence of the message; first_byte of the part; size of the message in bytes; data;
+to_service, to_broker and identity, as for a run.
+Source: spec 6.9.';
+
+create function parley._p_assemble(conversation_id uuid, from_initiator boolean, sequence bigint, size bigint) returns bytea[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_body bytea;
+begin
+  select string_agg(f.data, '' order by f.first_byte) into v_body
+  from parley._p_fragment as f
+  where f.conversation_id = _p_assemble.conversation_id
+    and f.from_initiator = _p_assemble.from_initiator
+    and f.sequence = _p_assemble.sequence;
+  if octet_length(v_body) is distinct from size then
+    return null;
+  end if;
+  delete from parley._p_fragment as f
+  where f.conversation_id = _p_assemble.conversation_id
+    and f.from_initiator = _p_assemble.from_initiator
+    and f.sequence = _p_assemble.sequence;
+  return array[v_body];
+end
+$$;
+
+comment on function parley._p_assemble(uuid, boolean, bigint, bigint) is
+'Puts the fragments of a message together and removes them; null when they are not all there.
+Arguments: the message; size in bytes.';
+
+-- sql/614_sealed_fragments.sql
+
+-- Large messages of secured dialogs: each part is sealed by itself, and the run that stands for all of them brings a sealed digest of the whole. So
+-- parts that somebody else has slipped in are found, whoever they came from, before the message is put together.
+-- Cost: the body is read once more on each side, in one statement.
+
+create function parley._p_digest_body(endpoint_id bigint, sequence bigint) returns bytea
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (
+    select sha256(t.body)
+    from parley._p_transit as t
+    where t.endpoint_id = _p_digest_body.endpoint_id and t.first_sequence = sequence
+  );
+end
+$$;
+
+comment on function parley._p_digest_body(bigint, bigint) is
+'Gives the SHA-256 of a body in transit, null when it has been acknowledged.
+Arguments: endpoint_id and sequence of the message.';
+
+create function parley._p_verify_fragments(conversation_id uuid, from_initiator boolean, sequence bigint, size bigint, digest bytea) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_body bytea;
+begin
+  select string_agg(f.data, '' order by f.first_byte) into v_body
+  from parley._p_fragment as f
+  where f.conversation_id = _p_verify_fragments.conversation_id
+    and f.from_initiator = _p_verify_fragments.from_initiator
+    and f.sequence = _p_verify_fragments.sequence;
+  if octet_length(v_body) = size and sha256(v_body) = digest then
+    return true;
+  elsif octet_length(v_body) is null or octet_length(v_body) < size then
+    return true;
+  end if;
+  delete from parley._p_fragment as f
+  where f.conversation_id = _p_verify_fragments.conversation_id
+    and f.from_initiator = _p_verify_fragments.from_initiator
+    and f.sequence = _p_verify_fragments.sequence;
+  return false;
+end
+$$;
+
+comment on function parley._p_verify_fragments(uuid, boolean, bigint, bigint, bytea) is
+'Tells whether the stored fragments of a message are parts of the body with a digest, as far as that can be told: false, when they are complete and
+are not. Then they are deleted, and the sender begins again.
+Arguments: the message; size in bytes and digest of the whole body.';
+
+-- sql/620_resume.sql
+
+-- Going on in a new epoch: each conversation is compared with its far side first.
+--
+-- The side that has a new epoch sends a probe: the lowest number that it still keeps, the next that it will give, and the next that it expects. The
+-- far side compares these with its own. Both agree when each expects a number that the other one still keeps or is about to give. If not, one of them
+-- has lost what the other knows it had, and the conversation ends with an Error on both sides (keeps F2). Until the answer has come this side
+-- transmits nothing of the conversation and takes in nothing, so that what was asked stays true. Who hears of a new epoch asks too: a database that has
+-- forgotten a conversation altogether does not ask about it. A probe may come late and again, when numbers have gone on: once both sides were found to
+-- agree in an epoch they do (keeps T5).
+
+create function parley._p_positions(endpoint_id bigint, out kept bigint, out given bigint, out expected bigint)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+begin
+  given := coalesce(
+    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = _p_positions.endpoint_id order by p.sequence desc limit 1), 0
+  );
+  kept := coalesce(
+    (
+      select min(t.first_sequence)
+      from parley._p_transit as t
+      where t.endpoint_id = _p_positions.endpoint_id and t.first_sequence < 9223372036854775807
+    ), given
+  );
+  expected := coalesce(
+    (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = _p_positions.endpoint_id order by p.sequence desc limit 1), 0
+  );
+end
+$$;
+
+comment on function parley._p_positions(bigint) is
+'Gives where an endpoint stands with its far side: the lowest number it keeps, the next it will give, the next it expects.';
+
+create function parley._p_probes(destination_id integer, top integer)
+returns table (run parley._p_run, given bigint, expected bigint)
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    row(
+      e.endpoint_id, e.conversation_id, e.is_initiator, p.kept, '', '{}'::bytea[], 0, e.service_name, e.far_service, e.service_contract_name,
+      e.far_broker_instance::uuid, e.priority, clock_timestamp(), null, null, e.owner::text, e.is_encrypted
+    )::parley._p_run,
+    p.given, p.expected
+  from parley._p_unresumed as u
+  join parley._p_endpoint as e using (endpoint_id)
+  cross join lateral parley._p_positions(e.endpoint_id) as p
+  where e.destination_id = _p_probes.destination_id
+  order by e.endpoint_id
+  limit top
+$$;
+
+comment on function parley._p_probes(integer, integer) is
+'Gives the probes to send to a destination: runs without messages, for conversations that have to be compared with their far side.';
+
+create function parley._p_compare(
+  broker_instance uuid, epoch bigint, conversation_id uuid, from_initiator boolean, kept bigint, given bigint, expected bigint
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_here record;
+begin
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.conversation_id = _p_compare.conversation_id and e.is_initiator = not from_initiator and e.far_endpoint_id < 0
+  for update skip locked;
+  if not found then
+    if exists (
+      select from parley._p_endpoint as e where e.conversation_id = _p_compare.conversation_id and e.is_initiator = not from_initiator
+    ) then
+      return ('held', 0, 0, 'The conversation is in use.')::parley._p_verdict;
+    elsif given = 0 and expected = 0 or from_initiator and kept = 0 then
+      -- Its first message has not arrived yet.
+      return ('accepted', 0, null, null)::parley._p_verdict;
+    end if;
+    return ('gone', 0, 8462, 'The other side of the conversation no longer exists.')::parley._p_verdict;
+  elsif v_endpoint.far_broker_instance <> broker_instance::text then
+    return ('refused', 0, 8495, format('The conversation is with broker %s.', v_endpoint.far_broker_instance))::parley._p_verdict;
+  end if;
+  v_here := parley._p_positions(v_endpoint.endpoint_id);
+  if v_endpoint.state = 'ER'
+    or exists (select from parley._p_compared as c where c.endpoint_id = v_endpoint.endpoint_id and c.epoch >= _p_compare.epoch)
+    or v_here.expected between kept and given and expected between v_here.kept and v_here.given then
+    insert into parley._p_compared as c (endpoint_id, epoch) values (v_endpoint.endpoint_id, epoch)
+    on conflict on constraint _p_compared_pkey do update set epoch = greatest(c.epoch, excluded.epoch);
+    return ('accepted', v_here.expected, null, null)::parley._p_verdict;
+  end if;
+  -- The result may be lost, so the other side is told with a message too.
+  perform parley._p_break_conversations(
+    array[v_endpoint.endpoint_id], 9720, 'Messages of this conversation were lost: the database of one side goes on from an older state.', 9719
+  );
+  return (
+    'refused', 0, 9719, 'Messages of this conversation were lost: the database of one side goes on from an older state.'
+  )::parley._p_verdict;
+end
+$$;
+
+comment on function parley._p_compare(uuid, bigint, uuid, boolean, bigint, bigint, bigint) is
+'Answers a probe: accepted when both sides agree on what was said, refused when history was lost; then the conversation is broken here too.
+Arguments: the speaking broker and its epoch; the conversation, and whether its initiator asks; kept, given and expected of the asking side.
+Source: reliability F2.';
+
+-- sql/630_daemon_reports.sql
+
+-- What the daemons that serve this database know and it does not: their links to other servers, what they pass on, what they have counted.
+--
+-- A daemon writes one row, once a second while something changes there, and takes it back when it stops. A row of a daemon that was killed is shown
+-- no more after some seconds, and removed by the next one that writes. The table is not logged: after a crash of the server daemons write anew.
+-- Invariant: a daemon is told apart by an id that it draws when it starts, so two of them never share a row.
+-- Locks: the daemon's own row, and rows of dead daemons. Cost: one row updated a second, while links are in use.
+
+create unlogged table parley._p_daemon_report (
+  daemon_id uuid primary key,
+  daemon text not null,
+  reported_at timestamptz not null,
+  connections jsonb not null,
+  forwarded jsonb not null,
+  counters jsonb not null
+) with (fillfactor = 20);
+
+comment on table parley._p_daemon_report is 'The last report of each daemon about what it alone knows.';
+
+create function parley._p_report_daemon(daemon_id uuid, daemon text, connections jsonb, forwarded jsonb, counters jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Nobody has to wait for the disk, or for a standby.
+  perform set_config('synchronous_commit', 'off', true);
+  insert into parley._p_daemon_report as r (daemon_id, daemon, reported_at, connections, forwarded, counters)
+  values (
+    _p_report_daemon.daemon_id, _p_report_daemon.daemon, clock_timestamp(), _p_report_daemon.connections, _p_report_daemon.forwarded,
+    _p_report_daemon.counters
+  )
+  on conflict on constraint _p_daemon_report_pkey do update
+  set daemon = excluded.daemon, reported_at = excluded.reported_at, connections = excluded.connections, forwarded = excluded.forwarded,
+    counters = excluded.counters;
+  delete from parley._p_daemon_report as r where r.reported_at < clock_timestamp() - interval '5 minutes';
+end
+$$;
+
+comment on function parley._p_report_daemon(uuid, text, jsonb, jsonb, jsonb) is
+'Takes the report of a daemon, in place of its last one, and removes those of daemons that are silent.
+Arguments: daemon_id and daemon, its name; connections and forwarded, arrays with the columns of the views; counters, performance counters of transport by
+their names.';
+
+create function parley._p_forget_daemon(daemon_id uuid) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  delete from parley._p_daemon_report as r where r.daemon_id = $1
+$$;
+
+comment on function parley._p_forget_daemon(uuid) is 'Takes back what a daemon has reported: it stops.';
+
+create view parley._p_living_report as
+select r.daemon_id, r.daemon, r.reported_at, r.connections, r.forwarded, r.counters
+from parley._p_daemon_report as r
+where r.reported_at > clock_timestamp() - interval '15 seconds';
+
+comment on view parley._p_living_report is 'Reports of daemons that live.';
+
+create function parley._p_transport_counter(name text) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  -- A daemon with nothing else to tell reports once a minute.
+  select coalesce(sum((r.counters ->> $1)::bigint), 0)::bigint
+  from parley._p_daemon_report as r
+  where r.reported_at > clock_timestamp() - interval '150 seconds'
+$$;
+
+comment on function parley._p_transport_counter(text) is 'Adds up a counter of transport over the daemons that live; since they have begun.';
+
+create view parley.dm_broker_connections as
+select
+  c.connection_id,
+  c.connection_id as transport_stream_id,
+  c.state,
+  case c.state when 1 then 'NEW' when 2 then 'CONNECTING' when 3 then 'CONNECTED' when 4 then 'LOGGED_IN' else 'CLOSED' end as state_desc,
+  c.connect_time,
+  c.login_time,
+  c.last_activity_time,
+  c.authentication_method,
+  r.daemon as principal_name,
+  c.remote_user_name,
+  c.is_accept,
+  case c.state when 4 then 12 else 0 end::smallint as login_state,
+  case c.state when 4 then 'ONLINE' else 'INITIAL' end as login_state_desc,
+  null::integer as peer_certificate_id,
+  case when c.encryption_algorithm_desc is null then 0 else 2 end::smallint as encryption_algorithm,
+  coalesce(c.encryption_algorithm_desc, 'NONE') as encryption_algorithm_desc,
+  c.receives_posted,
+  c.sends_posted,
+  c.is_receive_flow_controlled,
+  c.is_send_flow_controlled,
+  c.total_bytes_sent,
+  c.total_bytes_received,
+  c.total_fragments_sent,
+  c.total_fragments_received,
+  c.total_sends,
+  c.total_receives,
+  c.connection_id as peer_arbitration_id,
+  c.address,
+  c.software
+from parley._p_living_report as r
+cross join lateral jsonb_to_recordset(r.connections) as c (
+  connection_id uuid, state smallint, connect_time timestamptz, login_time timestamptz, last_activity_time timestamptz, authentication_method text,
+  remote_user_name text, is_accept boolean, encryption_algorithm_desc text, receives_posted integer, sends_posted integer,
+  is_receive_flow_controlled boolean, is_send_flow_controlled boolean, total_bytes_sent bigint, total_bytes_received bigint,
+  total_fragments_sent bigint, total_fragments_received bigint, total_sends bigint, total_receives bigint, address text, software text
+)
+where parley._p_may_view_state(parley._p_caller());
+
+comment on view parley.dm_broker_connections is
+'Connections with other servers of the daemons that serve this database, some seconds old at most. For administrators and members of pg_monitor.';
+comment on column parley.dm_broker_connections.connection_id is 'Identity of the connection.';
+comment on column parley.dm_broker_connections.transport_stream_id is 'The same.';
+comment on column parley.dm_broker_connections.state is '1 to 5; see state_desc.';
+comment on column parley.dm_broker_connections.state_desc is 'NEW, CONNECTING, CONNECTED, LOGGED_IN or CLOSED.';
+comment on column parley.dm_broker_connections.connect_time is 'When there was a socket.';
+comment on column parley.dm_broker_connections.login_time is 'When both ends knew each other.';
+comment on column parley.dm_broker_connections.last_activity_time is 'When something went over it last.';
+comment on column parley.dm_broker_connections.authentication_method is 'CERTIFICATE, or NONE on a connection without TLS.';
+comment on column parley.dm_broker_connections.principal_name is 'Name of the daemon here.';
+comment on column parley.dm_broker_connections.remote_user_name is 'Fingerprint of the key at the other end.';
+comment on column parley.dm_broker_connections.is_accept is 'Whether the other side has dialled.';
+comment on column parley.dm_broker_connections.login_state is '12 when both ends know each other, 0 before.';
+comment on column parley.dm_broker_connections.login_state_desc is 'ONLINE or INITIAL.';
+comment on column parley.dm_broker_connections.peer_certificate_id is 'Always null: keys of peers are known by their fingerprints.';
+comment on column parley.dm_broker_connections.encryption_algorithm is '2 with TLS, 0 without.';
+comment on column parley.dm_broker_connections.encryption_algorithm_desc is 'The cipher suite of TLS.';
+comment on column parley.dm_broker_connections.receives_posted is 'Batches and fragments that have come and are not answered yet.';
+comment on column parley.dm_broker_connections.sends_posted is 'Batches and fragments that were sent and are not answered yet.';
+comment on column parley.dm_broker_connections.is_receive_flow_controlled is 'Whether the other end has to wait for room here.';
+comment on column parley.dm_broker_connections.is_send_flow_controlled is 'Whether this end has to wait for room there.';
+comment on column parley.dm_broker_connections.total_bytes_sent is 'Bytes sent.';
+comment on column parley.dm_broker_connections.total_bytes_received is 'Bytes received.';
+comment on column parley.dm_broker_connections.total_fragments_sent is 'Messages, and parts of large ones, that were sent.';
+comment on column parley.dm_broker_connections.total_fragments_received is 'Messages, and parts of large ones, that were received.';
+comment on column parley.dm_broker_connections.total_sends is 'Frames sent.';
+comment on column parley.dm_broker_connections.total_receives is 'Frames received.';
+comment on column parley.dm_broker_connections.peer_arbitration_id is 'The same as connection_id: connections that cross are both kept.';
+comment on column parley.dm_broker_connections.address is 'Address of the other end.';
+comment on column parley.dm_broker_connections.software is 'What the other end calls itself.';
+
+create view parley.dm_broker_forwarded_messages as
+select
+  f.conversation_id,
+  f.is_initiator,
+  f.to_service_name,
+  f.to_broker_instance,
+  f.from_service_name,
+  null::text as from_broker_instance,
+  f.adjacent_broker_address,
+  f.message_sequence_number,
+  0 as message_fragment_number,
+  null::uuid as message_id,
+  f.hops_remaining,
+  f.time_to_live,
+  f.time_consumed
+from parley._p_living_report as r
+cross join lateral jsonb_to_recordset(r.forwarded) as f (
+  conversation_id uuid, is_initiator boolean, to_service_name text, to_broker_instance text, from_service_name text, adjacent_broker_address text,
+  message_sequence_number bigint, hops_remaining smallint, time_to_live integer, time_consumed integer
+)
+where parley._p_may_view_state(parley._p_caller());
+
+comment on view parley.dm_broker_forwarded_messages is
+'Messages for other servers that the daemons which serve this database are passing on just now, the oldest 1,000. For administrators and members of
+pg_monitor.';
+comment on column parley.dm_broker_forwarded_messages.conversation_id is 'The conversation.';
+comment on column parley.dm_broker_forwarded_messages.is_initiator is 'Whether the initiator has sent it.';
+comment on column parley.dm_broker_forwarded_messages.to_service_name is 'Service that it is for.';
+comment on column parley.dm_broker_forwarded_messages.to_broker_instance is 'Broker instance that it is for, or null when that may be any.';
+comment on column parley.dm_broker_forwarded_messages.from_service_name is 'Service that it comes from.';
+comment on column parley.dm_broker_forwarded_messages.from_broker_instance is 'Always null.';
+comment on column parley.dm_broker_forwarded_messages.adjacent_broker_address is 'Where it goes next.';
+comment on column parley.dm_broker_forwarded_messages.message_sequence_number is 'Its number; of several that travel together the first one.';
+comment on column parley.dm_broker_forwarded_messages.message_fragment_number is 'Always 0.';
+comment on column parley.dm_broker_forwarded_messages.message_id is 'Always null.';
+comment on column parley.dm_broker_forwarded_messages.hops_remaining is 'How many more brokers may pass it on.';
+comment on column parley.dm_broker_forwarded_messages.time_to_live is 'For how many seconds it may be on its way altogether.';
+comment on column parley.dm_broker_forwarded_messages.time_consumed is 'For how many it has been.';
 
 -- sql/900_built_in.sql
 
@@ -11611,6 +17570,10 @@ from (
 insert into parley._p_service_contract (service_id, service_contract_id)
 values (1, 1), (2, 2), (3, 3), (3, 4), (3, 5);
 
+-- An ordinary route: it may be changed and dropped.
+insert into parley._p_route (route_id, name, owner, is_inbound, address, next_hop, rank)
+values (nextval('parley._p_object_id'), 'AutoCreatedLocal', current_user::regrole, false, 'LOCAL', 'LOCAL', 2);
+
 -- Everybody may call the interface; each function looks at rights itself. The private functions are nobody's business.
 revoke all on all functions in schema parley from public;
 
@@ -11627,13 +17590,15 @@ begin
     execute format('grant execute on function %s to public', v_function);
   end loop;
   for v_view in
-    select c.oid::regclass from pg_catalog.pg_class as c where c.relnamespace = 'parley'::regnamespace and c.relkind = 'v'
+    select c.oid::regclass
+    from pg_catalog.pg_class as c
+    where c.relnamespace = 'parley'::regnamespace and c.relkind = 'v' and c.relname not like '\_p\_%'
   loop
     execute format('grant select on %s to public', v_view);
   end loop;
   -- What the views call for whoever looks at them.
   grant execute on function parley._p_caller(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
-  grant execute on function parley._p_performance_counters() to public;
+  grant execute on function parley._p_performance_counters(), parley._p_may_view_state(oid) to public;
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
   grant execute on function parley._p_failing_conversations(), parley._p_count_set_aside(integer) to public;

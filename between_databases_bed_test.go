@@ -1,0 +1,267 @@
+package parley_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+const (
+	request = "//test/Request"
+	reply   = "//test/Reply"
+
+	endDialog    = "http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog"
+	errorMessage = "http://schemas.microsoft.com/SQL/ServiceBroker/Error"
+)
+
+// arrived is a message as it was received.
+type arrived struct {
+	MessageTypeName string
+	MessageBody     []byte
+}
+
+// side is one of two databases that talk to each other; the test carries what they say, as a daemon does.
+type side struct {
+	*testing.T
+	db   *pgxpool.Pool
+	name string
+	term int64
+	guid parley.UUID
+}
+
+// newSides gives a test an asker in one database and an answerer in another one, who may be sent to by the asker's owner.
+func newSides(t *testing.T) (asker, answerer *side) {
+	t.Helper()
+	sides := [2]*side{{name: "asker"}, {name: "answerer"}}
+	for i, s := range sides {
+		s.T, s.db = t, parleytest.Database(t)
+		s.exec("select parley.new_broker()")
+		s.exec(`
+			select parley.create_message_type('//test/Request');
+			select parley.create_message_type('//test/Reply');
+			select parley.create_message_type('//test/Note');
+			select parley.create_message_type('//test/Checked', 'WELL_FORMED_XML');
+			select parley.create_contract('//test/Work', '{"//test/Request": "INITIATOR", "//test/Reply": "TARGET", "//test/Note": "ANY",
+				"//test/Checked": "ANY"}'::jsonb);`)
+		if i == 0 {
+			s.exec(`select parley.create_queue('Asking'); select parley.create_service('//test/Asker', 'Asking');`)
+		} else {
+			s.exec(`select parley.create_queue('Answering');
+				select parley.create_service('//test/Answerer', 'Answering', array['//test/Work']);
+				select parley.grant('SEND', 'service', '//test/Answerer', 'public')`)
+		}
+		s.lead()
+		s.guid = one[parley.UUID](s, "select b.service_broker_guid from parley._p_broker as b")
+	}
+	return sides[0], sides[1]
+}
+
+// lead makes the test the daemon of a side.
+func (s *side) lead() {
+	s.Helper()
+	term, leads, err := parley.Lead(s.Context(), s.db, s.name, s.term, 50*time.Second)
+	if err != nil || !leads {
+		s.Fatalf("lead %s: %v, %v", s.name, leads, err)
+	}
+	s.term = term
+}
+
+func (s *side) speaker() parley.Speaker {
+	s.Helper()
+	speaker, leads, err := parley.ReadSpeaker(s.Context(), s.db, s.term)
+	if err != nil || !leads {
+		s.Fatalf("speak for %s: %v, %v", s.name, leads, err)
+	}
+	return speaker
+}
+
+// resolve binds what has no destination yet to the other side.
+func (s *side) resolve(other *side) {
+	s.Helper()
+	unresolved, err := parley.ReadUnresolved(s.Context(), s.db, 1000)
+	s.noError(err)
+	for _, u := range unresolved {
+		s.noError(parley.BindConversations(s.Context(), s.db, s.term, []int64{u.EndpointID}, "broker:"+other.guid.String(), ""))
+	}
+}
+
+func (s *side) exec(statement string, arguments ...any) {
+	s.Helper()
+	var mode []any
+	if len(arguments) == 0 {
+		mode = []any{pgx.QueryExecModeSimpleProtocol}
+	}
+	_, err := s.db.Exec(s.Context(), statement, append(mode, arguments...)...)
+	s.noError(err)
+}
+
+// one reads the one value of a query.
+func one[T any](s *side, query string, arguments ...any) (v T) {
+	s.Helper()
+	s.noError(s.db.QueryRow(s.Context(), query, arguments...).Scan(&v))
+	return v
+}
+
+func all[T any](s *side, query string, arguments ...any) []T {
+	s.Helper()
+	rows, err := s.db.Query(s.Context(), query, arguments...)
+	s.noError(err)
+	list, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	s.noError(err)
+	return list
+}
+
+// equal compares the value of a query.
+func equal[T comparable](s *side, want T, query string, arguments ...any) {
+	s.Helper()
+	if got := one[T](s, query, arguments...); got != want {
+		s.Errorf("%s gives %v, want %v", query, got, want)
+	}
+}
+
+// messages receives with a query.
+func (s *side) messages(query string, arguments ...any) []arrived {
+	s.Helper()
+	rows, err := s.db.Query(s.Context(), query, arguments...)
+	s.noError(err)
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[arrived])
+	s.noError(err)
+	return list
+}
+
+// dialog begins a dialog with the answerer.
+func (s *side) dialog() string {
+	s.Helper()
+	return one[string](s, "select parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work')::text")
+}
+
+func (s *side) send(handle, messageType, body string) {
+	s.Helper()
+	s.exec("select parley.send($1::uuid, $2, $3::text)", handle, messageType, body)
+}
+
+func (s *side) end(handle string) {
+	s.Helper()
+	s.exec("select parley.end_conversation($1::uuid)", handle)
+}
+
+func (s *side) endWithError(handle string, code int, description string) {
+	s.Helper()
+	s.exec("select parley.end_conversation($1::uuid, $2, $3)", handle, code, description)
+}
+
+func (s *side) noError(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// take gives what a side has to transmit next.
+func (s *side) take(other *side) []parley.Run {
+	s.Helper()
+	s.resolve(other)
+	var runs []parley.Run
+	destinations, err := parley.ReadDestinations(s.Context(), s.db)
+	s.noError(err)
+	for _, d := range destinations {
+		taken, err := parley.TakeRuns(s.Context(), s.db, s.term, d.ID, 1000, 1<<20)
+		s.noError(err)
+		runs = append(runs, taken...)
+	}
+	return runs
+}
+
+// deliver brings runs to this side and gives its answers.
+func (s *side) deliver(speaker parley.Speaker, runs ...parley.Run) []parley.Result {
+	s.Helper()
+	arrival := parley.Arrival{Speaker: speaker, Runs: runs, Identities: make([]string, len(runs))}
+	results, err := parley.AcceptArrival(s.Context(), s.db, arrival)
+	s.noError(err)
+	return results
+}
+
+func (s *side) acknowledge(runs []parley.Run, results []parley.Result) {
+	s.Helper()
+	acknowledgements := make([]parley.Acknowledgement, len(runs))
+	for i, run := range runs {
+		acknowledgements[i] = parley.Acknowledgement{
+			EndpointID: run.EndpointID, FirstSequence: run.FirstSequence, IsAlone: true, IsProbe: run.Probe != nil, Result: results[i],
+		}
+	}
+	leads, err := parley.AcknowledgeRuns(s.Context(), s.db, s.term, acknowledgements)
+	s.noError(err)
+	if !leads {
+		s.Fatalf("%s leads no more", s.name)
+	}
+}
+
+// carry transmits from a side to another until nothing is left to transmit, and gives how many runs that were. First each asks the other
+// one what it has to ask.
+func (s *side) carry(other *side) (carried int) {
+	s.Helper()
+	s.ask(other)
+	other.ask(s)
+	for {
+		runs := s.take(other)
+		if len(runs) == 0 {
+			return carried
+		}
+		s.acknowledge(runs, other.deliver(s.speaker(), runs...))
+		carried += len(runs)
+	}
+}
+
+// probes gives the runs with which a side asks the other one about their conversations.
+func (s *side) probes() (runs []parley.Run) {
+	s.Helper()
+	destinations, err := parley.ReadDestinations(s.Context(), s.db)
+	s.noError(err)
+	for _, d := range destinations {
+		probes, err := parley.ReadProbes(s.Context(), s.db, d.ID, 1000)
+		s.noError(err)
+		runs = append(runs, probes...)
+	}
+	return runs
+}
+
+// ask lets a side ask the other one about their conversations.
+func (s *side) ask(other *side) {
+	s.Helper()
+	if probes := s.probes(); len(probes) > 0 {
+		s.acknowledge(probes, other.deliver(s.speaker(), probes...))
+	}
+}
+
+// exchange carries both ways until nothing is left.
+func (s *side) exchange(other *side) {
+	s.Helper()
+	for s.carry(other)+other.carry(s) > 0 {
+	}
+}
+
+// receivedTexts gives the texts of the messages that wait in a queue, receiving them; messages of the broker by the end of their type.
+func (s *side) receivedTexts(queue string) (texts []string) {
+	s.Helper()
+	for {
+		got := s.messages("select message_type_name, message_body from parley.receive($1)", queue)
+		if len(got) == 0 {
+			return texts
+		}
+		for _, m := range got {
+			switch m.MessageTypeName {
+			case endDialog:
+				texts = append(texts, "EndDialog")
+			case errorMessage:
+				texts = append(texts, "Error")
+			default:
+				texts = append(texts, string(m.MessageBody))
+			}
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package parley_test
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// Whoever sleeps on a queue is woken by what arrives from another database, also in a conversation that is under way.
+func TestArrivalFromAnotherDatabaseWakesWhoSleepsOnTheQueue(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	handle := asker.dialog()
+	conn, err := answerer.db.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	var queue string
+	if _, err := conn.Exec(t.Context(), "listen parley"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.QueryRow(t.Context(), "select parley.listen_for_messages('Answering', 3600)").Scan(&queue); err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{"the first opens the dialog", "the second takes the short way"} {
+		asker.send(handle, request, body)
+		asker.exchange(answerer)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		for {
+			told, err := conn.Conn().WaitForNotification(ctx)
+			if err != nil {
+				t.Fatalf("%s, and nobody is woken: %v", body, err)
+			}
+			if told.Channel == "parley" && told.Payload == queue {
+				break
+			}
+		}
+		cancel()
+	}
+}

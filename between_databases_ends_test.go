@@ -1,0 +1,204 @@
+package parley_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/parley-broker/parley"
+)
+
+// talking gives both handles of a conversation between two databases on which a request was received.
+func talking(t *testing.T) (asker, answerer *side, initiator, target string) {
+	t.Helper()
+	asker, answerer = newSides(t)
+	initiator = asker.dialog()
+	asker.send(initiator, request, "first")
+	asker.exchange(answerer)
+	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"first"}) {
+		t.Fatalf("received %v", got)
+	}
+	return asker, answerer, initiator, one[string](answerer, "select conversation_handle::text from parley.conversation_endpoints")
+}
+
+func (s *side) requireForgotten() {
+	s.Helper()
+	equal(s, 0, "select count(*)::integer from parley._p_endpoint")
+	for _, table := range []string{
+		"_p_transit", "_p_send_progress", "_p_accept_progress", "_p_message", "_p_transmission", "_p_conversation_group", "_p_parked",
+		"_p_unresumed", "_p_compared",
+	} {
+		equal(s, 0, "select count(*)::integer from parley."+table)
+	}
+}
+
+func TestErrorOfAnApplicationDropsWhatIsNotTransmitted(t *testing.T) {
+	t.Parallel()
+	asker, answerer, initiator, target := talking(t)
+	asker.send(initiator, request, "numbered")
+	taken := asker.take(answerer)
+	asker.send(initiator, request, "dropped")
+	asker.endWithError(initiator, 7, "no more")
+	results := answerer.deliver(asker.speaker(), taken...)
+	asker.acknowledge(taken, results)
+	asker.exchange(answerer)
+	// An Error overtakes what waits.
+	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"Error", "numbered"}) {
+		t.Errorf("received %v", got)
+	}
+	asker.requireForgotten()
+	answerer.end(target)
+	answerer.requireForgotten()
+}
+
+func TestBothSidesMayEndAtOnce(t *testing.T) {
+	t.Parallel()
+	asker, answerer, initiator, target := talking(t)
+	asker.end(initiator)
+	answerer.end(target)
+	asker.exchange(answerer)
+	asker.requireForgotten()
+	answerer.requireForgotten()
+}
+
+func TestInitiatorMayEndBeforeAnythingIsTransmitted(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	handle := asker.dialog()
+	asker.send(handle, request, "only")
+	asker.end(handle)
+	asker.exchange(answerer)
+	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"only", "EndDialog"}) {
+		t.Errorf("received %v", got)
+	}
+	asker.requireForgotten()
+}
+
+func TestReplayOfAClosedConversationOpensNothing(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	handle := asker.dialog()
+	asker.send(handle, request, "once")
+	runs := asker.take(answerer)
+	asker.acknowledge(runs, answerer.deliver(asker.speaker(), runs...))
+	answerer.receivedTexts("Answering")
+	answerer.end(one[string](answerer, "select conversation_handle::text from parley.conversation_endpoints"))
+	answerer.exchange(asker)
+	asker.receivedTexts("Asking")
+	asker.end(handle)
+	if results := answerer.deliver(asker.speaker(), runs...); results[0].Outcome != parley.Accepted {
+		t.Errorf("got %+v", results[0])
+	}
+	if got := answerer.receivedTexts("Answering"); got != nil {
+		t.Errorf("received %v", got)
+	}
+}
+
+func TestWhatIsNotTransmittedWhenTheOtherSideEndsIsHeld(t *testing.T) {
+	t.Parallel()
+	asker, answerer, initiator, target := talking(t)
+	asker.send(initiator, request, "late")
+	answerer.end(target)
+	answerer.carry(asker)
+	equal(asker, true, "select transmission_status like '%held%' from parley.transmission_queue")
+	if runs := asker.take(answerer); len(runs) != 0 {
+		t.Errorf("took %v", runs)
+	}
+	asker.end(initiator)
+	asker.requireForgotten()
+}
+
+func TestErrorsOfTheBrokerReachTheOtherDatabase(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, statement, code string }{
+		{"ERROR_BROKER_CONVERSATIONS", "select parley.error_broker_conversations()", "-9720"},
+		{"service dropped", "select parley.drop_service('//test/Answerer')", "-8470"},
+		{"contract dropped", "select parley.alter_service('//test/Answerer', drop_contracts => array['//test/Work'])", "-8469"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			asker, answerer, initiator, _ := talking(t)
+			asker.send(initiator, request, "under way")
+			taken := asker.take(answerer)
+			answerer.exec(test.statement)
+			answerer.carry(asker)
+			got := asker.messages("select message_type_name, message_body from parley.receive('Asking')")
+			if len(got) != 1 || got[0].MessageTypeName != errorMessage || !bytes.Contains(got[0].MessageBody, []byte(">"+test.code+"<")) {
+				t.Fatalf("received %v", got)
+			}
+			asker.acknowledge(taken, answerer.deliver(asker.speaker(), taken...))
+			asker.end(initiator)
+			asker.exchange(answerer)
+			asker.requireForgotten()
+		})
+	}
+}
+
+func TestLargeMessageTravelsInFragments(t *testing.T) {
+	t.Parallel()
+	asker, answerer, initiator, _ := talking(t)
+	body := bytes.Repeat([]byte("0123456789abcdef"), 40_000)
+	asker.exec("select parley.send($1::uuid, $2, $3::bytea)", initiator, request, body)
+	asker.send(initiator, request, "after")
+	runs := asker.take(answerer)
+	if runs[0].Size != int64(len(body)) || len(runs[0].Bodies) != 0 {
+		t.Fatalf("took %d bytes, %d bodies", runs[0].Size, len(runs[0].Bodies))
+	}
+	if results := answerer.deliver(asker.speaker(), runs[0]); results[0].Outcome != parley.Held || results[0].ErrorNumber != 0 {
+		t.Errorf("without its fragments: %+v", results[0])
+	}
+	fragment := parley.Fragment{
+		Speaker: asker.speaker(), ConversationID: runs[0].ConversationID, FromInitiator: true, Sequence: runs[0].FirstSequence, Size: runs[0].Size,
+	}
+	for stored := int64(0); stored < runs[0].Size; {
+		part, err := parley.ReadBodyPart(t.Context(), asker.db, runs[0].EndpointID, runs[0].FirstSequence, stored, 100_000)
+		asker.noError(err)
+		fragment.Offset, fragment.Data = stored, part
+		// Once more changes nothing.
+		for range 2 {
+			stored, err = parley.AcceptFragment(t.Context(), answerer.db, fragment)
+			asker.noError(err)
+		}
+	}
+	asker.acknowledge(runs, answerer.deliver(asker.speaker(), runs...))
+	got := answerer.messages("select message_type_name, message_body from parley.receive('Answering')")
+	if len(got) != 2 || !bytes.Equal(got[0].MessageBody, body) || string(got[1].MessageBody) != "after" {
+		t.Errorf("received %d messages", len(got))
+	}
+	equal(answerer, 0, "select count(*)::integer from parley._p_fragment")
+}
+
+func TestConversationThatCannotBeTakenNowIsTriedAgainAndOthersGoOn(t *testing.T) {
+	t.Parallel()
+	asker, answerer, initiator, _ := talking(t)
+	answerer.exec(`select parley.create_queue('Other'); select parley.create_service('//test/Other', 'Other', array['//test/Work']);
+		select parley.grant('SEND', 'service', '//test/Other', 'public'); select parley.alter_queue('Answering', status => false)`)
+	asker.send(initiator, request, "one")
+	asker.carry(answerer)
+	asker.send(initiator, request, "two")
+	other := one[string](asker, "select parley.begin_dialog('//test/Asker', '//test/Other', '//test/Work')::text")
+	for i := range 3 {
+		asker.send(other, request, fmt.Sprint(i))
+		asker.carry(answerer)
+	}
+	if got := answerer.receivedTexts("Other"); !slices.Equal(got, []string{"0", "1", "2"}) {
+		t.Errorf("received %v", got)
+	}
+	if got := all[string](asker, "select convert_from(message_body, 'UTF8') from parley.transmission_queue order by message_sequence_number"); !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("waiting %v", got)
+	}
+	answerer.exec("select parley.alter_queue('Answering', status => true)")
+	asker.exec("update parley._p_parked set due_at = clock_timestamp()")
+	asker.exchange(answerer)
+	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("received %v", got)
+	}
+	asker.send(initiator, request, "three")
+	asker.exchange(answerer)
+	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"three"}) {
+		t.Errorf("received %v", got)
+	}
+	equal(asker, 0, "select count(*)::integer from parley._p_parked")
+}

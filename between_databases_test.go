@@ -1,0 +1,164 @@
+package parley_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/parley-broker/parley"
+)
+
+func TestDialogBetweenDatabasesArrivesInOrderAndOnce(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	handle := asker.dialog()
+	var want []string
+	for i := range 5 {
+		asker.send(handle, request, fmt.Sprint(i))
+		want = append(want, fmt.Sprint(i))
+	}
+	asker.exec("select parley.send_batch($1::uuid, $2, $3::text[])", handle, request, []string{"5", "6", "7"})
+	want = append(want, "5", "6", "7")
+	asker.exchange(answerer)
+	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, want) {
+		t.Errorf("received %v, want %v", got, want)
+	}
+	equal(asker, 0, "select count(*)::integer from parley.transmission_queue")
+	equal(asker, answerer.guid.String(), "select far_broker_instance from parley.conversation_endpoints")
+
+	// The short way now, and back.
+	asker.send(handle, request, "8")
+	asker.exchange(answerer)
+	target := one[string](answerer, "select conversation_handle::text from parley.conversation_endpoints")
+	answerer.send(target, reply, "yes")
+	answerer.send(target, reply, "indeed")
+	answerer.exchange(asker)
+	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"8"}) {
+		t.Errorf("received %v", got)
+	}
+	if got := asker.receivedTexts("Asking"); !slices.Equal(got, []string{"yes", "indeed"}) {
+		t.Errorf("received %v", got)
+	}
+
+	answerer.end(target)
+	answerer.exchange(asker)
+	if got := asker.receivedTexts("Asking"); !slices.Equal(got, []string{"EndDialog"}) {
+		t.Errorf("received %v", got)
+	}
+	asker.end(handle)
+	asker.exchange(answerer)
+	equal(asker, 0, "select count(*)::integer from parley._p_endpoint")
+	equal(answerer, 0, "select count(*)::integer from parley._p_endpoint")
+	for _, table := range []string{"_p_transit", "_p_send_progress", "_p_accept_progress", "_p_message", "_p_conversation_group"} {
+		equal(asker, 0, "select count(*)::integer from parley."+table)
+		equal(answerer, 0, "select count(*)::integer from parley."+table)
+	}
+}
+
+func TestRunThatComesAgainHasNoEffect(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	handle := asker.dialog()
+	asker.exec("select parley.send_batch($1::uuid, $2, $3::text[])", handle, request, []string{"a", "b", "c"})
+	runs := asker.take(answerer)
+	for range 3 {
+		results := answerer.deliver(asker.speaker(), runs...)
+		if last := results[len(results)-1]; last.Outcome != parley.Accepted || last.Next != 3 {
+			t.Fatalf("got %+v", results)
+		}
+	}
+	asker.send(handle, request, "d")
+	next := asker.take(answerer)
+	// Later ones before earlier ones, and a part of what is known already.
+	results := answerer.deliver(asker.speaker(), append(next, runs...)...)
+	if results[0].Next != 4 || results[len(results)-1].Next != 4 {
+		t.Fatalf("got %+v", results)
+	}
+	merged := runs[0]
+	merged.Bodies = [][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d"), []byte("e")}
+	if results = answerer.deliver(asker.speaker(), merged); results[0].Outcome != parley.Accepted || results[0].Next != 5 {
+		t.Fatalf("got %+v", results)
+	}
+	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"a", "b", "c", "d", "e"}) {
+		t.Errorf("received %v", got)
+	}
+}
+
+func TestRunAfterAHoleIsNotTaken(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	handle := asker.dialog()
+	asker.send(handle, request, "a")
+	asker.carry(answerer)
+	asker.send(handle, request, "b")
+	first := asker.take(answerer)
+	asker.send(handle, request, "c")
+	second := asker.take(answerer)
+	if results := answerer.deliver(asker.speaker(), second...); results[0].Outcome != parley.Expected || results[0].Next != 1 {
+		t.Fatalf("got %+v", results)
+	}
+	answerer.deliver(asker.speaker(), first...)
+	answerer.deliver(asker.speaker(), second...)
+	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("received %v", got)
+	}
+}
+
+func TestTargetRefusesWhatItMustNotTake(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, answerer, service, messageType, body string
+		outcome                                    parley.Outcome
+		number                                     int32
+	}{
+		{name: "no SEND right", answerer: "select parley.revoke('SEND', 'service', '//test/Answerer', 'public')", outcome: parley.Refused, number: 8494},
+		{
+			name: "contract not accepted", answerer: "select parley.alter_service('//test/Answerer', drop_contracts => array['//test/Work'])",
+			outcome: parley.Refused, number: 8408,
+		},
+		{
+			name:     "contract unknown",
+			answerer: "select parley.drop_service('//test/Answerer'); select parley.drop_contract('//test/Work'); select parley.create_service('//test/Answerer', 'Answering', array['DEFAULT']); select parley.grant('SEND', 'service', '//test/Answerer', 'public')",
+			outcome:  parley.Refused, number: 8425,
+		},
+		{name: "service unknown", service: "//test/Nobody", outcome: parley.Unroutable, number: 9796},
+		{name: "body not valid", messageType: "//test/Checked", body: "<a", outcome: parley.Refused, number: 9615},
+		{name: "queue off", answerer: "select parley.alter_queue('Answering', status => false)", outcome: parley.Held, number: 11219},
+		{name: "broker disabled", answerer: "select parley.disable_broker()", outcome: parley.Held, number: 28012},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			asker, answerer := newSides(t)
+			if test.answerer != "" {
+				answerer.exec(test.answerer)
+			}
+			service, messageType := "//test/Answerer", request
+			if test.service != "" {
+				service = test.service
+			}
+			if test.messageType != "" {
+				messageType = test.messageType
+			}
+			handle := one[string](asker, "select parley.begin_dialog('//test/Asker', $1, '//test/Work')::text", service)
+			asker.send(handle, messageType, test.body)
+			runs := asker.take(answerer)
+			results := answerer.deliver(asker.speaker(), runs...)
+			if results[0].Outcome != test.outcome || results[0].ErrorNumber != test.number {
+				t.Fatalf("got %+v", results[0])
+			}
+			asker.acknowledge(runs, results)
+			if test.outcome == parley.Refused {
+				if got := asker.messages("select message_type_name, message_body from parley.receive('Asking')"); len(got) != 1 || got[0].MessageTypeName != errorMessage {
+					t.Errorf("received %v", got)
+				}
+				equal(asker, "ER", "select state from parley.conversation_endpoints")
+				asker.end(handle)
+				equal(asker, 0, "select count(*)::integer from parley.conversation_endpoints")
+				return
+			}
+			equal(asker, results[0].Description, "select transmission_status from parley.transmission_queue")
+			equal(asker, "CO", "select state from parley.conversation_endpoints")
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package parley
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// DaemonReport is what a daemon knows and its database does not.
+type DaemonReport struct {
+	Connections []ConnectionReport
+	Forwarded   []ForwardedReport
+	// Counters are performance counters of transport by their names (spec 8.4), since the daemon began.
+	Counters map[string]int64
+}
+
+// ConnectionReport is a row of parley.dm_broker_connections. Times are nil as long as it has not come so far.
+type ConnectionReport struct {
+	ConnectionID            UUID       `json:"connection_id"`
+	State                   int        `json:"state"`
+	ConnectTime             *time.Time `json:"connect_time"`
+	LoginTime               *time.Time `json:"login_time"`
+	LastActivityTime        *time.Time `json:"last_activity_time"`
+	AuthenticationMethod    string     `json:"authentication_method"`
+	RemoteUserName          string     `json:"remote_user_name"`
+	IsAccept                bool       `json:"is_accept"`
+	EncryptionAlgorithm     *string    `json:"encryption_algorithm_desc"`
+	ReceivesPosted          int        `json:"receives_posted"`
+	SendsPosted             int        `json:"sends_posted"`
+	IsReceiveFlowControlled bool       `json:"is_receive_flow_controlled"`
+	IsSendFlowControlled    bool       `json:"is_send_flow_controlled"`
+	TotalBytesSent          int64      `json:"total_bytes_sent"`
+	TotalBytesReceived      int64      `json:"total_bytes_received"`
+	TotalFragmentsSent      int64      `json:"total_fragments_sent"`
+	TotalFragmentsReceived  int64      `json:"total_fragments_received"`
+	TotalSends              int64      `json:"total_sends"`
+	TotalReceives           int64      `json:"total_receives"`
+	Address                 string     `json:"address"`
+	Software                string     `json:"software"`
+}
+
+// ForwardedReport is a row of parley.dm_broker_forwarded_messages. Times are in seconds.
+type ForwardedReport struct {
+	ConversationID  UUID   `json:"conversation_id"`
+	IsInitiator     bool   `json:"is_initiator"`
+	ToService       string `json:"to_service_name"`
+	ToBroker        *UUID  `json:"to_broker_instance"`
+	FromService     string `json:"from_service_name"`
+	AdjacentAddress string `json:"adjacent_broker_address"`
+	Sequence        int64  `json:"message_sequence_number"`
+	HopsRemaining   int    `json:"hops_remaining"`
+	TimeToLive      int    `json:"time_to_live"`
+	TimeConsumed    int    `json:"time_consumed"`
+}
+
+// ReportDaemon tells a database what a daemon knows, in place of what it has told before. The id tells daemons apart.
+func ReportDaemon(ctx context.Context, db DB, id UUID, name string, report DaemonReport) error {
+	var parts [3]string
+	for i, part := range []any{nonNil(report.Connections), nonNil(report.Forwarded), report.Counters} {
+		text, err := json.Marshal(part)
+		if err != nil {
+			return fmt.Errorf("report to the database: %w", err)
+		}
+		parts[i] = string(text)
+	}
+	_, err := db.Exec(ctx, "select parley._p_report_daemon($1::uuid, $2::text, $3::text::jsonb, $4::text::jsonb, $5::text::jsonb)",
+		id, name, parts[0], parts[1], parts[2])
+	if err != nil {
+		return statementError(err, "report to the database")
+	}
+	return nil
+}
+
+// ForgetDaemon takes back what a daemon has reported: it stops.
+func ForgetDaemon(ctx context.Context, db DB, id UUID) error {
+	if _, err := db.Exec(ctx, "select parley._p_forget_daemon($1::uuid)", id); err != nil {
+		return statementError(err, "take a report back")
+	}
+	return nil
+}
+
+// nonNil gives an empty list for none: JSON tells them apart.
+func nonNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,140 @@
+package parley_test
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/parley-broker/parley"
+)
+
+func TestSpeakerOfAnOlderTermOrEpochIsNotHeard(t *testing.T) {
+	t.Parallel()
+	asker, answerer, initiator, _ := talking(t)
+	asker.send(initiator, request, "second")
+	runs := asker.take(answerer)
+	now := asker.speaker()
+	later := now
+	later.Term++
+	later.Token = parley.UUID{1}
+	tests := []struct {
+		name    string
+		speaker parley.Speaker
+	}{
+		{"older term", now},
+		{"older epoch", parley.Speaker{Instance: now.Instance, Epoch: now.Epoch - 1, Term: later.Term + 5, Token: now.Token}},
+		{"copy under the same term", parley.Speaker{Instance: now.Instance, Epoch: now.Epoch, Term: later.Term, Token: parley.UUID{2}}},
+		{"copy of the target itself", parley.Speaker{Instance: answerer.guid, Epoch: 1, Term: 1}},
+	}
+	answerer.deliver(later)
+	for _, test := range tests {
+		if results := answerer.deliver(test.speaker, runs...); results[0].Outcome != parley.Superseded || results[0].Description == "" {
+			t.Errorf("%s: got %+v", test.name, results[0])
+		}
+	}
+	if got := answerer.receivedTexts("Answering"); got != nil {
+		t.Errorf("received %v", got)
+	}
+	if results := answerer.deliver(later, runs...); results[0].Outcome != parley.Accepted {
+		t.Errorf("got %+v", results[0])
+	}
+}
+
+// probe compares the conversations of a side with the other one, as a daemon does in a new epoch.
+func (s *side) probe(other *side) []parley.Result {
+	s.Helper()
+	s.exec("select parley._p_begin_epoch()")
+	s.resolve(other)
+	runs := s.probes()
+	results := other.deliver(s.speaker(), runs...)
+	s.acknowledge(runs, results)
+	return results
+}
+
+func TestNothingIsTransmittedInANewEpochBeforeBothSidesAgree(t *testing.T) {
+	t.Parallel()
+	asker, answerer, initiator, _ := talking(t)
+	asker.exec("select parley._p_begin_epoch()")
+	asker.send(initiator, request, "second")
+	if runs := asker.take(answerer); len(runs) != 0 {
+		t.Fatalf("took %v", runs)
+	}
+	if results := asker.probe(answerer); len(results) != 1 || results[0].Outcome != parley.Accepted {
+		t.Fatalf("got %+v", results)
+	}
+	asker.exchange(answerer)
+	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"second"}) {
+		t.Errorf("received %v", got)
+	}
+}
+
+// Each case takes back what a database that lost the end of its history would lack.
+func TestConversationThatLostHistoryEndsInAnErrorOnBothSides(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		lose func(asker, answerer *side, initiator string)
+		asks func(asker, answerer *side) []parley.Result
+	}{
+		{
+			"the sender lost what it sent",
+			func(asker, _ *side, _ string) {
+				asker.exec("delete from parley._p_send_progress where sequence = 2")
+				asker.exec("insert into parley._p_send_progress (endpoint_id, sequence) select endpoint_id, 1 from parley._p_endpoint")
+			},
+			func(asker, answerer *side) []parley.Result { return asker.probe(answerer) },
+		},
+		{
+			"the receiver lost what it had acknowledged",
+			func(_, answerer *side, _ string) {
+				answerer.exec("update parley._p_accept_progress set sequence = 1")
+			},
+			func(asker, answerer *side) []parley.Result { return asker.probe(answerer) },
+		},
+		{
+			"the receiver asks",
+			func(_, answerer *side, _ string) {
+				answerer.exec("update parley._p_accept_progress set sequence = 1")
+				answerer.exec("select parley.send(conversation_handle, '//test/Note', 'x'::text) from parley.conversation_endpoints")
+			},
+			func(asker, answerer *side) []parley.Result { return answerer.probe(asker) },
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			asker, answerer, initiator, _ := talking(t)
+			asker.send(initiator, request, "second")
+			asker.exchange(answerer)
+			answerer.receivedTexts("Answering")
+			test.lose(asker, answerer, initiator)
+			results := test.asks(asker, answerer)
+			if len(results) != 1 || results[0].Outcome != parley.Refused {
+				t.Fatalf("got %+v", results)
+			}
+			for queue, s := range map[string]*side{"Asking": asker, "Answering": answerer} {
+				got := s.messages("select message_type_name, message_body from parley.receive($1)", queue)
+				if len(got) != 1 || got[0].MessageTypeName != errorMessage || !bytes.Contains(got[0].MessageBody, []byte("lost")) {
+					t.Errorf("%s received %v", s.name, got)
+				}
+				equal(s, "ER", "select state from parley.conversation_endpoints")
+			}
+		})
+	}
+}
+
+func TestHistoryLostWithoutANewEpochIsFoundByTheNextMessage(t *testing.T) {
+	t.Parallel()
+	asker, answerer, initiator, _ := talking(t)
+	asker.send(initiator, request, "second")
+	asker.exchange(answerer)
+	answerer.exec("update parley._p_accept_progress set sequence = 1")
+	asker.send(initiator, request, "third")
+	asker.exchange(answerer)
+	if got := asker.receivedTexts("Asking"); !slices.Equal(got, []string{"Error"}) {
+		t.Errorf("the asker received %v", got)
+	}
+	if got := answerer.receivedTexts("Answering"); !slices.Contains(got, "Error") {
+		t.Errorf("the answerer received %v", got)
+	}
+}

@@ -1,0 +1,51 @@
+package transport
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-broker/parley"
+)
+
+// Passage says what a batch or a fragment has come through.
+type Passage struct {
+	// Identity is the fingerprint of the broker at the other end of the link on which it came: the SHA-256 of its public key, in
+	// the spelling of the link. "" between databases of one daemon, and on a link without TLS. The receiving side fills it in; it
+	// does not travel.
+	Identity string
+	// HopsRemaining is how many more brokers may pass it on; at zero it can only be delivered.
+	HopsRemaining int
+	// TimeToLive is how long it may be with forwarders altogether, and TimeConsumed how long it has been with those before.
+	TimeToLive, TimeConsumed time.Duration
+}
+
+// Limits of the passage of what leaves its own database.
+const (
+	OutsetHops       = 15
+	OutsetTimeToLive = time.Minute
+)
+
+// Outset is the passage of what leaves its own database.
+func Outset() Passage {
+	return Passage{HopsRemaining: OutsetHops, TimeToLive: OutsetTimeToLive}
+}
+
+// Batch is what one speaker says at once.
+type Batch struct {
+	Passage
+
+	Speaker parley.Speaker
+	Runs    []parley.Run
+}
+
+// Deliverer takes messages to a database: the database itself, a link to another server, or a forwarder. It is safe for concurrent
+// use. What it guarantees stands at the head of the package.
+type Deliverer interface {
+	// Deliver brings the runs of a batch to their database and returns one result a run. An error means that the outcome is
+	// unknown: send the batch again later.
+	Deliver(ctx context.Context, batch Batch) ([]parley.Result, error)
+	// DeliverFragment brings a part of a large message to its database, which keeps it until the run for the message comes. Stored
+	// is how many bytes of the body are there without a hole from the beginning, so the next fragment to send begins there; -1 when
+	// the database will not have it, and says why in its answer to the run. An error means the same as for Deliver.
+	DeliverFragment(ctx context.Context, fragment parley.Fragment, passage Passage) (stored int64, err error)
+}

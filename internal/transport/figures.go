@@ -1,0 +1,28 @@
+package transport
+
+// Figures are what a database has transmitted and taken in since its daemon began, and what the daemon's links are doing.
+type Figures struct {
+	// Messages sent, by priority from 1 at index 0, and those that were taken in, or dropped because nobody here takes them.
+	Sent              [10]int64
+	Received, Dropped int64
+	// Parts of large messages, and their bytes.
+	FragmentsSent, FragmentsReceived         int64
+	FragmentBytesSent, FragmentBytesReceived int64
+	// Answers of far sides that were not "accepted", and attempts that failed.
+	NotAccepted, FailedAttempts int64
+	IsSuperseded                bool
+	// Of dialogs that are secured: runs that were sealed, and opened; what was discarded because it could not be opened; and answers
+	// that nobody had signed.
+	Sealed, Opened, Discarded, Forged int64
+
+	// Of all links of the daemon.
+	Connections                            int64
+	BytesSent, BytesReceived               int64
+	FramesSent, FramesReceived             int64
+	LinkMessagesSent, LinkMessagesReceived int64
+	OpenSends, OpenReceives, OpenBytes     int64
+	Corrupted                              int64
+	Forwarded, ForwardedBytes              int64
+	ForwardDropped                         int64
+	ForwardPending, ForwardPendingBytes    int64
+}

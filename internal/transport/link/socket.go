@@ -1,0 +1,132 @@
+package link
+
+import (
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// socket is a connection that counts its bytes, and that fails when nothing comes or nothing can be sent for too long. Pings see
+// to it that something comes from a peer that lives.
+type socket struct {
+	net.Conn
+
+	deadAfter     time.Duration
+	opened        time.Time
+	read, written atomic.Int64
+	lastActivity  atomic.Int64 // nanoseconds since 1970
+	// readUntil and writeUntil are the deadlines that others have set, in nanoseconds since 1970; 0 for none.
+	readUntil, writeUntil atomic.Int64
+	saidHello             atomic.Bool
+	isDispatched          atomic.Bool // to somebody with other ideas of time
+	onClose               func(*socket)
+	isClosed              atomic.Bool
+}
+
+func newSocket(conn net.Conn, deadAfter time.Duration) *socket {
+	s := &socket{Conn: conn, deadAfter: deadAfter, opened: time.Now()}
+	s.lastActivity.Store(s.opened.UnixNano())
+	return s
+}
+
+func (s *socket) Read(b []byte) (int, error) {
+	if err := s.Conn.SetReadDeadline(s.deadline(&s.readUntil)); err != nil {
+		return 0, err
+	}
+	n, err := s.Conn.Read(b)
+	s.read.Add(int64(n))
+	if n > 0 {
+		s.lastActivity.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+func (s *socket) Write(b []byte) (int, error) {
+	if err := s.Conn.SetWriteDeadline(s.deadline(&s.writeUntil)); err != nil {
+		return 0, err
+	}
+	n, err := s.Conn.Write(b)
+	s.written.Add(int64(n))
+	return n, err
+}
+
+// deadline is when a read or write that begins now has failed.
+func (s *socket) deadline(until *atomic.Int64) time.Time {
+	var set time.Time
+	if n := until.Load(); n != 0 {
+		set = time.Unix(0, n)
+	}
+	if s.isDispatched.Load() {
+		return set
+	}
+	dead := time.Now().Add(s.deadAfter)
+	if set.IsZero() || dead.Before(set) {
+		return dead
+	}
+	return set
+}
+
+// dispatch lets the socket be silent from now on, also for a read that has begun.
+func (s *socket) dispatch() {
+	s.isDispatched.Store(true)
+	// An error shows with the next read.
+	_ = s.Conn.SetReadDeadline(s.deadline(&s.readUntil))
+	_ = s.Conn.SetWriteDeadline(s.deadline(&s.writeUntil))
+}
+
+func (s *socket) SetDeadline(t time.Time) error {
+	return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t))
+}
+
+func (s *socket) SetReadDeadline(t time.Time) error {
+	s.readUntil.Store(nanoseconds(t))
+	return s.Conn.SetReadDeadline(s.deadline(&s.readUntil))
+}
+
+func (s *socket) SetWriteDeadline(t time.Time) error {
+	s.writeUntil.Store(nanoseconds(t))
+	return s.Conn.SetWriteDeadline(s.deadline(&s.writeUntil))
+}
+
+func nanoseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func (s *socket) Close() error {
+	if s.isClosed.CompareAndSwap(false, true) && s.onClose != nil {
+		s.onClose(s)
+	}
+	return s.Conn.Close()
+}
+
+// listener makes sockets of what it accepts, and closes at once what is more than most.
+type listener struct {
+	net.Listener
+
+	deadAfter time.Duration
+	most      int64
+	open      atomic.Int64
+	onClose   func(*socket)
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		s := newSocket(conn, l.deadAfter)
+		s.onClose = func(s *socket) {
+			l.open.Add(-1)
+			l.onClose(s)
+		}
+		if l.open.Add(1) <= l.most {
+			return s, nil
+		}
+		s.Close()
+	}
+}

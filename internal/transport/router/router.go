@@ -1,0 +1,198 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/transport"
+)
+
+// Numbers of Service Broker for why a run goes nowhere from here (spec 6.12, 8.5).
+const (
+	noSuchBroker    = 9795
+	noSuchService   = 9796
+	notForwarded    = 9792
+	targetDisabled  = 28012
+	tooManyInMemory = 9749
+)
+
+// Config says where a router sends what arrives. Only Directory is needed.
+type Config struct {
+	Directory *Directory
+	// Route finds the way on of what no database here is the broker instance of: LOCAL or tcp://host:port, "" when it must not go on,
+	// and beside LOCAL where else it goes when no database here has the service. Nil means LOCAL.
+	Route func(ctx context.Context, target Target) (address, otherwise string, err error)
+	// Forwarder passes on what goes to other servers; nil when this daemon does not forward.
+	Forwarder *Forwarder
+	// Logger is told what goes nowhere; nil means [slog.Default].
+	Logger *slog.Logger
+}
+
+// Target is where a run or a fragment wants to go.
+type Target struct {
+	ToService      string
+	ToBroker       parley.UUID
+	ConversationID parley.UUID
+}
+
+// Router is the Deliverer for what comes over links. It is safe for concurrent use.
+type Router struct{ Config }
+
+var _ transport.Deliverer = (*Router)(nil)
+
+// New makes a router.
+func New(config Config) (*Router, error) {
+	if config.Directory == nil {
+		return nil, errors.New("router: Directory is missing")
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	return &Router{config}, nil
+}
+
+// place is where something goes: to a database or to an address.
+type place struct {
+	to      *served
+	address string
+}
+
+// Deliver takes a batch apart by where its runs go. Those that go to one place go together, in their order. When some places answer
+// and others do not, the runs for the latter are held: the others need not wait for them.
+func (r *Router) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
+	results := make([]parley.Result, len(batch.Runs))
+	parts := map[place][]int{}
+	known := map[Target]place{}
+	reasons := map[Target]*parley.Result{}
+	for i, run := range batch.Runs {
+		target := Target{ToService: run.ToService, ToBroker: run.ToBroker, ConversationID: run.ConversationID}
+		at, isKnown := known[target]
+		if !isKnown {
+			var err error
+			if at, reasons[target], err = r.place(ctx, target); err != nil {
+				return nil, err
+			}
+			known[target] = at
+		}
+		if reason := reasons[target]; reason != nil {
+			results[i] = *reason
+			continue
+		}
+		parts[at] = append(parts[at], i)
+	}
+	failures := make(chan error, len(parts))
+	var delivering sync.WaitGroup
+	for at, indexes := range parts {
+		delivering.Go(func() { failures <- r.deliverPart(ctx, batch, at, indexes, results) })
+	}
+	delivering.Wait()
+	close(failures)
+	failed := 0
+	var first error
+	for err := range failures {
+		if err != nil {
+			failed++
+			first = errors.Join(first, err)
+		}
+	}
+	if failed > 0 && failed == len(parts) {
+		return nil, first
+	}
+	return results, nil
+}
+
+// deliverPart delivers what goes to one place. Its runs are held when that does not answer.
+func (r *Router) deliverPart(ctx context.Context, batch transport.Batch, at place, indexes []int, results []parley.Result) error {
+	part := batch
+	if len(indexes) < len(batch.Runs) {
+		part.Runs = make([]parley.Run, len(indexes))
+		for n, i := range indexes {
+			part.Runs[n] = batch.Runs[i]
+		}
+	}
+	answers, err := r.deliverTo(ctx, at, part)
+	if err == nil && len(answers) != len(indexes) {
+		err = fmt.Errorf("%d results came for %d runs", len(answers), len(indexes))
+	}
+	for n, i := range indexes {
+		if err != nil {
+			results[i] = parley.Result{
+				Outcome: parley.Held, ErrorNumber: targetDisabled,
+				Description: fmt.Sprintf("The target broker is unavailable: %s", err),
+			}
+			continue
+		}
+		results[i] = answers[n]
+	}
+	return err
+}
+
+func (r *Router) deliverTo(ctx context.Context, at place, part transport.Batch) ([]parley.Result, error) {
+	if at.to != nil {
+		return at.to.inbox.Deliver(ctx, part)
+	}
+	return r.Forwarder.deliver(ctx, at.address, part)
+}
+
+// DeliverFragment delivers a part of a large message to where the message goes. Of one that goes nowhere nothing is kept; the
+// run will be told why.
+func (r *Router) DeliverFragment(ctx context.Context, fragment parley.Fragment, passage transport.Passage) (int64, error) {
+	at, reason, err := r.place(ctx, Target{
+		ToService: fragment.ToService, ToBroker: fragment.ToBroker, ConversationID: fragment.ConversationID,
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case reason != nil:
+		return 0, nil
+	case at.to != nil:
+		return at.to.inbox.DeliverFragment(ctx, fragment, passage)
+	}
+	return r.Forwarder.deliverFragment(ctx, at.address, fragment, passage)
+}
+
+// place finds where something goes (spec 6.1 to 6.4), or the reason why that is nowhere.
+func (r *Router) place(ctx context.Context, target Target) (at place, nowhere *parley.Result, err error) {
+	if !target.ToBroker.IsZero() {
+		if to := r.Directory.byBroker(ctx, target.ToBroker); to != nil {
+			return place{to: to}, nil, nil
+		}
+	}
+	address, otherwise := parley.LocalAddress, ""
+	if r.Route != nil {
+		if address, otherwise, err = r.Route(ctx, target); err != nil {
+			return place{}, nil, fmt.Errorf("look for an inbound route: %w", err)
+		}
+	}
+	if address == parley.LocalAddress {
+		if target.ToBroker.IsZero() {
+			to, err := r.Directory.byService(ctx, target.ToService, target.ConversationID, nil)
+			if err != nil || to != nil {
+				return place{to: to}, nil, err
+			}
+		}
+		address = otherwise
+	}
+	switch {
+	case address != "" && r.Forwarder != nil:
+		return place{address: address}, nil, nil
+	case address != "":
+		return place{}, r.nowhere(target, notForwarded,
+			"The target does not forward messages, and the service %q is not there.", target.ToService), nil
+	case target.ToBroker.IsZero():
+		return place{}, r.nowhere(target, noSuchService, "The service %q does not exist at the target.", target.ToService), nil
+	}
+	return place{}, r.nowhere(target, noSuchBroker, "The broker instance %s is not served at the target.", target.ToBroker), nil
+}
+
+// nowhere says why something is dropped here. Its sender is told, and tries again later.
+func (r *Router) nowhere(target Target, number int32, text string, args ...any) *parley.Result {
+	result := &parley.Result{Outcome: parley.Unroutable, ErrorNumber: number, Description: fmt.Sprintf(text, args...)}
+	r.Logger.Info("a message goes nowhere from here", "event", "Broker:Message Undeliverable", "event_id", 160, "number", number,
+		"reason", result.Description, "conversation", target.ConversationID, "service", target.ToService)
+	return result
+}

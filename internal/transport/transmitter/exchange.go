@@ -1,0 +1,127 @@
+package transmitter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+)
+
+// ask asks in whose name to speak.
+func (w *worker) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	return w.pool.Do(ctx, func(conn *pgx.Conn) (err error) {
+		w.speaker, err = w.speakerOn(ctx, conn, w.term)
+		return err
+	})
+}
+
+// readProbes reads which conversations have to be compared with their far sides, after the epoch has changed. That is done before
+// anything else.
+func (w *worker) readProbes(ctx context.Context) error {
+	var runs []parley.Run
+	err := w.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		runs, err = parley.ReadProbes(ctx, conn, w.destination.ID, takeRows)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	w.probes = len(runs) > 0
+	w.window.add(runs)
+	return nil
+}
+
+// readUnacknowledged reads more of what was left in transit.
+func (w *worker) readUnacknowledged(ctx context.Context) error {
+	var runs []parley.Run
+	err := w.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		runs, err = parley.UnacknowledgedRuns(ctx, conn, w.destination.ID, w.reload.endpoint, w.reload.sequence, takeRows, takeBytes)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(runs) == 0 {
+		w.reload.isDone = true
+		return nil
+	}
+	last := runs[len(runs)-1]
+	w.reload.endpoint, w.reload.sequence = last.EndpointID, last.FirstSequence
+	w.window.add(runs)
+	return nil
+}
+
+// exchange tells the database what was answered, and takes new runs. What is told commits without a wait for the disk: should it be
+// lost, the runs are sent and answered again. What is taken waits, because it is sent then.
+func (w *worker) exchange(ctx context.Context, rowsMax int, bytesMax int64) error {
+	told := w.acknowledgements
+	var runs []parley.Run
+	err := w.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		if len(told) > 0 {
+			leads, err := parley.AcknowledgeRuns(ctx, conn, w.term, told)
+			if err != nil || !leads {
+				return cmp.Or(err, errTermOver)
+			}
+		}
+		if rowsMax > 0 {
+			runs, err = parley.TakeRuns(ctx, conn, w.term, w.destination.ID, rowsMax, bytesMax)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	w.acknowledgements = w.acknowledgements[:0]
+	if rowsMax > 0 {
+		w.tookAt = time.Now()
+		w.worked = w.worked || len(runs) > 0
+		before := w.window.bytes
+		w.window.add(runs)
+		// Where there is much more it fills what was asked for.
+		w.isDry = len(runs) < rowsMax/2 && w.window.bytes-before < bytesMax/2
+	}
+	if len(told) > 0 && w.destination.Attempts > 0 {
+		// The destination answers again.
+		if _, err := w.reportAttempt(ctx, ""); err != nil {
+			return err
+		}
+		w.destination.Attempts = 0
+	}
+	return nil
+}
+
+// do runs statements under the name in which this worker speaks: should the database have become another one, or gone back in its
+// history, nothing that the worker knows is true any more.
+func (w *worker) do(ctx context.Context, work func(ctx context.Context, conn *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	err := w.pool.Do(ctx, func(conn *pgx.Conn) error {
+		now, err := w.speakerOn(ctx, conn, w.term)
+		switch {
+		case err != nil:
+			return err
+		case now != w.speaker:
+			return errors.New("the database speaks under another epoch now")
+		}
+		return work(ctx, conn)
+	})
+	if err != nil {
+		return databaseError{err}
+	}
+	return nil
+}
+
+// reportAttempt tells the database that the destination has failed, or, with no failure, that it answers again.
+func (w *worker) reportAttempt(ctx context.Context, failure string) (due time.Duration, err error) {
+	err = w.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		due, err = parley.ReportAttempt(ctx, conn, w.term, w.destination.ID, failure)
+		return err
+	})
+	return due, err
+}

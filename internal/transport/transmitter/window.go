@@ -1,0 +1,259 @@
+package transmitter
+
+import (
+	"time"
+
+	"github.com/parley-broker/parley"
+)
+
+// window is what a destination has in transit and in memory: for each conversation, in the order of their numbers, the runs that
+// the far side has not acknowledged. A conversation travels in one batch at a time: what came later would overtake what came
+// before, and be answered with Expected. Meanwhile its runs gather here, and fill the next batch the better.
+type window struct {
+	conversations map[key]*conversation
+	// ready have something to send, and nothing on its way; the one that has waited longest stands first. Those that go on with a
+	// large message stand in large.
+	ready, large []*conversation
+	// later are those that could not be taken just then, because somebody was at them.
+	later []*conversation
+	rows  int
+	bytes int64
+	// aside are the conversations that are left alone until everything is read again.
+	aside map[key]bool
+	// hasProbed tells that conversations were compared with their far sides: what they have in transit has to be read again.
+	hasProbed bool
+}
+
+// key names a conversation. Errors that the broker made, and probes, stand outside of its order.
+type key struct {
+	endpointID          int64
+	unsequenced, probes bool
+}
+
+type conversation struct {
+	key  key
+	runs []parley.Run
+	// travels is how many of the runs are on their way.
+	travels int
+	isReady bool
+	// strikes counts answers one after the other that took us no further.
+	strikes int
+	at      time.Time // not before, unless zero
+}
+
+// piece is a run as it travels: one or more runs of a conversation, merged.
+type piece struct {
+	conversation *conversation
+	run          parley.Run
+}
+
+// strikesMax is how often a conversation may be answered Expected without getting further before it is left alone for a while.
+const strikesMax = 3
+
+// How long a conversation rests that could not be taken just then: longer each time.
+const (
+	firstBusy   = 10 * time.Millisecond
+	longestBusy = 250 * time.Millisecond
+)
+
+func newWindow() *window {
+	return &window{conversations: map[key]*conversation{}, aside: map[key]bool{}}
+}
+
+// add takes in runs that are in transit.
+func (w *window) add(runs []parley.Run) {
+	for _, run := range runs {
+		k := key{endpointID: run.EndpointID, unsequenced: run.FirstSequence == parley.Unsequenced, probes: run.Probe != nil}
+		if w.aside[k] {
+			continue
+		}
+		c := w.conversations[k]
+		if c == nil {
+			c = &conversation{key: k}
+			w.conversations[k] = c
+		}
+		c.runs = append(c.runs, run)
+		w.rows++
+		w.bytes += weight(run)
+		w.offer(c)
+	}
+}
+
+// offer lets a conversation travel that has something to send.
+func (w *window) offer(c *conversation) {
+	switch {
+	case c.travels > 0 || len(c.runs) == 0 || c.isReady || !c.at.IsZero():
+		return
+	case isLarge(c.runs[0]):
+		w.large = append(w.large, c)
+	default:
+		w.ready = append(w.ready, c)
+	}
+	c.isReady = true
+}
+
+// compose takes out of the window what travels next: conversations in the order in which they have become ready, as far as
+// the limits allow.
+func (w *window) compose(rowsMax int, bytesMax int64) (pieces []piece) {
+	rows, size := 0, int64(0)
+	for len(w.ready) > 0 && rows < rowsMax && size < bytesMax {
+		c := w.ready[0]
+		w.ready, c.isReady = w.ready[1:], false
+		for c.travels < len(c.runs) && !isLarge(c.runs[c.travels]) && rows < rowsMax && size < bytesMax {
+			run, count := merge(c.runs[c.travels:])
+			pieces = append(pieces, piece{conversation: c, run: run})
+			c.travels += count
+			rows++
+			size += weight(run)
+		}
+	}
+	return pieces
+}
+
+// composeLarge takes out a large message.
+func (w *window) composeLarge() (large piece, found bool) {
+	if len(w.large) == 0 {
+		return piece{}, false
+	}
+	c := w.large[0]
+	w.large, c.isReady, c.travels = w.large[1:], false, 1
+	return piece{conversation: c, run: c.runs[0]}, true
+}
+
+// answer takes in the results for a batch, and gives those that the database has to know of. Whatever is not acknowledged travels
+// again, or is forgotten here where the database decides when it may.
+func (w *window) answer(
+	pieces []piece, results []parley.Result, now time.Time,
+) (acknowledgements []parley.Acknowledgement, isSuperseded bool) {
+	for i := 0; i < len(pieces); {
+		c := pieces[i].conversation
+		c.travels = 0
+		// Of those that were accepted the last one says all, from the first one on; of the others the first one does.
+		var accepted, refused *parley.Acknowledgement
+		for ; i < len(pieces) && pieces[i].conversation == c; i++ {
+			told := &parley.Acknowledgement{
+				EndpointID: c.key.endpointID, FirstSequence: pieces[i].run.FirstSequence, IsAlone: true, IsProbe: c.key.probes, Result: results[i],
+			}
+			switch {
+			case results[i].Outcome == parley.Superseded:
+				isSuperseded = true
+			case refused != nil:
+			case results[i].Outcome == parley.Accepted:
+				if accepted != nil {
+					told.FirstSequence = accepted.FirstSequence // it stands for those before it too
+				}
+				accepted = told
+			default:
+				refused = told
+			}
+		}
+		for _, told := range []*parley.Acknowledgement{accepted, refused} {
+			if told != nil && w.settle(c, told.Result) {
+				acknowledgements = append(acknowledgements, *told)
+			}
+		}
+		if c.strikes > 0 && len(c.runs) > 0 {
+			w.later = append(w.later, c)
+			c.at = now.Add(min(firstBusy<<min(c.strikes-1, 10), longestBusy))
+			continue
+		}
+		w.offer(c)
+	}
+	return acknowledgements, isSuperseded
+}
+
+// recall offers the conversations again whose time has come, and tells when the next one's does: zero when there is none.
+func (w *window) recall(now time.Time) (next time.Time) {
+	waiting := w.later
+	w.later = w.later[:0]
+	for _, c := range waiting {
+		switch {
+		case len(c.runs) == 0:
+		case c.at.After(now):
+			w.later = append(w.later, c)
+			if next.IsZero() || c.at.Before(next) {
+				next = c.at
+			}
+		default:
+			c.at = time.Time{}
+			w.offer(c)
+		}
+	}
+	return next
+}
+
+// settle moves a conversation on by a result, and tells whether the database has to know of it.
+func (w *window) settle(c *conversation, result parley.Result) (isNews bool) {
+	isBusy := result.Outcome == parley.Held && result.ErrorNumber == 0
+	switch {
+	case len(c.runs) == 0:
+		return true
+	case isBusy:
+		c.strikes++
+		return false
+	case c.key.probes:
+		w.forget(c)
+		switch result.Outcome {
+		case parley.Accepted, parley.Refused, parley.Gone:
+			w.hasProbed = true
+		default:
+			w.aside[c.key] = true
+		}
+		return true
+	case result.Outcome != parley.Accepted && result.Outcome != parley.Expected:
+		w.forget(c)
+		return true
+	case c.key.unsequenced:
+		// Nothing has a number here: what was accepted is the first one.
+		w.drop(c, 1)
+		return true
+	}
+	done := 0
+	for done < len(c.runs) && next(c.runs[done]) <= result.Next {
+		done++
+	}
+	isBehind := result.Outcome == parley.Expected && result.Next < c.runs[0].FirstSequence
+	w.drop(c, done)
+	switch {
+	case isBehind:
+		// It expects what we no longer have. The database knows whether that ever was.
+		w.forget(c)
+		w.aside[c.key] = true
+		return true
+	case done > 0:
+		c.strikes = 0
+		return true
+	}
+	c.strikes++
+	if c.strikes >= strikesMax {
+		w.forget(c)
+		w.aside[c.key] = true
+	}
+	return result.Outcome == parley.Accepted
+}
+
+// release takes back that pieces travel: what became of them is not known.
+func (w *window) release(pieces []piece) {
+	for _, p := range pieces {
+		p.conversation.travels = 0
+		w.offer(p.conversation)
+	}
+}
+
+// drop removes the first runs of a conversation.
+func (w *window) drop(c *conversation, count int) {
+	for _, run := range c.runs[:count] {
+		w.rows--
+		w.bytes -= weight(run)
+	}
+	clear(c.runs[:count])
+	c.runs = c.runs[count:]
+	if len(c.runs) == 0 {
+		delete(w.conversations, c.key)
+	}
+}
+
+// forget removes a conversation; what it has in transit stays in the database.
+func (w *window) forget(c *conversation) {
+	w.drop(c, len(c.runs))
+}

@@ -1,0 +1,156 @@
+package transmitter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/parley-broker/parley"
+)
+
+// run makes a run of an endpoint with some bodies of a size.
+func run(endpoint, first int64, bodies, size int) parley.Run {
+	r := parley.Run{EndpointID: endpoint, FirstSequence: first, MessageType: "DEFAULT"}
+	for range bodies {
+		r.Bodies = append(r.Bodies, make([]byte, size))
+	}
+	return r
+}
+
+func accepted(next int64) parley.Result { return parley.Result{Outcome: parley.Accepted, Next: next} }
+
+func TestAConversationTravelsInOneBatchAtATime(t *testing.T) {
+	t.Parallel()
+	w := newWindow()
+	w.add([]parley.Run{run(1, 0, 1, 10), run(2, 0, 1, 10)})
+	first := w.compose(100, 1<<20)
+	w.add([]parley.Run{run(1, 1, 1, 10), run(3, 0, 1, 10)})
+	second := w.compose(100, 1<<20)
+	if len(first) != 2 || len(second) != 1 || second[0].run.EndpointID != 3 {
+		t.Fatalf("%d pieces, then %d", len(first), len(second))
+	}
+	told, _ := w.answer(first, []parley.Result{accepted(1), accepted(1)}, time.Now())
+	if len(told) != 2 {
+		t.Errorf("the database is told of %d", len(told))
+	}
+	third := w.compose(100, 1<<20)
+	if len(third) != 1 || third[0].run.EndpointID != 1 || third[0].run.FirstSequence != 1 {
+		t.Errorf("then %+v", third)
+	}
+	w.answer(second, []parley.Result{accepted(1)}, time.Now())
+	w.answer(third, []parley.Result{accepted(2)}, time.Now())
+	if w.rows != 0 || w.bytes != 0 || len(w.conversations) != 0 {
+		t.Errorf("%d rows and %d bytes are left", w.rows, w.bytes)
+	}
+}
+
+func TestRunsThatFollowEachOtherTravelAsOne(t *testing.T) {
+	t.Parallel()
+	traced := run(1, 4, 1, 10)
+	traced.TraceContext = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	other := run(1, 5, 1, 10)
+	other.MessageType = "other"
+	runs := []parley.Run{run(1, 0, 2, 10), run(1, 2, 2, 10), traced, other, run(1, 6, 1, 8000), run(1, 7, 1, 10)}
+	w := newWindow()
+	w.add(runs)
+	pieces := w.compose(100, 1<<20)
+	var firsts []int64
+	messages := 0
+	for _, p := range pieces {
+		firsts = append(firsts, p.run.FirstSequence)
+		messages += len(p.run.Bodies)
+	}
+	if len(pieces) != 5 || len(pieces[0].run.Bodies) != 4 || messages != 8 {
+		t.Errorf("pieces begin at %v, with %d messages", firsts, messages)
+	}
+	if len(runs[0].Bodies) != 2 {
+		t.Error("merging has changed the run itself")
+	}
+}
+
+func TestWhatIsExpectedAgainIsSentAgain(t *testing.T) {
+	t.Parallel()
+	w := newWindow()
+	w.add([]parley.Run{run(1, 0, 2, 5000), run(1, 2, 2, 5000), run(1, 4, 2, 5000)})
+	pieces := w.compose(100, 1<<20)
+	told, _ := w.answer(pieces, []parley.Result{
+		accepted(2), {Outcome: parley.Expected, Next: 2}, {Outcome: parley.Expected, Next: 2},
+	}, time.Now())
+	if len(told) == 0 || told[0].Result.Next != 2 {
+		t.Errorf("the database is told %+v", told)
+	}
+	w.recall(time.Now().Add(time.Hour))
+	if again := w.compose(100, 1<<20); len(again) != 2 || again[0].run.FirstSequence != 2 {
+		t.Errorf("it goes on with %+v", again)
+	}
+}
+
+func TestOneThatExpectsWhatIsGoneIsLeftToTheDatabase(t *testing.T) {
+	t.Parallel()
+	w := newWindow()
+	w.add([]parley.Run{run(1, 7, 1, 10)})
+	told, _ := w.answer(w.compose(100, 1<<20), []parley.Result{{Outcome: parley.Expected, Next: 3}}, time.Now())
+	if len(told) != 1 || !told[0].IsAlone || told[0].Result.Next != 3 || len(w.conversations) != 0 || len(w.aside) != 1 {
+		t.Errorf("told %+v, %d conversations", told, len(w.conversations))
+	}
+}
+
+func TestOneThatIsBusyComesAgainSoonAndKeepsNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWindow()
+	w.add([]parley.Run{run(1, 0, 1, 10), run(2, 0, 1, 10)})
+	now := time.Now()
+	told, _ := w.answer(w.compose(100, 1<<20), []parley.Result{{Outcome: parley.Held}, accepted(1)}, now)
+	if len(told) != 1 || told[0].EndpointID != 2 {
+		t.Errorf("told %+v", told)
+	}
+	due := w.recall(now)
+	if due.IsZero() || len(w.compose(100, 1<<20)) != 0 {
+		t.Error("it does not wait")
+	}
+	w.recall(due)
+	if again := w.compose(100, 1<<20); len(again) != 1 || again[0].run.EndpointID != 1 {
+		t.Errorf("then %+v", again)
+	}
+}
+
+func TestALargeMessageKeepsItsPlaceAndGoesAlone(t *testing.T) {
+	t.Parallel()
+	w := newWindow()
+	large := parley.Run{EndpointID: 1, FirstSequence: 1, MessageType: "DEFAULT", Size: 1 << 20}
+	w.add([]parley.Run{run(1, 0, 1, 10), large, run(1, 2, 1, 10), run(2, 0, 1, 10)})
+	if pieces := w.compose(100, 1<<20); len(pieces) != 2 {
+		t.Errorf("%d pieces go before it", len(pieces))
+	} else {
+		w.answer(pieces, []parley.Result{accepted(1), accepted(1)}, time.Now())
+	}
+	if behind := w.compose(100, 1<<20); len(behind) != 0 {
+		t.Errorf("%+v overtakes it", behind)
+	}
+	big, found := w.composeLarge()
+	if !found || big.run.FirstSequence != 1 {
+		t.Fatalf("%+v", big)
+	}
+	w.answer([]piece{big}, []parley.Result{accepted(2)}, time.Now())
+	if behind := w.compose(100, 1<<20); len(behind) != 1 || behind[0].run.FirstSequence != 2 {
+		t.Errorf("behind it comes %+v", behind)
+	}
+}
+
+// A conversation that fills several runs of a batch is acknowledged from the first of them on: what stands in transit before the last
+// one would stay there otherwise.
+func TestLastAnswerStandsForAllRunsOfItsConversation(t *testing.T) {
+	t.Parallel()
+	w := newWindow()
+	w.add([]parley.Run{run(1, 5, 1, mergedBytesMax), run(1, 6, 1, mergedBytesMax), run(1, 7, 1, mergedBytesMax)})
+	pieces := w.compose(100, 1<<20)
+	if len(pieces) != 3 {
+		t.Fatalf("%d runs travel, want 3", len(pieces))
+	}
+	told, _ := w.answer(pieces, []parley.Result{accepted(6), accepted(7), accepted(8)}, time.Now())
+	if len(told) != 1 || told[0].FirstSequence != 5 || told[0].Result.Next != 8 {
+		t.Errorf("the database is told %+v", told)
+	}
+	if w.rows != 0 || len(w.conversations) != 0 {
+		t.Errorf("%d rows are still in the window", w.rows)
+	}
+}

@@ -1,0 +1,295 @@
+package transmitter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/parley-broker/parley"
+)
+
+const (
+	// What a destination holds in memory and in transit at most, about; and what is taken from its lane at once.
+	windowRows  = 8000
+	windowBytes = 4 << 20
+	takeRows    = 1000
+	takeBytes   = 1 << 20
+	// What travels at once.
+	batchRows  = 1000
+	batchBytes = 512 << 10
+	batchesMax = 4
+	largeMax   = 2
+
+	// deliverTimeout ends the wait for an answer that never comes; links notice sooner that nobody is there.
+	deliverTimeout = time.Minute
+	// lastAnswers is how long to wait for the other answers when one delivery has failed.
+	lastAnswers = 2 * time.Second
+	// takePause lets messages gather while others travel.
+	takePause = 2 * time.Millisecond
+)
+
+// worker transmits to one destination, for as long as there is something to do. All fields belong to one goroutine; deliveries
+// run beside it.
+type worker struct {
+	*Transmitter
+	destination *destination
+	speaker     parley.Speaker
+	term        int64
+	way         Way
+	stop        context.CancelFunc
+
+	window           *window
+	acknowledgements []parley.Acknowledgement
+	answers          chan answer
+	kick             chan struct{}
+	travelling       int // batches
+	largeTravelling  int
+	delivering       sync.WaitGroup
+
+	probes  bool // conversations are compared with their far sides, and nothing else is sent
+	isDry   bool // the lane had nothing more when it was looked at last
+	tookAt  time.Time
+	worked  bool
+	reload  cursor
+	failure error // of the destination
+}
+
+// cursor is how far what was left in transit has been read.
+type cursor struct {
+	isDone             bool
+	endpoint, sequence int64
+}
+
+// answer is what came of a batch.
+type answer struct {
+	pieces  []piece
+	isLarge bool
+	results []parley.Result
+	err     error
+}
+
+// verdict is how a worker has ended.
+type verdict struct {
+	// isClean tells that nothing is in transit that could be sent now.
+	isClean bool
+	worked  bool
+	// again tells that there is more to read at once.
+	again bool
+	// failure is of the destination, broken of the database or of this daemon.
+	failure, broken error
+	retryIn         time.Duration
+	superseded      string
+}
+
+// tell tells a worker that there may be something on the lane.
+func (w *worker) tell() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+// begin finds out in whose name to speak and how to get to the destination, and transmits.
+func (w *worker) begin(ctx context.Context) verdict {
+	err := w.ask(ctx)
+	if err != nil {
+		return verdict{broken: err}
+	}
+	if w.way, err = w.Resolve(w.destination.Address); err != nil {
+		w.failure = err
+	}
+	return w.run(ctx)
+}
+
+// errTermOver means that another daemon leads, or is about to.
+var errTermOver = errors.New("the term of this daemon is over")
+
+// errSuperseded means that another daemon, or another copy of the database, speaks for it.
+var errSuperseded = errors.New("superseded")
+
+// run transmits until nothing is left, the destination fails, or ctx ends.
+func (w *worker) run(ctx context.Context) (v verdict) {
+	delivering, cut := context.WithCancel(ctx)
+	defer w.delivering.Wait()
+	defer cut()
+	err := w.work(ctx, delivering)
+	var deadline *time.Timer
+	if w.travelling > 0 {
+		// What has been answered need not be sent again.
+		deadline = time.AfterFunc(lastAnswers, cut)
+		for w.travelling > 0 {
+			if late := w.take(<-w.answers); err == nil {
+				err = late
+			}
+		}
+		deadline.Stop()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return verdict{broken: ctx.Err()}
+	case errors.Is(err, errSuperseded):
+		v.superseded = err.Error()
+	case err != nil:
+		return verdict{broken: err, worked: w.worked}
+	}
+	if len(w.acknowledgements) > 0 {
+		if err := w.exchange(ctx, 0, 0); err != nil {
+			return verdict{broken: err, worked: w.worked}
+		}
+	}
+	v.worked = w.worked
+	v.isClean = w.failure == nil && v.superseded == "" && len(w.window.conversations) == 0 && len(w.window.aside) == 0 &&
+		!w.probes
+	v.again = w.window.hasProbed
+	if w.failure != nil {
+		v.failure = w.failure
+		v.retryIn, v.broken = w.reportAttempt(ctx, w.failure.Error())
+	}
+	return v
+}
+
+// work is the loop of a worker.
+func (w *worker) work(ctx, delivering context.Context) error {
+	w.reload.isDone = w.destination.isClean
+	w.reload.sequence = -1
+	if !w.reload.isDone {
+		if err := w.readProbes(ctx); err != nil {
+			return err
+		}
+	}
+	for w.failure == nil {
+		again := w.window.recall(time.Now())
+		w.dispatch(delivering)
+		isDone, err := w.step(ctx, again)
+		if isDone || err != nil {
+			return err
+		}
+		if err := w.takeAll(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step does what is to be done next, or waits. It is done when there is nothing to wait for; again is when something becomes due.
+func (w *worker) step(ctx context.Context, again time.Time) (isDone bool, err error) {
+	hasRoom := w.window.rows < windowRows && w.window.bytes < windowBytes && !w.probes
+	switch {
+	case hasRoom && !w.reload.isDone:
+		return false, w.readUnacknowledged(ctx)
+	case hasRoom && !w.isDry && w.mayTake():
+		return false, w.exchange(ctx, takeRows, takeBytes)
+	case len(w.acknowledgements) > 0:
+		return false, w.exchange(ctx, 0, 0)
+	case w.travelling == 0 && again.IsZero():
+		return true, nil
+	}
+	return false, w.wait(ctx, hasRoom, again)
+}
+
+// takeAll takes in the answers that are there.
+func (w *worker) takeAll() error {
+	for w.travelling > 0 {
+		select {
+		case a := <-w.answers:
+			if err := w.take(a); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// mayTake tells whether it is time to look into the lane: messages that come while others travel are better taken together.
+func (w *worker) mayTake() bool {
+	return w.travelling == 0 || len(w.window.ready) > 0 || time.Since(w.tookAt) >= takePause
+}
+
+// wait waits for an answer, or for news.
+func (w *worker) wait(ctx context.Context, hasRoom bool, again time.Time) error {
+	if hasRoom && !w.isDry {
+		if at := w.tookAt.Add(takePause); again.IsZero() || at.Before(again) {
+			again = at
+		}
+	}
+	var pause <-chan time.Time
+	if !again.IsZero() {
+		pause = time.After(time.Until(again))
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case a := <-w.answers:
+		return w.take(a)
+	case <-w.kick:
+		w.isDry = false
+	case <-pause:
+	}
+	return nil
+}
+
+// dispatch sends what can be sent.
+func (w *worker) dispatch(ctx context.Context) {
+	for w.failure == nil && w.travelling-w.largeTravelling < batchesMax {
+		pieces := w.window.compose(batchRows, batchBytes)
+		if len(pieces) == 0 {
+			break
+		}
+		w.travelling++
+		w.delivering.Go(func() { w.answers <- w.deliver(ctx, pieces) })
+	}
+	for w.failure == nil && w.largeTravelling < largeMax {
+		large, found := w.window.composeLarge()
+		if !found {
+			break
+		}
+		w.travelling++
+		w.largeTravelling++
+		w.delivering.Go(func() { w.answers <- w.deliverLarge(ctx, large) })
+	}
+}
+
+// take takes in an answer.
+func (w *worker) take(a answer) error {
+	w.travelling--
+	if a.isLarge {
+		w.largeTravelling--
+	}
+	if a.err != nil {
+		w.window.release(a.pieces)
+		if broken, ok := errors.AsType[databaseError](a.err); ok {
+			return broken
+		}
+		if w.failure == nil {
+			w.failure = a.err
+		}
+		return nil
+	}
+	w.worked = true
+	acknowledgements, isSuperseded := w.window.answer(a.pieces, a.results, time.Now())
+	w.acknowledgements = append(w.acknowledgements, acknowledgements...)
+	if isSuperseded {
+		return fmt.Errorf("%w: %s", errSuperseded, describe(a.results))
+	}
+	w.Observer.Answered(a.results)
+	return nil
+}
+
+// describe gives the reason why a batch was answered Superseded.
+func describe(results []parley.Result) string {
+	for _, result := range results {
+		if result.Outcome == parley.Superseded {
+			return result.Description
+		}
+	}
+	return ""
+}
+
+// databaseError is a failure of our own database, for which no destination is to blame.
+type databaseError struct{ error }
+
+func (e databaseError) Unwrap() error { return e.error }

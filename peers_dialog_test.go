@@ -1,0 +1,142 @@
+package parley_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+)
+
+// Fingerprints of keys that nobody has.
+var (
+	oneKey     = strings.Repeat("a1", 32)
+	anotherKey = strings.Repeat("b2", 32)
+	thirdKey   = strings.Repeat("c3", 32)
+)
+
+// deliverAs brings runs to this side that have come over the link of a peer.
+func (s *side) deliverAs(fingerprint string, speaker parley.Speaker, runs ...parley.Run) []parley.Result {
+	s.Helper()
+	arrival := parley.Arrival{Speaker: speaker, Runs: runs}
+	for range runs {
+		arrival.Identities = append(arrival.Identities, "peer:"+fingerprint)
+	}
+	results, err := parley.AcceptArrival(s.Context(), s.db, arrival)
+	s.noError(err)
+	return results
+}
+
+// What a peer may send is decided by the grants of the role that it acts as.
+func TestRoleOfAPeerDecidesWhatItMaySend(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	asker.send(asker.dialog(), request, "first")
+	runs := asker.take(answerer)
+	shop := one[string](answerer, "select 'shop ' || current_database()")
+	answerer.exec("create role " + pgx.Identifier{shop}.Sanitize())
+	t.Cleanup(func() {
+		if _, err := answerer.db.Exec(context.Background(), "drop role "+pgx.Identifier{shop}.Sanitize()); err != nil {
+			t.Error(err)
+		}
+	})
+	answerer.exec("select parley.revoke('SEND', 'service', '//test/Answerer', 'public')")
+	answerer.exec("select parley.trust_peer($1, 'one')", oneKey)
+	answerer.exec("select parley.trust_peer($1, 'two', role => $2)", anotherKey, shop)
+	for _, nobody := range []string{oneKey, anotherKey, thirdKey} {
+		if got := answerer.deliverAs(nobody, asker.speaker(), runs...); got[0].Outcome != parley.Refused || got[0].ErrorNumber != 8494 {
+			t.Errorf("%s: %+v", nobody, got)
+		}
+	}
+	answerer.exec("select parley.grant('SEND', 'service', '//test/Answerer', $1)", shop)
+	if got := answerer.deliverAs(oneKey, asker.speaker(), runs...); got[0].Outcome != parley.Refused || got[0].ErrorNumber != 8494 {
+		t.Errorf("the grant of another peer's role counts: %+v", got)
+	}
+	if got := answerer.deliverAs(anotherKey, asker.speaker(), runs...); got[0].Outcome != parley.Accepted {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Revoked, it can say nothing more, on conversations that are open neither; what it sends waits there, and no conversation is ended by that.
+func TestNothingMoreIsTakenFromARevokedPeer(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, change, undo string
+		number             int32
+	}{
+		{"revoked", "select parley.revoke_peer('one')", "update parley._p_peer set revoked_at = null", 28034},
+		{
+			"expired", "update parley._p_peer_certificate set not_after = now()",
+			"update parley._p_peer_certificate set not_after = null", 28023,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			asker, answerer := newSides(t)
+			answerer.exec("select parley.trust_peer($1, 'one')", oneKey)
+			handle := asker.dialog()
+			asker.send(handle, request, "first")
+			runs := asker.take(answerer)
+			asker.acknowledge(runs, answerer.deliverAs(oneKey, asker.speaker(), runs...))
+			asker.send(handle, request, "second")
+			runs = asker.take(answerer)
+			answerer.exec(test.change)
+			got := answerer.deliverAs(oneKey, asker.speaker(), runs...)
+			if got[0].Outcome != parley.Held || got[0].ErrorNumber != test.number || got[0].Description == "" {
+				t.Errorf("%+v", got)
+			}
+			equal(answerer, 1, `select count(*)::int from parley_queue."Answering"`)
+			answerer.exec(test.undo)
+			// Nor what somebody else has signed, when the link is that of the peer.
+			signed := parley.Arrival{Speaker: asker.speaker(), Runs: runs, Identities: []string{"certificate:" + thirdKey + " over peer:" + oneKey}}
+			answerer.exec(test.change)
+			got, err := parley.AcceptArrival(t.Context(), answerer.db, signed)
+			if err != nil || got[0].Outcome != parley.Held || got[0].ErrorNumber != test.number {
+				t.Errorf("%+v (%v)", got, err)
+			}
+			answerer.exec(test.undo)
+			if got := answerer.deliverAs(oneKey, asker.speaker(), runs...); got[0].Outcome != parley.Accepted || got[0].Next != 2 {
+				t.Errorf("%+v", got)
+			}
+			equal(answerer, 2, `select count(*)::int from parley_queue."Answering"`)
+		})
+	}
+}
+
+// A peer that knows the id of a conversation, and of the broker that it is with, can neither write into it nor shut that broker out.
+func TestPeerCannotSpeakForTheBrokerOfAnother(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	answerer.exec("select parley.trust_peer($1, 'one', broker_instances => array[$2::text::uuid])", oneKey, asker.guid.String())
+	answerer.exec("select parley.trust_peer($1, 'two')", anotherKey)
+	handle := asker.dialog()
+	asker.send(handle, request, "first")
+	runs := asker.take(answerer)
+	asker.acknowledge(runs, answerer.deliverAs(oneKey, asker.speaker(), runs...))
+
+	forged := runs[0]
+	forged.FirstSequence, forged.Bodies = 1, [][]byte{[]byte("forged")}
+	speaker := asker.speaker()
+	speaker.Term += 1000
+	if got := answerer.deliverAs(anotherKey, speaker, forged); got[0].Outcome != parley.Held || got[0].ErrorNumber != 28047 {
+		t.Errorf("%+v", got)
+	}
+	_, err := parley.AcceptFragment(t.Context(), answerer.db, parley.Fragment{
+		Speaker: speaker, ConversationID: forged.ConversationID, FromInitiator: true, Sequence: 1, Size: 9, Data: []byte("forged"),
+		ToService: forged.ToService, ToBroker: answerer.guid, Identity: "peer:" + anotherKey,
+	})
+	if err != nil {
+		t.Logf("the fragment: %v", err)
+	}
+	equal(answerer, 0, "select count(*)::int from parley._p_fragment")
+
+	asker.send(handle, request, "second")
+	runs = asker.take(answerer)
+	if got := answerer.deliverAs(oneKey, asker.speaker(), runs...); got[0].Outcome != parley.Accepted {
+		t.Errorf("the true broker is shut out: %+v", got)
+	}
+	equal(answerer, "first second", `
+		select string_agg(convert_from(message_body, 'UTF8'), ' ' order by message_sequence_number) from parley_queue."Answering"`)
+}

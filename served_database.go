@@ -1,0 +1,35 @@
+package parley
+
+import "context"
+
+// ServedDatabase is what a daemon has to know of a database to bring messages to it.
+type ServedDatabase struct {
+	// Broker is its service_broker_guid, Epoch as in [Speaker].
+	Broker UUID
+	Epoch  int64
+	// IsEnabled tells whether its broker takes part at all.
+	IsEnabled bool
+	// Server tells the servers apart that a daemon is connected to: databases for which it is the same share their roles.
+	Server string
+}
+
+// ReadServedDatabase reads which broker a database is, and on which server.
+func ReadServedDatabase(ctx context.Context, db DB) (d ServedDatabase, err error) {
+	err = db.QueryRow(ctx, `
+		select b.service_broker_guid, b.epoch, parley._p_broker_state() = 'ENABLED',
+			pg_postmaster_start_time()::text || ' ' || coalesce(parley._p_system_identifier()::text, current_setting('data_directory', true), '')
+		from parley._p_broker as b`).Scan(&d.Broker, &d.Epoch, &d.IsEnabled, &d.Server)
+	if err != nil {
+		return ServedDatabase{}, statementError(err, "read which broker this is")
+	}
+	return d, nil
+}
+
+// HasService tells whether a database has a service that others may send to.
+func HasService(ctx context.Context, db DB, name string) (has bool, err error) {
+	err = db.QueryRow(ctx, "select exists (select from parley._p_service as s where s.name = $1::text)", name).Scan(&has)
+	if err != nil {
+		return false, statementError(err, "look for a service")
+	}
+	return has, nil
+}

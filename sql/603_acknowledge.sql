@@ -1,0 +1,215 @@
+-- What the far side has said to what was sent.
+--
+-- An acknowledgement is cumulative: everything numbered below next_sequence is with the far side, durably. It is deleted here, and
+-- never before (keeps T2). Answers may come late, twice, or in another order than the questions: each of them only ever confirms less than is true.
+-- That a side has lost history shows when one expects a number that the other never gave, or has forgotten already; a number that seems forgotten
+-- may just be an old answer, so it counts only for a run that was sent while nothing else of its conversation was under way (is_alone).
+-- Locks: the leader's row FOR SHARE; rows of _p_transit; endpoints FOR UPDATE SKIP LOCKED when their state changes. What is locked by somebody
+-- else is done at the next occasion: the conversation is parked for some seconds, or an alarm removes it.
+
+create function parley._p_acknowledge(
+  term bigint, endpoint_ids bigint[], first_sequences bigint[], are_alone boolean[], are_probes boolean[], outcomes text[], next_sequences bigint[],
+  error_numbers integer[], descriptions text[], brokers uuid[], epochs bigint[]
+) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_unbound bigint[];
+  v_answer record;
+begin
+  if not parley._p_holds_term(term) then
+    return false;
+  end if;
+  delete from parley._p_unresumed as u
+  using unnest(endpoint_ids, are_probes, outcomes) as a (endpoint_id, is_probe, outcome)
+  where u.endpoint_id = a.endpoint_id and a.is_probe and a.outcome in ('accepted', 'refused', 'gone');
+  delete from parley._p_transit as t
+  using (
+    select a.endpoint_id, min(a.first_sequence) as first_sequence, max(a.next_sequence) as next_sequence
+    from unnest(endpoint_ids, first_sequences, outcomes, next_sequences, brokers, epochs)
+      as a (endpoint_id, first_sequence, outcome, next_sequence, broker, epoch)
+    where a.outcome = 'accepted'
+      and not exists (select from parley._p_known_broker as k where k.broker_instance = a.broker and k.epoch > a.epoch)
+    group by a.endpoint_id
+  ) as o
+  where t.endpoint_id = o.endpoint_id and t.first_sequence >= o.first_sequence and t.next_sequence <= o.next_sequence;
+  delete from parley._p_parked as p
+  using unnest(endpoint_ids, outcomes) as a (endpoint_id, outcome)
+  where p.endpoint_id = a.endpoint_id and a.outcome = 'accepted';
+  -- The first answer says which instance has the conversation; it stays with that one (spec 6.5).
+  v_unbound := array(
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where e.endpoint_id = any (endpoint_ids) and e.far_broker_instance is null
+    for no key update skip locked
+  );
+  if cardinality(v_unbound) > 0 then
+    update parley._p_endpoint as e
+    set far_broker_instance = a.broker::text
+    from unnest(endpoint_ids, outcomes, brokers) as a (endpoint_id, outcome, broker)
+    where e.endpoint_id = any (v_unbound) and a.endpoint_id = e.endpoint_id and a.outcome = 'accepted' and a.broker is not null;
+  end if;
+  -- The end of a conversation has arrived.
+  for v_answer in
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where e.endpoint_id = any (endpoint_ids) and e.state = 'DO' and e.far_endpoint_id < 0
+    order by e.endpoint_id
+  loop
+    perform parley._p_close_when_told(v_answer.endpoint_id);
+  end loop;
+  for v_answer in
+    select a.endpoint_id, a.first_sequence, a.is_alone, a.outcome, a.next_sequence, a.error_number, a.description
+    from unnest(endpoint_ids, first_sequences, are_alone, outcomes, next_sequences, error_numbers, descriptions)
+      as a (endpoint_id, first_sequence, is_alone, outcome, next_sequence, error_number, description)
+    where a.outcome in ('expected', 'held', 'refused', 'gone', 'unroutable')
+  loop
+    perform parley._p_answer(
+      v_answer.endpoint_id, v_answer.first_sequence, v_answer.is_alone, v_answer.outcome, v_answer.next_sequence, v_answer.error_number,
+      v_answer.description
+    );
+  end loop;
+  return true;
+end
+$$;
+
+comment on function parley._p_acknowledge(bigint, bigint[], bigint[], boolean[], boolean[], text[], bigint[], integer[], text[], uuid[], bigint[]) is
+'Takes in what the far side has answered to runs: deletes what it has, binds conversations to the instance that has answered, ends those whose end has
+arrived, breaks those that were refused, puts aside those that cannot be taken now. False when the term is over.
+Arguments: term; for each run its endpoint_id, first_sequence, whether nothing else of its conversation was under way, whether it was a probe, and the
+fields of its Result.';
+
+create function parley._p_close_when_told(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_close_when_told.endpoint_id;
+  if v_endpoint.state = 'DO'
+    and not exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
+    and not exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
+    and not exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id) then
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update skip locked;
+    if found then
+      perform parley._p_remove_endpoint(v_endpoint);
+    else
+      -- Nobody will be told anything any more, so nothing else would come back to it.
+      perform parley._p_set_alarm(v_endpoint.endpoint_id, 'abandoned', clock_timestamp());
+    end if;
+  end if;
+end
+$$;
+
+comment on function parley._p_close_when_told(bigint) is
+'Removes a side that has ended when the far side in another database has taken all that it had to say; a little later when somebody holds it.';
+
+create function parley._p_answer(
+  endpoint_id bigint, first_sequence bigint, is_alone boolean, outcome text, next_sequence bigint, error_number integer, description text
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_given bigint;
+  v_kept bigint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id for update skip locked;
+  if not found then
+    if exists (select from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id) then
+      -- Somebody sends or ends just now. Asking again brings the same answer.
+      if outcome <> 'expected' and not (outcome = 'held' and error_number = 0) then
+        perform parley._p_park(e.endpoint_id, e.destination_id, description)
+        from parley._p_endpoint as e
+        where e.endpoint_id = _p_answer.endpoint_id and e.destination_id is not null;
+      end if;
+    else
+      perform parley._p_forget_far_side(endpoint_id);
+    end if;
+    return;
+  end if;
+  v_given := coalesce(
+    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1), 0
+  );
+  v_kept := coalesce((select min(t.first_sequence) from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id), v_given);
+  case
+    when outcome = 'expected' and next_sequence > v_given then
+      perform parley._p_break_lost(v_endpoint.endpoint_id, 'this side');
+    when outcome = 'expected' and is_alone and next_sequence < least(v_kept, first_sequence) then
+      if next_sequence = 0 then
+        perform parley._p_end_refused(v_endpoint, 8462, 'The other side of the conversation no longer exists.');
+      else
+        perform parley._p_break_lost(v_endpoint.endpoint_id, 'the other side');
+      end if;
+    when outcome in ('held', 'unroutable') and error_number is distinct from 0 and v_endpoint.destination_id is not null then
+      perform parley._p_park(v_endpoint.endpoint_id, v_endpoint.destination_id, description);
+    when outcome = 'refused' then
+      perform parley._p_end_refused(v_endpoint, error_number, description);
+    when outcome = 'gone' then
+      perform parley._p_end_refused(v_endpoint, 8462, coalesce(description, 'The other side of the conversation no longer exists.'));
+    else
+      null;
+  end case;
+end
+$$;
+
+comment on function parley._p_answer(bigint, bigint, boolean, text, bigint, integer, text) is
+'Takes in one answer other than that a run was accepted. Held with error number 0 means busy: the daemon just tries again.
+Source: spec 6.10; reliability F2.';
+
+create function parley._p_end_refused(endpoint parley._p_endpoint, error_number integer, description text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  case
+    when endpoint.state = 'DO' then
+      perform parley._p_remove_endpoint(endpoint);
+    when endpoint.state in ('DI', 'ER') then
+      perform parley._p_hold_outgoing(endpoint, 'The conversation has ended: the message is held until END CONVERSATION.');
+      -- There is nobody to tell of an error any more.
+      delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1;
+    else
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], error_number, description);
+  end case;
+end
+$$;
+
+comment on function parley._p_end_refused(parley._p_endpoint, integer, text) is
+'Ends a conversation whose far side in another database does not take part in it, with an Error message; one that has ended anyway just goes.
+The caller holds the row FOR UPDATE.';
+
+create function parley._p_break_lost(endpoint_id bigint, whose text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_text text := 'Messages of this conversation were lost: the database of one side goes on from an older state.';
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_break_lost.endpoint_id;
+  if v_endpoint.state = 'DO' then
+    -- It does not want to know; the other side does.
+    perform parley._p_hold_outgoing(v_endpoint, '');
+    delete from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id;
+    perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(case whose when 'this side' then -9720 else -9719 end, v_text));
+  else
+    perform parley._p_break_conversations(
+      array[endpoint_id], case whose when 'this side' then 9719 else 9720 end, v_text, case whose when 'this side' then 9720 else 9719 end
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_break_lost(bigint, text) is
+'Ends a conversation of which one side has lost messages, with an Error on both sides: nothing is skipped or repeated in silence.
+Arguments: endpoint_id, whose row the caller holds; whose, "this side" or "the other side".
+Source: reliability F2; spec 9.1 for the codes.';

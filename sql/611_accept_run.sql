@@ -1,0 +1,229 @@
+-- One run from another database when something has to be looked at: the first message of a conversation, EndDialog and Error, validation, a target that
+-- refuses, a hole. What is refused is refused in the same way however often it comes (spec 6.10).
+-- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not take the group's lock (spec 3.6).
+
+create type parley._p_verdict as (
+  outcome text,
+  next_sequence bigint,
+  error_number integer,
+  description text
+);
+
+comment on type parley._p_verdict is 'What became of a run: Result in Go.';
+
+create function parley._p_accept_run(
+  broker_instance uuid, conversation_id uuid, from_initiator boolean, first_sequence bigint, message_type text, bodies bytea[], body_size bigint,
+  from_service text, to_service text, contract text, to_broker uuid, ends_at timestamptz, trace_context text, identity text, is_encrypted boolean
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
+  v_refusal parley._p_verdict;
+begin
+  if to_broker <> (select b.service_broker_guid from parley._p_broker as b) then
+    return ('unroutable', 0, 9795, format('The broker instance %s is not this one.', to_broker))::parley._p_verdict;
+  end if;
+  -- Messages do not disturb local senders; an end or an error takes effect behind them.
+  if first_sequence = 9223372036854775807 or message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
+    select * into v_endpoint
+    from parley._p_endpoint as e
+    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    for update skip locked;
+  else
+    select * into v_endpoint
+    from parley._p_endpoint as e
+    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    for no key update skip locked;
+  end if;
+  if v_endpoint.endpoint_id is null then
+    if exists (
+      select from parley._p_endpoint as e where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    ) then
+      return ('held', 0, 0, 'The conversation is in use.')::parley._p_verdict;
+    elsif exists (
+      select from parley._p_tombstone as t where t.conversation_id = _p_accept_run.conversation_id and t.is_initiator = not from_initiator
+    ) then
+      -- A replay of what is over.
+      return ('accepted', case when first_sequence < 9223372036854775807 then first_sequence + v_count else first_sequence end, null, null)::parley._p_verdict;
+    elsif not from_initiator then
+      return ('gone', 0, 8462, 'The initiator has forgotten the conversation.')::parley._p_verdict;
+    elsif first_sequence = 9223372036854775807 then
+      return ('accepted', first_sequence, null, null)::parley._p_verdict;
+    elsif first_sequence > 0 then
+      return ('expected', 0, null, 'The conversation does not exist here.')::parley._p_verdict;
+    end if;
+    v_refusal := parley._p_refuse_dialog(to_service, contract, message_type, to_broker, identity);
+    if v_refusal.outcome is null then
+      v_refusal := parley._p_open_dialog(
+        broker_instance, conversation_id, from_service, to_service, contract, ends_at, identity, is_encrypted
+      );
+      select * into v_endpoint
+      from parley._p_endpoint as e
+      where e.conversation_id = _p_accept_run.conversation_id and not e.is_initiator;
+    end if;
+    if v_refusal.outcome is not null then
+      return v_refusal;
+    end if;
+  end if;
+  if v_endpoint.far_endpoint_id is null then
+    return ('gone', 0, 8462, 'The conversation has never left its database.')::parley._p_verdict;
+  end if;
+  if v_endpoint.far_endpoint_id > 0 then
+    return ('refused', 0, 8495, 'The conversation is with a service of the target database itself.')::parley._p_verdict;
+  elsif v_endpoint.far_broker_instance <> broker_instance::text and v_endpoint.far_endpoint_id < 0 then
+    -- Two instances have got the first message; the other one has answered first (spec 6.5).
+    return ('refused', 0, 8495, format('The conversation is with broker %s.', v_endpoint.far_broker_instance))::parley._p_verdict;
+  elsif v_endpoint.far_broker_instance is null then
+    update parley._p_endpoint as e set far_broker_instance = _p_accept_run.broker_instance::text where e.endpoint_id = v_endpoint.endpoint_id;
+    v_endpoint.far_broker_instance := broker_instance;
+  end if;
+  return parley._p_accept_in_order(v_endpoint, first_sequence, message_type, bodies, body_size, trace_context);
+end
+$$;
+
+comment on function parley._p_accept_run(
+  uuid, uuid, boolean, bigint, text, bytea[], bigint, text, text, text, uuid, timestamptz, text, text, boolean
+) is
+'Takes in one run, the long way, and says what became of it. Arguments: those of _p_accept_runs, for one run.
+Source: spec 6.10.';
+
+create function parley._p_accept_in_order(
+  endpoint parley._p_endpoint, first_sequence bigint, message_type text, bodies bytea[], body_size bigint, trace_context text
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_expected bigint := coalesce(
+    (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1), 0
+  );
+  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
+  v_next bigint;
+  v_is_unsequenced boolean := first_sequence = 9223372036854775807;
+  v_type parley._p_message_type;
+  v_queue parley._p_queue;
+  v_refusal parley._p_verdict;
+begin
+  v_next := case when v_is_unsequenced then first_sequence else first_sequence + v_count end;
+  if not v_is_unsequenced and first_sequence > v_expected then
+    return ('expected', v_expected, null, null)::parley._p_verdict;
+  elsif v_next <= v_expected or v_is_unsequenced and endpoint.state = 'ER' then
+    return ('accepted', greatest(v_next, v_expected), null, null)::parley._p_verdict;
+  elsif v_is_unsequenced and message_type <> 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
+    return ('refused', v_expected, 8457, 'Only an Error may stand outside the order.')::parley._p_verdict;
+  end if;
+  -- What is compared must not move meanwhile. Who has no way to ask is not asked, and goes on.
+  if not v_is_unsequenced
+    and endpoint.destination_id is not null
+    and exists (select from parley._p_unresumed as u where u.endpoint_id = endpoint.endpoint_id) then
+    return ('held', v_expected, 0, 'Both sides of the conversation have to be compared first.')::parley._p_verdict;
+  end if;
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
+  if endpoint.state in ('CO', 'SO', 'SI', 'DI') and not v_queue.is_enqueue_enabled then
+    return ('held', v_expected, 11219, format('The queue "%s" of the target service is disabled.', v_queue.lookup_name))::parley._p_verdict;
+  end if;
+  if body_size > 0 then
+    bodies := parley._p_assemble(endpoint.conversation_id, not endpoint.is_initiator, first_sequence, body_size);
+    if bodies is null then
+      return ('held', v_expected, 0, 'Fragments of the message are missing.')::parley._p_verdict;
+    end if;
+  elsif v_expected > first_sequence and not v_is_unsequenced then
+    bodies := bodies[(v_expected - first_sequence + 1)::integer :];
+  end if;
+  select * into v_type from parley._p_message_type as t where t.name = _p_accept_in_order.message_type;
+  case
+    when endpoint.state = 'DO' then
+      -- It does not want to know any more (spec 3.2); both have ended when the other side has too.
+      if v_type.message_type_id in (1, 2) then
+        perform parley._p_remove_endpoint(endpoint);
+        return ('accepted', v_next, null, null)::parley._p_verdict;
+      end if;
+    when endpoint.state in ('DI', 'ER') and not v_is_unsequenced then
+      null;
+    when v_type.message_type_id in (1, 2) then
+      perform parley._p_enqueue(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
+      perform parley._p_set_state(endpoint.endpoint_id, case v_type.message_type_id when 2 then 'DI' else 'ER' end);
+      perform parley._p_hold_outgoing(
+        endpoint,
+        case v_type.message_type_id
+          when 2 then 'The other side has ended the conversation: the message is held until it is ended here too.'
+          else 'An Error was received: the message is held until the conversation is ended.'
+        end
+      );
+      if not endpoint.is_initiator then
+        perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+        from parley._p_broker as b;
+      end if;
+    else
+      v_refusal := parley._p_refuse_message(endpoint, v_type, message_type, bodies);
+      if v_refusal.outcome is not null then
+        -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
+        perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description, v_refusal.error_number);
+        return v_refusal;
+      end if;
+      perform parley._p_append(
+        endpoint.endpoint_id, parley._p_lane(v_queue.queue_id, endpoint.priority), v_queue.position_sequence, v_type.message_type_id, bodies,
+        trace_context
+      );
+      perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
+  end case;
+  if not v_is_unsequenced then
+    insert into parley._p_accept_progress (endpoint_id, sequence) values (endpoint.endpoint_id, v_next);
+    delete from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id and p.sequence = v_expected;
+  end if;
+  return ('accepted', v_next, null, null)::parley._p_verdict;
+end
+$$;
+
+comment on function parley._p_accept_in_order(parley._p_endpoint, bigint, text, bytea[], bigint, text) is
+'Takes in a run for an endpoint that the caller has locked, when it is its turn: enqueues, changes the state, or drops it.
+Source: spec 3.2, 5.1, 6.10.';
+
+create function parley._p_refuse_message(
+  endpoint parley._p_endpoint, message_type parley._p_message_type, message_type_name text, bodies bytea[]
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_usage parley._p_contract_message_type;
+  v_body bytea;
+begin
+  if message_type.message_type_id is null then
+    return ('refused', 0, 8428, format('The target does not know the message type "%s".', message_type_name))::parley._p_verdict;
+  end if;
+  select * into v_usage
+  from parley._p_contract_message_type as u
+  where u.service_contract_id = endpoint.service_contract_id and u.message_type_id = message_type.message_type_id;
+  if not found then
+    return (
+      'refused', 0, 8498, format('The message type "%s" is not part of the contract "%s" there.', message_type_name, endpoint.service_contract_name)
+    )::parley._p_verdict;
+  elsif endpoint.is_initiator and not v_usage.is_sent_by_target then
+    return ('refused', 0, 8457, format('The message type "%s" is for the initiator to send.', message_type_name))::parley._p_verdict;
+  elsif not endpoint.is_initiator and not v_usage.is_sent_by_initiator then
+    return ('refused', 0, 8437, format('The message type "%s" is for the target to send.', message_type_name))::parley._p_verdict;
+  end if;
+  if message_type.validation <> 'N' then
+    foreach v_body in array bodies loop
+      if not parley._p_is_valid(message_type, nullif(v_body, '')) then
+        return (
+          'refused', 0, case message_type.validation when 'X' then 9615 else 8430 end,
+          format('A message of type "%s" failed its validation.', message_type_name)
+        )::parley._p_verdict;
+      end if;
+    end loop;
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_message_type, text, bytea[]) is
+'Tells why a side of a conversation refuses messages: type unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437), a body that
+is not valid (9615, 8430); null when it takes them.
+Source: spec 6.10.';

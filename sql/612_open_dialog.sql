@@ -1,0 +1,126 @@
+-- The target's side of a first message from another database: what it refuses, and the endpoint it makes.
+
+create function parley._p_refuse_dialog(to_service text, contract text, message_type text, to_broker uuid, identity text) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service;
+  v_contract parley._p_contract;
+  v_queue parley._p_queue;
+begin
+  if message_type in ('http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog') then
+    return ('refused', 0, 11277, 'A conversation cannot begin with its end.')::parley._p_verdict;
+  end if;
+  select * into v_service from parley._p_service as s where s.name = to_service;
+  if not found then
+    return case
+      when to_broker is not null then (
+        'refused', 0, 8490, format('The target database has no service "%s".', to_service)
+          || parley._p_did_you_mean(to_service, array(select s.name from parley._p_service as s))
+      )::parley._p_verdict
+      else ('unroutable', 0, 9796, format('The service "%s" does not exist at the target.', to_service))::parley._p_verdict
+    end;
+  end if;
+  if not parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) then
+    return ('refused', 0, 8494, format('The sender may not SEND to service "%s".', to_service))::parley._p_verdict;
+  end if;
+  select q.* into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
+  if not v_queue.is_enqueue_enabled then
+    return ('held', 0, 11219, 'The queue of the target service is disabled.')::parley._p_verdict;
+  end if;
+  select * into v_contract from parley._p_contract as c where c.name = contract;
+  if not found then
+    return ('refused', 0, 8425, format('The target does not know the contract "%s".', contract))::parley._p_verdict;
+  elsif not exists (
+    select
+    from parley._p_service_contract as u
+    where u.service_id = v_service.service_id and u.service_contract_id = v_contract.service_contract_id
+  ) then
+    return ('refused', 0, 8408, format('Service "%s" does not accept the contract "%s".', to_service, contract))::parley._p_verdict;
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_refuse_dialog(text, text, text, uuid, text) is
+'Tells why this database does not take a dialog from another one: no such service (8490), no permission (8494), contract unknown (8425) or not
+accepted (8408); null when it does.
+Arguments: the fields of the run; identity, as whom the sender was recognised.
+Source: spec 6.10.';
+
+create function parley._p_may_send_from_afar(role oid, service parley._p_service) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when role is not null then parley._p_has_permission(role, 'SEND', 'service', service.service_id, service.owner)
+    else exists (
+      select
+      from parley._p_permission as p
+      where p.class = 'service' and p.object_id = service.service_id and p.permission in ('SEND', 'CONTROL') and p.grantee = 0::regrole
+    )
+  end
+$$;
+
+comment on function parley._p_may_send_from_afar(oid, parley._p_service) is
+'Tells whether a sender in another database may SEND to a service here: as the role it stands for, or, when it stands for none, as PUBLIC (spec 7.3).';
+
+create function parley._p_open_dialog(
+  broker_instance uuid, conversation_id uuid, from_service text, to_service text, contract text, ends_at timestamptz, identity text, is_encrypted boolean
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service;
+  v_queue parley._p_queue;
+  v_contract parley._p_contract;
+  v_group bigint;
+  v_endpoint parley._p_endpoint;
+  v_type record;
+begin
+  select * into v_service from parley._p_service as s where s.name = to_service;
+  select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
+  select * into v_contract from parley._p_contract as c where c.name = contract;
+  if ends_at <= clock_timestamp() then
+    return ('refused', 0, 8489, 'The dialog has exceeded its lifetime.')::parley._p_verdict;
+  end if;
+  insert into parley._p_conversation_group (conversation_group_id, service_id)
+  values (gen_random_uuid(), v_service.service_id)
+  returning group_id into v_group;
+  select t.message_type_id, t.name into v_type from parley._p_usual_type(v_contract.service_contract_id, false) as t;
+  insert into parley._p_endpoint (
+    group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
+    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+  )
+  values (
+    v_group, v_type.message_type_id, v_type.name, 'CO', false, true,
+    parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, from_service),
+    v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
+    conversation_id, v_service.owner, from_service, broker_instance::text, is_encrypted,
+    coalesce(ends_at, clock_timestamp() + make_interval(secs => 2147483647))
+  )
+  on conflict do nothing
+  returning * into v_endpoint;
+  if not found then
+    delete from parley._p_conversation_group as g where g.group_id = v_group;
+    return ('held', 0, 0, 'The conversation is being opened.')::parley._p_verdict;
+  end if;
+  update parley._p_endpoint as e set far_endpoint_id = -e.endpoint_id where e.endpoint_id = v_endpoint.endpoint_id;
+  if ends_at is not null then
+    perform parley._p_set_alarm(v_endpoint.endpoint_id, 'lifetime', ends_at);
+  end if;
+  perform parley._p_use_priority(v_queue, v_endpoint.priority);
+  -- What came from a database next door goes back there without asking for a route.
+  if identity like 'role:%' then
+    perform parley._p_bind_to(v_endpoint.endpoint_id, 'broker:' || broker_instance);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_open_dialog(uuid, uuid, text, text, text, timestamptz, text, boolean) is
+'Creates the target''s endpoint of a conversation with another database, in a group of its own. Gives null, or "held" when somebody else is just
+doing so, or "refused" when its lifetime is over.
+Source: spec 3.2, 3.6.';

@@ -1,0 +1,105 @@
+-- Going on in a new epoch: each conversation is compared with its far side first.
+--
+-- The side that has a new epoch sends a probe: the lowest number that it still keeps, the next that it will give, and the next that it expects. The
+-- far side compares these with its own. Both agree when each expects a number that the other one still keeps or is about to give. If not, one of them
+-- has lost what the other knows it had, and the conversation ends with an Error on both sides (keeps F2). Until the answer has come this side
+-- transmits nothing of the conversation and takes in nothing, so that what was asked stays true. Who hears of a new epoch asks too: a database that has
+-- forgotten a conversation altogether does not ask about it. A probe may come late and again, when numbers have gone on: once both sides were found to
+-- agree in an epoch they do (keeps T5).
+
+create function parley._p_positions(endpoint_id bigint, out kept bigint, out given bigint, out expected bigint)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+begin
+  given := coalesce(
+    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = _p_positions.endpoint_id order by p.sequence desc limit 1), 0
+  );
+  kept := coalesce(
+    (
+      select min(t.first_sequence)
+      from parley._p_transit as t
+      where t.endpoint_id = _p_positions.endpoint_id and t.first_sequence < 9223372036854775807
+    ), given
+  );
+  expected := coalesce(
+    (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = _p_positions.endpoint_id order by p.sequence desc limit 1), 0
+  );
+end
+$$;
+
+comment on function parley._p_positions(bigint) is
+'Gives where an endpoint stands with its far side: the lowest number it keeps, the next it will give, the next it expects.';
+
+create function parley._p_probes(destination_id integer, top integer)
+returns table (run parley._p_run, given bigint, expected bigint)
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    row(
+      e.endpoint_id, e.conversation_id, e.is_initiator, p.kept, '', '{}'::bytea[], 0, e.service_name, e.far_service, e.service_contract_name,
+      e.far_broker_instance::uuid, e.priority, clock_timestamp(), null, null, e.owner::text, e.is_encrypted
+    )::parley._p_run,
+    p.given, p.expected
+  from parley._p_unresumed as u
+  join parley._p_endpoint as e using (endpoint_id)
+  cross join lateral parley._p_positions(e.endpoint_id) as p
+  where e.destination_id = _p_probes.destination_id
+  order by e.endpoint_id
+  limit top
+$$;
+
+comment on function parley._p_probes(integer, integer) is
+'Gives the probes to send to a destination: runs without messages, for conversations that have to be compared with their far side.';
+
+create function parley._p_compare(
+  broker_instance uuid, epoch bigint, conversation_id uuid, from_initiator boolean, kept bigint, given bigint, expected bigint
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_here record;
+begin
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.conversation_id = _p_compare.conversation_id and e.is_initiator = not from_initiator and e.far_endpoint_id < 0
+  for update skip locked;
+  if not found then
+    if exists (
+      select from parley._p_endpoint as e where e.conversation_id = _p_compare.conversation_id and e.is_initiator = not from_initiator
+    ) then
+      return ('held', 0, 0, 'The conversation is in use.')::parley._p_verdict;
+    elsif given = 0 and expected = 0 or from_initiator and kept = 0 then
+      -- Its first message has not arrived yet.
+      return ('accepted', 0, null, null)::parley._p_verdict;
+    end if;
+    return ('gone', 0, 8462, 'The other side of the conversation no longer exists.')::parley._p_verdict;
+  elsif v_endpoint.far_broker_instance <> broker_instance::text then
+    return ('refused', 0, 8495, format('The conversation is with broker %s.', v_endpoint.far_broker_instance))::parley._p_verdict;
+  end if;
+  v_here := parley._p_positions(v_endpoint.endpoint_id);
+  if v_endpoint.state = 'ER'
+    or exists (select from parley._p_compared as c where c.endpoint_id = v_endpoint.endpoint_id and c.epoch >= _p_compare.epoch)
+    or v_here.expected between kept and given and expected between v_here.kept and v_here.given then
+    insert into parley._p_compared as c (endpoint_id, epoch) values (v_endpoint.endpoint_id, epoch)
+    on conflict on constraint _p_compared_pkey do update set epoch = greatest(c.epoch, excluded.epoch);
+    return ('accepted', v_here.expected, null, null)::parley._p_verdict;
+  end if;
+  -- The result may be lost, so the other side is told with a message too.
+  perform parley._p_break_conversations(
+    array[v_endpoint.endpoint_id], 9720, 'Messages of this conversation were lost: the database of one side goes on from an older state.', 9719
+  );
+  return (
+    'refused', 0, 9719, 'Messages of this conversation were lost: the database of one side goes on from an older state.'
+  )::parley._p_verdict;
+end
+$$;
+
+comment on function parley._p_compare(uuid, bigint, uuid, boolean, bigint, bigint, bigint) is
+'Answers a probe: accepted when both sides agree on what was said, refused when history was lost; then the conversation is broken here too.
+Arguments: the speaking broker and its epoch; the conversation, and whether its initiator asks; kept, given and expected of the asking side.
+Source: reliability F2.';

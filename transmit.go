@@ -1,0 +1,205 @@
+package parley
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// What a daemon asks of a database that transmits. Statements that change something carry the daemon's term.
+
+// ReadSpeaker tells in whose name the daemon that holds a term transmits, and notes when the server has begun a new epoch. It
+// returns false when the term is over.
+func ReadSpeaker(ctx context.Context, db DB, term int64) (Speaker, bool, error) {
+	s := Speaker{Term: term}
+	var epoch *int64
+	const query = "select s.instance, s.epoch, s.token from parley._p_speaker($1::bigint) as s"
+	err := db.QueryRow(ctx, query, term).Scan(&s.Instance, &epoch, &s.Token)
+	if err != nil {
+		return Speaker{}, false, statementError(err, "read who speaks for the broker")
+	}
+	if epoch == nil {
+		return Speaker{}, false, nil
+	}
+	s.Epoch = *epoch
+	return s, true, nil
+}
+
+// ReadDestinations reads the destinations for which something waits or is in transit.
+func ReadDestinations(ctx context.Context, db DB) ([]Destination, error) {
+	rows, err := db.Query(ctx, "select d.destination_id, d.address, d.due_ms, d.attempts, d.has_probes from parley._p_destinations() as d")
+	if err != nil {
+		return nil, statementError(err, "read the destinations")
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Destination, err error) {
+		var dueMS float64
+		err = row.Scan(&d.ID, &d.Address, &dueMS, &d.Attempts, &d.HasProbes)
+		d.Due = time.Duration(dueMS * float64(time.Millisecond))
+		return d, err
+	})
+	if err != nil {
+		return nil, statementError(err, "read the destinations")
+	}
+	return found, nil
+}
+
+const runColumns = `r.endpoint_id, r.conversation_id, r.is_initiator, r.first_sequence, r.message_type_name, r.bodies, r.body_size,
+	r.from_service, r.to_service, r.contract, r.to_broker, r.priority, r.enqueued_at, r.ends_at, r.trace_context, r.owner, r.is_encrypted`
+
+// TakeRuns gives the next messages for a destination their numbers, for good, and returns them in the order in which they have
+// to be sent: none when the term is over. At most rowsMax rows of the transmission queue, each a message or a frame of them, and
+// about bytesMax bytes of bodies.
+func TakeRuns(ctx context.Context, db DB, term int64, destination int32, rowsMax int, bytesMax int64) ([]Run, error) {
+	rows, err := db.Query(ctx, "select "+runColumns+" from parley._p_take_runs($1::bigint, $2::integer, $3::integer, $4::bigint) as r",
+		term, destination, rowsMax, bytesMax)
+	return collectRuns(rows, err, "take messages to transmit")
+}
+
+// UnacknowledgedRuns reads what is in transit to a destination, in the order of endpoint and number, after the one given: 0 and
+// -1 to begin with.
+func UnacknowledgedRuns(
+	ctx context.Context, db DB, destination int32, afterEndpoint, afterSequence int64, rowsMax int, bytesMax int64,
+) ([]Run, error) {
+	rows, err := db.Query(ctx,
+		"select "+runColumns+" from parley._p_unacknowledged_runs($1::integer, $2::bigint, $3::bigint, $4::integer, $5::bigint) as r",
+		destination, afterEndpoint, afterSequence, rowsMax, bytesMax)
+	return collectRuns(rows, err, "read what is in transit")
+}
+
+// ReadProbes reads the runs that compare conversations with their far sides after the epoch has changed; until they are answered
+// nothing else is sent for these.
+func ReadProbes(ctx context.Context, db DB, destination int32, top int) ([]Run, error) {
+	rows, err := db.Query(ctx, `
+		select (p.run).endpoint_id, (p.run).conversation_id, (p.run).is_initiator, (p.run).first_sequence, (p.run).from_service,
+			(p.run).to_service, (p.run).contract, (p.run).to_broker, (p.run).priority, (p.run).owner, (p.run).is_encrypted, p.given, p.expected
+		from parley._p_probes($1::integer, $2::integer) as p`, destination, top)
+	if err != nil {
+		return nil, statementError(err, "read what to compare")
+	}
+	runs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Run, err error) {
+		r.Probe = &Probe{}
+		err = row.Scan(&r.EndpointID, &r.ConversationID, &r.FromInitiator, &r.FirstSequence, &r.FromService, &r.ToService, &r.Contract,
+			&r.ToBroker, &r.Priority, &r.Owner, &r.IsEncrypted, &r.Probe.Given, &r.Probe.Expected)
+		return r, err
+	})
+	if err != nil {
+		return nil, statementError(err, "read what to compare")
+	}
+	return runs, nil
+}
+
+func collectRuns(rows pgx.Rows, err error, what string) ([]Run, error) {
+	if err != nil {
+		return nil, statementError(err, what)
+	}
+	runs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Run, err error) {
+		var endsAt *time.Time
+		var trace *string
+		err = row.Scan(&r.EndpointID, &r.ConversationID, &r.FromInitiator, &r.FirstSequence, &r.MessageType, &r.Bodies, &r.Size,
+			&r.FromService, &r.ToService, &r.Contract, &r.ToBroker, &r.Priority, &r.EnqueuedAt, &endsAt, &trace, &r.Owner, &r.IsEncrypted)
+		if endsAt != nil {
+			r.EndsAt = *endsAt
+		}
+		if trace != nil {
+			r.TraceContext = *trace
+		}
+		return r, err
+	})
+	if err != nil {
+		return nil, statementError(err, what)
+	}
+	return runs, nil
+}
+
+// AcknowledgeRuns tells a database what the far sides have answered. It returns false when the term is over. The transaction commits
+// without a wait for the disk: what is lost of it is sent and answered again.
+func AcknowledgeRuns(ctx context.Context, db DB, term int64, acknowledgements []Acknowledgement) (bool, error) {
+	n := len(acknowledgements)
+	endpoints, firsts, alone, probes := make([]int64, n), make([]int64, n), make([]bool, n), make([]bool, n)
+	outcomes, nexts, numbers := make([]string, n), make([]int64, n), make([]*int32, n)
+	descriptions, brokers, epochs := make([]string, n), make([]UUID, n), make([]int64, n)
+	for i, a := range acknowledgements {
+		endpoints[i], firsts[i], alone[i], probes[i] = a.EndpointID, a.FirstSequence, a.IsAlone, a.IsProbe
+		outcomes[i], nexts[i], descriptions[i] = string(a.Result.Outcome), a.Result.Next, a.Result.Description
+		brokers[i], epochs[i] = a.Result.Broker, a.Result.Epoch
+		numbers[i] = &acknowledgements[i].Result.ErrorNumber
+	}
+	var leads bool
+	err := db.QueryRow(ctx, `
+		select parley._p_acknowledge($1::bigint, $2::bigint[], $3::bigint[], $4::boolean[], $5::boolean[], $6::text[], $7::bigint[],
+			$8::integer[], $9::text[], $10::uuid[], $11::bigint[])
+		from set_config('synchronous_commit', 'off', true)`,
+		term, endpoints, firsts, alone, probes, outcomes, nexts, numbers, descriptions, uuidTexts(brokers), epochs).Scan(&leads)
+	if err != nil {
+		return false, statementError(err, "acknowledge messages")
+	}
+	return leads, nil
+}
+
+// ReadBodyPart reads a part of a large body in transit. It returns nil when the message has been acknowledged meanwhile.
+func ReadBodyPart(ctx context.Context, db DB, endpointID, sequence, offset int64, length int) ([]byte, error) {
+	var part []byte
+	err := db.QueryRow(ctx, "select parley._p_read_body_part($1::bigint, $2::bigint, $3::bigint, $4::integer)",
+		endpointID, sequence, offset, length).Scan(&part)
+	if err != nil {
+		return nil, statementError(err, "read a part of a message")
+	}
+	return part, nil
+}
+
+// ReportAttempt notes that a destination could not be reached, and why, and returns when to try again; an empty failure notes
+// that it has answered.
+func ReportAttempt(ctx context.Context, db DB, term int64, destination int32, failure string) (time.Duration, error) {
+	var dueMS *float64
+	err := db.QueryRow(ctx, "select parley._p_report_attempt($1::bigint, $2::integer, $3::text)", term, destination, failure).Scan(&dueMS)
+	if err != nil {
+		return 0, statementError(err, "report an attempt")
+	}
+	if dueMS == nil {
+		return 0, nil
+	}
+	return time.Duration(*dueMS * float64(time.Millisecond)), nil
+}
+
+// ReadUnresolved reads conversations whose route says LOCAL, while their own database does not have the service.
+func ReadUnresolved(ctx context.Context, db DB, top int) ([]Unresolved, error) {
+	const query = "select u.endpoint_id, u.conversation_id, u.to_service, u.to_broker from parley._p_unresolved($1::integer) as u"
+	rows, err := db.Query(ctx, query, top)
+	if err != nil {
+		return nil, statementError(err, "read conversations without a destination")
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Unresolved])
+	if err != nil {
+		return nil, statementError(err, "read conversations without a destination")
+	}
+	return found, nil
+}
+
+// BindConversations binds conversations that have no destination to an address, broker:GUID; an empty one leaves them where
+// they are, and notes the status that the transmission queue shows.
+func BindConversations(ctx context.Context, db DB, term int64, endpointIDs []int64, address, status string) error {
+	const statement = "select parley._p_bind_conversations($1::bigint, $2::bigint[], $3::text, $4::text)"
+	_, err := db.Exec(ctx, statement, term, endpointIDs, address, status)
+	if err != nil {
+		return statementError(err, "bind conversations")
+	}
+	return nil
+}
+
+// ArmTransmission asks senders to notify channel parley, for a time, of messages to other databases: with the id of the
+// destination, or "unresolved".
+func ArmTransmission(ctx context.Context, db DB, d time.Duration) error {
+	if _, err := db.Exec(ctx, "select parley._p_arm_transmission($1::integer)", seconds(d)); err != nil {
+		return statementError(err, "ask to be notified of messages to transmit")
+	}
+	return nil
+}
+
+// DisarmTransmission ends what ArmTransmission began.
+func DisarmTransmission(ctx context.Context, db DB) error {
+	if _, err := db.Exec(ctx, "select parley._p_arm_transmission(0)"); err != nil {
+		return statementError(err, "stop being notified of messages to transmit")
+	}
+	return nil
+}
