@@ -67,6 +67,16 @@ func (a *app) resolveDSN(ctx context.Context) (string, error) {
 	return a.startPrivate(ctx)
 }
 
+// namesDatabase tells whether the command line or the environment says which database to use, or which private PostgreSQL.
+func (a *app) namesDatabase() bool {
+	for _, value := range []string{a.dsn, a.data, os.Getenv("PARLEY_DSN"), os.Getenv("DATABASE_URL"), os.Getenv("PARLEY_DATA")} {
+		if value != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // startPrivate starts or joins the private PostgreSQL and returns the DSN of its database.
 func (a *app) startPrivate(ctx context.Context) (string, error) {
 	if a.private.server != nil {

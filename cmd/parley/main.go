@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/parley-broker/parley/internal/site"
 )
 
 func main() {
@@ -17,6 +19,8 @@ func run(args []string) int {
 	defer stop()
 	// From the first signal on the command winds down; a second one ends it at once.
 	context.AfterFunc(ctx, stop)
+	// A daemon of a demo or a benchmark ends with it, however that ends.
+	ctx = site.WithLifeline(ctx)
 
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	return a.execute(ctx, args)

@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 //	database [empty]   names a fresh database in PARLEY_DSN, with the schema or without
 //	datafolder         names a new data folder for a private PostgreSQL in PARLEY_DATA
 //	await PATTERN FILE waits until a file, such as the output of a command in the background, matches
+//	found NAME PATTERN FILE puts what the first group of a pattern matches in a file into a variable, once it does
 //	sql STATEMENT...   runs statements in that database
 //	value NAME QUERY   puts what a query gives into a variable
 func TestScripts(t *testing.T) {
@@ -44,6 +45,7 @@ func TestScripts(t *testing.T) {
 			"database":   func(ts *testscript.TestScript, neg bool, args []string) { scriptDatabase(t, ts, neg, args) },
 			"datafolder": scriptDataFolder,
 			"await":      scriptAwait,
+			"found":      scriptFound,
 			"sql":        scriptSQL,
 			"value":      scriptValue,
 		},
@@ -71,6 +73,17 @@ func scriptDataFolder(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { _ = os.RemoveAll(folder) })
 	ts.Check(os.Chmod(folder, 0o711))
 	ts.Setenv("PARLEY_DATA", folder)
+}
+
+// scriptFound waits like await.
+func scriptFound(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: found NAME PATTERN FILE")
+	}
+	scriptAwait(ts, false, args[1:])
+	text, err := os.ReadFile(ts.MkAbs(args[2]))
+	ts.Check(err)
+	ts.Setenv(args[0], string(regexp.MustCompile(args[1]).FindSubmatch(text)[1]))
 }
 
 // scriptAwait has no limit of its own: on a slow machine it takes longer, and a story that never goes on ends

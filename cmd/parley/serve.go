@@ -22,6 +22,7 @@ type serving struct {
 	logFormat   string
 	observing   observing
 	external    external
+	network     network
 
 	logger *slog.Logger
 }
@@ -38,6 +39,9 @@ Any number of daemons may serve one database: one leads, and another takes over 
 it is killed. The role it logs in as has to own the schema parley, or be a member of that role, and be allowed to SET ROLE
 to each role that procedures execute as.
 
+Services of the databases of one daemon talk to each other. With --listen they also talk to those of other servers, which connect to
+this address; nothing goes over the network without it. Others are trusted by their keys: see parley pair.
+
 A database may be reached through a pooler in transaction mode. Then --listen-dsn names the same database without the pooler,
 for one connection on which the daemon is notified; without it the daemon looks for messages ten times a second.
 
@@ -45,6 +49,7 @@ Queues may name programs and web addresses to be read by. The daemon starts and 
 --allow-webhook allow: without them none.`,
 		Example: `  parley serve --dsn postgres://daemon@db1/shop
   parley serve --dsn postgres://daemon@db1/shop --dsn postgres://daemon@db2/stock --log-format json
+  parley serve --dsn postgres://daemon@db1/shop --listen :4022
   parley serve --dsn postgres://daemon@pooler:6432/shop --listen-dsn postgres://daemon@db1/shop`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,6 +66,7 @@ Queues may name programs and web addresses to be read by. The daemon starts and 
 	flags.IntVar(&s.sessionsMax, "sessions", 50, "sessions that run procedures at once, for each database")
 	s.observing.addFlags(cmd)
 	s.external.addFlags(cmd)
+	s.network.addFlags(cmd)
 	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error; debug tells of each reader")
 	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
 	return cmd
@@ -74,7 +80,7 @@ func (s *serving) validate() error {
 	case s.ramp < 0 || s.graceTime <= 0 || s.sessionsMax < 1:
 		return usagef("--ramp must not be negative, --grace-time and --sessions must be positive")
 	}
-	return s.external.validate(len(s.dsns))
+	return errors.Join(s.external.validate(len(s.dsns)), s.network.validate())
 }
 
 // openLog makes the log, which is what the daemon writes to standard error.
@@ -127,11 +133,22 @@ func (a *app) serve(ctx context.Context, s *serving) error {
 			return err
 		}
 		databases = append(databases, database)
+	}
+	dialogs, err := s.network.open(ctx, databases, s.logger)
+	if err != nil {
+		return err
+	}
+	defer dialogs.Close()
+	parts = append(parts, s.network.parts(dialogs)...)
+	for number, database := range databases {
+		if err := database.prepare(ctx, s, number, dialogs); err != nil {
+			return err
+		}
 		parts = append(parts, database.run)
 	}
 	s.logger.Info("the daemon runs", "databases", len(s.dsns))
 	s.tellSystemd(ctx)
-	err := runTogether(ctx, parts)
+	err = runTogether(ctx, parts)
 	s.logger.Info("the daemon has stopped")
 	return err
 }

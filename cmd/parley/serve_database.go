@@ -12,6 +12,8 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/activation"
+	"github.com/parley-broker/parley/internal/metrics"
+	"github.com/parley-broker/parley/internal/transport/endpoint"
 )
 
 // servedConnections is enough for what the daemon itself asks of a database; its readers have connections of their own.
@@ -20,12 +22,16 @@ const servedConnections = 6
 // servedDatabase is one of the databases of the daemon.
 type servedDatabase struct {
 	pool     *pgxpool.Pool
+	listen   *pgx.ConnConfig // for notifications; nil when there is no better way than that of the pool
+	observer *metrics.Database
+	logger   *slog.Logger
+
 	engine   *activation.Engine
 	starters *externalStarters
-	logger   *slog.Logger
+	dialogs  *endpoint.Database
 }
 
-// openDatabase prepares to serve a database. It may be out of reach for now, but must not lack the schema.
+// openDatabase connects to a database. It may be out of reach for now, but must not lack the schema.
 func (s *serving) openDatabase(ctx context.Context, number int) (*servedDatabase, error) {
 	config, err := pgxpool.ParseConfig(s.dsns[number])
 	if err != nil {
@@ -52,27 +58,30 @@ func (s *serving) openDatabase(ctx context.Context, number int) (*servedDatabase
 		pool.Close()
 		return nil, err
 	}
-	starters, err := s.external.open(ctx, s.dsns[number], pool, logger)
-	if err != nil {
-		pool.Close()
-		return nil, err
+	return &servedDatabase{pool: pool, listen: listen, observer: observer, logger: logger}, nil
+}
+
+// prepare makes what serves the database.
+func (d *servedDatabase) prepare(ctx context.Context, s *serving, number int, dialogs *endpoint.Endpoint) (err error) {
+	if d.starters, err = s.external.open(ctx, s.dsns[number], d.pool, d.logger); err != nil {
+		return err
 	}
-	engine, err := activation.New(activation.Config{
-		Pool:         pool,
-		ListenConfig: listen,
-		Starters:     starters.byKind,
+	if d.dialogs, err = dialogs.Add(ctx, d.pool.Config(), d.logger); err != nil {
+		return err
+	}
+	d.observer.AttachTransport(d.dialogs.Figures)
+	d.engine, err = activation.New(activation.Config{
+		Pool:         d.pool,
+		ListenConfig: d.listen,
+		Starters:     d.starters.byKind,
 		SessionsMax:  s.sessionsMax,
 		Ramp:         s.ramp,
 		GraceTime:    s.graceTime,
-		Observer:     observer,
-		Logger:       logger,
+		Companion:    d.dialogs.Transmit,
+		Observer:     d.observer,
+		Logger:       d.logger,
 	})
-	if err != nil {
-		starters.close()
-		pool.Close()
-		return nil, err
-	}
-	return &servedDatabase{pool: pool, engine: engine, starters: starters, logger: logger}, nil
+	return err
 }
 
 // requireSchema refuses a database without the broker, or with a schema that does not fit. One that cannot be asked is given time.
@@ -105,6 +114,11 @@ func (d *servedDatabase) run(ctx context.Context) error {
 }
 
 func (d *servedDatabase) close() {
-	d.starters.close()
+	if d.dialogs != nil {
+		d.dialogs.Close()
+	}
+	if d.starters != nil {
+		d.starters.close()
+	}
 	d.pool.Close()
 }

@@ -19,18 +19,26 @@ type bell struct {
 	// Each of these holds one signal at most.
 	queues, alarms, resigned chan struct{}
 	isListening              atomic.Bool
+	// companion hears what is not for queues: rung brings ids that belong to no activated queue.
+	companion struct {
+		rung               chan int32
+		missed, unresolved chan struct{}
+	}
 }
 
 func newBell(config Config) *bell {
-	return &bell{
+	b := &bell{
 		config: config, rung: make(chan int32, 4096), overflow: make(chan struct{}, 1),
 		queues: make(chan struct{}, 1), alarms: make(chan struct{}, 1), resigned: make(chan struct{}, 1),
 	}
+	b.companion.rung = make(chan int32, 1024)
+	b.companion.missed, b.companion.unresolved = make(chan struct{}, 1), make(chan struct{}, 1)
+	return b
 }
 
 // listen receives notifications until ctx ends.
 func (b *bell) listen(ctx context.Context) {
-	trouble := trouble{logger: b.config.Logger, text: "no notifications can be received; looking at intervals"}
+	trouble := NewTrouble(b.config.Logger, "no notifications can be received; looking at intervals")
 	for ctx.Err() == nil {
 		conn, isDirect, err := b.connect(ctx)
 		if err == nil && !isDirect {
@@ -39,7 +47,7 @@ func (b *bell) listen(ctx context.Context) {
 			return
 		}
 		if err == nil {
-			trouble.over()
+			trouble.Over()
 			err = b.receive(ctx, conn)
 		}
 		if ctx.Err() != nil {
@@ -47,7 +55,7 @@ func (b *bell) listen(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(trouble.met(err)):
+		case <-time.After(trouble.Met(err)):
 		}
 	}
 }
@@ -81,6 +89,7 @@ func (b *bell) connect(ctx context.Context) (conn *pgx.Conn, isDirect bool, err 
 func (b *bell) receive(ctx context.Context, conn *pgx.Conn) error {
 	b.isListening.Store(true)
 	signal(b.overflow)
+	signal(b.companion.missed)
 	defer func() {
 		b.isListening.Store(false)
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -99,6 +108,10 @@ func (b *bell) receive(ctx context.Context, conn *pgx.Conn) error {
 			signal(b.resigned)
 		case "0":
 			signal(b.alarms)
+		case "transmission":
+			signal(b.companion.missed)
+		case "unresolved":
+			signal(b.companion.unresolved)
 		default:
 			id, err := strconv.ParseInt(notification.Payload, 10, 32)
 			if err != nil {
@@ -108,8 +121,18 @@ func (b *bell) receive(ctx context.Context, conn *pgx.Conn) error {
 			case b.rung <- int32(id):
 			default:
 				signal(b.overflow)
+				signal(b.companion.missed)
 			}
 		}
+	}
+}
+
+// passOn gives the companion a ring that is for no activated queue.
+func (b *bell) passOn(id int32) {
+	select {
+	case b.companion.rung <- id:
+	default:
+		signal(b.companion.missed)
 	}
 }
 

@@ -2,6 +2,7 @@ package activation
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,6 +37,9 @@ type Config struct {
 	GraceTime time.Duration
 	// Name tells this engine from others in views and logs; "" means host and process id.
 	Name string
+	// Companion works while the engine leads, until the context that it is given ends: one leadership serves both. The engine waits for
+	// it before it lets another one lead.
+	Companion func(ctx context.Context, leadership Leadership)
 	// Observer is told what happens; nil means nobody.
 	Observer Observer
 	// Logger is told too; nil means [slog.Default].

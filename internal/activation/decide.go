@@ -54,6 +54,9 @@ type sight struct {
 func (m *monitor) rang(ctx context.Context, id int32, now time.Time) {
 	q := m.queues[id]
 	if q == nil {
+		if m.config.Companion != nil {
+			m.bell.passOn(id)
+		}
 		return
 	}
 	m.heard(q, now)

@@ -13,10 +13,10 @@ func (m *monitor) list(ctx context.Context) {
 		listed, err := parley.ReadActivatedQueues(within, m.config.Pool)
 		return func(now time.Time) {
 			if err != nil {
-				m.nextList = now.Add(m.trouble.met(err))
+				m.nextList = now.Add(m.trouble.Met(err))
 				return
 			}
-			m.trouble.over()
+			m.trouble.Over()
 			m.define(listed, now)
 		}
 	})

@@ -96,7 +96,7 @@ func (m *monitor) arm(ctx context.Context, ids []int32) {
 		}
 		return func(now time.Time) {
 			if err != nil {
-				m.nextArm = now.Add(m.trouble.met(err))
+				m.nextArm = now.Add(m.trouble.Met(err))
 				return
 			}
 			for _, id := range ids {

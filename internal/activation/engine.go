@@ -61,6 +61,9 @@ func (e *Engine) lead(ctx context.Context, t *term, b *bell, m *monitor) {
 	working.Go(func() { t.keep(leading); stop() })
 	working.Go(func() { fireTimers(leading, e.config, t, b); stop() })
 	working.Go(func() { m.watch(leading); stop() })
+	if e.config.Companion != nil {
+		working.Go(func() { e.config.Companion(leading, t.share(b)) })
+	}
 	working.Wait()
 
 	if ctx.Err() == nil {

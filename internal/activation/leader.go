@@ -72,7 +72,7 @@ type campaign struct {
 
 // win returns the term when this engine leads, or false when ctx has ended.
 func (c *campaign) win(ctx context.Context) (*term, bool) {
-	trouble := trouble{logger: c.config.Logger, text: "the database cannot be asked who leads"}
+	trouble := NewTrouble(c.config.Logger, "the database cannot be asked who leads")
 	waits := false
 	for ctx.Err() == nil {
 		asked := time.Since(processBegan)
@@ -84,14 +84,14 @@ func (c *campaign) win(ctx context.Context) (*term, bool) {
 		case ctx.Err() != nil:
 			return nil, false
 		case err != nil:
-			pause = trouble.met(err)
+			pause = trouble.Met(err)
 		case leads:
-			trouble.over()
+			trouble.Over()
 			t := &term{config: c.config, number: number}
 			t.renewed.Store(int64(asked))
 			return t, true
 		default:
-			trouble.over()
+			trouble.Over()
 			if !waits {
 				c.config.Logger.Info("another daemon leads; waiting to take over")
 			}

@@ -49,7 +49,7 @@ type monitor struct {
 	answers chan func(now time.Time)
 	busy    map[string]bool
 	asking  sync.WaitGroup
-	trouble trouble
+	trouble Trouble
 
 	// unarmed are the queues whose doorbells have yet to be armed, awake those to be disarmed.
 	unarmed, awake                           []int32
@@ -64,7 +64,7 @@ func newMonitor(
 		config: config, term: term, bell: b, starters: starters, reading: reading, needsSessions: needsSessions,
 		queues: map[int32]*queueMonitor{}, wanted: map[int32]*queueMonitor{},
 		ended: make(chan *run), answers: make(chan func(time.Time)), busy: map[string]bool{},
-		trouble: trouble{logger: config.Logger, text: "queues cannot be looked at"},
+		trouble: NewTrouble(config.Logger, "queues cannot be looked at"),
 	}
 }
 
@@ -198,13 +198,13 @@ func (m *monitor) look(ctx context.Context, now time.Time, queues map[int32]*que
 		found, err := parley.ReadReceivableQueues(within, m.config.Pool, ids, most, rowsMax)
 		return func(answered time.Time) {
 			if err != nil {
-				retry := answered.Add(m.trouble.met(err))
+				retry := answered.Add(m.trouble.Met(err))
 				for _, id := range ids {
 					m.wantIf(id, retry)
 				}
 				return
 			}
-			m.trouble.over()
+			m.trouble.Over()
 			m.see(ctx, ids, found, now, answered)
 		}
 	})

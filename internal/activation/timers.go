@@ -20,7 +20,7 @@ const (
 
 // fireTimers fires timers and ends lifetimes when they are due, until ctx ends or the term is over.
 func fireTimers(ctx context.Context, config Config, term *term, b *bell) {
-	trouble := trouble{logger: config.Logger, text: "timers cannot be fired"}
+	trouble := NewTrouble(config.Logger, "timers cannot be fired")
 	nextCare := time.Now().Add(careInterval)
 	for {
 		pause, leads := fireOnce(ctx, config, term, &trouble)
@@ -43,7 +43,7 @@ func fireTimers(ctx context.Context, config Config, term *term, b *bell) {
 }
 
 // fireOnce fires what is due and tells how long to pause; false means that this engine leads no more.
-func fireOnce(ctx context.Context, config Config, term *term, trouble *trouble) (pause time.Duration, leads bool) {
+func fireOnce(ctx context.Context, config Config, term *term, trouble *Trouble) (pause time.Duration, leads bool) {
 	within, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	fired, next, leads, err := parley.FireDue(within, config.Pool, term.number, alarmsAtOnce, false)
@@ -55,11 +55,11 @@ func fireOnce(ctx context.Context, config Config, term *term, trouble *trouble) 
 	case ctx.Err() != nil:
 		return 0, false
 	case err != nil:
-		return trouble.met(err), true
+		return trouble.Met(err), true
 	case !leads:
 		return 0, false
 	}
-	trouble.over()
+	trouble.Over()
 	switch {
 	case fired > 0 && next <= 0:
 		return 0, true

@@ -39,6 +39,9 @@ func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, m := range daemonMetrics {
 		descriptions <- m.desc
 	}
+	for _, m := range transportMetrics {
+		descriptions <- m.desc
+	}
 	for _, m := range queueMetrics {
 		descriptions <- m.desc
 	}
@@ -53,6 +56,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for _, d := range c.metrics.all() {
 		state := d.state()
 		tell(out, daemonMetrics, state, d.name)
+		if state.hasTransport {
+			tell(out, transportMetrics, state.transport, d.name)
+		}
 		for class, count := range state.failedStatements {
 			out <- prometheus.MustNewConstMetric(statementErrors, counter, float64(count), d.name, class)
 		}

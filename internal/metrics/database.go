@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/transport"
 )
 
 // Database is what is known of one database.
@@ -25,6 +26,8 @@ type Database struct {
 	leads   bool
 	term    int64
 	changes int64 // of leadership
+	// transport gives the figures of what goes to other databases; nil when there are none.
+	transport func() transport.Figures
 
 	reading sync.Mutex // held while figures are read, before mu
 	// The rest is guarded by reading.

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/transport"
 )
 
 // state is all that is told of a database, as it was at one instant.
@@ -19,6 +20,8 @@ type state struct {
 	statements       int64
 	failedStatements map[string]int64
 	readers          map[int]readers
+	transport        transport.Figures
+	hasTransport     bool
 }
 
 func (d *Database) state() state {
@@ -29,6 +32,9 @@ func (d *Database) state() state {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.leads, s.term, s.changes = d.leads, d.term, d.changes
+	if d.transport != nil {
+		s.transport, s.hasTransport = d.transport(), true
+	}
 	s.readers = make(map[int]readers, len(d.readers))
 	for id, r := range d.readers {
 		s.readers[id] = *r
@@ -78,6 +84,10 @@ var databaseMetrics = []metric[parley.BrokerMetrics]{
 		func(m parley.BrokerMetrics) (float64, bool) { return float64(m.TransmissionMessages), true }),
 	family("transmission_oldest_seconds", "How long the oldest of them has waited.", gauge, ofDatabase,
 		func(m parley.BrokerMetrics) (float64, bool) { return seconds(m.TransmissionOldestSeconds), true }),
+	family("certificate_expiry_timestamp_seconds", "When the certificate of a daemon expires, the first of them.", gauge, ofDatabase,
+		func(m parley.BrokerMetrics) (float64, bool) {
+			return seconds(m.CertificateNotAfter), m.CertificateNotAfter != nil
+		}),
 	family("receives_total", "RECEIVEs that found messages, once for each conversation.", counter, ofDatabase,
 		func(m parley.BrokerMetrics) (float64, bool) { return float64(m.Receives), true }),
 	family("transactions_rolled_back_total", "Transactions of the database that rolled back, for whatever reason.", counter, ofDatabase,

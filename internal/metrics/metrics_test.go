@@ -56,6 +56,9 @@ func TestEachMetricMoves(t *testing.T) {
 		{"a late timer", func() {}, `parley_timer_lateness_seconds{database="orders"}`, grows},
 		{"a target that is missing", func() { b.send(b.dialog("nobody"), "x") }, `parley_transmission_messages{database="orders"}`, grows},
 		{"a target that is missing", func() {}, `parley_transmission_oldest_seconds{database="orders"}`, grows},
+		{"a certificate", func() {
+			b.exec("select parley._p_report_certificate('host', repeat('0', 64), now(), '2100-01-01')")
+		}, `parley_certificate_expiry_timestamp_seconds{database="orders"}`, grows},
 		{"an activated queue", func() {
 			b.exec("create procedure public.work() language sql as 'select 1'")
 			b.exec("select parley.alter_queue('pong', activation_procedure => 'public.work', max_queue_readers => 7, execute_as => 'OWNER', activation => true)")

@@ -27,6 +27,17 @@ var sections = []section{
 		files: []string{"070_services.sql"},
 	},
 	{
+		title: "Routes",
+		intro: "Where services are that are not in this database: see [the page on routing](routing.md).",
+		files: []string{"090_routes.sql"},
+	},
+	{
+		title: "Dialog security",
+		intro: "How bodies are kept from whoever carries them, and who may say what to whom: see\n" +
+			"[the page on dialog security](dialog-security.md).",
+		files: []string{"092_certificates.sql", "094_remote_service_bindings.sql", "096_dialog_security.sql"},
+	},
+	{
 		title: "Broker priorities",
 		files: []string{"080_priorities.sql"},
 	},
@@ -84,35 +95,43 @@ var sections = []section{
 		files: []string{"280_grant.sql"},
 	},
 	{
+		title: "Peers",
+		intro: "Brokers elsewhere that this database trusts: see [the page on security](security.md).",
+		files: []string{
+			"093_peers.sql", "094_peer_statements.sql", "095_identities.sql", "097_pairing.sql", "098_pairing_daemon.sql",
+			"099_broker_certificates.sql",
+		},
+	},
+	{
 		title: "Switching the broker",
 		intro: "What `ALTER DATABASE ... SET` does to a broker in SQL Server. The page on [backup and restore](backup.md) tells when.",
-		files: []string{"290_broker_identity.sql", "430_broker_switches.sql"},
+		files: []string{"290_broker_identity.sql", "430_broker_switches.sql", "604_destination_statements.sql"},
 	},
 	{
 		title: "Diagnosis",
 		intro: "What `parley diagnose` shows; the page on [diagnosis](diagnose.md) explains each finding.",
 		files: []string{
 			"510_diagnosis_checks.sql", "511_diagnose.sql", "512_find_broker_faults.sql", "513_find_definition_faults.sql",
-			"520_find_reader_faults.sql", "521_find_conversation_faults.sql", "522_find_old_transactions.sql",
+			"520_find_reader_faults.sql", "521_find_conversation_faults.sql", "522_find_old_transactions.sql", "524_find_destination_faults.sql",
 			"530_check_broker.sql", "531_repair_broker.sql", "540_explain_conversation.sql", "541_trace_conversation.sql",
 		},
 	},
 	{
 		title: "Catalog",
 		intro: "Everybody may look at what exists.",
-		files: []string{"300_catalog_views.sql"},
+		files: []string{"300_catalog_views.sql", "305_route_views.sql"},
 	},
 	{
 		title: "Conversations",
 		intro: "Everybody sees the conversations of his own services and of roles that he is a member of; administrators see all.",
-		files: []string{"310_conversation_views.sql"},
+		files: []string{"310_conversation_views.sql", "311_transmission_queue.sql"},
 	},
 	{
 		title: "Monitoring",
 		intro: "What each number is made of, and what to watch, tells [the page on monitoring](monitoring.md).",
 		files: []string{
 			"502_performance_counters.sql", "503_broker_metrics.sql", "520_queue_activity.sql", "521_conversation_activity.sql",
-			"522_passing_messages.sql",
+			"522_passing_messages.sql", "630_daemon_reports.sql", "523_transmission_destinations.sql",
 		},
 	},
 	{

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/dialogsecurity"
+	"github.com/parley-broker/parley/internal/identity"
+	"github.com/parley-broker/parley/internal/pairing"
+	"github.com/parley-broker/parley/internal/transport/endpoint"
+	"github.com/parley-broker/parley/internal/transport/link"
+	"github.com/parley-broker/parley/internal/transport/router"
+	"github.com/parley-broker/parley/internal/transport/trust"
+)
+
+// network is how the daemon talks to other servers; not at all unless it is told to.
+type network struct {
+	address                       string
+	forward                       bool
+	forwardSizeMB                 int64
+	identity                      string
+	certificate, key, authorities string
+	masterKey                     masterKeyFlag
+	isStrict                      bool
+
+	trust *trust.Trust
+}
+
+func (n *network) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&n.address, "listen", "",
+		"address of the broker endpoint, where brokers on other servers connect, such as :4022 (default: nothing goes over the network)")
+	flags.BoolVar(&n.forward, "forward", false, "pass messages on to other servers where inbound routes say so")
+	flags.Int64Var(&n.forwardSizeMB, "forward-size", router.DefaultForwardSize>>20,
+		"megabytes of messages that may be on their way through at a time; what comes on top is dropped, and sent again by its sender")
+	flags.StringVar(&n.identity, "identity", "",
+		"folder with the key and the certificate of this broker (default: that of parley certificate)")
+	flags.StringVar(&n.certificate, "certificate", "", "file with a certificate to use instead, with --certificate-key")
+	flags.StringVar(&n.key, "certificate-key", "", "file with its private key")
+	n.masterKey.addFlag(cmd)
+	flags.BoolVar(&n.isStrict, "strict-encryption", false,
+		"as Service Broker: hold dialogs with encryption for which there is no remote service binding, though links are encrypted")
+	flags.StringVar(&n.authorities, "authorities", "", "file with certificates of authorities that may vouch for other brokers")
+}
+
+// validate finds what cannot be meant.
+func (n *network) validate() error {
+	switch {
+	case n.address == "" && (n.forward || n.identity != "" || n.certificate != "" || n.key != "" || n.authorities != "" ||
+		n.masterKey.path != "" || n.isStrict):
+		return usagef("--forward, --identity, --certificate, --certificate-key, --authorities, --master-key and --strict-encryption " +
+			"are for a daemon with --listen")
+	case (n.certificate == "") != (n.key == ""):
+		return usagef("--certificate and --certificate-key belong together")
+	case n.authorities != "" && n.certificate == "":
+		return usagef("--authorities needs --certificate")
+	case n.certificate != "" && n.identity != "":
+		return usagef("give --identity or --certificate, not both")
+	case n.forwardSizeMB < 1 || n.forwardSizeMB > 1<<20:
+		return usagef("--forward-size must be between 1 and 1048576")
+	}
+	return nil
+}
+
+// open makes the broker endpoint for some databases, and listens where --listen says.
+func (n *network) open(ctx context.Context, databases []*servedDatabase, logger *slog.Logger) (*endpoint.Endpoint, error) {
+	if n.address == "" {
+		return endpoint.New(endpoint.Config{Logger: logger})
+	}
+	source, authorities, err := n.source(logger)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := n.masterKey.openIn(n.identity)
+	if err != nil {
+		return nil, err
+	}
+	host := &pairing.Host{Certificate: source.Certificate, Logger: logger}
+	config := trust.Config{Source: source, Authorities: authorities, Strangers: host, Name: daemonName(n.address), Logger: logger}
+	for _, database := range databases {
+		config.Databases = append(config.Databases, trust.Database{
+			Name: database.pool.Config().ConnConfig.Database, DB: database.pool,
+		})
+		host.Databases = append(host.Databases, database.pool)
+	}
+	n.trust = trust.New(config)
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", n.address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on --listen %s: %w", n.address, err)
+	}
+	logger.Info("the broker endpoint is open", "address", listener.Addr().String(), "forwards", n.forward)
+	dialogs, err := endpoint.New(endpoint.Config{
+		Network: &endpoint.Network{
+			Listener: listener,
+			Link:     link.Config{Security: n.trust, Software: "parley " + parley.Release, Compress: false, Log: logger},
+		},
+		Guard: func(logger *slog.Logger) dialogsecurity.Guard {
+			return dialogsecurity.New(dialogsecurity.Config{Keys: keys, IsLinkEncrypted: !n.isStrict, Logger: logger})
+		},
+		Forward:     n.forward,
+		ForwardSize: n.forwardSizeMB << 20,
+		Logger:      logger,
+	})
+	if err != nil {
+		_ = listener.Close()
+		return nil, err
+	}
+	return dialogs, nil
+}
+
+// source finds the certificate of this broker. Without any one is made: others still have to be told to trust its key.
+func (n *network) source(logger *slog.Logger) (trust.Source, func() *x509.CertPool, error) {
+	if n.certificate != "" {
+		files, err := identity.OpenFiles(n.certificate, n.key, n.authorities)
+		if err != nil {
+			return nil, nil, err
+		}
+		return files, files.Authorities, nil
+	}
+	folder, err := identity.OpenFolder(n.identity)
+	if err != nil {
+		return nil, nil, err
+	}
+	host, _ := os.Hostname()
+	certificate, isNew, err := folder.Create(identity.Config{Name: host})
+	if err != nil {
+		return nil, nil, err
+	}
+	if isNew {
+		logger.Info("this broker has a certificate now", "folder", folder.Path(), "key", certificate.Fingerprint.String())
+	}
+	return folder, nil, nil
+}
+
+// parts gives what is to run while the daemon runs.
+func (n *network) parts(dialogs *endpoint.Endpoint) []func(context.Context) error {
+	parts := []func(context.Context) error{dialogs.Run}
+	if n.trust != nil {
+		parts = append(parts, n.trust.Run)
+	}
+	return parts
+}
+
+// daemonName tells this daemon from others of the same databases.
+func daemonName(address string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		return address
+	}
+	return host + " " + address
+}
