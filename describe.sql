@@ -110,7 +110,8 @@ described as (
     ('identity', nullif(a.attidentity, '')::text),
     ('storage', a.attstorage::text),
     ('compression', nullif(a.attcompression, '')::text),
-    ('options', a.attoptions::text),
+    -- Minor releases of 2026 stamp columns with a number of their own (pg_attver).
+    ('options', (select array_agg(o.option order by o.option) from unnest(a.attoptions) as o (option) where o.option not like 'pg\_%')::text),
     ('grants', a.attacl::text),
     ('comment', col_description(r.oid, a.attnum))
   ) as p (property, value)
