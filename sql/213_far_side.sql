@@ -169,6 +169,21 @@ comment on function parley._p_bind(parley._p_endpoint) is
 the far side is in this database: then the conversation has no destination, and no far side yet.
 Source: spec 6.2, 6.3.';
 
+create function parley._p_bind_unless_parked(endpoint parley._p_endpoint) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(
+    (select p.status from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity'),
+    parley._p_bind(endpoint)
+  );
+end
+$$;
+
+comment on function parley._p_bind_unless_parked(parley._p_endpoint) is
+'Binds a conversation as _p_bind does, unless it waits after a refusal of its far side: then what it sends waits behind what was refused, for that reason.';
+
 create function parley._p_neighbour(endpoint parley._p_endpoint, broker_instance text) returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -219,10 +234,7 @@ begin
     select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for no key update;
   end if;
   if v_endpoint.destination_id is null then
-    v_status := coalesce(
-      (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id and p.due_at < 'infinity'),
-      parley._p_bind(v_endpoint)
-    );
+    v_status := parley._p_bind_unless_parked(v_endpoint);
     if v_status is not null then
       perform parley._p_put_aside(v_endpoint, message_type_id, bodies, v_status, trace_context);
       return;
@@ -287,10 +299,7 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id for no key update;
   if v_endpoint.destination_id is null then
-    v_status := coalesce(
-      (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id and p.due_at < 'infinity'),
-      parley._p_bind(v_endpoint)
-    );
+    v_status := parley._p_bind_unless_parked(v_endpoint);
     if v_status is not null then
       perform parley._p_put_aside(v_endpoint, message_type_id, array[body], v_status);
       return;
@@ -312,6 +321,23 @@ $$;
 
 comment on function parley._p_tell_far(bigint, integer, bytea) is
 'Sends EndDialog (2), the Error of an application (1) or one of the broker (-1) to a far side in another database, behind what was sent before.';
+
+create function parley._p_drop_outgoing(endpoint parley._p_endpoint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+begin
+  perform parley._p_forget_routes(array[endpoint.endpoint_id]);
+  delete from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id;
+  delete from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
+  delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id;
+end
+$$;
+
+comment on function parley._p_drop_outgoing(parley._p_endpoint) is
+'Forgets what a conversation, locked FOR UPDATE by the caller, has not transmitted.';
 
 create function parley._p_hold_outgoing(endpoint parley._p_endpoint, status text) returns void
 language plpgsql

@@ -138,8 +138,7 @@ begin
       -- It stays until the far side has heard of it.
       perform parley._p_discard_messages(v_endpoint.endpoint_id);
       perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
-      perform parley._p_hold_outgoing(v_endpoint, '');
-      delete from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id;
+      perform parley._p_drop_outgoing(v_endpoint);
       perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-8470, description));
     else
       perform parley._p_remove_endpoint(v_endpoint);

@@ -21,7 +21,7 @@ as $$
       case
         when not b.is_broker_enabled then 'disabled'
         when w.held_because is not null then 'held'
-        when parley._p_is_asking('MissingRoute', w.far_service) then 'asked'
+        when parley._p_is_asking(w.far_service) then 'asked'
         when l.address is null then 'unrouted'
         when l.address <> 'LOCAL' or (parley._p_is_here(w.far_service, w.far_broker_instance) and not w.has_begun_elsewhere) then 'deliverable'
         when w.far_broker_instance <> b.service_broker_guid::text then 'elsewhere'

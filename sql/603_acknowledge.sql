@@ -198,8 +198,7 @@ begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_break_lost.endpoint_id;
   if v_endpoint.state = 'DO' then
     -- It does not want to know; the other side does.
-    perform parley._p_hold_outgoing(v_endpoint, '');
-    delete from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id;
+    perform parley._p_drop_outgoing(v_endpoint);
     perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(case whose when 'this side' then -9720 else -9719 end, v_text));
   else
     perform parley._p_break_conversations(

@@ -92,12 +92,9 @@ begin
     ) as p on true
   ), chained as (
     -- A run is taken when it, and all of its conversation before it in this batch, follows without a hole.
-    select c.*, bool_and(c.follows) over (partition by c.endpoint_id order by c.ordinal rows unbounded preceding) as is_taken
+    select c.*, bool_and(c.first_sequence <= c.next) over (partition by c.endpoint_id order by c.ordinal rows unbounded preceding) as is_taken
     from (
       select p.*,
-        p.first_sequence <= greatest(
-          p.expected, coalesce(max(p.after) over (partition by p.endpoint_id order by p.ordinal rows between unbounded preceding and 1 preceding), 0)
-        ) as follows,
         greatest(
           p.expected, coalesce(max(p.after) over (partition by p.endpoint_id order by p.ordinal rows between unbounded preceding and 1 preceding), 0)
         ) as next

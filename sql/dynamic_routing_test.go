@@ -154,18 +154,6 @@ func TestRequestOfARolledBackTransactionWasNeverMade(t *testing.T) {
 	b.requireRoute(far, "", asked)
 }
 
-func TestMissingRemoteServiceBindingIsAskedForBesideTheRoute(t *testing.T) {
-	t.Parallel()
-	b := newConfigured(t)
-	b.requireRoute(far, "", asked)
-	b.request("MissingRoute", missingRoute)
-	const ask = "select parley._p_ask_broker_configuration('MissingRemoteServiceBinding', $1)"
-	equal(b.session, true, ask, far)
-	equal(b.session, false, ask, far)
-	b.request("MissingRemoteServiceBinding",
-		`<MissingRemoteServiceBinding xmlns="`+notices+`/MissingRemoteServiceBinding"><SERVICE_NAME>//far/Service</SERVICE_NAME></MissingRemoteServiceBinding>`)
-}
-
 func TestRequestEndsOnItsOwnWithinTheHour(t *testing.T) {
 	t.Parallel()
 	b := newConfigured(t)

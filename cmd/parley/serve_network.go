@@ -29,6 +29,7 @@ type network struct {
 	certificate, key, authorities string
 	masterKey                     masterKeyFlag
 	isStrict                      bool
+	compress                      bool
 
 	trust *trust.Trust
 }
@@ -40,6 +41,7 @@ func (n *network) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&n.forward, "forward", false, "pass messages on to other servers where inbound routes say so")
 	flags.Int64Var(&n.forwardSizeMB, "forward-size", router.DefaultForwardSize>>20,
 		"megabytes of messages that may be on their way through at a time; what comes on top is dropped, and sent again by its sender")
+	flags.BoolVar(&n.compress, "compress", false, "compress what goes to brokers that take it, for slow networks: it costs processor time at both ends")
 	flags.StringVar(&n.identity, "identity", "",
 		"folder with the key and the certificate of this broker (default: that of parley certificate)")
 	flags.StringVar(&n.certificate, "certificate", "", "file with a certificate to use instead, with --certificate-key")
@@ -54,9 +56,9 @@ func (n *network) addFlags(cmd *cobra.Command) {
 func (n *network) validate() error {
 	switch {
 	case n.address == "" && (n.forward || n.identity != "" || n.certificate != "" || n.key != "" || n.authorities != "" ||
-		n.masterKey.path != "" || n.isStrict):
-		return usagef("--forward, --identity, --certificate, --certificate-key, --authorities, --master-key and --strict-encryption " +
-			"are for a daemon with --listen")
+		n.masterKey.path != "" || n.isStrict || n.compress):
+		return usagef("--forward, --compress, --identity, --certificate, --certificate-key, --authorities, --master-key and " +
+			"--strict-encryption are for a daemon with --listen")
 	case (n.certificate == "") != (n.key == ""):
 		return usagef("--certificate and --certificate-key belong together")
 	case n.authorities != "" && n.certificate == "":
@@ -100,7 +102,7 @@ func (n *network) open(ctx context.Context, databases []*servedDatabase, logger 
 	dialogs, err := endpoint.New(endpoint.Config{
 		Network: &endpoint.Network{
 			Listener: listener,
-			Link:     link.Config{Security: n.trust, Software: "parley " + parley.Release, Compress: false, Log: logger},
+			Link:     link.Config{Security: n.trust, Software: "parley " + parley.Release, Compress: n.compress, Log: logger},
 		},
 		Guard: func(logger *slog.Logger) dialogsecurity.Guard {
 			return dialogsecurity.New(dialogsecurity.Config{Keys: keys, IsLinkEncrypted: !n.isStrict, Logger: logger})

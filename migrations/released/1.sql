@@ -2109,7 +2109,7 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if parley._p_is_asking('MissingRoute', far_service) then
+  if parley._p_is_asking(far_service) then
     return format('The broker configuration service was asked for a route to the service "%s", and has not answered yet.', far_service);
   elsif far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
     return format('The broker instance %s is not this database, and there is no route to it.', far_broker_instance);
@@ -2178,7 +2178,7 @@ declare
   v_route record := parley._p_look_for_route(far_service, far_broker_instance, conversation_id, true);
 begin
   if v_route.step = 4 then
-    if parley._p_ask_broker_configuration('MissingRoute', far_service) then
+    if parley._p_ask_broker_configuration(far_service) then
       status := parley._p_why_no_route(far_service, far_broker_instance, false);
       return;
     end if;
@@ -6221,6 +6221,21 @@ comment on function parley._p_bind(parley._p_endpoint) is
 the far side is in this database: then the conversation has no destination, and no far side yet.
 Source: spec 6.2, 6.3.';
 
+create function parley._p_bind_unless_parked(endpoint parley._p_endpoint) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(
+    (select p.status from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity'),
+    parley._p_bind(endpoint)
+  );
+end
+$$;
+
+comment on function parley._p_bind_unless_parked(parley._p_endpoint) is
+'Binds a conversation as _p_bind does, unless it waits after a refusal of its far side: then what it sends waits behind what was refused, for that reason.';
+
 create function parley._p_neighbour(endpoint parley._p_endpoint, broker_instance text) returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -6271,10 +6286,7 @@ begin
     select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for no key update;
   end if;
   if v_endpoint.destination_id is null then
-    v_status := coalesce(
-      (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id and p.due_at < 'infinity'),
-      parley._p_bind(v_endpoint)
-    );
+    v_status := parley._p_bind_unless_parked(v_endpoint);
     if v_status is not null then
       perform parley._p_put_aside(v_endpoint, message_type_id, bodies, v_status, trace_context);
       return;
@@ -6339,10 +6351,7 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id for no key update;
   if v_endpoint.destination_id is null then
-    v_status := coalesce(
-      (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id and p.due_at < 'infinity'),
-      parley._p_bind(v_endpoint)
-    );
+    v_status := parley._p_bind_unless_parked(v_endpoint);
     if v_status is not null then
       perform parley._p_put_aside(v_endpoint, message_type_id, array[body], v_status);
       return;
@@ -6364,6 +6373,23 @@ $$;
 
 comment on function parley._p_tell_far(bigint, integer, bytea) is
 'Sends EndDialog (2), the Error of an application (1) or one of the broker (-1) to a far side in another database, behind what was sent before.';
+
+create function parley._p_drop_outgoing(endpoint parley._p_endpoint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+begin
+  perform parley._p_forget_routes(array[endpoint.endpoint_id]);
+  delete from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id;
+  delete from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
+  delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id;
+end
+$$;
+
+comment on function parley._p_drop_outgoing(parley._p_endpoint) is
+'Forgets what a conversation, locked FOR UPDATE by the caller, has not transmitted.';
 
 create function parley._p_hold_outgoing(endpoint parley._p_endpoint, status text) returns void
 language plpgsql
@@ -6944,8 +6970,7 @@ begin
       -- It stays until the far side has heard of it.
       perform parley._p_discard_messages(v_endpoint.endpoint_id);
       perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
-      perform parley._p_hold_outgoing(v_endpoint, '');
-      delete from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id;
+      perform parley._p_drop_outgoing(v_endpoint);
       perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-8470, description));
     else
       perform parley._p_remove_endpoint(v_endpoint);
@@ -12535,26 +12560,24 @@ comment on column parley.event_notifications.queue_name is 'Queue, as statements
 
 -- Dynamic routing: asking the broker configuration service for what is missing (spec 6.6).
 --
--- A database that has a route to the service SQL/ServiceBroker/BrokerConfiguration asks it for routes and remote service bindings that are
--- missing, with a message of the built-in service on the contract BrokerConfigurationNotice. The service creates what is missing and ends the
--- conversation; that end, with an error or without, is the answer. Whoever cannot be helped by it goes on with the steps that follow, and is
+-- A database that has a route to the service SQL/ServiceBroker/BrokerConfiguration asks it for routes that are missing, with a message of the
+-- built-in service on the contract BrokerConfigurationNotice. The service creates what is missing and ends the conversation; that
+-- end, with an error or without, is the answer. Whoever cannot be helped by it goes on with the steps that follow, and is
 -- not asked for again for a minute, else a service that knows nothing would be asked without end.
--- Invariant: one conversation for each kind and service name. Of two who find the same thing missing at once, one asks, and the other waits for
+-- Invariant: one conversation for each service name. Of two who find the same thing missing at once, one asks, and the other waits for
 -- nobody: he behaves as if it were asked, which is true or will be found out when delayed messages are looked at again.
--- Locks: an advisory lock for kind and name, only tried; then the row of the request; then those of its conversation.
+-- Locks: an advisory lock for the name, only tried; then the row of the request; then those of its conversation.
 
 create table parley._p_configuration_request (
-  kind text not null check (kind in ('MissingRoute', 'MissingRemoteServiceBinding')),
-  service_name text collate "C" not null,
+  service_name text collate "C" primary key,
   conversation_handle uuid not null,
   asked_at timestamptz not null default clock_timestamp(),
-  answered_at timestamptz,
-  primary key (kind, service_name)
+  answered_at timestamptz
 );
 
 comment on table parley._p_configuration_request is 'What the broker configuration service was asked for, until a while after its answer.';
 
-create function parley._p_is_asking(kind text, service_name text) returns boolean
+create function parley._p_is_asking(service_name text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -12563,16 +12586,16 @@ begin
     select
     from parley._p_configuration_request as q
     join parley._p_endpoint as e using (conversation_handle)
-    where q.kind = _p_is_asking.kind and q.service_name = _p_is_asking.service_name and q.answered_at is null and e.state in ('SO', 'CO')
+    where q.service_name = _p_is_asking.service_name and q.answered_at is null and e.state in ('SO', 'CO')
   );
 end
 $$;
 
-comment on function parley._p_is_asking(text, text) is
-'Tells whether the broker configuration service was asked for something and has not answered.
-Arguments: kind, MissingRoute or MissingRemoteServiceBinding; service_name, the service that it is missing for.';
+comment on function parley._p_is_asking(text) is
+'Tells whether the broker configuration service was asked for a route and has not answered.
+Arguments: service_name, the service to which there is no route.';
 
-create function parley._p_ask_broker_configuration(kind text, service_name text) returns boolean
+create function parley._p_ask_broker_configuration(service_name text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -12581,54 +12604,47 @@ declare
   v_type parley._p_message_type;
   v_handle uuid;
 begin
-  if not pg_try_advisory_xact_lock(hashtextextended(format('parley %s %s', kind, service_name), 0)) then
+  if not pg_try_advisory_xact_lock(hashtextextended(format('parley MissingRoute %s', service_name), 0)) then
     return false;
   end if;
   select * into v_request
   from parley._p_configuration_request as q
-  where q.kind = _p_ask_broker_configuration.kind and q.service_name = _p_ask_broker_configuration.service_name;
-  if parley._p_is_asking(kind, service_name)
+  where q.service_name = _p_ask_broker_configuration.service_name;
+  if parley._p_is_asking(service_name)
     or (v_request.asked_at is not null and coalesce(v_request.answered_at, clock_timestamp()) > clock_timestamp() - interval '1 minute') then
     return false;
   end if;
   v_handle := parley._p_begin_notices('SQL/ServiceBroker/BrokerConfiguration', null, 3, 3, 3600);
-  insert into parley._p_configuration_request as q (kind, service_name, conversation_handle)
-  values (_p_ask_broker_configuration.kind, _p_ask_broker_configuration.service_name, v_handle)
+  insert into parley._p_configuration_request as q (service_name, conversation_handle)
+  values (_p_ask_broker_configuration.service_name, v_handle)
   on conflict on constraint _p_configuration_request_pkey do update
   set conversation_handle = excluded.conversation_handle, asked_at = excluded.asked_at, answered_at = null;
-  select * into v_type from parley._p_message_type as t where t.message_type_id = case kind when 'MissingRoute' then 6 else 8 end;
-  perform parley._p_post_notice(v_handle, v_type, parley._p_missing_body(kind, service_name));
+  select * into v_type from parley._p_message_type as t where t.message_type_id = 6;
+  perform parley._p_post_notice(v_handle, v_type, parley._p_missing_route_body(service_name));
   return true;
 end
 $$;
 
-comment on function parley._p_ask_broker_configuration(text, text) is
-'Asks the broker configuration service for what is missing, unless it was asked already or has answered within a minute. Tells whether it was asked now.
-Arguments: kind, MissingRoute or MissingRemoteServiceBinding; service_name, the service that it is missing for.
+comment on function parley._p_ask_broker_configuration(text) is
+'Asks the broker configuration service for a route, unless it was asked already or has answered within a minute. Tells whether it was asked now.
+Arguments: service_name, the service to which there is no route.
 Source: spec 6.6.';
 
-create function parley._p_missing_body(kind text, service_name text) returns bytea
+create function parley._p_missing_route_body(service_name text) returns bytea
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select convert_to(
-    case kind
-      when 'MissingRoute' then xmlelement(
-        name "MissingRoute",
-        xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute' as xmlns),
-        xmlelement(name "SERVICE_NAME", service_name)
-      )
-      else xmlelement(
-        name "MissingRemoteServiceBinding",
-        xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRemoteServiceBinding' as xmlns),
-        xmlelement(name "SERVICE_NAME", service_name)
-      )
-    end::text,
+    xmlelement(
+      name "MissingRoute",
+      xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute' as xmlns),
+      xmlelement(name "SERVICE_NAME", service_name)
+    )::text,
     'UTF8'
   )
 $$;
 
-comment on function parley._p_missing_body(text, text) is 'Gives the body of the message that asks for something missing, in UTF-8.';
+comment on function parley._p_missing_route_body(text) is 'Gives the body of the message that asks for a missing route, in UTF-8.';
 
 create function parley._p_take_configuration_answers() returns integer
 language plpgsql
@@ -12640,15 +12656,15 @@ declare
   v_answers integer := 0;
 begin
   for v_request in
-    select q.kind, q.service_name, q.conversation_handle
+    select q.service_name, q.conversation_handle
     from parley._p_configuration_request as q
     left join parley._p_endpoint as e using (conversation_handle)
     where q.answered_at is null and (e.state is null or e.state not in ('SO', 'CO'))
-    order by q.kind, q.service_name
+    order by q.service_name
     for update of q skip locked
   loop
     update parley._p_configuration_request as q set answered_at = clock_timestamp()
-    where q.kind = v_request.kind and q.service_name = v_request.service_name;
+    where q.service_name = v_request.service_name;
     if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
       v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
       if v_endpoint.state <> 'DO' then
@@ -14546,7 +14562,7 @@ as $$
       case
         when not b.is_broker_enabled then 'disabled'
         when w.held_because is not null then 'held'
-        when parley._p_is_asking('MissingRoute', w.far_service) then 'asked'
+        when parley._p_is_asking(w.far_service) then 'asked'
         when l.address is null then 'unrouted'
         when l.address <> 'LOCAL' or (parley._p_is_here(w.far_service, w.far_broker_instance) and not w.has_begun_elsewhere) then 'deliverable'
         when w.far_broker_instance <> b.service_broker_guid::text then 'elsewhere'
@@ -16279,8 +16295,7 @@ begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_break_lost.endpoint_id;
   if v_endpoint.state = 'DO' then
     -- It does not want to know; the other side does.
-    perform parley._p_hold_outgoing(v_endpoint, '');
-    delete from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id;
+    perform parley._p_drop_outgoing(v_endpoint);
     perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(case whose when 'this side' then -9720 else -9719 end, v_text));
   else
     perform parley._p_break_conversations(
@@ -16616,12 +16631,9 @@ begin
     ) as p on true
   ), chained as (
     -- A run is taken when it, and all of its conversation before it in this batch, follows without a hole.
-    select c.*, bool_and(c.follows) over (partition by c.endpoint_id order by c.ordinal rows unbounded preceding) as is_taken
+    select c.*, bool_and(c.first_sequence <= c.next) over (partition by c.endpoint_id order by c.ordinal rows unbounded preceding) as is_taken
     from (
       select p.*,
-        p.first_sequence <= greatest(
-          p.expected, coalesce(max(p.after) over (partition by p.endpoint_id order by p.ordinal rows between unbounded preceding and 1 preceding), 0)
-        ) as follows,
         greatest(
           p.expected, coalesce(max(p.after) over (partition by p.endpoint_id order by p.ordinal rows between unbounded preceding and 1 preceding), 0)
         ) as next
