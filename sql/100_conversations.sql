@@ -122,12 +122,9 @@ $$;
 comment on function parley._p_set_alarm(bigint, text, timestamptz) is 'Sets or replaces an alarm of an endpoint.';
 
 create function parley._p_lane(queue_id integer, priority integer) returns integer
-language plpgsql immutable parallel safe
-set search_path = pg_catalog, pg_temp
+language sql immutable parallel safe
 as $$
-begin
-  return queue_id * 16 + 11 - priority;
-end
+  select queue_id operator(pg_catalog.*) 16 operator(pg_catalog.+) 11 operator(pg_catalog.-) priority
 $$;
 
 comment on function parley._p_lane(integer, integer) is

@@ -3,10 +3,15 @@
 create function parley._p_destinations() returns table (
   destination_id integer, address text, due_ms double precision, attempts integer, has_probes boolean
 )
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
-  select d.destination_id, d.address, coalesce(greatest(extract(epoch from d.due_at - clock_timestamp()) * 1000, 0), 0)::double precision, d.attempts,
+begin
+  return query
+  select d.destination_id, d.address::text, coalesce(greatest(extract(epoch from d.due_at - clock_timestamp()) * 1000, 0), 0)::double precision, d.attempts,
     d.destination_id in (select e.destination_id from parley._p_unresumed as u join parley._p_endpoint as e using (endpoint_id))
   from parley._p_destination as d
   where exists (
@@ -37,7 +42,8 @@ as $$
           select from parley._p_parked as k where k.endpoint_id = t.endpoint_id and k.due_at > clock_timestamp() and k.due_at < 'infinity'
         )
     )
-    or d.destination_id in (select e.destination_id from parley._p_unresumed as u join parley._p_endpoint as e using (endpoint_id))
+    or d.destination_id in (select e.destination_id from parley._p_unresumed as u join parley._p_endpoint as e using (endpoint_id));
+end
 $$;
 
 comment on function parley._p_destinations() is

@@ -2,6 +2,7 @@ package transmitter
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-broker/parley"
@@ -16,7 +17,8 @@ const (
 	// We are awake when workers have been at work without a pause for wakeTime, and the bell rang wakeRings times.
 	wakeTime  = 500 * time.Millisecond
 	wakeRings = 100
-	// awakePause is how often we look then, or less often when that takes long; we go to sleep when nothing came for quietTime.
+	// awakePause is how often we look then, or less often when that takes long, or when workers look themselves; we go to sleep when
+	// nothing came for quietTime.
 	awakePause   = 2 * time.Millisecond
 	longestAwake = 20 * time.Millisecond
 	quietTime    = 200 * time.Millisecond
@@ -30,7 +32,7 @@ const (
 
 // bell is what the coordinator knows of its doorbell.
 type bell struct {
-	isAwake    bool
+	isAwake    atomic.Bool // nobody is told when something is put on a lane
 	busySince  time.Time
 	rings      int // since then
 	busyAt     time.Time
@@ -55,6 +57,7 @@ func (b *bell) looked(now time.Time, cost time.Duration, isBusy bool) {
 	b.lookedAt = now
 	b.lookPause = min(max(awakePause, lookCost*cost), longestAwake)
 	if isBusy {
+		b.lookPause = longestAwake
 		b.busyAt = now
 	}
 }
@@ -64,7 +67,7 @@ func (b *bell) next(now time.Time, isListening bool) time.Time {
 	switch {
 	case !isListening && now.Sub(b.busyAt) > time.Second:
 		return b.lookedAt.Add(max(blindPause, b.lookPause))
-	case b.isAwake, !isListening:
+	case b.isAwake.Load(), !isListening:
 		return b.lookedAt.Add(b.lookPause)
 	case now.Before(b.vigilUntil):
 		return b.lookedAt.Add(vigilPause)
@@ -78,14 +81,15 @@ func (c *coordinator) tendBell(ctx context.Context, now time.Time) {
 	isListening := c.leadership.IsListening()
 	switch {
 	case !isListening:
-		b.isAwake = false
-	case !b.isAwake && b.rings > wakeRings && now.Sub(b.busySince) > wakeTime:
-		b.isAwake = true
+		b.isAwake.Store(true)
+	case !b.isAwake.Load() && b.rings > wakeRings && now.Sub(b.busySince) > wakeTime:
+		b.isAwake.Store(true)
 		c.ask(ctx, parley.DisarmTransmission)
-	case b.isAwake && c.running == 0 && now.Sub(b.busyAt) > quietTime:
-		b.isAwake, b.rings, b.armedUntil, b.nextArm = false, 0, time.Time{}, time.Time{}
+	case b.isAwake.Load() && c.running == 0 && now.Sub(b.busyAt) > quietTime:
+		b.isAwake.Store(false)
+		b.rings, b.armedUntil, b.nextArm = 0, time.Time{}, time.Time{}
 	}
-	if isListening && !b.isAwake && now.Add(rearmTime).After(b.armedUntil) && !now.Before(b.nextArm) {
+	if isListening && !b.isAwake.Load() && now.Add(rearmTime).After(b.armedUntil) && !now.Before(b.nextArm) {
 		if !c.ask(ctx, func(ctx context.Context, db parley.DB) error { return parley.ArmTransmission(ctx, db, armedTime) }) {
 			b.nextArm = now.Add(time.Second)
 			return

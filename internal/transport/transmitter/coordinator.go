@@ -110,7 +110,7 @@ func (c *coordinator) act(ctx context.Context, now time.Time) (next time.Time) {
 	}
 	c.tendBell(ctx, now)
 	next = c.nextLook
-	if c.leadership.IsListening() && !c.bell.isAwake {
+	if c.leadership.IsListening() && !c.bell.isAwake.Load() {
 		next = earliest(next, c.bell.nextArm)
 	}
 	if c.Locate != nil {
@@ -214,7 +214,7 @@ func (c *coordinator) start(ctx context.Context, d *destination, now time.Time) 
 	ctx, stop := context.WithCancel(ctx)
 	w := &worker{
 		Transmitter: c.Transmitter, destination: d, term: c.leadership.Term, window: newWindow(),
-		answers: make(chan answer, batchesMax+largeMax), kick: make(chan struct{}, 1), stop: stop,
+		answers: make(chan answer, batchesMax+largeMax), kick: make(chan struct{}, 1), isAwake: &c.bell.isAwake, stop: stop,
 	}
 	d.worker = w
 	c.running++
@@ -334,7 +334,7 @@ func (c *coordinator) resolve(ctx context.Context, now time.Time) (next time.Tim
 		return now.Add(c.trouble.Met(err))
 	case len(unresolved) == unresolvedAtOnce && found:
 		return now
-	case c.bell.isAwake || !c.leadership.IsListening():
+	case c.bell.isAwake.Load() || !c.leadership.IsListening():
 		return now.Add(max(unresolvedInterval, unresolvedCost*time.Since(now)))
 	}
 	return now.Add(max(safetyInterval, unresolvedCost*time.Since(now)))

@@ -61,6 +61,7 @@ func (w *worker) readUnacknowledged(ctx context.Context) error {
 // lost, the runs are sent and answered again. What is taken waits, because it is sent then.
 func (w *worker) exchange(ctx context.Context, rowsMax int, bytesMax int64) error {
 	told := w.acknowledgements
+	began := time.Now()
 	var runs []parley.Run
 	err := w.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		if len(told) > 0 {
@@ -79,12 +80,17 @@ func (w *worker) exchange(ctx context.Context, rowsMax int, bytesMax int64) erro
 	}
 	w.acknowledgements = w.acknowledgements[:0]
 	if rowsMax > 0 {
-		w.tookAt = time.Now()
+		now := time.Now()
+		w.takeDue = now.Add(min(max(takePause, now.Sub(began)), longestTake))
+		if len(runs) > 0 {
+			w.filledAt = now
+		}
 		w.worked = w.worked || len(runs) > 0
 		before := w.window.bytes
 		w.window.add(runs)
 		// Where there is much more it fills what was asked for.
-		w.isDry = len(runs) < rowsMax/2 && w.window.bytes-before < bytesMax/2
+		w.isFull = len(runs) >= rowsMax/2 || w.window.bytes-before >= bytesMax/2
+		w.isDry = !w.isFull
 	}
 	if len(told) > 0 && w.destination.Attempts > 0 {
 		// The destination answers again.

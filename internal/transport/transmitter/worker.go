@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-broker/parley"
@@ -26,8 +27,9 @@ const (
 	deliverTimeout = time.Minute
 	// lastAnswers is how long to wait for the other answers when one delivery has failed.
 	lastAnswers = 2 * time.Second
-	// takePause lets messages gather while others travel.
-	takePause = 2 * time.Millisecond
+	// Between two takes there is a pause, in which messages gather: as long as the last take took, within these bounds.
+	takePause   = 2 * time.Millisecond
+	longestTake = 20 * time.Millisecond
 )
 
 // worker transmits to one destination, for as long as there is something to do. All fields belong to one goroutine; deliveries
@@ -44,14 +46,17 @@ type worker struct {
 	acknowledgements []parley.Acknowledgement
 	answers          chan answer
 	kick             chan struct{}
+	isAwake          *atomic.Bool // nobody is told when something is put on a lane
 	travelling       int // batches
 	largeTravelling  int
 	delivering       sync.WaitGroup
 
-	probes  bool // conversations are compared with their far sides, and nothing else is sent
-	isDry   bool // the lane had nothing more when it was looked at last
-	tookAt  time.Time
-	worked  bool
+	probes   bool // conversations are compared with their far sides, and nothing else is sent
+	isFull   bool // the last take left something on the lane, as far as one can tell
+	isDry    bool // it did not, and nobody has told of anything since
+	takeDue  time.Time
+	filledAt time.Time // when the lane had something last
+	worked   bool
 	reload  cursor
 	failure error // of the destination
 }
@@ -176,17 +181,24 @@ func (w *worker) work(ctx, delivering context.Context) error {
 // step does what is to be done next, or waits. It is done when there is nothing to wait for; again is when something becomes due.
 func (w *worker) step(ctx context.Context, again time.Time) (isDone bool, err error) {
 	hasRoom := w.window.rows < windowRows && w.window.bytes < windowBytes && !w.probes
+	mayTake := hasRoom && (!w.isDry || w.lingers())
 	switch {
 	case hasRoom && !w.reload.isDone:
 		return false, w.readUnacknowledged(ctx)
-	case hasRoom && !w.isDry && w.mayTake():
+	case mayTake && w.isTakeDue():
 		return false, w.exchange(ctx, takeRows, takeBytes)
-	case len(w.acknowledgements) > 0:
+	case len(w.acknowledgements) > 0 && !mayTake:
 		return false, w.exchange(ctx, 0, 0)
-	case w.travelling == 0 && again.IsZero():
+	case w.travelling == 0 && again.IsZero() && !mayTake:
 		return true, nil
 	}
-	return false, w.wait(ctx, hasRoom, again)
+	return false, w.wait(ctx, mayTake, again)
+}
+
+// lingers tells whether to look into an empty lane again: while senders do not tell, somebody has to, and where something has
+// come it is cheaper to take what comes next than to look for it first.
+func (w *worker) lingers() bool {
+	return w.isAwake.Load() && time.Since(w.filledAt) < quietTime
 }
 
 // takeAll takes in the answers that are there.
@@ -204,17 +216,15 @@ func (w *worker) takeAll() error {
 	return nil
 }
 
-// mayTake tells whether it is time to look into the lane: messages that come while others travel are better taken together.
-func (w *worker) mayTake() bool {
-	return w.travelling == 0 || len(w.window.ready) > 0 || time.Since(w.tookAt) >= takePause
+// isTakeDue tells whether it is time to look into the lane: messages that come while others travel are better taken together.
+func (w *worker) isTakeDue() bool {
+	return w.isFull || w.travelling == 0 && !w.isDry || !time.Now().Before(w.takeDue)
 }
 
 // wait waits for an answer, or for news.
-func (w *worker) wait(ctx context.Context, hasRoom bool, again time.Time) error {
-	if hasRoom && !w.isDry {
-		if at := w.tookAt.Add(takePause); again.IsZero() || at.Before(again) {
-			again = at
-		}
+func (w *worker) wait(ctx context.Context, mayTake bool, again time.Time) error {
+	if mayTake && (again.IsZero() || w.takeDue.Before(again)) {
+		again = w.takeDue
 	}
 	var pause <-chan time.Time
 	if !again.IsZero() {
