@@ -70,6 +70,7 @@ declare
   v_left integer := coalesce(top, 2147483647);
   v_count integer;
   v_look_past boolean := false;
+  v_looked timestamptz;
   v_started timestamptz;
   v_sent timestamptz;
   v_last bigint;
@@ -115,6 +116,7 @@ begin
     end if;
     -- Read before we look: a sender that draws its position after this makes us look again while we wait.
     if timeout <> 0 then
+      v_looked := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
 
@@ -333,7 +335,7 @@ begin
     end if;
     exit when coalesce(timeout, 0) = 0;
     v_started := coalesce(v_started, clock_timestamp());
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_started, timeout);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_looked, v_started, timeout);
     exit when v_sent is null;
   end loop;
 end

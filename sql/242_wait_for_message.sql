@@ -2,7 +2,7 @@
 --
 -- A function cannot be notified, so it sleeps for a few milliseconds at a time and looks at the queue's sequence in between: no
 -- statement, no snapshot, no lock. It looks at the queue itself when a sender has drawn a position, for as long as that sender may need to
--- commit, and otherwise ten times a second, for groups that were let go of. Clients that hold a connection wait better: they LISTEN
+-- commit, and otherwise ten times a second, for groups that were let go of. The longer a look takes the more seldom it is taken. Clients that hold a connection wait better: they LISTEN
 -- (parley.listen_for_messages), and the Go package does.
 
 create function parley._p_last_position(position_sequence regclass) returns bigint
@@ -22,7 +22,7 @@ comment on function parley._p_last_position(regclass) is
 Unlike pg_sequence_last_value this leaves no lock behind that looks like a sender''s.';
 
 create function parley._p_wait_for_message(
-  position_sequence regclass, last bigint, sent timestamptz, started timestamptz, timeout integer
+  position_sequence regclass, last bigint, sent timestamptz, looked timestamptz, started timestamptz, timeout integer
 ) returns timestamptz
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -31,6 +31,8 @@ declare
   v_now timestamptz := clock_timestamp();
   -- A sender that has drawn a position commits at once as a rule; if it does not, look for its message ever more seldom.
   v_look timestamptz := v_now + least(greatest((v_now - sent) / 2, interval '1 ms'), interval '100 ms');
+  -- Where everything belongs to others, or messages come faster than they can be looked for, looking takes a third of the time at most.
+  v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
   v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
 begin
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
@@ -40,7 +42,7 @@ begin
     if v_now >= v_until then
       return null;
     elsif pg_sequence_last_value(position_sequence) is distinct from last then
-      perform pg_sleep(0.001);
+      perform pg_sleep(greatest(0.001, extract(epoch from least(v_rested, v_until) - v_now)));
       return v_now;
     elsif v_now >= v_look then
       return sent;
@@ -51,10 +53,10 @@ begin
 end
 $$;
 
-comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, integer) is
+comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, timestamptz, integer) is
 'Sleeps until it is worth looking for messages again and gives what to give as sent next time, or null when the time is over.
 Arguments: position_sequence of the queue; last, its value before the last look; sent, when somebody last drew a position, or when the wait began;
-started, when the wait began; timeout in milliseconds, negative for ever.';
+looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever.';
 
 create function parley._p_raise_disabled(queue_id integer) returns void
 language plpgsql stable

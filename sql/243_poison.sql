@@ -144,15 +144,19 @@ $$;
 comment on function parley._p_is_waiting(integer, bigint) is 'Tells whether the message of a rollback entry still waits in the queue.';
 
 create function parley._p_is_poisoned(queue_id integer) returns boolean
-language sql stable security definer
+language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select q.is_poison_message_handling_enabled
-    and q.poison_action = 'DISABLE_QUEUE'
-    and greatest(r.count & 15, r.count >> 31 & 15) >= q.rollbacks_before_disable
-  from parley._p_queue as q
-  cross join lateral (select coalesce(pg_sequence_last_value(q.rollback_sequence), 0) as count) as r
-  where q.queue_id = $1
+begin
+  return (
+    select q.is_poison_message_handling_enabled
+      and q.poison_action = 'DISABLE_QUEUE'
+      and greatest(r.count & 15, r.count >> 31 & 15) >= q.rollbacks_before_disable
+    from parley._p_queue as q
+    cross join lateral (select coalesce(pg_sequence_last_value(q.rollback_sequence), 0) as count) as r
+    where q.queue_id = $1
+  );
+end
 $$;
 
 comment on function parley._p_is_poisoned(integer) is 'Tells whether poison message handling has disabled a queue.';

@@ -9,6 +9,7 @@ declare
   v_group bigint;
   v_last bigint;
   v_sent timestamptz;
+  v_looked timestamptz;
   v_started timestamptz := clock_timestamp();
 begin
   loop
@@ -18,6 +19,7 @@ begin
     end if;
     perform parley._p_fire_alarms(v_queue.queue_id, 1000);
     if coalesce(timeout, 0) <> 0 then
+      v_looked := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
     v_group := (parley._p_lock_next_group(v_queue.queue_id, v_queue.priorities)).group_id;
@@ -27,7 +29,7 @@ begin
     if coalesce(timeout, 0) = 0 then
       return null;
     end if;
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_started, timeout);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_looked, v_started, timeout);
     if v_sent is null then
       return null;
     end if;

@@ -7,7 +7,8 @@
 -- commit has the higher position and is never taken before it (keeps S19).
 -- A row that somebody else holds is being removed by END CONVERSATION, or moved: it is passed by, nobody waits.
 -- Locks: the leader's row FOR SHARE; the destination's row, so that takes of one destination come one after the other; rows of the lane SKIP LOCKED.
--- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and call.
+-- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and call. Plans are nested
+-- loops over indexes: a plan made while tables were empty must do when they are not.
 
 create type parley._p_run as (
   endpoint_id bigint,
@@ -67,6 +68,8 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 set jit = off
 as $$
 begin
@@ -87,6 +90,8 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 set jit = off
 as $$
 declare

@@ -76,7 +76,7 @@ func (m *monitor) rang(ctx context.Context, id int32, now time.Time) {
 // decide starts as many readers as there are free groups that no reader is on its way to.
 func (m *monitor) decide(ctx context.Context, q *queueMonitor, seen sight, now time.Time) {
 	q.lookedAt = seen.asked
-	m.doze(q, seen.Groups == 0 && !seen.IsPartial, now)
+	m.doze(q, seen.Groups == 0 && !seen.IsPartial, now.Sub(seen.asked), now)
 	m.judge(q, seen, now)
 	m.follow(q, seen, now)
 	groups := int(seen.Groups)

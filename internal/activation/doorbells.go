@@ -22,8 +22,12 @@ const (
 	// A queue is awake when its readers have been at work without a pause for wakeTime, and the bell rang wakeRings times.
 	wakeTime  = 500 * time.Millisecond
 	wakeRings = 100
-	// awakePause is how often it is looked at then.
-	awakePause = 2 * time.Millisecond
+	// awakePause is how often it is looked at then, or less often: looks take a part of lookShare of the time while readers run, and one at the
+	// limit needs no more than fullPause.
+	awakePause  = 2 * time.Millisecond
+	longestDoze = 100 * time.Millisecond
+	fullPause   = 20 * time.Millisecond
+	lookShare   = 5
 	// When a doorbell has been armed, a sender may still commit that looked for sleepers while there were none: for vigilTime the
 	// queue is looked at each vigilPause.
 	vigilTime  = 2 * time.Second
@@ -55,15 +59,19 @@ func (m *monitor) heard(q *queueMonitor, now time.Time) {
 	}
 }
 
-// doze has an awake queue looked at again and again, until it has nothing to do any more.
-func (m *monitor) doze(q *queueMonitor, isEmpty bool, now time.Time) {
+// doze has an awake queue looked at again and again, until it has nothing to do any more. The last look took so long.
+func (m *monitor) doze(q *queueMonitor, isEmpty bool, took time.Duration, now time.Time) {
 	switch {
 	case q.bell.isAwake && isEmpty && len(q.runs) == 0:
 		q.bell.isAwake, q.bell.rings = false, 0
 		q.bell.armedUntil = time.Time{}
 		m.unarmed = append(m.unarmed, int32(q.ID))
-	case q.bell.isAwake:
+	case q.bell.isAwake && len(q.runs) == 0:
 		m.want(q, now.Add(awakePause))
+	case q.bell.isAwake && len(q.runs) >= q.MaxReaders:
+		m.want(q, now.Add(min(max(fullPause, lookShare*took), longestDoze)))
+	case q.bell.isAwake:
+		m.want(q, now.Add(min(max(awakePause, lookShare*took), longestDoze)))
 	case now.Before(q.bell.vigilUntil):
 		m.want(q, now.Add(vigilPause))
 	}

@@ -7348,6 +7348,7 @@ declare
   v_left integer := coalesce(top, 2147483647);
   v_count integer;
   v_look_past boolean := false;
+  v_looked timestamptz;
   v_started timestamptz;
   v_sent timestamptz;
   v_last bigint;
@@ -7393,6 +7394,7 @@ begin
     end if;
     -- Read before we look: a sender that draws its position after this makes us look again while we wait.
     if timeout <> 0 then
+      v_looked := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
 
@@ -7611,7 +7613,7 @@ begin
     end if;
     exit when coalesce(timeout, 0) = 0;
     v_started := coalesce(v_started, clock_timestamp());
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_started, timeout);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_looked, v_started, timeout);
     exit when v_sent is null;
   end loop;
 end
@@ -7857,7 +7859,7 @@ comment on function parley._p_take(parley._p_queue, bigint, bigint, integer) is
 --
 -- A function cannot be notified, so it sleeps for a few milliseconds at a time and looks at the queue's sequence in between: no
 -- statement, no snapshot, no lock. It looks at the queue itself when a sender has drawn a position, for as long as that sender may need to
--- commit, and otherwise ten times a second, for groups that were let go of. Clients that hold a connection wait better: they LISTEN
+-- commit, and otherwise ten times a second, for groups that were let go of. The longer a look takes the more seldom it is taken. Clients that hold a connection wait better: they LISTEN
 -- (parley.listen_for_messages), and the Go package does.
 
 create function parley._p_last_position(position_sequence regclass) returns bigint
@@ -7877,7 +7879,7 @@ comment on function parley._p_last_position(regclass) is
 Unlike pg_sequence_last_value this leaves no lock behind that looks like a sender''s.';
 
 create function parley._p_wait_for_message(
-  position_sequence regclass, last bigint, sent timestamptz, started timestamptz, timeout integer
+  position_sequence regclass, last bigint, sent timestamptz, looked timestamptz, started timestamptz, timeout integer
 ) returns timestamptz
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -7886,6 +7888,8 @@ declare
   v_now timestamptz := clock_timestamp();
   -- A sender that has drawn a position commits at once as a rule; if it does not, look for its message ever more seldom.
   v_look timestamptz := v_now + least(greatest((v_now - sent) / 2, interval '1 ms'), interval '100 ms');
+  -- Where everything belongs to others, or messages come faster than they can be looked for, looking takes a third of the time at most.
+  v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
   v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
 begin
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
@@ -7895,7 +7899,7 @@ begin
     if v_now >= v_until then
       return null;
     elsif pg_sequence_last_value(position_sequence) is distinct from last then
-      perform pg_sleep(0.001);
+      perform pg_sleep(greatest(0.001, extract(epoch from least(v_rested, v_until) - v_now)));
       return v_now;
     elsif v_now >= v_look then
       return sent;
@@ -7906,10 +7910,10 @@ begin
 end
 $$;
 
-comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, integer) is
+comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, timestamptz, integer) is
 'Sleeps until it is worth looking for messages again and gives what to give as sent next time, or null when the time is over.
 Arguments: position_sequence of the queue; last, its value before the last look; sent, when somebody last drew a position, or when the wait began;
-started, when the wait began; timeout in milliseconds, negative for ever.';
+looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever.';
 
 create function parley._p_raise_disabled(queue_id integer) returns void
 language plpgsql stable
@@ -8079,15 +8083,19 @@ $$;
 comment on function parley._p_is_waiting(integer, bigint) is 'Tells whether the message of a rollback entry still waits in the queue.';
 
 create function parley._p_is_poisoned(queue_id integer) returns boolean
-language sql stable security definer
+language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select q.is_poison_message_handling_enabled
-    and q.poison_action = 'DISABLE_QUEUE'
-    and greatest(r.count & 15, r.count >> 31 & 15) >= q.rollbacks_before_disable
-  from parley._p_queue as q
-  cross join lateral (select coalesce(pg_sequence_last_value(q.rollback_sequence), 0) as count) as r
-  where q.queue_id = $1
+begin
+  return (
+    select q.is_poison_message_handling_enabled
+      and q.poison_action = 'DISABLE_QUEUE'
+      and greatest(r.count & 15, r.count >> 31 & 15) >= q.rollbacks_before_disable
+    from parley._p_queue as q
+    cross join lateral (select coalesce(pg_sequence_last_value(q.rollback_sequence), 0) as count) as r
+    where q.queue_id = $1
+  );
+end
 $$;
 
 comment on function parley._p_is_poisoned(integer) is 'Tells whether poison message handling has disabled a queue.';
@@ -8662,6 +8670,7 @@ declare
   v_group bigint;
   v_last bigint;
   v_sent timestamptz;
+  v_looked timestamptz;
   v_started timestamptz := clock_timestamp();
 begin
   loop
@@ -8671,6 +8680,7 @@ begin
     end if;
     perform parley._p_fire_alarms(v_queue.queue_id, 1000);
     if coalesce(timeout, 0) <> 0 then
+      v_looked := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
     v_group := (parley._p_lock_next_group(v_queue.queue_id, v_queue.priorities)).group_id;
@@ -8680,7 +8690,7 @@ begin
     if coalesce(timeout, 0) = 0 then
       return null;
     end if;
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_started, timeout);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_looked, v_started, timeout);
     if v_sent is null then
       return null;
     end if;
@@ -15719,7 +15729,8 @@ comment on function parley._p_explain_far_side(parley._p_endpoint, text) is
 -- commit has the higher position and is never taken before it (keeps S19).
 -- A row that somebody else holds is being removed by END CONVERSATION, or moved: it is passed by, nobody waits.
 -- Locks: the leader's row FOR SHARE; the destination's row, so that takes of one destination come one after the other; rows of the lane SKIP LOCKED.
--- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and call.
+-- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and call. Plans are nested
+-- loops over indexes: a plan made while tables were empty must do when they are not.
 
 create type parley._p_run as (
   endpoint_id bigint,
@@ -15779,6 +15790,8 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 set jit = off
 as $$
 begin
@@ -15799,6 +15812,8 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 set jit = off
 as $$
 declare
@@ -16573,6 +16588,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 set jit = off
 as $$
 declare
