@@ -22,8 +22,8 @@ const (
 	// A queue is awake when its readers have been at work without a pause for wakeTime, and the bell rang wakeRings times.
 	wakeTime  = 500 * time.Millisecond
 	wakeRings = 100
-	// awakePause is how often it is looked at then, or less often: looks take a part of lookShare of the time while readers run, and one at the
-	// limit needs no more than fullPause.
+	// awakePause is how often it is looked at then. While readers run, looks take one part in lookShare of the time at most, and
+	// where no more may be started one each fullPause will do.
 	awakePause  = 2 * time.Millisecond
 	longestDoze = 100 * time.Millisecond
 	fullPause   = 20 * time.Millisecond

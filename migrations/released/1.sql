@@ -7859,8 +7859,8 @@ comment on function parley._p_take(parley._p_queue, bigint, bigint, integer) is
 --
 -- A function cannot be notified, so it sleeps for a few milliseconds at a time and looks at the queue's sequence in between: no
 -- statement, no snapshot, no lock. It looks at the queue itself when a sender has drawn a position, for as long as that sender may need to
--- commit, and otherwise ten times a second, for groups that were let go of. The longer a look takes the more seldom it is taken. Clients that hold a connection wait better: they LISTEN
--- (parley.listen_for_messages), and the Go package does.
+-- commit, and otherwise ten times a second, for groups that were let go of; the longer a look takes the more seldom. Clients that hold a
+-- connection wait better: they LISTEN (parley.listen_for_messages), and the Go package does.
 
 create function parley._p_last_position(position_sequence regclass) returns bigint
 language plpgsql

@@ -1,7 +1,6 @@
 package transmitter
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -57,21 +56,13 @@ func (w *worker) readUnacknowledged(ctx context.Context) error {
 	return nil
 }
 
-// exchange tells the database what was answered, and takes new runs. What is told commits without a wait for the disk: should it be
-// lost, the runs are sent and answered again. What is taken waits, because it is sent then.
-func (w *worker) exchange(ctx context.Context, rowsMax int, bytesMax int64) error {
-	told := w.acknowledgements
-	began := time.Now()
-	var runs []parley.Run
-	err := w.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		if len(told) > 0 {
-			leads, err := parley.AcknowledgeRuns(ctx, conn, w.term, told)
-			if err != nil || !leads {
-				return cmp.Or(err, errTermOver)
-			}
-		}
-		if rowsMax > 0 {
-			runs, err = parley.TakeRuns(ctx, conn, w.term, w.destination.ID, rowsMax, bytesMax)
+// acknowledge tells the database what was answered. That commits without a wait for the disk: should it be lost, the runs are sent
+// and answered again.
+func (w *worker) acknowledge(ctx context.Context) error {
+	err := w.do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		leads, err := parley.AcknowledgeRuns(ctx, conn, w.term, w.acknowledgements)
+		if err == nil && !leads {
+			err = errTermOver
 		}
 		return err
 	})
@@ -79,26 +70,38 @@ func (w *worker) exchange(ctx context.Context, rowsMax int, bytesMax int64) erro
 		return err
 	}
 	w.acknowledgements = w.acknowledgements[:0]
-	if rowsMax > 0 {
-		now := time.Now()
-		w.takeDue = now.Add(min(max(takePause, now.Sub(began)), longestTake))
-		if len(runs) > 0 {
-			w.filledAt = now
-		}
-		w.worked = w.worked || len(runs) > 0
-		before := w.window.bytes
-		w.window.add(runs)
-		// Where there is much more it fills what was asked for.
-		w.isFull = len(runs) >= rowsMax/2 || w.window.bytes-before >= bytesMax/2
-		w.isDry = !w.isFull
-	}
-	if len(told) > 0 && w.destination.Attempts > 0 {
+	w.tellDue = time.Now().Add(answerPause)
+	if w.destination.Attempts > 0 {
 		// The destination answers again.
 		if _, err := w.reportAttempt(ctx, ""); err != nil {
 			return err
 		}
 		w.destination.Attempts = 0
 	}
+	return nil
+}
+
+// takeRuns takes new runs from the lane. That waits for the disk, because they are sent then.
+func (w *worker) takeRuns(ctx context.Context) error {
+	began := time.Now()
+	var runs []parley.Run
+	err := w.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		runs, err = parley.TakeRuns(ctx, conn, w.term, w.destination.ID, takeRows, takeBytes)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	w.takeDue = now.Add(min(max(takePause, now.Sub(began)), longestTake))
+	if len(runs) > 0 {
+		w.filledAt, w.worked = now, true
+	}
+	before := w.window.bytes
+	w.window.add(runs)
+	// Where there is much more it fills what was asked for.
+	w.isFull = len(runs) >= takeRows/2 || w.window.bytes-before >= takeBytes/2
+	w.isDry = !w.isFull
 	return nil
 }
 

@@ -27,9 +27,11 @@ const (
 	deliverTimeout = time.Minute
 	// lastAnswers is how long to wait for the other answers when one delivery has failed.
 	lastAnswers = 2 * time.Second
-	// Between two takes there is a pause, in which messages gather: as long as the last take took, within these bounds.
+	// Between two takes there is a pause, in which messages gather: as long as the last take took, within these bounds. What was answered
+	// can wait longer.
 	takePause   = 2 * time.Millisecond
 	longestTake = 20 * time.Millisecond
+	answerPause = 10 * time.Millisecond
 )
 
 // worker transmits to one destination, for as long as there is something to do. All fields belong to one goroutine; deliveries
@@ -47,7 +49,7 @@ type worker struct {
 	answers          chan answer
 	kick             chan struct{}
 	isAwake          *atomic.Bool // nobody is told when something is put on a lane
-	travelling       int // batches
+	travelling       int          // batches
 	largeTravelling  int
 	delivering       sync.WaitGroup
 
@@ -55,10 +57,11 @@ type worker struct {
 	isFull   bool // the last take left something on the lane, as far as one can tell
 	isDry    bool // it did not, and nobody has told of anything since
 	takeDue  time.Time
+	tellDue  time.Time
 	filledAt time.Time // when the lane had something last
 	worked   bool
-	reload  cursor
-	failure error // of the destination
+	reload   cursor
+	failure  error // of the destination
 }
 
 // cursor is how far what was left in transit has been read.
@@ -140,7 +143,7 @@ func (w *worker) run(ctx context.Context) (v verdict) {
 		return verdict{broken: err, worked: w.worked}
 	}
 	if len(w.acknowledgements) > 0 {
-		if err := w.exchange(ctx, 0, 0); err != nil {
+		if err := w.acknowledge(ctx); err != nil {
 			return verdict{broken: err, worked: w.worked}
 		}
 	}
@@ -186,9 +189,9 @@ func (w *worker) step(ctx context.Context, again time.Time) (isDone bool, err er
 	case hasRoom && !w.reload.isDone:
 		return false, w.readUnacknowledged(ctx)
 	case mayTake && w.isTakeDue():
-		return false, w.exchange(ctx, takeRows, takeBytes)
-	case len(w.acknowledgements) > 0 && !mayTake:
-		return false, w.exchange(ctx, 0, 0)
+		return false, w.takeRuns(ctx)
+	case len(w.acknowledgements) > 0 && (!mayTake || !time.Now().Before(w.tellDue)):
+		return false, w.acknowledge(ctx)
 	case w.travelling == 0 && again.IsZero() && !mayTake:
 		return true, nil
 	}
@@ -225,6 +228,9 @@ func (w *worker) isTakeDue() bool {
 func (w *worker) wait(ctx context.Context, mayTake bool, again time.Time) error {
 	if mayTake && (again.IsZero() || w.takeDue.Before(again)) {
 		again = w.takeDue
+	}
+	if len(w.acknowledgements) > 0 && (again.IsZero() || w.tellDue.Before(again)) {
+		again = w.tellDue
 	}
 	var pause <-chan time.Time
 	if !again.IsZero() {
