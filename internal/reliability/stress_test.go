@@ -16,7 +16,7 @@ import (
 const movers = 9
 
 // stressSeconds is how long the random workload runs. PARLEY_STRESS_SECONDS makes it longer.
-const stressSeconds = 15
+const stressSeconds = 6
 
 // Senders, receivers, enders and movers at random, with rollbacks, savepoints and transactions that stay open; then everything is received and
 // ended, and the ledger tells; keeps S1 to S5, S9 to S12, S19.

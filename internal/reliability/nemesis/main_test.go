@@ -23,6 +23,8 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	// Each check is a dialog between two databases. -rapid.checks asks for more.
+	_ = flag.Set("rapid.checks", "30")
 	flag.Parse()
 	code := m.Run()
 	if build.folder != "" {
