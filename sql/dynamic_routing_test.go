@@ -29,10 +29,10 @@ func (s session) requireRoute(service, address, status string) {
 }
 
 // request takes the one request that the broker configuration service has got, and gives its handle.
-func (s session) request(messageType, body string) string {
+func (s session) request(body string) string {
 	s.Helper()
 	got := s.receive("Configuring")
-	if len(got) != 1 || got[0].MessageTypeName != notices+"/"+messageType || string(got[0].MessageBody) != body || got[0].ServiceContractName != notices {
+	if len(got) != 1 || got[0].MessageTypeName != notices+"/MissingRoute" || string(got[0].MessageBody) != body || got[0].ServiceContractName != notices {
 		s.Fatalf("the broker configuration service received %+v", got)
 	}
 	return got[0].ConversationHandle
@@ -46,7 +46,7 @@ func TestMissingRouteIsAskedForOnce(t *testing.T) {
 	b.requireRoute(far, "", asked)
 	// Step 4 is done: whoever comes later goes on with what follows.
 	b.requireRoute(far, "LOCAL", asked)
-	b.request("MissingRoute", missingRoute)
+	b.request(missingRoute)
 	if got := b.receive("Configuring"); len(got) > 0 {
 		t.Errorf("asked again: %+v", got)
 	}
@@ -54,7 +54,7 @@ func TestMissingRouteIsAskedForOnce(t *testing.T) {
 	if got, _ := b.findRoute("//a<b>&\"c\"", ""); got.address != "" {
 		t.Errorf("found %q", got)
 	}
-	b.request("MissingRoute", `<MissingRoute xmlns="`+notices+`/MissingRoute"><SERVICE_NAME>//a&lt;b&gt;&amp;"c"</SERVICE_NAME></MissingRoute>`)
+	b.request(`<MissingRoute xmlns="`+notices+`/MissingRoute"><SERVICE_NAME>//a&lt;b&gt;&amp;"c"</SERVICE_NAME></MissingRoute>`)
 }
 
 func TestStepsBeforeDynamicRoutingAskNobody(t *testing.T) {
@@ -119,7 +119,7 @@ func TestAnswerOfTheConfigurationService(t *testing.T) {
 			t.Parallel()
 			b := newConfigured(t)
 			b.requireRoute(far, "", asked)
-			handle := b.request("MissingRoute", missingRoute)
+			handle := b.request(missingRoute)
 			test.answer(b.session, handle)
 			b.requireRoute(far, test.address, test.status)
 

@@ -41,7 +41,8 @@ func (n *network) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&n.forward, "forward", false, "pass messages on to other servers where inbound routes say so")
 	flags.Int64Var(&n.forwardSizeMB, "forward-size", router.DefaultForwardSize>>20,
 		"megabytes of messages that may be on their way through at a time; what comes on top is dropped, and sent again by its sender")
-	flags.BoolVar(&n.compress, "compress", false, "compress what goes to brokers that take it, for slow networks: it costs processor time at both ends")
+	flags.BoolVar(&n.compress, "compress", false,
+		"compress what goes to brokers that take it, for slow networks: it costs processor time at both ends")
 	flags.StringVar(&n.identity, "identity", "",
 		"folder with the key and the certificate of this broker (default: that of parley certificate)")
 	flags.StringVar(&n.certificate, "certificate", "", "file with a certificate to use instead, with --certificate-key")

@@ -1,0 +1,69 @@
+package sql_test
+
+import (
+	"strconv"
+	"testing"
+)
+
+const blockedHints = "select count(*) from parley._p_scan_hint where cardinality(blocked_groups) > 0"
+
+// besideAHolder gives a queue in which a reader holds the group of a conversation with some messages, each a row, in front of another's.
+func besideAHolder(t *testing.T, rows int) (b *broker, holder session) {
+	t.Helper()
+	b = newWorld(t)
+	held, heldTarget := b.conversation()
+	other, _ := b.conversation()
+	b.receive("Answering")
+	b.receive("Answering")
+	for i := range rows {
+		b.send(held, request, "held "+strconv.Itoa(i))
+	}
+	b.send(other, request, "other")
+	holder = b.begin()
+	holder.exec("select parley.begin_conversation_timer($1::uuid, 3600)", heldTarget)
+	return b, holder
+}
+
+// find has some readers look past the holder, who take nothing.
+func (b *broker) find(times int) {
+	b.Helper()
+	for range times {
+		reader := b.begin()
+		if group := value[string](reader, "select coalesce(parley.get_conversation_group('Answering')::text, '')"); group == "" {
+			b.Fatal("the other group was not found")
+		}
+		reader.commit()
+	}
+}
+
+// Readers side by side hold a few rows all the time; hints about them would send every RECEIVE the long way.
+func TestFewRowsOfALockedGroupLeaveNoHint(t *testing.T) {
+	t.Parallel()
+	b, holder := besideAHolder(t, 20)
+	b.find(10)
+	equal(b.session, 0, blockedHints)
+	if got := b.bodies("Answering"); len(got) != 1 || got[0] != "other" {
+		t.Errorf("received %q beside the holder", got)
+	}
+	holder.rollback()
+	if got := b.bodies("Answering"); len(got) != 20 || got[0] != "held 0" {
+		t.Errorf("received %q after the holder", got)
+	}
+}
+
+// Nobody walks past a long backlog of a locked group twice, and nothing of it is passed by when it is free again (keeps S2, S4).
+func TestManyRowsOfALockedGroupArePassedByWithAHint(t *testing.T) {
+	t.Parallel()
+	b, holder := besideAHolder(t, 400)
+	b.find(10)
+	if hints := value[int](b.session, blockedHints); hints == 0 {
+		t.Error("there is no hint")
+	}
+	if got := b.bodies("Answering"); len(got) != 1 || got[0] != "other" {
+		t.Errorf("received %q beside the holder", got)
+	}
+	holder.rollback()
+	if got := b.bodies("Answering"); len(got) != 400 || got[0] != "held 0" || got[399] != "held 399" {
+		t.Errorf("received %d after the holder", len(got))
+	}
+}
