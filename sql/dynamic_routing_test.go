@@ -54,7 +54,7 @@ func TestMissingRouteIsAskedForOnce(t *testing.T) {
 	if got, _ := b.findRoute("//a<b>&\"c\"", ""); got.address != "" {
 		t.Errorf("found %q", got)
 	}
-	b.request(`<MissingRoute xmlns="`+notices+`/MissingRoute"><SERVICE_NAME>//a&lt;b&gt;&amp;"c"</SERVICE_NAME></MissingRoute>`)
+	b.request(`<MissingRoute xmlns="` + notices + `/MissingRoute"><SERVICE_NAME>//a&lt;b&gt;&amp;"c"</SERVICE_NAME></MissingRoute>`)
 }
 
 func TestStepsBeforeDynamicRoutingAskNobody(t *testing.T) {

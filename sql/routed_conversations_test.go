@@ -140,7 +140,7 @@ func TestMessagesWaitForTheBrokerConfigurationService(t *testing.T) {
 	handle := b.dialogWithFar()
 	b.send(handle, request, "1")
 	b.requireDelayed(asked)
-	configuring := b.request("MissingRoute", missingRoute)
+	configuring := b.request(missingRoute)
 	b.send(handle, request, "2")
 	tx := b.begin()
 	tx.exec("select parley.create_route('found', 'tcp://far:4022', $1, lifetime => 300)", far)
