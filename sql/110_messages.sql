@@ -48,7 +48,7 @@ create index on parley._p_receive_progress (endpoint_id, sequence);
 
 -- Where a reader may begin to look. All rows of the lane before low_position are received for good. Such a claim is only made
 -- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_note_scan.
--- Rows from low_position to resume_position belong to blocked_groups, which were locked.
+-- Rows from low_position to resume_position belong to blocked_endpoints, which were locked.
 create table parley._p_scan_hint (
   hint_id bigint generated always as identity,
   lane integer not null,
@@ -56,7 +56,7 @@ create table parley._p_scan_hint (
   safe_position bigint not null,
   probe_position bigint not null,
   probe_senders text[] not null,
-  blocked_groups bigint[] not null,
+  blocked_endpoints bigint[] not null,
   resume_position bigint not null
 );
 

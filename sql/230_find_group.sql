@@ -8,6 +8,8 @@
 -- up to P is there to be seen or never will be. _p_note_scan notes P and the holders (the probe); a later reader that finds none of
 -- them left declares P safe; and readers whose look began after that may skip what they find gone or locked up to P. A look that began
 -- before may have missed a row that is safe by now, so each look is judged by what was safe when it began.
+-- What a look has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
+-- locked is still found where it was left.
 -- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
 
 create function parley._p_lock_next_group(
@@ -32,28 +34,25 @@ begin
     v_seen := '{}';
     -- Groups that were locked when somebody passed them by, in the order of their first message.
     for v_group in
-      select b.group_id
-      from unnest(v_hint.blocked_groups) as b (group_id)
+      select e.group_id
+      from unnest(v_hint.blocked_endpoints) as b (endpoint_id)
+      join parley._p_endpoint as e using (endpoint_id)
+      left join parley._p_set_aside as s using (endpoint_id)
       cross join lateral (
         -- One probe a conversation, however much waits in it.
-        select min(n.position) as position
-        from parley._p_endpoint as e
-        left join parley._p_set_aside as s using (endpoint_id)
-        cross join lateral (
-          select m.position
-          from parley._p_message as m
-          where m.endpoint_id = e.endpoint_id and m.position >= greatest(v_hint.low_position, s.moved_position)
-          order by m.position
-          limit 1
-        ) as n
-        where e.group_id = b.group_id and e.state <> 'DO' and n.position < v_hint.resume_position
-      ) as f
-      where f.position is not null
-      order by f.position
+        select m.position
+        from parley._p_message as m
+        where m.endpoint_id = e.endpoint_id and m.position >= greatest(v_hint.low_position, s.moved_position)
+        order by m.position
+        limit 1
+      ) as n
+      where e.state <> 'DO' and n.position < v_hint.resume_position
+      group by e.group_id
+      order by min(n.position)
     loop
       perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;
       if not found then
-        v_seen := v_seen || v_group;
+        v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
         continue;
       end if;
       select m.endpoint_id, m.position into endpoint_id, position
@@ -76,7 +75,7 @@ begin
           return;
         end if;
         if v_moved = v_most then
-          v_seen := v_seen || v_group;
+          v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
         end if;
         v_most := v_most - v_moved;
       end if;
@@ -89,13 +88,13 @@ begin
       where m.lane = v_lane
         and m.position >= v_from
         and e.state <> 'DO'
-        and e.group_id <> all (v_seen)
+        and m.endpoint_id <> all (v_seen)
       order by m.position
       limit 1;
       exit when not found;
       perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;
       if not found then
-        v_seen := v_seen || v_group;
+        v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
         v_from := position;
       else
         -- Between our look and our lock another reader may have taken it, or MOVE the conversation.
@@ -111,7 +110,7 @@ begin
         v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
         if v_moved is not null then
           if v_moved = v_most then
-            v_seen := v_seen || v_group;
+            v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
           end if;
           v_most := v_most - v_moved;
           v_from := position;
@@ -133,6 +132,23 @@ comment on function parley._p_lock_next_group(integer, integer) is
 'Finds and locks the next group of a queue that no other transaction has locked; gives its first message, or nulls when there is none.
 Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
 Source: spec 3.6, 4.3.';
+
+create function parley._p_endpoints_of_group(group_id bigint, without bigint) returns bigint[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return array(
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where e.group_id = _p_endpoints_of_group.group_id and e.endpoint_id <> without
+    limit 63
+  );
+end
+$$;
+
+comment on function parley._p_endpoints_of_group(bigint, bigint) is
+'Gives the endpoints of a group but for one, of a large group some: a look passes these by without asking for each.';
 
 -- When the next reader may look who is under way, in microseconds since 1970.
 create sequence parley._p_next_probe minvalue 0 start 0;
@@ -157,11 +173,11 @@ begin
   v_old.low_position := coalesce(v_old.low_position, 0);
   v_old.safe_position := coalesce(v_old.safe_position, 0);
   v_old.resume_position := coalesce(v_old.resume_position, 0);
-  v_old.blocked_groups := coalesce(v_old.blocked_groups, '{}');
+  v_old.blocked_endpoints := coalesce(v_old.blocked_endpoints, '{}');
   -- With hundreds of sessions asking the lock table takes milliseconds. A hint that is a little old costs less: so this takes a twentieth
-  -- of the time, of all readers together, unless every reader has to walk past much that is locked.
+  -- of the time, of all readers together, unless a hint would spare every reader a walk past much that is locked.
   if coalesce(pg_sequence_last_value('parley._p_next_probe'), 0) > extract(epoch from v_started) * 1000000
-    and (cardinality(blocked) = 0 or head_position - greatest(v_old.low_position, v_old.resume_position) < 262144) then
+    and (cardinality(blocked) = 0 or resume - greatest(v_old.low_position, v_old.resume_position) < 262144) then
     return;
   end if;
   v_new.low_position := v_old.low_position;
@@ -177,12 +193,12 @@ begin
     limit 1;
     v_new.low_position := greatest(v_old.low_position, v_new.low_position);
   end if;
-  -- A few rows of locked groups, as readers side by side make them all the time, are passed by faster than a hint about them is read.
-  v_new.blocked_groups := case when cardinality(blocked) <= 64 and resume - v_new.low_position >= 65536 then blocked else '{}' end;
-  v_new.resume_position := case when cardinality(v_new.blocked_groups) > 0 then resume else 0 end;
+  -- A few rows, such as readers side by side have locked all the time, are passed by faster than a hint about them is read.
+  v_new.blocked_endpoints := case when cardinality(blocked) <= 64 and resume - v_new.low_position >= 65536 then blocked else '{}' end;
+  v_new.resume_position := case when cardinality(v_new.blocked_endpoints) > 0 then resume else 0 end;
   v_is_same := v_new.low_position - v_old.low_position < 65536
     and v_new.resume_position - v_old.resume_position < 65536
-    and (cardinality(v_new.blocked_groups) = 0) = (cardinality(v_old.blocked_groups) = 0);
+    and (cardinality(v_new.blocked_endpoints) = 0) = (cardinality(v_old.blocked_endpoints) = 0);
   if v_is_same and head_position - v_old.safe_position < 65536 then
     return;
   end if;
@@ -208,9 +224,9 @@ begin
   if v_is_same and v_new.probe_position = v_old.probe_position then
     return;
   end if;
-  insert into parley._p_scan_hint (lane, low_position, safe_position, probe_position, probe_senders, blocked_groups, resume_position)
+  insert into parley._p_scan_hint (lane, low_position, safe_position, probe_position, probe_senders, blocked_endpoints, resume_position)
   values (
-    lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_groups, v_new.resume_position
+    lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_endpoints, v_new.resume_position
   );
   if v_old.hint_id % 64 = 0 then
     -- Somebody else may be at it, and may wait for a group that we hold: leave him his.
@@ -228,7 +244,7 @@ $$;
 
 comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigint) is
 'Tells the readers after this one where to begin to look.
-Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the groups found locked before it;
+Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
 resume, up to where only they have messages, and no further than was safe when the look began.';
 
 create function parley._p_senders_under_way(position_sequence regclass) returns text[]

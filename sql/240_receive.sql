@@ -81,7 +81,7 @@ begin
       q as queue,
       coalesce(
         (
-          select case when cardinality(h.blocked_groups) = 0 then h.low_position else -1 end
+          select case when cardinality(h.blocked_endpoints) = 0 then h.low_position else -1 end
           from parley._p_scan_hint as h
           where h.lane = q.queue_id * 16 + 6
           order by h.lane desc, h.hint_id desc

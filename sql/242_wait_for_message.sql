@@ -44,10 +44,10 @@ begin
     elsif pg_sequence_last_value(position_sequence) is distinct from last then
       perform pg_sleep(greatest(0.001, extract(epoch from least(v_rested, v_until) - v_now)));
       return v_now;
-    elsif v_now >= v_look then
+    elsif v_now >= greatest(v_look, v_rested) then
       return sent;
     end if;
-    perform pg_sleep(least(0.003, greatest(0.0005, extract(epoch from least(v_look, v_until) - v_now))));
+    perform pg_sleep(least(0.003, greatest(0.0005, extract(epoch from least(greatest(v_look, v_rested), v_until) - v_now))));
     v_now := clock_timestamp();
   end loop;
 end

@@ -186,12 +186,12 @@ func (m *monitor) lookDeeper(q *queueMonitor, now time.Time) {
 	if len(q.runs) >= q.MaxReaders {
 		return
 	}
-	at := q.deepAt.Add(deepInterval)
-	if at.Before(now) {
-		at = now
+	if at := q.deepAt.Add(deepInterval); now.Before(at) {
+		m.want(q, at)
+		return
 	}
-	q.isDeep, q.deepAt = true, at
-	m.want(q, at)
+	q.isDeep, q.deepAt = true, now
+	m.want(q, now)
 }
 
 func (m *monitor) failed(q *queueMonitor, err error, now time.Time) {

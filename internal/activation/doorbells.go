@@ -66,10 +66,10 @@ func (m *monitor) doze(q *queueMonitor, isEmpty bool, took time.Duration, now ti
 		q.bell.isAwake, q.bell.rings = false, 0
 		q.bell.armedUntil = time.Time{}
 		m.unarmed = append(m.unarmed, int32(q.ID))
-	case q.bell.isAwake && len(q.runs) == 0:
-		m.want(q, now.Add(awakePause))
-	case q.bell.isAwake && len(q.runs) >= q.MaxReaders:
+	case q.bell.isAwake && (len(q.runs) >= q.MaxReaders || q.failure.times > 0):
 		m.want(q, now.Add(min(max(fullPause, lookShare*took), longestDoze)))
+	case q.bell.isAwake && len(q.runs) == 0:
+		m.want(q, now.Add(min(max(awakePause, took), longestDoze)))
 	case q.bell.isAwake:
 		m.want(q, now.Add(min(max(awakePause, lookShare*took), longestDoze)))
 	case now.Before(q.bell.vigilUntil):

@@ -4645,7 +4645,7 @@ create index on parley._p_receive_progress (endpoint_id, sequence);
 
 -- Where a reader may begin to look. All rows of the lane before low_position are received for good. Such a claim is only made
 -- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_note_scan.
--- Rows from low_position to resume_position belong to blocked_groups, which were locked.
+-- Rows from low_position to resume_position belong to blocked_endpoints, which were locked.
 create table parley._p_scan_hint (
   hint_id bigint generated always as identity,
   lane integer not null,
@@ -4653,7 +4653,7 @@ create table parley._p_scan_hint (
   safe_position bigint not null,
   probe_position bigint not null,
   probe_senders text[] not null,
-  blocked_groups bigint[] not null,
+  blocked_endpoints bigint[] not null,
   resume_position bigint not null
 );
 
@@ -7029,6 +7029,8 @@ comment on function parley._p_move_service(parley._p_service, parley._p_queue) i
 -- up to P is there to be seen or never will be. _p_note_scan notes P and the holders (the probe); a later reader that finds none of
 -- them left declares P safe; and readers whose look began after that may skip what they find gone or locked up to P. A look that began
 -- before may have missed a row that is safe by now, so each look is judged by what was safe when it began.
+-- What a look has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
+-- locked is still found where it was left.
 -- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
 
 create function parley._p_lock_next_group(
@@ -7053,28 +7055,25 @@ begin
     v_seen := '{}';
     -- Groups that were locked when somebody passed them by, in the order of their first message.
     for v_group in
-      select b.group_id
-      from unnest(v_hint.blocked_groups) as b (group_id)
+      select e.group_id
+      from unnest(v_hint.blocked_endpoints) as b (endpoint_id)
+      join parley._p_endpoint as e using (endpoint_id)
+      left join parley._p_set_aside as s using (endpoint_id)
       cross join lateral (
         -- One probe a conversation, however much waits in it.
-        select min(n.position) as position
-        from parley._p_endpoint as e
-        left join parley._p_set_aside as s using (endpoint_id)
-        cross join lateral (
-          select m.position
-          from parley._p_message as m
-          where m.endpoint_id = e.endpoint_id and m.position >= greatest(v_hint.low_position, s.moved_position)
-          order by m.position
-          limit 1
-        ) as n
-        where e.group_id = b.group_id and e.state <> 'DO' and n.position < v_hint.resume_position
-      ) as f
-      where f.position is not null
-      order by f.position
+        select m.position
+        from parley._p_message as m
+        where m.endpoint_id = e.endpoint_id and m.position >= greatest(v_hint.low_position, s.moved_position)
+        order by m.position
+        limit 1
+      ) as n
+      where e.state <> 'DO' and n.position < v_hint.resume_position
+      group by e.group_id
+      order by min(n.position)
     loop
       perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;
       if not found then
-        v_seen := v_seen || v_group;
+        v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
         continue;
       end if;
       select m.endpoint_id, m.position into endpoint_id, position
@@ -7097,7 +7096,7 @@ begin
           return;
         end if;
         if v_moved = v_most then
-          v_seen := v_seen || v_group;
+          v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
         end if;
         v_most := v_most - v_moved;
       end if;
@@ -7110,13 +7109,13 @@ begin
       where m.lane = v_lane
         and m.position >= v_from
         and e.state <> 'DO'
-        and e.group_id <> all (v_seen)
+        and m.endpoint_id <> all (v_seen)
       order by m.position
       limit 1;
       exit when not found;
       perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;
       if not found then
-        v_seen := v_seen || v_group;
+        v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
         v_from := position;
       else
         -- Between our look and our lock another reader may have taken it, or MOVE the conversation.
@@ -7132,7 +7131,7 @@ begin
         v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
         if v_moved is not null then
           if v_moved = v_most then
-            v_seen := v_seen || v_group;
+            v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
           end if;
           v_most := v_most - v_moved;
           v_from := position;
@@ -7154,6 +7153,23 @@ comment on function parley._p_lock_next_group(integer, integer) is
 'Finds and locks the next group of a queue that no other transaction has locked; gives its first message, or nulls when there is none.
 Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
 Source: spec 3.6, 4.3.';
+
+create function parley._p_endpoints_of_group(group_id bigint, without bigint) returns bigint[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return array(
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where e.group_id = _p_endpoints_of_group.group_id and e.endpoint_id <> without
+    limit 63
+  );
+end
+$$;
+
+comment on function parley._p_endpoints_of_group(bigint, bigint) is
+'Gives the endpoints of a group but for one, of a large group some: a look passes these by without asking for each.';
 
 -- When the next reader may look who is under way, in microseconds since 1970.
 create sequence parley._p_next_probe minvalue 0 start 0;
@@ -7178,11 +7194,11 @@ begin
   v_old.low_position := coalesce(v_old.low_position, 0);
   v_old.safe_position := coalesce(v_old.safe_position, 0);
   v_old.resume_position := coalesce(v_old.resume_position, 0);
-  v_old.blocked_groups := coalesce(v_old.blocked_groups, '{}');
+  v_old.blocked_endpoints := coalesce(v_old.blocked_endpoints, '{}');
   -- With hundreds of sessions asking the lock table takes milliseconds. A hint that is a little old costs less: so this takes a twentieth
-  -- of the time, of all readers together, unless every reader has to walk past much that is locked.
+  -- of the time, of all readers together, unless a hint would spare every reader a walk past much that is locked.
   if coalesce(pg_sequence_last_value('parley._p_next_probe'), 0) > extract(epoch from v_started) * 1000000
-    and (cardinality(blocked) = 0 or head_position - greatest(v_old.low_position, v_old.resume_position) < 262144) then
+    and (cardinality(blocked) = 0 or resume - greatest(v_old.low_position, v_old.resume_position) < 262144) then
     return;
   end if;
   v_new.low_position := v_old.low_position;
@@ -7198,12 +7214,12 @@ begin
     limit 1;
     v_new.low_position := greatest(v_old.low_position, v_new.low_position);
   end if;
-  -- A few rows of locked groups, as readers side by side make them all the time, are passed by faster than a hint about them is read.
-  v_new.blocked_groups := case when cardinality(blocked) <= 64 and resume - v_new.low_position >= 65536 then blocked else '{}' end;
-  v_new.resume_position := case when cardinality(v_new.blocked_groups) > 0 then resume else 0 end;
+  -- A few rows, such as readers side by side have locked all the time, are passed by faster than a hint about them is read.
+  v_new.blocked_endpoints := case when cardinality(blocked) <= 64 and resume - v_new.low_position >= 65536 then blocked else '{}' end;
+  v_new.resume_position := case when cardinality(v_new.blocked_endpoints) > 0 then resume else 0 end;
   v_is_same := v_new.low_position - v_old.low_position < 65536
     and v_new.resume_position - v_old.resume_position < 65536
-    and (cardinality(v_new.blocked_groups) = 0) = (cardinality(v_old.blocked_groups) = 0);
+    and (cardinality(v_new.blocked_endpoints) = 0) = (cardinality(v_old.blocked_endpoints) = 0);
   if v_is_same and head_position - v_old.safe_position < 65536 then
     return;
   end if;
@@ -7229,9 +7245,9 @@ begin
   if v_is_same and v_new.probe_position = v_old.probe_position then
     return;
   end if;
-  insert into parley._p_scan_hint (lane, low_position, safe_position, probe_position, probe_senders, blocked_groups, resume_position)
+  insert into parley._p_scan_hint (lane, low_position, safe_position, probe_position, probe_senders, blocked_endpoints, resume_position)
   values (
-    lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_groups, v_new.resume_position
+    lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_endpoints, v_new.resume_position
   );
   if v_old.hint_id % 64 = 0 then
     -- Somebody else may be at it, and may wait for a group that we hold: leave him his.
@@ -7249,7 +7265,7 @@ $$;
 
 comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigint) is
 'Tells the readers after this one where to begin to look.
-Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the groups found locked before it;
+Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
 resume, up to where only they have messages, and no further than was safe when the look began.';
 
 create function parley._p_senders_under_way(position_sequence regclass) returns text[]
@@ -7359,7 +7375,7 @@ begin
       q as queue,
       coalesce(
         (
-          select case when cardinality(h.blocked_groups) = 0 then h.low_position else -1 end
+          select case when cardinality(h.blocked_endpoints) = 0 then h.low_position else -1 end
           from parley._p_scan_hint as h
           where h.lane = q.queue_id * 16 + 6
           order by h.lane desc, h.hint_id desc
@@ -7901,10 +7917,10 @@ begin
     elsif pg_sequence_last_value(position_sequence) is distinct from last then
       perform pg_sleep(greatest(0.001, extract(epoch from least(v_rested, v_until) - v_now)));
       return v_now;
-    elsif v_now >= v_look then
+    elsif v_now >= greatest(v_look, v_rested) then
       return sent;
     end if;
-    perform pg_sleep(least(0.003, greatest(0.0005, extract(epoch from least(v_look, v_until) - v_now))));
+    perform pg_sleep(least(0.003, greatest(0.0005, extract(epoch from least(greatest(v_look, v_rested), v_until) - v_now))));
     v_now := clock_timestamp();
   end loop;
 end
@@ -10832,17 +10848,17 @@ declare
   v_found record;
 begin
   for v_lane in
-    select q.queue_id, a.lane, w.readers_max, h.blocked_groups, coalesce(h.low_position, 0) as low, coalesce(h.resume_position, 0) as resume
+    select q.queue_id, a.lane, w.readers_max, h.blocked_endpoints, coalesce(h.low_position, 0) as low, coalesce(h.resume_position, 0) as resume
     from unnest(_p_receivable.queue_ids, _p_receivable.readers_max) as w (queue_id, readers_max)
     join parley._p_queue as q on q.queue_id = w.queue_id
     cross join lateral (
-      -- The lanes of _p_lane, spelled out: a thousand calls of it would cost more than all the rest.
+      -- The lanes of _p_lane, spelled out for the usual case.
       select q.queue_id * 16 + 6 as lane where q.priorities = 32
       union all
       select q.queue_id * 16 + 11 - p.n from generate_series(10, 1, -1) as p (n) where q.priorities <> 32 and q.priorities & (1 << p.n) > 0
     ) as a
     left join lateral (
-      select s.blocked_groups, s.low_position, s.resume_position
+      select s.blocked_endpoints, s.low_position, s.resume_position
       from parley._p_scan_hint as s
       where s.lane = a.lane
       order by s.lane desc, s.hint_id desc
@@ -10883,9 +10899,9 @@ begin
         union all
         -- Groups that were locked when a reader passed them by.
         select e.group_id, min(n.position), 0
-        from unnest(v_lane.blocked_groups) as b (group_id)
+        from unnest(v_lane.blocked_endpoints) as b (endpoint_id)
         join parley._p_endpoint as e
-          on e.group_id = b.group_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+          on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         cross join lateral (
           select m.position
           from parley._p_message as m

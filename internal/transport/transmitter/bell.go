@@ -52,12 +52,14 @@ func (b *bell) heard(now time.Time, workers int) {
 	b.rings++
 }
 
-// looked notes a look, what it cost and whether there was something.
-func (b *bell) looked(now time.Time, cost time.Duration, isBusy bool) {
+// looked notes a look, what it cost, whether there was something, and how many workers look for themselves.
+func (b *bell) looked(now time.Time, cost time.Duration, isBusy bool, workers int) {
 	b.lookedAt = now
 	b.lookPause = min(max(awakePause, lookCost*cost), longestAwake)
-	if isBusy {
+	if workers > 0 {
 		b.lookPause = longestAwake
+	}
+	if isBusy {
 		b.busyAt = now
 	}
 }
@@ -84,10 +86,15 @@ func (c *coordinator) tendBell(ctx context.Context, now time.Time) {
 		b.isAwake.Store(true)
 	case !b.isAwake.Load() && b.rings > wakeRings && now.Sub(b.busySince) > wakeTime:
 		b.isAwake.Store(true)
+		b.armedUntil = time.Time{}
 		c.ask(ctx, parley.DisarmTransmission)
 	case b.isAwake.Load() && c.running == 0 && now.Sub(b.busyAt) > quietTime:
 		b.isAwake.Store(false)
 		b.rings, b.armedUntil, b.nextArm = 0, time.Time{}, time.Time{}
+	case b.isAwake.Load() && now.Before(b.armedUntil):
+		// It was armed when we could not listen any more.
+		b.armedUntil = time.Time{}
+		c.ask(ctx, parley.DisarmTransmission)
 	}
 	if isListening && !b.isAwake.Load() && now.Add(rearmTime).After(b.armedUntil) && !now.Before(b.nextArm) {
 		if !c.ask(ctx, func(ctx context.Context, db parley.DB) error { return parley.ArmTransmission(ctx, db, armedTime) }) {

@@ -191,7 +191,7 @@ func (c *coordinator) look(ctx context.Context, now time.Time) (next time.Time) 
 			c.start(ctx, d, now)
 		}
 	}
-	c.bell.looked(now, time.Since(now), len(found) > 0 && c.running > 0)
+	c.bell.looked(now, time.Since(now), len(found) > 0 && c.running > 0, c.running)
 	return next
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -186,12 +187,12 @@ func (w *worker) step(ctx context.Context, again time.Time) (isDone bool, err er
 	hasRoom := w.window.rows < windowRows && w.window.bytes < windowBytes && !w.probes
 	mayTake := hasRoom && (!w.isDry || w.lingers())
 	switch {
+	case len(w.acknowledgements) > 0 && (!mayTake || !time.Now().Before(w.tellDue)):
+		return false, w.acknowledge(ctx)
 	case hasRoom && !w.reload.isDone:
 		return false, w.readUnacknowledged(ctx)
 	case mayTake && w.isTakeDue():
 		return false, w.takeRuns(ctx)
-	case len(w.acknowledgements) > 0 && (!mayTake || !time.Now().Before(w.tellDue)):
-		return false, w.acknowledge(ctx)
 	case w.travelling == 0 && again.IsZero() && !mayTake:
 		return true, nil
 	}
@@ -199,9 +200,9 @@ func (w *worker) step(ctx context.Context, again time.Time) (isDone bool, err er
 }
 
 // lingers tells whether to look into an empty lane again: while senders do not tell, somebody has to, and where something has
-// come it is cheaper to take what comes next than to look for it first.
+// come it is cheaper to take what comes next than to look for it first. What was left aside is for the next worker.
 func (w *worker) lingers() bool {
-	return w.isAwake.Load() && time.Since(w.filledAt) < quietTime
+	return len(w.window.aside) == 0 && w.isAwake.Load() && time.Since(w.filledAt) < quietTime
 }
 
 // takeAll takes in the answers that are there.
@@ -288,6 +289,10 @@ func (w *worker) take(a answer) error {
 	w.worked = true
 	acknowledgements, isSuperseded := w.window.answer(a.pieces, a.results, time.Now())
 	w.acknowledgements = append(w.acknowledgements, acknowledgements...)
+	if slices.ContainsFunc(acknowledgements, func(a parley.Acknowledgement) bool { return a.Result.Outcome != parley.Accepted }) {
+		// The database is to hold back the rest of such a conversation before more of it is taken.
+		w.tellDue = time.Time{}
+	}
 	if isSuperseded {
 		return fmt.Errorf("%w: %s", errSuperseded, describe(a.results))
 	}
