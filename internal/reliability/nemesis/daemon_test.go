@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 // daemon is a process `parley serve` with an address of its own, which it keeps when it is started again.
 type daemon struct {
 	name    string
+	host    host
 	port    int
 	args    []string
 	environ []string
@@ -28,10 +30,19 @@ type daemon struct {
 	ended   chan struct{}
 }
 
+// host is where a daemon runs: the commands that lead there, and its address.
+type host struct {
+	way     []string
+	address string
+}
+
+// loopback is this machine, for itself.
+var loopback = host{address: "127.0.0.1"}
+
 // newDaemon prepares a daemon for databases, and starts it.
-func newDaemon(t testing.TB, name string, dsns []string, args ...string) *daemon {
+func newDaemon(t testing.TB, at host, name string, dsns []string, args ...string) *daemon {
 	t.Helper()
-	d := &daemon{name: name, port: freePort(t)}
+	d := &daemon{name: name, host: at, port: freePort(t)}
 	d.args = append(d.args, "serve", "--listen", d.address(), "--grace-time", "1s", "--log-level", "info")
 	for _, dsn := range dsns {
 		d.args = append(d.args, "--dsn", dsn)
@@ -51,7 +62,7 @@ func newDaemon(t testing.TB, name string, dsns []string, args ...string) *daemon
 	return d
 }
 
-func (d *daemon) address() string { return fmt.Sprint("127.0.0.1:", d.port) }
+func (d *daemon) address() string { return fmt.Sprint(d.host.address, ":", d.port) }
 
 // start starts the daemon's process.
 func (d *daemon) start(t testing.TB) {
@@ -59,7 +70,8 @@ func (d *daemon) start(t testing.TB) {
 	if d.process != nil {
 		return
 	}
-	d.process = exec.Command(program(t), d.args...)
+	command := slices.Concat(d.host.way, []string{program(t)}, d.args)
+	d.process = exec.Command(command[0], command[1:]...)
 	d.process.Env = d.environ
 	d.process.Stdout, d.process.Stderr = &d.log, &d.log
 	// If this process is killed the daemon must not outlive it.

@@ -20,6 +20,11 @@ func newTrust(testing.TB) *trust { return &trust{fingerprints: map[string]string
 // daemon starts a daemon with a key of its own.
 func (r *trust) daemon(t testing.TB, name string, dsns ...string) *daemon {
 	t.Helper()
+	return r.daemonAt(t, loopback, name, dsns...)
+}
+
+func (r *trust) daemonAt(t testing.TB, at host, name string, dsns ...string) *daemon {
+	t.Helper()
 	folder := t.TempDir()
 	keys, err := identity.OpenFolder(folder)
 	if err != nil {
@@ -30,7 +35,7 @@ func (r *trust) daemon(t testing.TB, name string, dsns ...string) *daemon {
 		t.Fatal(err)
 	}
 	r.fingerprints[name] = certificate.Fingerprint.String()
-	return newDaemon(t, name, dsns, "--identity", folder)
+	return newDaemon(t, at, name, dsns, "--identity", folder)
 }
 
 // settle lets a database trust all daemons but its own.
