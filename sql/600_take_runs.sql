@@ -97,7 +97,7 @@ as $$
 declare
   v_destination parley._p_destination;
   v_lanes integer[];
-  v_firsts bigint[];
+  v_lows bigint[];
   v_endpoints bigint[];
   v_sequences bigint[];
   v_rows integer := rows_max;
@@ -116,18 +116,18 @@ begin
   return query select r.* from parley._p_unpark(destination_id, rows_max) as r;
   for v_lanes in select l.lanes from parley._p_lanes_to_take(v_destination) as l loop
     exit when v_rows <= 0;
-    v_firsts := array(
-      select parley._p_first_position(destination_id, l.lane) from unnest(v_lanes) with ordinality as l (lane, number) order by l.number
+    v_lows := array(
+      select parley._p_low_position(destination_id, l.lane) from unnest(v_lanes) with ordinality as l (lane, number) order by l.number
     );
-    continue when array_remove(v_firsts, null) = '{}';
+    continue when array_remove(v_lows, null) = '{}';
     with head as (
       select h.row_id, h.position, h.size
-      from unnest(v_lanes, v_firsts) as l (lane, first)
+      from unnest(v_lanes, v_lows) as l (lane, low)
       cross join lateral (
         select m.ctid as row_id, m.position, coalesce(octet_length(m.body), pg_column_size(m.frame), 0) + 100 as size
         from parley._p_message as m
         where m.lane = l.lane
-          and m.position >= l.first
+          and m.position >= l.low
           and not exists (select from parley._p_unresumed as u where u.endpoint_id = -m.endpoint_id)
           and not exists (select from parley._p_parked as p where p.endpoint_id = -m.endpoint_id and p.due_at < 'infinity')
         order by m.position
@@ -187,7 +187,7 @@ Arguments: term of the daemon that leads; destination_id; rows_max, rows of the 
 priority, at least one row is taken.
 Source: spec 6.9, 6.11.';
 
-create function parley._p_first_position(destination_id integer, lane integer) returns bigint
+create function parley._p_low_position(destination_id integer, lane integer) returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -196,24 +196,25 @@ set enable_bitmapscan = off
 as $$
 declare
   v_low bigint := coalesce(
-    (select h.low_position from parley._p_scan_hint as h where h.lane = _p_first_position.lane order by h.lane desc, h.hint_id desc limit 1), 0
+    (select h.low_position from parley._p_scan_hint as h where h.lane = _p_low_position.lane order by h.lane desc, h.hint_id desc limit 1), 0
   );
   v_first bigint;
 begin
   select m.position into v_first
   from parley._p_message as m
-  where m.lane = _p_first_position.lane and m.position >= v_low
+  where m.lane = _p_low_position.lane and m.position >= v_low
   order by m.position
   limit 1;
   if v_first - v_low > 65536 then
     perform parley._p_note_scan(destination_id, lane, v_first, '{}', 0);
   end if;
-  return v_first;
+  -- Not v_first: a sender that commits before the lane is looked at again may have positions on both sides of it (keeps S4).
+  return case when v_first is not null then v_low end;
 end
 $$;
 
-comment on function parley._p_first_position(integer, integer) is
-'Gives the position of the first message on a lane of a destination, null when it is empty, and notes it for later looks now and then.';
+comment on function parley._p_low_position(integer, integer) is
+'Gives a position on a lane of a destination before which nothing is left, null when the lane is empty, and notes a better one now and then.';
 
 create function parley._p_lanes_to_take(destination parley._p_destination) returns table (lanes integer[])
 language plpgsql volatile

@@ -48,3 +48,28 @@ func TestOthersThanAdministratorsAreNotToldOfDestinations(t *testing.T) {
 	b.farDialog()
 	b.as(b.role("curious")).refuses(15151, "select * from parley.transmission_destinations()")
 }
+
+// A take looks at its lane more than once. Where it begins must lie in front of all that senders under way may still put there, or it
+// would number the later messages of one of them first (keeps S4).
+func TestTakeBeginsInFrontOfWhatSendersUnderWayHave(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	slow := b.farDialog()
+	quick := value[string](b.session, "select parley.begin_dialog('//test/Asker', $1, encryption => false)", far)
+	b.send(slow, "DEFAULT", "opening")
+	b.send(quick, "DEFAULT", "opening")
+	equal(b.session, int64(1), "select parley._p_lead('a daemon', 0, 60000)")
+	take := "select count(*) from parley._p_take_runs(1, (select d.destination_id from parley._p_destination as d), 100, 1000000)"
+	equal(b.session, 2, take)
+	sender := b.begin()
+	sender.send(slow, "DEFAULT", "1")
+	b.send(quick, "DEFAULT", "2")
+	low := value[int64](b.session, `
+		select parley._p_low_position(d.destination_id, parley._p_lane(d.destination_id, 5)) from parley._p_destination as d`)
+	sender.send(slow, "DEFAULT", "3")
+	sender.commit()
+	if first := value[int64](b.session, "select min(m.position) from parley._p_message as m"); low > first {
+		t.Errorf("the take begins at %d, and the first message has the position %d", low, first)
+	}
+	equal(b.session, 3, take)
+}
