@@ -221,9 +221,8 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_is_honored boolean := (select b.is_priority_honored from parley._p_broker as b);
-  -- One call of eight begins at the other end, so that low priorities get out under any load.
-  v_direction integer := case when extract(microseconds from clock_timestamp())::bigint % 8 = 0 then -1 else 1 end;
+  v_is_honored boolean;
+  v_direction integer;
 begin
   -- The usual case needs no query: one priority, 5.
   if destination.priorities = 32 then
@@ -231,6 +230,9 @@ begin
     return next;
     return;
   end if;
+  v_is_honored := (select b.is_priority_honored from parley._p_broker as b);
+  -- One call of eight begins at the other end, so that low priorities get out under any load.
+  v_direction := case when extract(microseconds from clock_timestamp())::bigint % 8 = 0 then -1 else 1 end;
   return query
   -- Lanes stand from priority 10 down to 1.
   select array_agg(l.lane)

@@ -33,8 +33,7 @@ func newNetwork(t testing.TB) *network {
 	block := rand.IntN(256)
 	for i := range n.hosts {
 		namespace := fmt.Sprint(name, "-", i)
-		subnet := fmt.Sprintf("198.18.%d.%d", block, 4*i)
-		gateway, address := strings.TrimSuffix(subnet, fmt.Sprint(4*i))+fmt.Sprint(4*i+1), strings.TrimSuffix(subnet, fmt.Sprint(4*i))+fmt.Sprint(4*i+2)
+		gateway, address := fmt.Sprintf("198.18.%d.%d", block, 4*i+1), fmt.Sprintf("198.18.%d.%d", block, 4*i+2)
 		n.ip("netns", "add", namespace)
 		t.Cleanup(func() { n.ip("netns", "del", namespace) })
 		n.ip("link", "add", "name", "eth0", "netns", namespace, "type", "veth", "peer", "name", fmt.Sprint("eth", i), "netns", n.router)

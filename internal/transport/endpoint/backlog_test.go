@@ -13,12 +13,12 @@ func TestOnlyAWindowOfABacklogIsInTransit(t *testing.T) {
 	a, b := newBase(t, "a"), newBase(t, "b")
 	first := serve(t, "first", endpoint.Config{}, a, b)
 	const conversations, each = 300, 100
-	a.exec(`create table app.talk as
-		select parley.begin_dialog('source a', 'target b') as handle from generate_series(1, 300)`)
+	a.exec("create table app.talk (handle uuid)")
+	a.exec("insert into app.talk select parley.begin_dialog('source a', 'target b') from generate_series(1, $1)", conversations)
 	a.exec("select parley.send(k.handle, 'DEFAULT', 'the first') from app.talk as k")
 	b.await(first.log, `select count(*) = $1 from parley_queue."inbound"`, conversations)
 	first.stop()
-	a.exec("select parley.send(k.handle, 'DEFAULT', n::text) from generate_series(1, 100) as n cross join app.talk as k")
+	a.exec("select parley.send(k.handle, 'DEFAULT', n::text) from generate_series(1, $1) as n cross join app.talk as k", each)
 	second := serve(t, "second", endpoint.Config{}, a, b)
 	var most int64
 	for deadline := time.Now().Add(patience); value[int64](b, `select count(*) from parley_queue."inbound"`) < conversations*(1+each); {
