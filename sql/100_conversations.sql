@@ -55,7 +55,7 @@ comment on column parley._p_endpoint.destination_id is 'Where messages for a far
 comment on column parley._p_endpoint.usual_message_type_id is
 'The message type that SEND finds without a look-up: the first of the contract that this side may send and that needs no validation.';
 comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
-comment on column parley._p_endpoint.is_plain is 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer message.';
+comment on column parley._p_endpoint.is_plain is 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer.';
 
 create unique index on parley._p_endpoint (conversation_id, is_initiator);
 create index on parley._p_endpoint (group_id);

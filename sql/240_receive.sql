@@ -109,7 +109,7 @@ begin
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
-      perform parley._p_fire_alarms(v_queue.queue_id, 1000);
+      perform parley._p_fire_alarms(v_queue.queue_id, 50);
     end if;
     if top < 1 then
       return;

@@ -135,6 +135,7 @@ begin
   where e.endpoint_id = endpoint.endpoint_id
     and e.state <> 'ER'
     and not exists (select from parley._p_endpoint as o where o.group_id = e.group_id and o.endpoint_id <> e.endpoint_id)
+    and not exists (select from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'timer')
     and not exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id and m.message_type_id in (1, 5));
   with placed as materialized (
     select o.row_id, nextval(queue.position_sequence) * 1024 as position, o.messages

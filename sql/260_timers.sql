@@ -1,7 +1,7 @@
 -- Conversation timers, lifetimes, abandoned endpoints and tombstones: what happens because time passes.
 --
 -- parley.fire_timers does what is due; anybody who may may call it, as often as he likes: a cron job, the daemon. RECEIVE calls it for its
--- own queue when _p_next_alarm says that something is due somewhere. Several callers at once share the work (skip locked).
+-- own queue when _p_next_alarm says that something is due somewhere. Several callers at once share the work: each passes by what another holds.
 
 create function parley.begin_conversation_timer(conversation_handle uuid, timeout integer) returns void
 language plpgsql security definer
@@ -38,6 +38,8 @@ begin
       'Give a shorter timeout.'
     );
   end if;
+  -- Here and not when it fires, when senders and the other side's END are in no one's way.
+  update parley._p_endpoint as e set is_plain = false where e.endpoint_id = v_endpoint.endpoint_id and e.is_plain;
   perform parley._p_set_alarm(v_endpoint.endpoint_id, 'timer', v_due);
 end
 $$;
@@ -89,6 +91,7 @@ as $$
 declare
   v_alarm record;
   v_fired integer := 0;
+  v_held integer := 0;
   v_next timestamptz;
   -- Not clock_timestamp() itself: the index could not bound a search by it, and the ones that are not due would all be read.
   v_now timestamptz := clock_timestamp();
@@ -107,15 +110,22 @@ begin
         )
       )
     order by a.due_at
-    limit top
-    for update of a skip locked
+    limit 10::bigint * top
   loop
-    perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
-    v_fired := v_fired + 1;
+    if queue_id is null and parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind)
+      or queue_id is not null and parley._p_claim_alarm_and_groups(v_alarm.endpoint_id, v_alarm.kind) then
+      perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
+      v_fired := v_fired + 1;
+      exit when v_fired = top;
+    else
+      v_held := v_held + 1;
+      -- What is held for long must not keep the rest.
+      perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second') where queue_id is null;
+    end if;
   end loop;
   -- A timer set by a transaction that has not committed is not seen here, so look again within a second in any case.
   select a.due_at into v_next from parley._p_alarm as a order by a.due_at limit 1;
-  v_next := greatest(coalesce(v_next, 'infinity'), clock_timestamp() + interval '1 ms');
+  v_next := greatest(coalesce(v_next, 'infinity'), clock_timestamp() + case when v_held > v_fired then interval '20 ms' else interval '1 ms' end);
   v_next := least(v_next, clock_timestamp() + interval '1 second');
   perform setval('parley._p_next_alarm', (extract(epoch from v_next) * 1000000)::bigint);
   return v_fired;
@@ -123,7 +133,97 @@ end
 $$;
 
 comment on function parley._p_fire_alarms(integer, integer) is
-'Handles alarms that are due, of one queue or of all (null), and notes when to look next. Gives how many.';
+'Handles alarms that are due, of one queue for its reader or of all (null), and notes when to look next. Waits for nobody. Gives how many.';
+
+create function parley._p_claim_alarm(endpoint_id bigint, kind text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id;
+  if kind = 'timer' and current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for key share skip locked;
+  elsif kind = 'timer' or kind = 'lifetime' and v_endpoint.far_endpoint_id > 0 then
+    -- Sending goes on. An older snapshot has to fail when the state has changed.
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update skip locked;
+  else
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update skip locked;
+  end if;
+  if not found and v_endpoint.endpoint_id is not null then
+    return false;
+  end if;
+  if kind <> 'timer' and v_endpoint.far_endpoint_id > 0 then
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id for no key update skip locked;
+    if not found and exists (select from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id) then
+      return false;
+    end if;
+  end if;
+  perform
+  from parley._p_alarm as a
+  where a.endpoint_id = _p_claim_alarm.endpoint_id and a.kind = _p_claim_alarm.kind and a.due_at <= clock_timestamp()
+  for update skip locked;
+  return found;
+end
+$$;
+
+comment on function parley._p_claim_alarm(bigint, text) is
+'Locks what firing an alarm takes, in the order that all follow, and the alarm last; false when somebody holds any of it, or it is not due any more:
+what was locked by then stays so. Waits for nobody: who fires many alarms holds many conversations, and must not wait for another one.';
+
+create function parley._p_claim_alarm_and_groups(endpoint_id bigint, kind text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- A timer concerns its own side alone.
+  v_groups bigint[] := array(
+    select distinct e.group_id
+    from parley._p_endpoint as e
+    where e.endpoint_id = _p_claim_alarm_and_groups.endpoint_id
+      or _p_claim_alarm_and_groups.kind <> 'timer'
+      and e.endpoint_id = (
+        select o.far_endpoint_id from parley._p_endpoint as o where o.endpoint_id = _p_claim_alarm_and_groups.endpoint_id
+      )
+  );
+  v_locked integer;
+begin
+  perform from parley._p_conversation_group as g where g.group_id = any (v_groups) for update skip locked;
+  get diagnostics v_locked = row_count;
+  if v_locked < cardinality(v_groups) or not parley._p_claim_alarm(endpoint_id, kind) then
+    raise exception 'held' using errcode = 'lock_not_available';
+  end if;
+  return true;
+exception
+  when lock_not_available then
+    return false;
+end
+$$;
+
+comment on function parley._p_claim_alarm_and_groups(bigint, text) is
+'Claims an alarm for a reader, whose transaction goes on and may wait for others: nobody may have received from the groups, and be about to end
+what the reader holds then. What cannot be claimed is let go of.';
+
+create function parley._p_put_off_alarm(endpoint_id bigint, kind text, due_before timestamptz, delay interval) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform
+  from parley._p_alarm as a
+  where a.endpoint_id = _p_put_off_alarm.endpoint_id and a.kind = _p_put_off_alarm.kind and a.due_at < due_before
+  for update skip locked;
+  if found then
+    update parley._p_alarm as a
+    set due_at = clock_timestamp() + delay
+    where a.endpoint_id = _p_put_off_alarm.endpoint_id and a.kind = _p_put_off_alarm.kind;
+  end if;
+end
+$$;
+
+comment on function parley._p_put_off_alarm(bigint, text, timestamptz, interval) is
+'Makes an alarm that was due before a time due after a delay, unless somebody holds it.';
 
 create function parley._p_fire_alarm(endpoint_id bigint, kind text) returns void
 language plpgsql
@@ -142,7 +242,7 @@ begin
 end
 $$;
 
-comment on function parley._p_fire_alarm(bigint, text) is 'Handles one alarm, whose row the caller has locked.';
+comment on function parley._p_fire_alarm(bigint, text) is 'Handles one alarm, which the caller has claimed.';
 
 create function parley._p_fire_timer(endpoint_id bigint) returns void
 language plpgsql
@@ -151,8 +251,7 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
-  update parley._p_endpoint as e set is_plain = false where e.endpoint_id = _p_fire_timer.endpoint_id and e.state in ('SO', 'CO', 'DI')
-  returning * into v_endpoint;
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_fire_timer.endpoint_id and e.state in ('SO', 'CO', 'DI');
   if found then
     perform parley._p_enqueue(v_endpoint, 5, null);
   end if;

@@ -1,9 +1,9 @@
 -- Timers on time: what the daemon calls when the next alarm is due.
 --
 -- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that rings _p_alarm_doorbell. Alarms
--- are fired many in a transaction. When one of them cannot be, because somebody holds what it needs, or it raises an error, nothing of that
--- transaction stays; then the daemon asks for them one by one: each has a subtransaction, and those that fail are put off, alone.
--- Locks: as _p_fire_alarms; no lock is waited for longer than lock_timeout.
+-- are fired many in a transaction. When one of them raises an error, nothing of that transaction stays; then the daemon asks for them one by one:
+-- each has a subtransaction, and those that fail are put off, alone.
+-- Locks: as _p_fire_alarms, which waits for nobody; no other lock is waited for longer than lock_timeout.
 
 create function parley._p_fire_due(term bigint, top integer, one_by_one boolean, out fired integer, out next_ms float8)
 language plpgsql
@@ -45,24 +45,23 @@ declare
   v_now timestamptz := clock_timestamp();
 begin
   for v_alarm in
-    select a.endpoint_id, a.kind from parley._p_alarm as a where a.due_at <= v_now order by a.due_at limit top for update skip locked
+    select a.endpoint_id, a.kind from parley._p_alarm as a where a.due_at <= v_now order by a.due_at limit 10::bigint * top
   loop
     begin
-      perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
-      v_fired := v_fired + 1;
+      if parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind) then
+        perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
+        v_fired := v_fired + 1;
+      end if;
+      exit when v_fired = top;
     exception
       when lock_not_available or deadlock_detected then
-        update parley._p_alarm as a
-        set due_at = clock_timestamp() + interval '1 second'
-        where a.endpoint_id = v_alarm.endpoint_id and a.kind = v_alarm.kind;
+        perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, 'infinity', interval '1 second');
       when others then
         raise warning using
           message = format('the %s of endpoint %s could not be fired', v_alarm.kind, v_alarm.endpoint_id),
           detail = sqlerrm,
           hint = 'It is tried again after 30 seconds.';
-        update parley._p_alarm as a
-        set due_at = clock_timestamp() + interval '30 seconds'
-        where a.endpoint_id = v_alarm.endpoint_id and a.kind = v_alarm.kind;
+        perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, 'infinity', interval '30 seconds');
     end;
   end loop;
   return v_fired;

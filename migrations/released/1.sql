@@ -4303,7 +4303,7 @@ comment on column parley._p_endpoint.destination_id is 'Where messages for a far
 comment on column parley._p_endpoint.usual_message_type_id is
 'The message type that SEND finds without a look-up: the first of the contract that this side may send and that needs no validation.';
 comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
-comment on column parley._p_endpoint.is_plain is 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer message.';
+comment on column parley._p_endpoint.is_plain is 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer.';
 
 create unique index on parley._p_endpoint (conversation_id, is_initiator);
 create index on parley._p_endpoint (group_id);
@@ -7403,7 +7403,7 @@ begin
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
-      perform parley._p_fire_alarms(v_queue.queue_id, 1000);
+      perform parley._p_fire_alarms(v_queue.queue_id, 50);
     end if;
     if top < 1 then
       return;
@@ -8255,6 +8255,7 @@ begin
   where e.endpoint_id = endpoint.endpoint_id
     and e.state <> 'ER'
     and not exists (select from parley._p_endpoint as o where o.group_id = e.group_id and o.endpoint_id <> e.endpoint_id)
+    and not exists (select from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'timer')
     and not exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id and m.message_type_id in (1, 5));
   with placed as materialized (
     select o.row_id, nextval(queue.position_sequence) * 1024 as position, o.messages
@@ -8694,7 +8695,7 @@ begin
     if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
-    perform parley._p_fire_alarms(v_queue.queue_id, 1000);
+    perform parley._p_fire_alarms(v_queue.queue_id, 50);
     if coalesce(timeout, 0) <> 0 then
       v_looked := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
@@ -8794,7 +8795,7 @@ Source: spec 4.5.';
 -- Conversation timers, lifetimes, abandoned endpoints and tombstones: what happens because time passes.
 --
 -- parley.fire_timers does what is due; anybody who may may call it, as often as he likes: a cron job, the daemon. RECEIVE calls it for its
--- own queue when _p_next_alarm says that something is due somewhere. Several callers at once share the work (skip locked).
+-- own queue when _p_next_alarm says that something is due somewhere. Several callers at once share the work: each passes by what another holds.
 
 create function parley.begin_conversation_timer(conversation_handle uuid, timeout integer) returns void
 language plpgsql security definer
@@ -8831,6 +8832,8 @@ begin
       'Give a shorter timeout.'
     );
   end if;
+  -- Here and not when it fires, when senders and the other side's END are in no one's way.
+  update parley._p_endpoint as e set is_plain = false where e.endpoint_id = v_endpoint.endpoint_id and e.is_plain;
   perform parley._p_set_alarm(v_endpoint.endpoint_id, 'timer', v_due);
 end
 $$;
@@ -8882,6 +8885,7 @@ as $$
 declare
   v_alarm record;
   v_fired integer := 0;
+  v_held integer := 0;
   v_next timestamptz;
   -- Not clock_timestamp() itself: the index could not bound a search by it, and the ones that are not due would all be read.
   v_now timestamptz := clock_timestamp();
@@ -8900,15 +8904,22 @@ begin
         )
       )
     order by a.due_at
-    limit top
-    for update of a skip locked
+    limit 10::bigint * top
   loop
-    perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
-    v_fired := v_fired + 1;
+    if queue_id is null and parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind)
+      or queue_id is not null and parley._p_claim_alarm_and_groups(v_alarm.endpoint_id, v_alarm.kind) then
+      perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
+      v_fired := v_fired + 1;
+      exit when v_fired = top;
+    else
+      v_held := v_held + 1;
+      -- What is held for long must not keep the rest.
+      perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second') where queue_id is null;
+    end if;
   end loop;
   -- A timer set by a transaction that has not committed is not seen here, so look again within a second in any case.
   select a.due_at into v_next from parley._p_alarm as a order by a.due_at limit 1;
-  v_next := greatest(coalesce(v_next, 'infinity'), clock_timestamp() + interval '1 ms');
+  v_next := greatest(coalesce(v_next, 'infinity'), clock_timestamp() + case when v_held > v_fired then interval '20 ms' else interval '1 ms' end);
   v_next := least(v_next, clock_timestamp() + interval '1 second');
   perform setval('parley._p_next_alarm', (extract(epoch from v_next) * 1000000)::bigint);
   return v_fired;
@@ -8916,7 +8927,97 @@ end
 $$;
 
 comment on function parley._p_fire_alarms(integer, integer) is
-'Handles alarms that are due, of one queue or of all (null), and notes when to look next. Gives how many.';
+'Handles alarms that are due, of one queue for its reader or of all (null), and notes when to look next. Waits for nobody. Gives how many.';
+
+create function parley._p_claim_alarm(endpoint_id bigint, kind text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id;
+  if kind = 'timer' and current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for key share skip locked;
+  elsif kind = 'timer' or kind = 'lifetime' and v_endpoint.far_endpoint_id > 0 then
+    -- Sending goes on. An older snapshot has to fail when the state has changed.
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update skip locked;
+  else
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update skip locked;
+  end if;
+  if not found and v_endpoint.endpoint_id is not null then
+    return false;
+  end if;
+  if kind <> 'timer' and v_endpoint.far_endpoint_id > 0 then
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id for no key update skip locked;
+    if not found and exists (select from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id) then
+      return false;
+    end if;
+  end if;
+  perform
+  from parley._p_alarm as a
+  where a.endpoint_id = _p_claim_alarm.endpoint_id and a.kind = _p_claim_alarm.kind and a.due_at <= clock_timestamp()
+  for update skip locked;
+  return found;
+end
+$$;
+
+comment on function parley._p_claim_alarm(bigint, text) is
+'Locks what firing an alarm takes, in the order that all follow, and the alarm last; false when somebody holds any of it, or it is not due any more:
+what was locked by then stays so. Waits for nobody: who fires many alarms holds many conversations, and must not wait for another one.';
+
+create function parley._p_claim_alarm_and_groups(endpoint_id bigint, kind text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- A timer concerns its own side alone.
+  v_groups bigint[] := array(
+    select distinct e.group_id
+    from parley._p_endpoint as e
+    where e.endpoint_id = _p_claim_alarm_and_groups.endpoint_id
+      or _p_claim_alarm_and_groups.kind <> 'timer'
+      and e.endpoint_id = (
+        select o.far_endpoint_id from parley._p_endpoint as o where o.endpoint_id = _p_claim_alarm_and_groups.endpoint_id
+      )
+  );
+  v_locked integer;
+begin
+  perform from parley._p_conversation_group as g where g.group_id = any (v_groups) for update skip locked;
+  get diagnostics v_locked = row_count;
+  if v_locked < cardinality(v_groups) or not parley._p_claim_alarm(endpoint_id, kind) then
+    raise exception 'held' using errcode = 'lock_not_available';
+  end if;
+  return true;
+exception
+  when lock_not_available then
+    return false;
+end
+$$;
+
+comment on function parley._p_claim_alarm_and_groups(bigint, text) is
+'Claims an alarm for a reader, whose transaction goes on and may wait for others: nobody may have received from the groups, and be about to end
+what the reader holds then. What cannot be claimed is let go of.';
+
+create function parley._p_put_off_alarm(endpoint_id bigint, kind text, due_before timestamptz, delay interval) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform
+  from parley._p_alarm as a
+  where a.endpoint_id = _p_put_off_alarm.endpoint_id and a.kind = _p_put_off_alarm.kind and a.due_at < due_before
+  for update skip locked;
+  if found then
+    update parley._p_alarm as a
+    set due_at = clock_timestamp() + delay
+    where a.endpoint_id = _p_put_off_alarm.endpoint_id and a.kind = _p_put_off_alarm.kind;
+  end if;
+end
+$$;
+
+comment on function parley._p_put_off_alarm(bigint, text, timestamptz, interval) is
+'Makes an alarm that was due before a time due after a delay, unless somebody holds it.';
 
 create function parley._p_fire_alarm(endpoint_id bigint, kind text) returns void
 language plpgsql
@@ -8935,7 +9036,7 @@ begin
 end
 $$;
 
-comment on function parley._p_fire_alarm(bigint, text) is 'Handles one alarm, whose row the caller has locked.';
+comment on function parley._p_fire_alarm(bigint, text) is 'Handles one alarm, which the caller has claimed.';
 
 create function parley._p_fire_timer(endpoint_id bigint) returns void
 language plpgsql
@@ -8944,8 +9045,7 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
-  update parley._p_endpoint as e set is_plain = false where e.endpoint_id = _p_fire_timer.endpoint_id and e.state in ('SO', 'CO', 'DI')
-  returning * into v_endpoint;
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_fire_timer.endpoint_id and e.state in ('SO', 'CO', 'DI');
   if found then
     perform parley._p_enqueue(v_endpoint, 5, null);
   end if;
@@ -11148,9 +11248,9 @@ comment on column parley.dm_broker_activated_tasks.started_at is 'When it was st
 -- Timers on time: what the daemon calls when the next alarm is due.
 --
 -- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that rings _p_alarm_doorbell. Alarms
--- are fired many in a transaction. When one of them cannot be, because somebody holds what it needs, or it raises an error, nothing of that
--- transaction stays; then the daemon asks for them one by one: each has a subtransaction, and those that fail are put off, alone.
--- Locks: as _p_fire_alarms; no lock is waited for longer than lock_timeout.
+-- are fired many in a transaction. When one of them raises an error, nothing of that transaction stays; then the daemon asks for them one by one:
+-- each has a subtransaction, and those that fail are put off, alone.
+-- Locks: as _p_fire_alarms, which waits for nobody; no other lock is waited for longer than lock_timeout.
 
 create function parley._p_fire_due(term bigint, top integer, one_by_one boolean, out fired integer, out next_ms float8)
 language plpgsql
@@ -11192,24 +11292,23 @@ declare
   v_now timestamptz := clock_timestamp();
 begin
   for v_alarm in
-    select a.endpoint_id, a.kind from parley._p_alarm as a where a.due_at <= v_now order by a.due_at limit top for update skip locked
+    select a.endpoint_id, a.kind from parley._p_alarm as a where a.due_at <= v_now order by a.due_at limit 10::bigint * top
   loop
     begin
-      perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
-      v_fired := v_fired + 1;
+      if parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind) then
+        perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
+        v_fired := v_fired + 1;
+      end if;
+      exit when v_fired = top;
     exception
       when lock_not_available or deadlock_detected then
-        update parley._p_alarm as a
-        set due_at = clock_timestamp() + interval '1 second'
-        where a.endpoint_id = v_alarm.endpoint_id and a.kind = v_alarm.kind;
+        perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, 'infinity', interval '1 second');
       when others then
         raise warning using
           message = format('the %s of endpoint %s could not be fired', v_alarm.kind, v_alarm.endpoint_id),
           detail = sqlerrm,
           hint = 'It is tried again after 30 seconds.';
-        update parley._p_alarm as a
-        set due_at = clock_timestamp() + interval '30 seconds'
-        where a.endpoint_id = v_alarm.endpoint_id and a.kind = v_alarm.kind;
+        perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, 'infinity', interval '30 seconds');
     end;
   end loop;
   return v_fired;
