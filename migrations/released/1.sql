@@ -7301,7 +7301,7 @@ A prepared transaction that has outlived a restart of the server is named anew, 
 -- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is already old: then step 2 finds
 -- nothing, or a message in front of the one that step 1 found: senders may have committed since, and a group that was locked when we passed
 -- its first message may be free when we come to its second. Therefore steps 2 and 3 begin at the low position of the hint, before which
--- nothing is left (keeps S4, S19).
+-- nothing is left (keeps S4, S19). Where a look can end is said as well: an index scan reads all of a page that is in bounds, for one row.
 -- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named
 -- conversation) goes through 241_receive_group.sql.
 --
@@ -7350,6 +7350,7 @@ declare
   v_is_poisoned boolean := false;
   v_low bigint;
   v_lane integer;
+  v_bound bigint;
   v_position bigint;
   v_endpoint_id bigint;
   v_group_id bigint;
@@ -7424,23 +7425,30 @@ begin
       end if;
     else
       v_lane := v_queue.queue_id * 16 + 6;
-      select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
-      into v_position, v_endpoint_id, v_group_id, v_conversation_group_id
-      from (
-        select n.position, n.endpoint_id
-        from parley._p_message as n
-        where n.lane = v_lane and n.position >= v_low
-        order by n.position
-        limit 32
-      ) as m
-      join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
-      join parley._p_conversation_group as g on g.group_id = e.group_id
-      order by m.position
-      limit 1
-      for update of g skip locked;
-      if not found then
-        -- All that the look saw is locked. If nothing is there any more there is nothing to search.
+      -- What the index has on a page is all read, unless it is out of bounds: two hundred positions past the hint the first one has nearly always been.
+      v_bound := v_low + 204800;
+      loop
+        select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
+        into v_position, v_endpoint_id, v_group_id, v_conversation_group_id
+        from (
+          select n.position, n.endpoint_id
+          from parley._p_message as n
+          where n.lane = v_lane and n.position >= v_low and n.position < v_bound
+          order by n.position
+          limit 32
+        ) as m
+        join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+        join parley._p_conversation_group as g on g.group_id = e.group_id
+        order by m.position
+        limit 1
+        for update of g skip locked;
+        exit when found;
         perform from parley._p_message as m where m.lane = v_lane and m.position >= v_low limit 1;
+        exit when not found or v_bound = 9223372036854775807;
+        v_bound := 9223372036854775807;
+      end loop;
+      if v_position is null then
+        -- All that the look saw is locked. If nothing is there any more there is nothing to search.
         if found then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
           if found then
@@ -7462,7 +7470,7 @@ begin
         cross join lateral (
           select n as message, n.xmax <> '0' as came_back
           from parley._p_message as n
-          where n.endpoint_id = e.endpoint_id and n.position >= v_low
+          where n.endpoint_id = e.endpoint_id and n.position >= v_low and n.position <= v_position
           order by n.position
           limit 1
         ) as m
@@ -7621,7 +7629,7 @@ begin
         end loop;
         insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence);
         -- Only the newest count is needed; the older ones go now and then.
-        if v_sequence >> 8 <> (v_sequence - coalesce(top, 256)) >> 8 then
+        if v_sequence >> 5 <> (v_sequence - coalesce(top, 32)) >> 5 then
           delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint_id and p.sequence < v_sequence;
         end if;
         return;
