@@ -90,6 +90,8 @@ create function parley.begin_dialog(
 ) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_handle uuid;

@@ -8,10 +8,14 @@
 -- What was tried: see docs/performance.md. Each further statement here costs about a tenth of a bare INSERT; so does
 -- a pinned search_path, which is why every name and operator is qualified instead.
 --
+-- Sequential scans are off, as in every statement that looks for conversations: a session that planned this while there were few
+-- would go on reading all of them, until they are analyzed.
+--
 -- Cost: one index probe, one row lock, one insert with two index entries, one look at the doorbell.
 
 create function parley.send(conversation_handle uuid, message_type text, body bytea) returns void
 language plpgsql security definer
+set enable_seqscan = off
 as $$
 begin
   insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
@@ -49,6 +53,7 @@ Source: spec 4.2.';
 
 create function parley.send(conversation_handle uuid, message_type text default 'DEFAULT', body text default null) returns void
 language plpgsql security definer
+set enable_seqscan = off
 as $$
 begin
   -- As above, with the body turned into UTF-8; a call instead of a copy would cost every text sender a tenth.

@@ -87,6 +87,8 @@ comment on function parley.send(uuid, xml) is 'Sends an XML body of type DEFAULT
 create function parley.send(conversation_handles uuid[], message_type text, body bytea) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_count integer := coalesce(cardinality(conversation_handles), 0);
@@ -158,6 +160,8 @@ Source: spec 4.2.';
 create function parley.send_batch(conversation_handle uuid, message_type text, bodies bytea[]) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_far bigint;

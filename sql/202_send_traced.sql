@@ -21,6 +21,8 @@ comment on function parley._p_trace_context(text) is
 create function parley.send_traced(conversation_handle uuid, message_type text, body bytea, trace_context text) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_context text := parley._p_trace_context(trace_context);

@@ -9,6 +9,8 @@
 create function parley._p_send(handle uuid, message_type text, bodies bytea[], trace_context text default null) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;

@@ -81,6 +81,7 @@ create function parley._p_leave_lane(endpoint parley._p_endpoint, status text) r
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   perform parley._p_forget_routes(array[endpoint.endpoint_id]);
@@ -117,6 +118,7 @@ create function parley._p_come_back(endpoint parley._p_endpoint) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   if endpoint.far_endpoint_id < 0 then
@@ -326,6 +328,7 @@ create function parley._p_drop_outgoing(endpoint parley._p_endpoint) returns voi
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   perform parley._p_forget_routes(array[endpoint.endpoint_id]);
@@ -343,6 +346,7 @@ create function parley._p_hold_outgoing(endpoint parley._p_endpoint, status text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   delete from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id;
@@ -360,6 +364,7 @@ create function parley._p_forget_far_side(endpoint_id bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   delete from parley._p_message as m where m.endpoint_id = -_p_forget_far_side.endpoint_id;

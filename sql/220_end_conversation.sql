@@ -197,6 +197,8 @@ comment on function parley._p_error_body(integer, text) is 'Gives the body of an
 create function parley._p_end(handle uuid, message_type_id integer, body bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -216,7 +218,6 @@ Errors: 229, 8418, 8426, 8427.';
 create function parley._p_end_side(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
 as $$
 begin
   case endpoint.state
@@ -325,7 +326,6 @@ comment on function parley._p_set_state(bigint, text) is 'Changes the state of a
 create function parley._p_discard_messages(endpoint_id bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
 as $$
 begin
   delete from parley._p_message as m where m.endpoint_id = $1;

@@ -3,6 +3,8 @@
 create function parley.end_conversation(conversation_handle uuid, cleanup boolean) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -60,6 +62,8 @@ create function parley._p_break_conversations(
 ) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -113,6 +117,8 @@ Gives the number of sides that were told.';
 create function parley._p_drop_endpoints_of_service(service_id integer, description text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -154,6 +160,8 @@ comment on function parley._p_drop_endpoints_of_service(integer, text) is
 create function parley._p_move_service(service parley._p_service, queue parley._p_queue) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;

@@ -64,6 +64,7 @@ create function parley._p_move_aside(queue_id integer, endpoint_id bigint, from_
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 set enable_bitmapscan = off
 set enable_sort = off
 as $$

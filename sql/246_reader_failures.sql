@@ -9,6 +9,7 @@ create function parley._p_note_reader_failure(queue_id integer, sqlstate text, m
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_queue parley._p_queue;

@@ -3,6 +3,8 @@
 create function parley.get_conversation_group(queue text, timeout integer default null) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_queue parley._p_queue;
@@ -46,6 +48,8 @@ Source: spec 4.4.';
 create function parley.move_conversation(conversation_handle uuid, conversation_group_id uuid) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);

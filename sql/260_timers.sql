@@ -6,6 +6,8 @@
 create function parley.begin_conversation_timer(conversation_handle uuid, timeout integer) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
@@ -53,6 +55,8 @@ Source: spec 4.7.';
 create function parley.fire_timers(top integer default 1000) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_fired integer := parley._p_fire_alarms(null, top);
@@ -293,6 +297,8 @@ comment on function parley._p_end_abandoned(bigint) is
 create function parley.get_transmission_status(conversation_handle uuid) returns text
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;

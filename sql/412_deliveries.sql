@@ -33,6 +33,7 @@ create function parley._p_lock_delivery(queue parley._p_queue, priority integer,
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_lane integer := parley._p_lane(queue.queue_id, priority);
@@ -81,6 +82,8 @@ comment on function parley._p_lock_delivery(parley._p_queue, integer) is
 create function parley.next_delivery(queue text, top integer default 1) returns setof parley.received_message
 language plpgsql security definer rows 1
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
@@ -172,6 +175,8 @@ comment on function parley._p_deliverable(bigint, bigint, integer) is
 create function parley.finish_delivery(queue text, conversation_handle uuid, queuing_orders bigint[]) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_received bigint[];
@@ -199,6 +204,8 @@ create function parley.fail_delivery(
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
@@ -282,6 +289,8 @@ comment on function parley._p_set_delivery_aside(parley._p_queue, parley._p_endp
 create function parley.seconds_to_next_delivery(queue text) returns double precision
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');

@@ -6,6 +6,7 @@ returns table (step integer, conversation_handle uuid, side_of text, answer text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_here record;

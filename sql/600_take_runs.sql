@@ -192,6 +192,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 set enable_bitmapscan = off
 as $$
 declare
@@ -255,6 +256,8 @@ create function parley._p_unacknowledged_runs(
 ) returns setof parley._p_run
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 begin
   -- Nobody takes what belongs to an endpoint that is gone.

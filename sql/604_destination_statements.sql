@@ -53,6 +53,8 @@ to be compared with their far sides first.';
 create function parley._p_report_attempt(term bigint, destination_id integer, failure text) returns double precision
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_due double precision;
@@ -83,6 +85,8 @@ Source: spec 6.9, 6.12.';
 create function parley._p_unresolved(top integer) returns table (endpoint_id bigint, conversation_id uuid, to_service text, to_broker uuid)
 language sql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
   select e.endpoint_id, e.conversation_id, e.far_service, r.broker_instance::uuid
   from parley._p_endpoint as e
@@ -108,6 +112,8 @@ Arguments: top, how many at most.';
 create function parley._p_bind_conversations(term bigint, endpoint_ids bigint[], address text, status text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 set lock_timeout = '100ms'
 as $$
 declare
@@ -174,6 +180,8 @@ comment on function parley._p_arm_transmission(integer) is
 create function parley._p_reroute(service_name text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;

@@ -18,6 +18,7 @@ create function parley._p_accept_run(
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -97,6 +98,7 @@ create function parley._p_accept_in_order(
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_expected bigint := coalesce(

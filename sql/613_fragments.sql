@@ -26,6 +26,7 @@ create function parley._p_accept_fragment(
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_stored bigint;
@@ -76,6 +77,7 @@ create function parley._p_assemble(conversation_id uuid, from_initiator boolean,
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_body bytea;

@@ -11,6 +11,7 @@ create function parley._p_positions(endpoint_id bigint, out kept bigint, out giv
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   given := coalesce(
@@ -36,6 +37,8 @@ create function parley._p_probes(destination_id integer, top integer)
 returns table (run parley._p_run, given bigint, expected bigint)
 language sql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
   select
     row(
@@ -59,6 +62,8 @@ create function parley._p_compare(
 ) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;

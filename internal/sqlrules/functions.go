@@ -74,6 +74,7 @@ func checkFunctions(f File, raising map[string]string, report reporter) {
 			report(r.line, "private name", "%s runs from triggers only: begin its name with %s", name, privatePrefix)
 		}
 		checkSearchPath(r, report)
+		checkPlans(r, report)
 		comment, ok := commentAfter(f, r)
 		if !ok {
 			report(r.line, "comment", "say what %s does with a comment on %s after it", name, r.kind)

@@ -47,6 +47,10 @@ func TestRulesRefuse(t *testing.T) {
 		{name: "no search_path", sql: "-- Head.\n" + strings.Replace(fn("parley.f", "null;"), "set search_path = pg_catalog, pg_temp\n", "", 1), want: []string{"search path"}},
 		{name: "a search_path with public", sql: "-- Head.\n" + strings.Replace(fn("parley.f", "null;"), "pg_catalog,", "pg_catalog, public,", 1), want: []string{"search path"}},
 		{name: "a search_path that leaves pg_temp first", sql: "-- Head.\n" + strings.Replace(fn("parley.f", "null;"), ", pg_temp", "", 1), want: []string{"search path"}},
+		{
+			name: "no sequential scans, and compiling left on",
+			sql:  "-- Head.\n" + strings.Replace(fn("parley.f", "null;"), "as $$", "set enable_seqscan = off\nas $$", 1), want: []string{"plans"},
+		},
 		{name: "no language", sql: "-- Head.\n" + strings.Replace(fn("parley.f", "null;"), "language plpgsql\n", "", 1), want: []string{"language"}},
 		{name: "a body in quotes", sql: "-- Head.\n" + strings.ReplaceAll(fn("parley.f", "null;"), "$$", "'"), want: []string{"body"}},
 		{name: "a public trigger function", sql: "-- Head.\n" + strings.Replace(fn("parley.f", "null;"), "returns void", "returns trigger", 1), want: []string{"private name"}},

@@ -4876,6 +4876,8 @@ create function parley.begin_dialog(
 ) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_handle uuid;
@@ -5024,10 +5026,14 @@ comment on function parley._p_use_priority(parley._p_queue, integer) is 'Remembe
 -- What was tried: see docs/performance.md. Each further statement here costs about a tenth of a bare INSERT; so does
 -- a pinned search_path, which is why every name and operator is qualified instead.
 --
+-- Sequential scans are off, as in every statement that looks for conversations: a session that planned this while there were few
+-- would go on reading all of them, until they are analyzed.
+--
 -- Cost: one index probe, one row lock, one insert with two index entries, one look at the doorbell.
 
 create function parley.send(conversation_handle uuid, message_type text, body bytea) returns void
 language plpgsql security definer
+set enable_seqscan = off
 as $$
 begin
   insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
@@ -5065,6 +5071,7 @@ Source: spec 4.2.';
 
 create function parley.send(conversation_handle uuid, message_type text default 'DEFAULT', body text default null) returns void
 language plpgsql security definer
+set enable_seqscan = off
 as $$
 begin
   -- As above, with the body turned into UTF-8; a call instead of a copy would cost every text sender a tenth.
@@ -5202,6 +5209,8 @@ comment on function parley.send(uuid, xml) is 'Sends an XML body of type DEFAULT
 create function parley.send(conversation_handles uuid[], message_type text, body bytea) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_count integer := coalesce(cardinality(conversation_handles), 0);
@@ -5273,6 +5282,8 @@ Source: spec 4.2.';
 create function parley.send_batch(conversation_handle uuid, message_type text, bodies bytea[]) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_far bigint;
@@ -5403,6 +5414,8 @@ comment on function parley._p_trace_context(text) is
 create function parley.send_traced(conversation_handle uuid, message_type text, body bytea, trace_context text) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_context text := parley._p_trace_context(trace_context);
@@ -5444,6 +5457,8 @@ Source: ours; OpenTelemetry.';
 create function parley._p_send(handle uuid, message_type text, bodies bytea[], trace_context text default null) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -6130,6 +6145,7 @@ create function parley._p_leave_lane(endpoint parley._p_endpoint, status text) r
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   perform parley._p_forget_routes(array[endpoint.endpoint_id]);
@@ -6166,6 +6182,7 @@ create function parley._p_come_back(endpoint parley._p_endpoint) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   if endpoint.far_endpoint_id < 0 then
@@ -6375,6 +6392,7 @@ create function parley._p_drop_outgoing(endpoint parley._p_endpoint) returns voi
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   perform parley._p_forget_routes(array[endpoint.endpoint_id]);
@@ -6392,6 +6410,7 @@ create function parley._p_hold_outgoing(endpoint parley._p_endpoint, status text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   delete from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id;
@@ -6409,6 +6428,7 @@ create function parley._p_forget_far_side(endpoint_id bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   delete from parley._p_message as m where m.endpoint_id = -_p_forget_far_side.endpoint_id;
@@ -6624,6 +6644,8 @@ comment on function parley._p_error_body(integer, text) is 'Gives the body of an
 create function parley._p_end(handle uuid, message_type_id integer, body bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -6643,7 +6665,6 @@ Errors: 229, 8418, 8426, 8427.';
 create function parley._p_end_side(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
 as $$
 begin
   case endpoint.state
@@ -6752,7 +6773,6 @@ comment on function parley._p_set_state(bigint, text) is 'Changes the state of a
 create function parley._p_discard_messages(endpoint_id bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
 as $$
 begin
   delete from parley._p_message as m where m.endpoint_id = $1;
@@ -6832,6 +6852,8 @@ comment on function parley._p_close_both(parley._p_endpoint) is 'Closes a side, 
 create function parley.end_conversation(conversation_handle uuid, cleanup boolean) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -6889,6 +6911,8 @@ create function parley._p_break_conversations(
 ) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -6942,6 +6966,8 @@ Gives the number of sides that were told.';
 create function parley._p_drop_endpoints_of_service(service_id integer, description text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -6983,6 +7009,8 @@ comment on function parley._p_drop_endpoints_of_service(integer, text) is
 create function parley._p_move_service(service parley._p_service, queue parley._p_queue) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -8192,6 +8220,7 @@ create function parley._p_move_aside(queue_id integer, endpoint_id bigint, from_
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 set enable_bitmapscan = off
 set enable_sort = off
 as $$
@@ -8625,6 +8654,7 @@ create function parley._p_note_reader_failure(queue_id integer, sqlstate text, m
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_queue parley._p_queue;
@@ -8689,6 +8719,8 @@ Arguments: queue_id; sqlstate and message as in note_failure.';
 create function parley.get_conversation_group(queue text, timeout integer default null) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_queue parley._p_queue;
@@ -8732,6 +8764,8 @@ Source: spec 4.4.';
 create function parley.move_conversation(conversation_handle uuid, conversation_group_id uuid) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
@@ -8808,6 +8842,8 @@ Source: spec 4.5.';
 create function parley.begin_conversation_timer(conversation_handle uuid, timeout integer) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
@@ -8855,6 +8891,8 @@ Source: spec 4.7.';
 create function parley.fire_timers(top integer default 1000) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_fired integer := parley._p_fire_alarms(null, top);
@@ -9095,6 +9133,8 @@ comment on function parley._p_end_abandoned(bigint) is
 create function parley.get_transmission_status(conversation_handle uuid) returns text
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -11263,6 +11303,8 @@ comment on column parley.dm_broker_activated_tasks.started_at is 'When it was st
 create function parley._p_fire_due(term bigint, top integer, one_by_one boolean, out fired integer, out next_ms float8)
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 set lock_timeout = '30ms'
 as $$
 declare
@@ -11867,6 +11909,7 @@ create function parley._p_lock_delivery(queue parley._p_queue, priority integer,
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_lane integer := parley._p_lane(queue.queue_id, priority);
@@ -11915,6 +11958,8 @@ comment on function parley._p_lock_delivery(parley._p_queue, integer) is
 create function parley.next_delivery(queue text, top integer default 1) returns setof parley.received_message
 language plpgsql security definer rows 1
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
@@ -12006,6 +12051,8 @@ comment on function parley._p_deliverable(bigint, bigint, integer) is
 create function parley.finish_delivery(queue text, conversation_handle uuid, queuing_orders bigint[]) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_received bigint[];
@@ -12033,6 +12080,8 @@ create function parley.fail_delivery(
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
@@ -12116,6 +12165,8 @@ comment on function parley._p_set_delivery_aside(parley._p_queue, parley._p_endp
 create function parley.seconds_to_next_delivery(queue text) returns double precision
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
@@ -15773,6 +15824,7 @@ returns table (step integer, conversation_handle uuid, side_of text, answer text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_here record;
@@ -16037,6 +16089,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 set enable_bitmapscan = off
 as $$
 declare
@@ -16100,6 +16153,8 @@ create function parley._p_unacknowledged_runs(
 ) returns setof parley._p_run
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 begin
   -- Nobody takes what belongs to an endpoint that is gone.
@@ -16161,6 +16216,8 @@ Arguments: endpoint_id and sequence of the message; first_byte, from 0; bytes.';
 create function parley._p_park(endpoint_id bigint, destination_id integer, status text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -16193,6 +16250,8 @@ Arguments: endpoint_id; destination_id that it had; status, for the transmission
 create function parley._p_unpark(destination_id integer, rows_max integer) returns setof parley._p_run
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_parked parley._p_parked;
@@ -16334,6 +16393,7 @@ create function parley._p_close_when_told(endpoint_id bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -16363,6 +16423,7 @@ create function parley._p_answer(
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -16517,6 +16578,8 @@ to be compared with their far sides first.';
 create function parley._p_report_attempt(term bigint, destination_id integer, failure text) returns double precision
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_due double precision;
@@ -16547,6 +16610,8 @@ Source: spec 6.9, 6.12.';
 create function parley._p_unresolved(top integer) returns table (endpoint_id bigint, conversation_id uuid, to_service text, to_broker uuid)
 language sql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
   select e.endpoint_id, e.conversation_id, e.far_service, r.broker_instance::uuid
   from parley._p_endpoint as e
@@ -16572,6 +16637,8 @@ Arguments: top, how many at most.';
 create function parley._p_bind_conversations(term bigint, endpoint_ids bigint[], address text, status text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 set lock_timeout = '100ms'
 as $$
 declare
@@ -16638,6 +16705,8 @@ comment on function parley._p_arm_transmission(integer) is
 create function parley._p_reroute(service_name text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -16886,6 +16955,7 @@ create function parley._p_accept_run(
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -16965,6 +17035,7 @@ create function parley._p_accept_in_order(
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_expected bigint := coalesce(
@@ -17255,6 +17326,7 @@ create function parley._p_accept_fragment(
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_stored bigint;
@@ -17305,6 +17377,7 @@ create function parley._p_assemble(conversation_id uuid, from_initiator boolean,
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_body bytea;
@@ -17397,6 +17470,7 @@ create function parley._p_positions(endpoint_id bigint, out kept bigint, out giv
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   given := coalesce(
@@ -17422,6 +17496,8 @@ create function parley._p_probes(destination_id integer, top integer)
 returns table (run parley._p_run, given bigint, expected bigint)
 language sql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
   select
     row(
@@ -17445,6 +17521,8 @@ create function parley._p_compare(
 ) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
