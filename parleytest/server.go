@@ -20,8 +20,8 @@ const (
 	// versionVariable chooses the major version of PostgreSQL for a test run, such as 15 or 18.
 	versionVariable = "PARLEY_TEST_POSTGRES"
 
-	// folderVariable moves the test servers out of the cache folder, into memory for instance: each test makes and drops a database of a thousand
-	// files, which slows a file system down that does not reuse their numbers for a while, as ext4 does not.
+	// folderVariable moves the test servers out of the cache folder, into memory for instance: each test makes and drops
+	// a database of a thousand files, and ext4, which does not reuse their numbers for a while, slows down with that.
 	folderVariable = "PARLEY_TEST_FOLDER"
 
 	// linger bridges the time in which go test builds the next package.
