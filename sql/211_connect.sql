@@ -190,6 +190,8 @@ comment on function parley._p_forget_routes_of_type(integer) is 'Makes sends of 
 create function parley._p_deliver_delayed(service_name text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_id bigint;

@@ -171,8 +171,8 @@ begin
   where e.endpoint_id in (select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id)
   order by e.endpoint_id
   for update;
-  -- What comes from other databases locks the receiving row itself.
-  perform from parley._p_endpoint as e where e.service_id = service.service_id and e.far_endpoint_id < 0 order by e.endpoint_id for update;
+  -- What comes from other databases, and a timer that fires, lock the receiving row itself.
+  perform from parley._p_endpoint as e where e.service_id = service.service_id order by e.endpoint_id for update;
   perform parley._p_forget_routes(array(select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id));
   perform parley._p_forget_routes(array(select e.endpoint_id from parley._p_endpoint as e where e.service_id = service.service_id));
   update parley._p_service as s set queue_id = queue.queue_id where s.service_id = service.service_id;

@@ -110,7 +110,7 @@ begin
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
-      perform parley._p_fire_alarms(v_queue.queue_id, 50);
+      perform parley._p_fire_alarms(v_queue.queue_id, 8);
     end if;
     if top < 1 then
       return;
@@ -176,7 +176,7 @@ begin
         cross join lateral (
           select n as message, n.xmax <> '0' as came_back
           from parley._p_message as n
-          where n.endpoint_id = e.endpoint_id and n.position >= v_low and n.position <= v_position
+          where n.endpoint_id = e.endpoint_id and n.position >= v_low and n.position < v_bound
           order by n.position
           limit 1
         ) as m
@@ -185,7 +185,7 @@ begin
         v_endpoint := v_look.endpoint;
         v_message := v_look.message;
         v_sequence := v_look.sequence;
-        if not v_endpoint.is_plain then
+        if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
           if found then
             return;
@@ -335,7 +335,7 @@ begin
         end loop;
         insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence);
         -- Only the newest count is needed; the older ones go now and then.
-        if v_sequence >> 5 <> (v_sequence - coalesce(top, 32)) >> 5 then
+        if v_sequence >> 5 <> (v_sequence - (coalesce(top, 2147483647) - v_left)) >> 5 then
           delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint_id and p.sequence < v_sequence;
         end if;
         return;

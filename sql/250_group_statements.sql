@@ -19,7 +19,7 @@ begin
     if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
-    perform parley._p_fire_alarms(v_queue.queue_id, 50);
+    perform parley._p_fire_alarms(v_queue.queue_id, 8);
     if coalesce(timeout, 0) <> 0 then
       v_looked := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);

@@ -40,8 +40,16 @@ begin
       'Give a shorter timeout.'
     );
   end if;
-  -- Here and not when it fires, when senders and the other side's END are in no one's way.
-  update parley._p_endpoint as e set is_plain = false where e.endpoint_id = v_endpoint.endpoint_id and e.is_plain;
+  -- Here, so that firing need not; an older snapshot has to fail when somebody has made it plain since. Both sides, in the order of END, which
+  -- may follow in this transaction.
+  if v_endpoint.is_plain or current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    perform
+    from parley._p_endpoint as e
+    where e.endpoint_id in (v_endpoint.endpoint_id, v_endpoint.far_endpoint_id)
+    order by e.endpoint_id
+    for no key update;
+    update parley._p_endpoint as e set is_plain = false where e.endpoint_id = v_endpoint.endpoint_id;
+  end if;
   perform parley._p_set_alarm(v_endpoint.endpoint_id, 'timer', v_due);
 end
 $$;
@@ -59,7 +67,6 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_fired integer := parley._p_fire_alarms(null, top);
   v_now timestamptz := clock_timestamp();
 begin
   delete from parley._p_tombstone as t
@@ -76,7 +83,8 @@ begin
   delete from parley._p_fragment as f where f.stored_at < v_now - interval '1 day';
   perform parley._p_notify_disabled_queues() where exists (select from parley._p_event_notification);
   perform parley._p_take_configuration_answers() where exists (select from parley._p_configuration_request);
-  return v_fired;
+  -- Last: the rest may wait for a conversation, and must not hold many then.
+  return parley._p_fire_alarms(null, top);
 end
 $$;
 
@@ -123,6 +131,8 @@ begin
       exit when v_fired = top;
     else
       v_held := v_held + 1;
+      -- Other readers are at it.
+      exit when v_held >= 20 and queue_id is not null;
       -- What is held for long must not keep the rest.
       perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second') where queue_id is null;
     end if;
@@ -156,6 +166,11 @@ begin
     perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update skip locked;
   end if;
   if not found and v_endpoint.endpoint_id is not null then
+    return false;
+  end if;
+  -- The first send may have made the far side just now.
+  if kind <> 'timer' and v_endpoint.far_endpoint_id is null
+    and exists (select from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id and e.far_endpoint_id is not null) then
     return false;
   end if;
   if kind <> 'timer' and v_endpoint.far_endpoint_id > 0 then

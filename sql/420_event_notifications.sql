@@ -214,6 +214,8 @@ Source: spec 2.10.';
 create function parley._p_drop_event_notifications(notifications integer[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_handle uuid;

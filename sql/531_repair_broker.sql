@@ -132,6 +132,8 @@ comment on function parley._p_repair(integer, text, bigint) is 'Repairs one thin
 create function parley._p_drop_endpoint(endpoint_id bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;

@@ -1,9 +1,12 @@
 package reliability_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Keeps S12: whoever fires a timer waits for nobody, and so keeps nobody from ending the conversation that it belongs to.
@@ -31,7 +34,10 @@ func TestReadersThatFireTimersDoNotDeadlock(t *testing.T) {
 	b := newBed(t)
 	const dialogsEach, readersEach = 200, 3
 	var sending, reading sync.WaitGroup
+	var fired firings
 	over := make(chan struct{})
+	// Nobody answers these.
+	b.admin.exec("select parley.begin_dialog('initiator', 'target', lifetime => 1) from generate_series(1, 20)")
 	for range 2 {
 		s := b.session(t)
 		sending.Go(func() {
@@ -55,32 +61,46 @@ func TestReadersThatFireTimersDoNotDeadlock(t *testing.T) {
 					isOver = true
 				default:
 				}
-				if err := s.answerWithTimers(queue, random); err != nil && code(err) != broker(8410) && (!harmless[code(err)] || code(err) == "40P01") {
+				if err := s.answerWithTimers(queue, random, &fired); err != nil && code(err) != broker(8410) && (!harmless[code(err)] || code(err) == "40P01") {
 					t.Errorf("%s: %v", queue, err)
 				}
 			}
 		})
 	}
 	sending.Wait()
+	for fired.errors.Load() == 0 && !t.Failed() {
+		pause(20 * time.Millisecond) // until lifetimes end
+	}
 	close(over)
 	reading.Wait()
+	if fired.timers.Load() == 0 {
+		t.Error("no timer fired")
+	}
 }
 
-// answerWithTimers receives what there is of one conversation, and ends it or sets its timer.
-func (s *session) answerWithTimers(queue string, random *rand.Rand) error {
+// firings counts what was received that had fired.
+type firings struct{ timers, errors atomic.Int64 }
+
+// answerWithTimers receives what there is of one conversation, and ends it, sets its timer, or does both.
+func (s *session) answerWithTimers(queue string, random *rand.Rand, fired *firings) error {
 	if err := s.try("begin"); err != nil {
 		return err
 	}
-	const receive = "select coalesce(min(conversation_handle::text), ''), count(*) filter (where message_type_id in (1, 2)) > 0 from parley.receive($1)"
+	const receive = `
+		select coalesce(min(conversation_handle::text), ''), count(*) filter (where message_type_id = 5), count(*) filter (where message_type_id = 1),
+			count(*) filter (where message_type_id = 2)
+		from parley.receive($1)`
 	var handle string
-	var hasEnded bool
-	err := s.conn.QueryRow(s.t.Context(), receive, queue).Scan(&handle, &hasEnded)
-	switch {
-	case err != nil || handle == "":
-	case hasEnded || random.IntN(3) == 0:
-		err = s.tryEnd(handle)
-	default:
+	var timers, failed, ended int64
+	err := s.conn.QueryRow(context.Background(), receive, queue).Scan(&handle, &timers, &failed, &ended)
+	fired.timers.Add(timers)
+	fired.errors.Add(failed)
+	choice := random.IntN(6)
+	if err == nil && handle != "" && failed+ended == 0 && choice > 0 {
 		err = s.try("select parley.begin_conversation_timer($1::uuid, 0)", handle)
+	}
+	if err == nil && handle != "" && (failed+ended > 0 || choice < 2) {
+		err = s.tryEnd(handle)
 	}
 	if err != nil {
 		_ = s.try("rollback")

@@ -5898,6 +5898,8 @@ comment on function parley._p_forget_routes_of_type(integer) is 'Makes sends of 
 create function parley._p_deliver_delayed(service_name text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_id bigint;
@@ -7020,8 +7022,8 @@ begin
   where e.endpoint_id in (select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id)
   order by e.endpoint_id
   for update;
-  -- What comes from other databases locks the receiving row itself.
-  perform from parley._p_endpoint as e where e.service_id = service.service_id and e.far_endpoint_id < 0 order by e.endpoint_id for update;
+  -- What comes from other databases, and a timer that fires, lock the receiving row itself.
+  perform from parley._p_endpoint as e where e.service_id = service.service_id order by e.endpoint_id for update;
   perform parley._p_forget_routes(array(select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id));
   perform parley._p_forget_routes(array(select e.endpoint_id from parley._p_endpoint as e where e.service_id = service.service_id));
   update parley._p_service as s set queue_id = queue.queue_id where s.service_id = service.service_id;
@@ -7432,7 +7434,7 @@ begin
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
-      perform parley._p_fire_alarms(v_queue.queue_id, 50);
+      perform parley._p_fire_alarms(v_queue.queue_id, 8);
     end if;
     if top < 1 then
       return;
@@ -7498,7 +7500,7 @@ begin
         cross join lateral (
           select n as message, n.xmax <> '0' as came_back
           from parley._p_message as n
-          where n.endpoint_id = e.endpoint_id and n.position >= v_low and n.position <= v_position
+          where n.endpoint_id = e.endpoint_id and n.position >= v_low and n.position < v_bound
           order by n.position
           limit 1
         ) as m
@@ -7507,7 +7509,7 @@ begin
         v_endpoint := v_look.endpoint;
         v_message := v_look.message;
         v_sequence := v_look.sequence;
-        if not v_endpoint.is_plain then
+        if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
           if found then
             return;
@@ -7657,7 +7659,7 @@ begin
         end loop;
         insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence);
         -- Only the newest count is needed; the older ones go now and then.
-        if v_sequence >> 5 <> (v_sequence - coalesce(top, 32)) >> 5 then
+        if v_sequence >> 5 <> (v_sequence - (coalesce(top, 2147483647) - v_left)) >> 5 then
           delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint_id and p.sequence < v_sequence;
         end if;
         return;
@@ -8735,7 +8737,7 @@ begin
     if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
-    perform parley._p_fire_alarms(v_queue.queue_id, 50);
+    perform parley._p_fire_alarms(v_queue.queue_id, 8);
     if coalesce(timeout, 0) <> 0 then
       v_looked := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
@@ -8876,8 +8878,16 @@ begin
       'Give a shorter timeout.'
     );
   end if;
-  -- Here and not when it fires, when senders and the other side's END are in no one's way.
-  update parley._p_endpoint as e set is_plain = false where e.endpoint_id = v_endpoint.endpoint_id and e.is_plain;
+  -- Here, so that firing need not; an older snapshot has to fail when somebody has made it plain since. Both sides, in the order of END, which
+  -- may follow in this transaction.
+  if v_endpoint.is_plain or current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    perform
+    from parley._p_endpoint as e
+    where e.endpoint_id in (v_endpoint.endpoint_id, v_endpoint.far_endpoint_id)
+    order by e.endpoint_id
+    for no key update;
+    update parley._p_endpoint as e set is_plain = false where e.endpoint_id = v_endpoint.endpoint_id;
+  end if;
   perform parley._p_set_alarm(v_endpoint.endpoint_id, 'timer', v_due);
 end
 $$;
@@ -8895,7 +8905,6 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_fired integer := parley._p_fire_alarms(null, top);
   v_now timestamptz := clock_timestamp();
 begin
   delete from parley._p_tombstone as t
@@ -8912,7 +8921,8 @@ begin
   delete from parley._p_fragment as f where f.stored_at < v_now - interval '1 day';
   perform parley._p_notify_disabled_queues() where exists (select from parley._p_event_notification);
   perform parley._p_take_configuration_answers() where exists (select from parley._p_configuration_request);
-  return v_fired;
+  -- Last: the rest may wait for a conversation, and must not hold many then.
+  return parley._p_fire_alarms(null, top);
 end
 $$;
 
@@ -8959,6 +8969,8 @@ begin
       exit when v_fired = top;
     else
       v_held := v_held + 1;
+      -- Other readers are at it.
+      exit when v_held >= 20 and queue_id is not null;
       -- What is held for long must not keep the rest.
       perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second') where queue_id is null;
     end if;
@@ -8992,6 +9004,11 @@ begin
     perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update skip locked;
   end if;
   if not found and v_endpoint.endpoint_id is not null then
+    return false;
+  end if;
+  -- The first send may have made the far side just now.
+  if kind <> 'timer' and v_endpoint.far_endpoint_id is null
+    and exists (select from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id and e.far_endpoint_id is not null) then
     return false;
   end if;
   if kind <> 'timer' and v_endpoint.far_endpoint_id > 0 then
@@ -12423,6 +12440,8 @@ Source: spec 2.10.';
 create function parley._p_drop_event_notifications(notifications integer[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_handle uuid;
@@ -15515,6 +15534,8 @@ comment on function parley._p_repair(integer, text, bigint) is 'Repairs one thin
 create function parley._p_drop_endpoint(endpoint_id bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
