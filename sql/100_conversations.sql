@@ -130,6 +130,15 @@ $$;
 comment on function parley._p_lane(integer, integer) is
 'Gives the lane of a queue for a priority: lanes of one queue in ascending order are priorities 10 to 1.';
 
+create function parley._p_keeps_snapshot() returns boolean
+language sql stable parallel safe
+as $$
+  select pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.<>) all (array['read committed', 'read uncommitted'])
+$$;
+
+comment on function parley._p_keeps_snapshot() is
+'Tells whether this transaction sees only what was there when it began: REPEATABLE READ, SERIALIZABLE.';
+
 create function parley._p_find_endpoint(handle uuid) returns parley._p_endpoint
 language plpgsql stable
 set search_path = pg_catalog, pg_temp

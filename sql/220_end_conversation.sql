@@ -346,7 +346,7 @@ begin
   -- When this is our own side we hold it ourselves.
   -- An older snapshot does not see all that belongs to it.
   perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
-  if not found or current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+  if not found or parley._p_keeps_snapshot() then
     perform parley._p_set_state(endpoint.endpoint_id, 'DO');
     perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp());
     return;

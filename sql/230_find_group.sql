@@ -166,7 +166,7 @@ declare
   v_started timestamptz := clock_timestamp();
 begin
   -- An older snapshot sees less than is there: it may not tell others what to skip.
-  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+  if parley._p_keeps_snapshot() then
     return;
   end if;
   select * into v_old from parley._p_scan_hint as h where h.lane = _p_note_scan.lane order by h.lane desc, h.hint_id desc limit 1;

@@ -35,7 +35,7 @@ declare
   v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
   v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
 begin
-  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+  if parley._p_keeps_snapshot() then
     return null;
   end if;
   loop

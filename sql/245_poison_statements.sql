@@ -141,7 +141,7 @@ declare
 begin
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
   perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
-  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+  if parley._p_keeps_snapshot() then
     perform parley._p_raise(
       8402,
       'this needs a transaction at READ COMMITTED',

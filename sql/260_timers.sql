@@ -42,7 +42,7 @@ begin
   end if;
   -- Here, so that firing need not; an older snapshot has to fail when somebody has made it plain since. Both sides, in the order of END, which
   -- may follow in this transaction.
-  if v_endpoint.is_plain or current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+  if v_endpoint.is_plain or parley._p_keeps_snapshot() then
     perform
     from parley._p_endpoint as e
     where e.endpoint_id in (v_endpoint.endpoint_id, v_endpoint.far_endpoint_id)
@@ -102,6 +102,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_alarm record;
+  v_is_claimed boolean;
   v_fired integer := 0;
   v_held integer := 0;
   v_next timestamptz;
@@ -124,17 +125,23 @@ begin
     order by a.due_at
     limit 10::bigint * top
   loop
-    if queue_id is null and parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind)
-      or queue_id is not null and parley._p_claim_alarm_and_groups(v_alarm.endpoint_id, v_alarm.kind) then
+    v_is_claimed := case
+      when queue_id is null then parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind)
+      else parley._p_claim_alarm_and_groups(v_alarm.endpoint_id, v_alarm.kind)
+    end;
+    if v_is_claimed then
       perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
       v_fired := v_fired + 1;
       exit when v_fired = top;
-    else
-      v_held := v_held + 1;
-      -- Other readers are at it.
-      exit when v_held >= 20 and queue_id is not null;
+      continue;
+    end if;
+    v_held := v_held + 1;
+    if queue_id is null then
       -- What is held for long must not keep the rest.
-      perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second') where queue_id is null;
+      perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second');
+    else
+      -- Other readers are at it.
+      exit when v_held >= 20;
     end if;
   end loop;
   -- A timer set by a transaction that has not committed is not seen here, so look again within a second in any case.
@@ -154,29 +161,28 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint;
+  v_far bigint;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id;
-  if kind = 'timer' and current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
-    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for key share skip locked;
-  elsif kind = 'timer' or kind = 'lifetime' and v_endpoint.far_endpoint_id > 0 then
-    -- Sending goes on. An older snapshot has to fail when the state has changed.
-    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update skip locked;
-  else
-    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update skip locked;
-  end if;
-  if not found and v_endpoint.endpoint_id is not null then
-    return false;
-  end if;
-  -- The first send may have made the far side just now.
-  if kind <> 'timer' and v_endpoint.far_endpoint_id is null
-    and exists (select from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id and e.far_endpoint_id is not null) then
-    return false;
-  end if;
-  if kind <> 'timer' and v_endpoint.far_endpoint_id > 0 then
-    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id for no key update skip locked;
-    if not found and exists (select from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id) then
+  select e.far_endpoint_id into v_far from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id;
+  if found then
+    -- Read again with the lock: the first send may have made the far side since.
+    if kind = 'timer' and not parley._p_keeps_snapshot() then
+      perform from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id for key share skip locked;
+    elsif kind = 'timer' or kind = 'lifetime' and v_far > 0 then
+      -- Sending goes on. An older snapshot has to fail when the state has changed.
+      select e.far_endpoint_id into v_far
+      from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id for no key update skip locked;
+    else
+      select e.far_endpoint_id into v_far from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id for update skip locked;
+    end if;
+    if not found then
       return false;
+    end if;
+    if kind <> 'timer' and v_far > 0 then
+      perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update skip locked;
+      if not found and exists (select from parley._p_endpoint as e where e.endpoint_id = v_far) then
+        return false;
+      end if;
     end if;
   end if;
   perform
@@ -188,32 +194,36 @@ end
 $$;
 
 comment on function parley._p_claim_alarm(bigint, text) is
-'Locks what firing an alarm takes, in the order that all follow, and the alarm last; false when somebody holds any of it, or it is not due any more:
-what was locked by then stays so. Waits for nobody: who fires many alarms holds many conversations, and must not wait for another one.';
+'Locks what firing an alarm takes, and the alarm last; false when somebody holds any of it, or it is not due any more: what was locked by then stays
+so. Waits for nobody: who fires many alarms holds many conversations, and must not wait for another one.';
 
 create function parley._p_claim_alarm_and_groups(endpoint_id bigint, kind text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- A timer concerns its own side alone.
-  v_groups bigint[] := array(
-    select distinct e.group_id
-    from parley._p_endpoint as e
-    where e.endpoint_id = _p_claim_alarm_and_groups.endpoint_id
-      or _p_claim_alarm_and_groups.kind <> 'timer'
-      and e.endpoint_id = (
-        select o.far_endpoint_id from parley._p_endpoint as o where o.endpoint_id = _p_claim_alarm_and_groups.endpoint_id
-      )
-  );
-  v_locked integer;
+  v_groups bigint[];
+  v_locked integer := -1;
 begin
-  perform from parley._p_conversation_group as g where g.group_id = any (v_groups) for update skip locked;
-  get diagnostics v_locked = row_count;
-  if v_locked < cardinality(v_groups) or not parley._p_claim_alarm(endpoint_id, kind) then
-    raise exception 'held' using errcode = 'lock_not_available';
+  if parley._p_claim_alarm(endpoint_id, kind) then
+    -- A timer concerns its own side alone.
+    v_groups := array(
+      select e.group_id
+      from parley._p_endpoint as e
+      where e.endpoint_id = _p_claim_alarm_and_groups.endpoint_id
+      union
+      select f.group_id
+      from parley._p_endpoint as e
+      join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
+      where e.endpoint_id = _p_claim_alarm_and_groups.endpoint_id and _p_claim_alarm_and_groups.kind <> 'timer'
+    );
+    perform from parley._p_conversation_group as g where g.group_id = any (v_groups) for update skip locked;
+    get diagnostics v_locked = row_count;
   end if;
-  return true;
+  if v_locked = cardinality(v_groups) then
+    return true;
+  end if;
+  raise exception 'held' using errcode = 'lock_not_available';
 exception
   when lock_not_available then
     return false;

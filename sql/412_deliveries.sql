@@ -32,8 +32,6 @@ create index on parley._p_delivery_failure (queue_id);
 create function parley._p_lock_delivery(queue parley._p_queue, priority integer, out endpoint_id bigint, out group_id bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 declare
   v_lane integer := parley._p_lane(queue.queue_id, priority);

@@ -8,8 +8,6 @@
 create function parley._p_park(endpoint_id bigint, destination_id integer, status text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
@@ -42,8 +40,6 @@ Arguments: endpoint_id; destination_id that it had; status, for the transmission
 create function parley._p_unpark(destination_id integer, rows_max integer) returns setof parley._p_run
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 declare
   v_parked parley._p_parked;

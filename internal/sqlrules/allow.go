@@ -8,8 +8,9 @@ import (
 // unpinned names the functions that may leave their search_path as the caller set it, with the reason. Each name,
 // type and operator in them is written in full, and what they call pins its own.
 var unpinned = map[string]string{
-	"parley._p_lane": "a pinned search_path would keep the planner from putting it in line, in statements that name a lane again and again",
-	"parley.send":    "the hot path: setting the search_path costs a tenth of a bare insert",
+	"parley._p_keeps_snapshot": "a pinned search_path would keep the planner from putting it in line; it is asked on the way of every wait",
+	"parley._p_lane":           "a pinned search_path would keep the planner from putting it in line, in statements full of lanes",
+	"parley.send":              "the hot path: setting the search_path costs a tenth of a bare insert",
 }
 
 // compiled names the functions that go without sequential scans and leave compiling as the caller set it, with the reason.
