@@ -7643,7 +7643,7 @@ begin
                 v_sequence + f.number - 1, v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name,
                 v_endpoint.service_contract_id, v_type_name, v_message.message_type_id, v_validation, f.body, v_message.enqueued_at,
                 null::uuid, null::text
-              from unnest(v_message.frame[:v_count]) with ordinality as f (body, number);
+              from (select unnest(v_message.frame[:v_count]) as body, generate_series(1, v_count) as number) as f;
               if v_count < v_size then
                 -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
                 insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
@@ -7667,8 +7667,9 @@ begin
           v_message := v_look.message;
         end loop;
         insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence);
-        -- Only the newest count is needed; the older ones go now and then.
-        if v_sequence >> 5 <> (v_sequence - (coalesce(top, 2147483647) - v_left)) >> 5 then
+        -- Only the newest count is needed; the older ones go about every 32 calls.
+        v_count := greatest(coalesce(top, 2147483647) - v_left, 1);
+        if v_sequence / v_count / 32 <> (v_sequence - v_count) / v_count / 32 then
           delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint_id and p.sequence < v_sequence;
         end if;
         return;
