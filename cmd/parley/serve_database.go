@@ -19,6 +19,9 @@ import (
 // servedConnections is enough for what the daemon itself asks of a database; its readers have connections of their own.
 const servedConnections = 6
 
+// idleTime is after how long a connection that is not used is closed: a daemon may serve hundreds of databases.
+const idleTime = time.Minute
+
 // servedDatabase is one of the databases of the daemon.
 type servedDatabase struct {
 	pool     *pgxpool.Pool
@@ -38,6 +41,7 @@ func (s *serving) openDatabase(ctx context.Context, number int) (*servedDatabase
 		return nil, fmt.Errorf("read the DSN: %w", err)
 	}
 	config.MaxConns = max(config.MaxConns, servedConnections)
+	config.MaxConnIdleTime = min(config.MaxConnIdleTime, idleTime)
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "parley serve"
 	}
