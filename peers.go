@@ -167,13 +167,34 @@ func SucceedPeerKey(ctx context.Context, db DB, s PeerSuccessor) error {
 	return nil
 }
 
-// ReportCertificate tells a database which certificate a daemon uses, so that it can warn of its end. Daemon is its name.
-func ReportCertificate(ctx context.Context, db DB, daemon, fingerprint string, notBefore, notAfter time.Time) error {
+// ReportedCertificate is what a daemon tells its databases of itself.
+type ReportedCertificate struct {
+	Daemon              string // its name
+	Fingerprint         string // of its key
+	NotBefore, NotAfter time.Time
+	// Address is where others reach it, tcp://host:port; "" when its operator has not said.
+	Address string
+}
+
+// ReportCertificate tells a database which certificate a daemon uses, so that it can warn of its end.
+func ReportCertificate(ctx context.Context, db DB, c ReportedCertificate) error {
 	_, err := db.Exec(ctx, `
-		select parley._p_report_certificate(daemon => $1, fingerprint => $2, not_before => $3, not_after => $4)`,
-		daemon, fingerprint, notBefore, notAfter)
+		select parley._p_report_certificate(
+			daemon => $1, fingerprint => $2, not_before => $3, not_after => $4, address => nullif($5::text, '')
+		)`, c.Daemon, c.Fingerprint, c.NotBefore, c.NotAfter, c.Address)
 	if err != nil {
 		return statementError(err, "report the certificate")
 	}
 	return nil
+}
+
+// AdvertisedAddress gives the address, tcp://host:port, under which the daemon with a key says that others reach it; any daemon of the
+// database when no key is given. "" when none says so, or they say different things.
+func AdvertisedAddress(ctx context.Context, db DB, fingerprint string) (address string, err error) {
+	err = db.QueryRow(ctx, `
+		select coalesce(parley._p_advertised_address(fingerprint => nullif($1::text, '')), '')`, fingerprint).Scan(&address)
+	if err != nil {
+		return "", statementError(err, "read where the daemon is reached")
+	}
+	return address, nil
 }

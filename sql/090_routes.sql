@@ -38,11 +38,11 @@ begin
   if v_parts is null or v_parts[3]::integer not between 1 and 65535 then
     return null;
   elsif v_parts[1] is not null then
-    -- No way to write IPv4, and nobody listens at no address.
+    -- No way to write IPv4, and nobody is reached at no address.
     v_host := case when v_parts[1]::inet = '::1' or not v_parts[1]::inet << '::/96' then format('[%s]', host(v_parts[1]::inet)) end;
   elsif v_parts[2] ~ '^[0-9.]+$' then
     -- Else inet would take less than four numbers, and octal ones.
-    v_host := case when v_parts[2] ~ '^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){3}$' then host(v_parts[2]::inet) end;
+    v_host := case when v_parts[2] ~ '^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){3}$' then nullif(host(v_parts[2]::inet), '0.0.0.0') end;
   elsif length(v_parts[2]) <= 253 and v_parts[2] ~ '^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.?$' then
     v_host := v_parts[2];
   end if;

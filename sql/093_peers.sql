@@ -106,16 +106,24 @@ create function parley._p_peer_address(address text) returns text
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  -- As routes write it, so that who lives at an address is found whichever way it was written.
+  v_address text := parley._p_network_address(address);
 begin
-  if address !~* '^tcp://[^/@[:space:]]+:[0-9]{1,5}$' or length(address) > 256 then
-    perform parley._p_raise(8402, format('"%s" is no address of a peer', address), null, 'Write tcp://host:port.');
+  if address is not null and (v_address is null or length(address) > 256) then
+    perform parley._p_raise(
+      8402,
+      format('"%s" is no address of a peer', left(address, 256)),
+      null,
+      'Write tcp://host:port with a host that others can reach; 0.0.0.0 and [::] stand for all addresses of a machine, and lead nowhere.'
+    );
   end if;
-  return nullif(lower(address), '');
+  return v_address;
 end
 $$;
 
 comment on function parley._p_peer_address(text) is
-'Checks the address of a peer.
+'Checks the address of a peer, and gives it as routes write theirs; null for null.
 Errors: 8402.';
 
 create function parley._p_add_peer_certificate(

@@ -22,6 +22,7 @@ var peerRefusals = []refusal{
 	{number: 8402, because: "fingerprint too short", statement: `select parley.trust_peer('a1', 'new')`},
 	{number: 8402, because: "fingerprint with other letters", statement: `select parley.alter_peer('friend', add_fingerprint => repeat('xy', 32))`},
 	{number: 8402, because: "address without port", statement: `select parley.trust_peer(repeat('00', 32), 'new', address => 'tcp://example.com')`},
+	{number: 8402, because: "address of all of a machine's", statement: `select parley.alter_peer('friend', address => 'tcp://0.0.0.0:4022')`},
 	{number: 8402, because: "address of a page", statement: `select parley.alter_peer('friend', address => 'https://example.com:443')`},
 	{number: 8493, because: "peer unchanged", statement: `select parley.alter_peer('friend')`},
 	{number: 9609, because: "peer without name", statement: `select parley.trust_peer(repeat('00', 32), '')`},

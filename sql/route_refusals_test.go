@@ -25,6 +25,8 @@ var routeRefusals = []refusal{
 	{number: 9743, because: "TRANSPORT as mirror", statement: `
 		select parley.create_route('r', 'tcp://b:1', '//far', gen_random_uuid()::text, mirror_address => 'TRANSPORT')`},
 	{number: 9744, because: "no address", statement: `select parley.create_route('r', 'far away')`},
+	{number: 9744, because: "all IPv4 addresses of a machine", statement: `select parley.create_route('r', 'tcp://0.0.0.0:4022')`},
+	{number: 9744, because: "all addresses of a machine", statement: `select parley.create_route('r', 'tcp://[::]:4022')`},
 	{number: 9744, because: "mirror no address", statement: `select parley.create_route('r', 'tcp://a:1', '//far', gen_random_uuid()::text, mirror_address => 'b')`},
 	{number: 9745, because: "TRANSPORT with a service", statement: `select parley.create_route('r', 'Transport', '//far')`},
 	{number: 9745, because: "service altered into TRANSPORT", statement: `

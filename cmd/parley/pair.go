@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
@@ -22,7 +22,7 @@ type pairFlags struct {
 	token          string
 	yes            bool
 	fingerprint    string
-	ownAddress     string
+	advertised     advertised
 	identity       string
 	certificate    string
 	key            string
@@ -79,8 +79,10 @@ made. Run the calling side as the user and on the host of its daemon, whose key 
 	flags.StringVar(&f.choice.Name, "name", "",
 		"name of the peer (default what it calls itself); that of a peer gives that one a further key")
 	flags.BoolVar(&f.choice.Routes, "route", false, "make routes to the services of the peer")
-	flags.StringVar(&f.ownAddress, "address", "",
-		"host:port of this side's --listen, as the other side reaches it; without it, it can make no routes back")
+	flags.StringVar((*string)(&f.advertised), "advertise", "",
+		advertiseUsage+"; without it, and when the daemon does not say so either, the other side can make no routes back")
+	flags.StringVar((*string)(&f.advertised), "address", "", "")
+	_ = flags.MarkDeprecated("address", "it is called --advertise")
 	addIdentityFlag(cmd, &f.identity)
 	flags.StringVar(&f.certificate, "certificate", "", "file with the certificate of this broker instead, with --certificate-key")
 	flags.StringVar(&f.key, "certificate-key", "", "file with its private key")
@@ -94,8 +96,8 @@ func (f *pairFlags) validate(args []string) error {
 		return usagef("--invite or --accept, not both")
 	case waits == (len(args) == 1):
 		return usagef("give HOST:PORT to call, or --invite or --accept to wait")
-	case waits && (f.token != "" || f.ownAddress != ""):
-		return usagef("--token and --address are for the side that calls")
+	case waits && (f.token != "" || f.advertised != ""):
+		return usagef("--token and --advertise are for the side that calls; at the other side, parley serve has --advertise")
 	case f.invite && (f.yes || f.fingerprint != ""):
 		return usagef("--invite trusts whoever has the token; --yes and --fingerprint are for --accept")
 	case f.yes && f.token == "" && f.fingerprint == "":
@@ -105,13 +107,13 @@ func (f *pairFlags) validate(args []string) error {
 	case (f.certificate == "") != (f.key == ""):
 		return usagef("--certificate and --certificate-key belong together")
 	}
-	for _, address := range append(args, f.ownAddress) {
-		if address == "" {
-			continue
+	for _, address := range args {
+		if err := checkAddress("", address); err != nil {
+			return err
 		}
-		if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
-			return usagef("%s is no address: write host:port", address)
-		}
+	}
+	if err := f.advertised.validate(); err != nil {
+		return err
 	}
 	if f.fingerprint != "" {
 		expected, err := identity.ParseFingerprint(f.fingerprint)
@@ -190,8 +192,8 @@ func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
 	if call.Offer, err = parley.OwnPairingOffer(ctx, conn); err != nil {
 		return err
 	}
-	if f.ownAddress != "" {
-		call.Offer.Address = "tcp://" + f.ownAddress
+	if call.Offer.Address, err = f.ownAddress(ctx, conn, own); err != nil {
+		return err
 	}
 	if f.token != "" {
 		if call.Token, err = f.readToken(); err != nil {
@@ -205,7 +207,11 @@ func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
 	if err := f.checkFingerprint(key.Fingerprint); err != nil {
 		return err
 	}
-	key.Offer.Address = "tcp://" + address // where it was found
+	if called := "tcp://" + address; key.Offer.Address == "" {
+		key.Offer.Address = called
+	} else if key.Offer.Address != called {
+		f.asker.tell("It was called at %s, and says that it is reached at %s: that is what counts.\n", called, oneLine(key.Offer.Address, 0))
+	}
 	if err := f.ask(cmd.Context()); err != nil {
 		return err
 	}
@@ -216,6 +222,14 @@ func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
 	return a.reportPaired(cmd, paired{
 		Peer: name, Fingerprint: key.Fingerprint, Address: key.Offer.Address, Role: f.choice.Role, Databases: key.Offer.Databases,
 	})
+}
+
+// ownAddress is what the other side is told: what the flag says, or what the daemon does with whose key the call is made.
+func (f *pairFlags) ownAddress(ctx context.Context, conn *pgx.Conn, own *identity.Certificate) (string, error) {
+	if f.advertised != "" {
+		return f.advertised.route(), nil
+	}
+	return parley.AdvertisedAddress(ctx, conn, own.Fingerprint.String())
 }
 
 func (f *pairFlags) readToken() (*pairing.Token, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,10 +30,19 @@ func (a *app) invitePeer(cmd *cobra.Command, f pairFlags) error {
 	if a.json {
 		return encodeJSON(cmd.OutOrStdout(), map[string]any{"token": token, "valid_seconds": int(f.validFor / time.Second)})
 	}
-	fmt.Fprintf(a.stderr, "Whoever has this token is trusted, once, within %s. At the other side: parley pair HOST:PORT --token TOKEN\n",
-		f.validFor)
+	fmt.Fprintf(a.stderr, "Whoever has this token is trusted, once, within %s. At the other side: parley pair %s --token TOKEN\n",
+		f.validFor, whereToCall(ctx, conn))
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
 	return err
+}
+
+// whereToCall is the address that people at the other side are to be told, as far as a daemon of the database has said it.
+func whereToCall(ctx context.Context, conn *pgx.Conn) string {
+	address, err := parley.AdvertisedAddress(ctx, conn, "")
+	if err != nil || address == "" {
+		return "HOST:PORT"
+	}
+	return strings.TrimPrefix(address, "tcp://")
 }
 
 // acceptLook is how often --accept looks for somebody who asks.
@@ -66,7 +76,7 @@ func (a *app) acceptPeer(cmd *cobra.Command, f *pairFlags) error {
 		}
 		_ = parley.ClosePairing(ctx, conn, open)
 	}()
-	f.asker.tell("Waiting for the other side to call: parley pair HOST:PORT\n")
+	f.asker.tell("Waiting for the other side to call: parley pair %s\n", whereToCall(ctx, conn))
 	request, err := a.awaitRequest(ctx, conn, f, open)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("nobody was paired with within %s", f.validFor)

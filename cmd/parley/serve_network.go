@@ -23,6 +23,7 @@ import (
 // network is how the daemon talks to other servers; not at all unless it is told to.
 type network struct {
 	address                       string
+	advertised                    advertised
 	forward                       bool
 	forwardSizeMB                 int64
 	identity                      string
@@ -38,6 +39,7 @@ func (n *network) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&n.address, "listen", "",
 		"address of the broker endpoint, where brokers on other servers connect, such as :4022 (default: nothing goes over the network)")
+	flags.StringVar((*string)(&n.advertised), "advertise", "", advertiseUsage+"; told to those that this daemon is paired with")
 	flags.BoolVar(&n.forward, "forward", false, "pass messages on to other servers where inbound routes say so")
 	flags.Int64Var(&n.forwardSizeMB, "forward-size", router.DefaultForwardSize>>20,
 		"megabytes of messages that may be on their way through at a time; what comes on top is dropped, and sent again by its sender")
@@ -57,8 +59,8 @@ func (n *network) addFlags(cmd *cobra.Command) {
 func (n *network) validate() error {
 	switch {
 	case n.address == "" && (n.forward || n.identity != "" || n.certificate != "" || n.key != "" || n.authorities != "" ||
-		n.masterKey.path != "" || n.isStrict || n.compress):
-		return usagef("--forward, --compress, --identity, --certificate, --certificate-key, --authorities, --master-key and " +
+		n.masterKey.path != "" || n.isStrict || n.compress || n.advertised != ""):
+		return usagef("--advertise, --forward, --compress, --identity, --certificate, --certificate-key, --authorities, --master-key and " +
 			"--strict-encryption are for a daemon with --listen")
 	case (n.certificate == "") != (n.key == ""):
 		return usagef("--certificate and --certificate-key belong together")
@@ -69,7 +71,7 @@ func (n *network) validate() error {
 	case n.forwardSizeMB < 1 || n.forwardSizeMB > 1<<20:
 		return usagef("--forward-size must be between 1 and 1048576")
 	}
-	return nil
+	return n.advertised.validate()
 }
 
 // open makes the broker endpoint for some databases, and listens where --listen says.
@@ -85,8 +87,10 @@ func (n *network) open(ctx context.Context, databases []*servedDatabase, logger 
 	if err != nil {
 		return nil, err
 	}
-	host := &pairing.Host{Certificate: source.Certificate, Logger: logger}
-	config := trust.Config{Source: source, Authorities: authorities, Strangers: host, Name: daemonName(n.address), Logger: logger}
+	host := &pairing.Host{Certificate: source.Certificate, Address: n.advertised.route(), Logger: logger}
+	config := trust.Config{
+		Source: source, Authorities: authorities, Strangers: host, Name: daemonName(n.address), Address: n.advertised.route(), Logger: logger,
+	}
 	for _, database := range databases {
 		config.Databases = append(config.Databases, trust.Database{
 			Name: database.pool.Config().ConnConfig.Database, DB: database.pool,
@@ -99,7 +103,8 @@ func (n *network) open(ctx context.Context, databases []*servedDatabase, logger 
 	if err != nil {
 		return nil, fmt.Errorf("listen on --listen %s: %w", n.address, err)
 	}
-	logger.Info("the broker endpoint is open", "address", listener.Addr().String(), "forwards", n.forward)
+	logger.Info("the broker endpoint is open", "address", listener.Addr().String(), "forwards", n.forward,
+		"advertised", string(n.advertised))
 	dialogs, err := endpoint.New(endpoint.Config{
 		Network: &endpoint.Network{
 			Listener: listener,

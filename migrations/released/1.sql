@@ -1723,11 +1723,11 @@ begin
   if v_parts is null or v_parts[3]::integer not between 1 and 65535 then
     return null;
   elsif v_parts[1] is not null then
-    -- No way to write IPv4, and nobody listens at no address.
+    -- No way to write IPv4, and nobody is reached at no address.
     v_host := case when v_parts[1]::inet = '::1' or not v_parts[1]::inet << '::/96' then format('[%s]', host(v_parts[1]::inet)) end;
   elsif v_parts[2] ~ '^[0-9.]+$' then
     -- Else inet would take less than four numbers, and octal ones.
-    v_host := case when v_parts[2] ~ '^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){3}$' then host(v_parts[2]::inet) end;
+    v_host := case when v_parts[2] ~ '^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){3}$' then nullif(host(v_parts[2]::inet), '0.0.0.0') end;
   elsif length(v_parts[2]) <= 253 and v_parts[2] ~ '^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.?$' then
     v_host := v_parts[2];
   end if;
@@ -2602,16 +2602,24 @@ create function parley._p_peer_address(address text) returns text
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  -- As routes write it, so that who lives at an address is found whichever way it was written.
+  v_address text := parley._p_network_address(address);
 begin
-  if address !~* '^tcp://[^/@[:space:]]+:[0-9]{1,5}$' or length(address) > 256 then
-    perform parley._p_raise(8402, format('"%s" is no address of a peer', address), null, 'Write tcp://host:port.');
+  if address is not null and (v_address is null or length(address) > 256) then
+    perform parley._p_raise(
+      8402,
+      format('"%s" is no address of a peer', left(address, 256)),
+      null,
+      'Write tcp://host:port with a host that others can reach; 0.0.0.0 and [::] stand for all addresses of a machine, and lead nowhere.'
+    );
   end if;
-  return nullif(lower(address), '');
+  return v_address;
 end
 $$;
 
 comment on function parley._p_peer_address(text) is
-'Checks the address of a peer.
+'Checks the address of a peer, and gives it as routes write theirs; null for null.
 Errors: 8402.';
 
 create function parley._p_add_peer_certificate(
@@ -4080,6 +4088,7 @@ Errors: those of _p_pair.';
 --
 -- The keys are with the daemons; here stand the dates. A daemon tells its certificate when it begins, when it has another one, and every hour;
 -- what was not told for a day is forgotten: that daemon is gone, or is called otherwise.
+-- Beside it stands the address under which others reach the daemon, when its operator has said so (parley serve --advertise).
 -- Locks: its row. Cost: a row an hour for each daemon that listens.
 
 create table parley._p_broker_certificate (
@@ -4087,27 +4096,33 @@ create table parley._p_broker_certificate (
   fingerprint text collate "C" not null,
   not_before timestamptz not null,
   not_after timestamptz not null,
-  reported_at timestamptz not null
+  reported_at timestamptz not null,
+  address text
 );
 
 comment on table parley._p_broker_certificate is 'Certificates of the daemons that serve this database, as they were told last.';
 
-create function parley._p_report_certificate(daemon text, fingerprint text, not_before timestamptz, not_after timestamptz) returns void
+create function parley._p_report_certificate(
+  daemon text, fingerprint text, not_before timestamptz, not_after timestamptz, address text default null
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   delete from parley._p_broker_certificate as c where c.reported_at < clock_timestamp() - interval '1 day';
-  insert into parley._p_broker_certificate as c (daemon, fingerprint, not_before, not_after, reported_at)
-  values (daemon, fingerprint, not_before, not_after, clock_timestamp())
+  insert into parley._p_broker_certificate as c (daemon, fingerprint, not_before, not_after, reported_at, address)
+  values (daemon, fingerprint, not_before, not_after, clock_timestamp(), parley._p_peer_address(address))
   on conflict on constraint _p_broker_certificate_pkey do update
-  set fingerprint = excluded.fingerprint, not_before = excluded.not_before, not_after = excluded.not_after, reported_at = excluded.reported_at;
+  set fingerprint = excluded.fingerprint, not_before = excluded.not_before, not_after = excluded.not_after, reported_at = excluded.reported_at,
+    address = excluded.address;
 end
 $$;
 
-comment on function parley._p_report_certificate(text, text, timestamptz, timestamptz) is
+comment on function parley._p_report_certificate(text, text, timestamptz, timestamptz, text) is
 'Notes the certificate that a daemon uses.
-Arguments: daemon, its name, such as that of its host; fingerprint of the key; not_before and not_after of the certificate.';
+Arguments: daemon, its name, such as that of its host; fingerprint of the key; not_before and not_after of the certificate; address, tcp://host:port,
+where others reach it, null when its operator has not said.
+Errors: 8402 malformed address.';
 
 create view parley.broker_certificates as
 select
@@ -4120,7 +4135,8 @@ select
   end as state,
   c.not_before,
   c.not_after,
-  c.reported_at
+  c.reported_at,
+  c.address
 from parley._p_broker_certificate as c
 where c.reported_at > pg_catalog.clock_timestamp() - interval '1 day';
 
@@ -4131,6 +4147,21 @@ comment on column parley.broker_certificates.state is 'VALID, NOT YET VALID or E
 comment on column parley.broker_certificates.not_before is 'From when it is valid.';
 comment on column parley.broker_certificates.not_after is 'Until when it is valid.';
 comment on column parley.broker_certificates.reported_at is 'When the daemon told it last; it does every hour.';
+comment on column parley.broker_certificates.address is
+'Where other brokers reach it, tcp://host:port, as its operator has said with --advertise; null when nobody has.';
+
+create function parley._p_advertised_address(fingerprint text default null) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when count(distinct c.address) = 1 then min(c.address) end
+  from parley.broker_certificates as c
+  where c.fingerprint = coalesce(_p_advertised_address.fingerprint, c.fingerprint) and c.address is not null
+$$;
+
+comment on function parley._p_advertised_address(text) is
+'Gives the address under which the daemons of this database say that others reach them; null when none says so, or they say different things.
+Arguments: fingerprint, of the key of the daemon that is meant; null: any.';
 
 -- sql/099_master_keys.sql
 

@@ -50,7 +50,9 @@ func (t *Trust) report(ctx context.Context, c *identity.Certificate, now time.Ti
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	for _, d := range t.databases {
-		err := parley.ReportCertificate(ctx, d.DB, t.name, c.Fingerprint.String(), c.Leaf.NotBefore, c.Leaf.NotAfter)
+		err := parley.ReportCertificate(ctx, d.DB, parley.ReportedCertificate{
+			Daemon: t.name, Fingerprint: c.Fingerprint.String(), NotBefore: c.Leaf.NotBefore, NotAfter: c.Leaf.NotAfter, Address: t.address,
+		})
 		if err != nil && ctx.Err() == nil {
 			t.logger.Debug("the database was not told of the certificate", "database", d.Name, "error", err)
 			t.told.reportedAt = now.Add(time.Minute - reportInterval) // it may be back then

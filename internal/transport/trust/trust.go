@@ -41,6 +41,8 @@ type Config struct {
 	Databases []Database
 	// Name is that of the daemon, under which the databases are told of its certificate; "": they are not.
 	Name string
+	// Address is told to them too: where others reach the daemon, tcp://host:port; "" when that is not known.
+	Address string
 	// Authorities gives the certificate authorities that may vouch for peers; nil, or giving nil: none.
 	Authorities func() *x509.CertPool
 	// Strangers are served with what they may ask for without being trusted; nil: nobody.
@@ -62,6 +64,7 @@ type Strangers interface {
 type Trust struct {
 	source      Source
 	name        string
+	address     string
 	databases   []Database
 	authorities func() *x509.CertPool
 	strangers   Strangers
@@ -89,8 +92,8 @@ type Trust struct {
 // New makes a Trust. It asks nobody yet.
 func New(config Config) *Trust {
 	t := &Trust{
-		source: config.Source, name: config.Name, databases: config.Databases, authorities: config.Authorities, strangers: config.Strangers,
-		logger: config.Logger, keys: make([][]parley.PeerKey, len(config.Databases)),
+		source: config.Source, name: config.Name, address: config.Address, databases: config.Databases, authorities: config.Authorities,
+		strangers: config.Strangers, logger: config.Logger, keys: make([][]parley.PeerKey, len(config.Databases)),
 		links: map[*link]bool{}, refused: map[string]time.Time{}, places: make(chan struct{}, guestsMax),
 	}
 	if t.logger == nil {
