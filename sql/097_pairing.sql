@@ -205,5 +205,5 @@ comment on function parley.pair_peer(text, bytea, timestamptz, timestamptz, json
 'Trusts a broker that has been paired with from here, as parley pair does, and gives the name of the peer. One that is known already is brought up to date.
 Arguments: fingerprint, certificate, not_before and not_after, as trust_peer; offer, what the broker says about itself; role, name and
 with_routes, as invite_peer.
-Errors: 2714 it says that it is the broker of another peer, 8402 malformed fingerprint or address, 9609 bad name, 15151 no such role or not an
-administrator, 28034 the peer is revoked, 28055 the key has expired.';
+Errors: 2714 it says that it is the broker of another peer, or is reached at the address of one, 8402 malformed fingerprint or address, 9609 bad name,
+15151 no such role or not an administrator, 28034 the peer is revoked, 28055 the key has expired.';

@@ -242,7 +242,7 @@ func TestCallerBelievesOnlyWhoKnowsTheInvitation(t *testing.T) {
 }
 
 // An offer reaches no further than the peer that makes it.
-func TestOfferCannotTakeTheNameOrTheBrokerOfAnother(t *testing.T) {
+func TestOfferCannotTakeTheNameTheBrokerOrTheAddressOfAnother(t *testing.T) {
 	t.Parallel()
 	a, b, c := newBroker(t, "a"), newBroker(t, "b"), newBroker(t, "c")
 	if _, err := a.call(b.address, b.invite(parley.PairingChoice{Role: "pg_monitor"})); err != nil {
@@ -254,6 +254,10 @@ func TestOfferCannotTakeTheNameOrTheBrokerOfAnother(t *testing.T) {
 		t.Error("a second broker says that it is the first one, and is believed")
 	}
 	offer.Databases = c.offer().Databases
+	if _, err := (Call{Address: b.address, Own: c.own, Offer: offer, Token: &token}).Do(t.Context()); err == nil {
+		t.Error("a second broker says that it is reached where the first one is, and would be let in there")
+	}
+	offer.Address = c.offer().Address
 	if _, err := (Call{Address: b.address, Own: c.own, Offer: offer, Token: &token}).Do(t.Context()); err != nil {
 		t.Fatal(err) // the invitation was not used up
 	}

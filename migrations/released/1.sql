@@ -3824,8 +3824,8 @@ comment on function parley.pair_peer(text, bytea, timestamptz, timestamptz, json
 'Trusts a broker that has been paired with from here, as parley pair does, and gives the name of the peer. One that is known already is brought up to date.
 Arguments: fingerprint, certificate, not_before and not_after, as trust_peer; offer, what the broker says about itself; role, name and
 with_routes, as invite_peer.
-Errors: 2714 it says that it is the broker of another peer, 8402 malformed fingerprint or address, 9609 bad name, 15151 no such role or not an
-administrator, 28034 the peer is revoked, 28055 the key has expired.';
+Errors: 2714 it says that it is the broker of another peer, or is reached at the address of one, 8402 malformed fingerprint or address, 9609 bad name,
+15151 no such role or not an administrator, 28034 the peer is revoked, 28055 the key has expired.';
 
 -- sql/098_pairing_daemon.sql
 
@@ -3833,7 +3833,7 @@ administrator, 28034 the peer is revoked, 28055 the key has expired.';
 --
 -- An offer is what a broker says about itself: {"name", "address", "databases": [{"instance", "database", "services"}]}. It was proven only to come
 -- from whoever has the key, so nothing in it may reach further than the peer itself: a name that is taken is not the same
--- peer unless an operator has said so, and a broker instance that is another peer's is refused.
+-- peer unless an operator has said so, and a broker instance or an address that is another peer's is refused.
 
 create function parley._p_own_offer() returns jsonb
 language sql stable
@@ -3907,6 +3907,7 @@ declare
   v_instances uuid[] := array(
     select (d.value->>'instance')::uuid from jsonb_array_elements(coalesce(offer->'databases', '[]')) as d order by 1
   );
+  v_address text := parley._p_peer_address(offer->>'address');
   v_peer parley._p_peer;
   v_name text;
 begin
@@ -3936,13 +3937,26 @@ begin
       'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its place, drop that peer first.'
     );
   end if;
+  -- At the address of a peer nobody else may answer: who could claim it would be let in there.
+  perform from parley._p_peer as p where p.address = v_address and p.name <> v_name and p.revoked_at is null;
+  if found then
+    perform parley._p_raise(
+      2714,
+      'the other side says that it is reached at the address of another peer',
+      (
+        select format('At %s lives peer "%s".', v_address, p.name)
+        from parley._p_peer as p where p.address = v_address and p.name <> v_name and p.revoked_at is null limit 1
+      ),
+      'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its place, drop that peer first.'
+    );
+  end if;
   if v_peer.peer_id is null then
     insert into parley._p_peer (peer_id, name, role, address, broker_instances)
-    values (nextval('parley._p_object_id'), v_name, role::regrole, parley._p_peer_address(offer->>'address'), v_instances)
+    values (nextval('parley._p_object_id'), v_name, role::regrole, v_address, v_instances)
     returning * into v_peer;
   else
     update parley._p_peer as p
-    set role = coalesce(_p_pair.role::regrole, p.role), address = coalesce(parley._p_peer_address(offer->>'address'), p.address),
+    set role = coalesce(_p_pair.role::regrole, p.role), address = coalesce(v_address, p.address),
       broker_instances = array(select distinct i from unnest(p.broker_instances || v_instances) as i order by i), modify_date = clock_timestamp()
     where p.peer_id = v_peer.peer_id;
   end if;
@@ -3960,7 +3974,7 @@ $$;
 comment on function parley._p_pair(text, bytea, timestamptz, timestamptz, jsonb, text, oid, boolean) is
 'Trusts a broker that has been paired with, and gives the name under which. One that is known already is brought up to date.
 Arguments: fingerprint, certificate and its dates; offer; peer_name, as an operator has said, or null; role or null; with_routes.
-Errors: 2714 its broker instance is that of another peer, 8402 malformed address, 28034 revoked, 28055 expired, and those of create_route.';
+Errors: 2714 its broker instance or its address is that of another peer, 8402 malformed address, 28034 revoked, 28055 expired, and those of create_route.';
 
 create function parley._p_find_invitation(invitation uuid) returns bytea
 language sql stable
