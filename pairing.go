@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +17,9 @@ type PairingOffer struct {
 	Name string `json:"name"`
 	// Address is where it listens, tcp://host:port; "" when it does not say.
 	Address string `json:"address,omitempty"`
+	// DialogCertificates are the fingerprints of the certificates in Databases, in hexadecimal digits: what people see before they
+	// confirm, while the certificates themselves come last.
+	DialogCertificates []string `json:"dialog_certificates,omitempty"`
 	// Databases are those that the pairing is for.
 	Databases []OfferedDatabase `json:"databases,omitempty"`
 }
@@ -25,6 +29,18 @@ type OfferedDatabase struct {
 	Instance UUID     `json:"instance"`
 	Database string   `json:"database"`
 	Services []string `json:"services"`
+	// Certificates are those of the dialogs of its services, as [CreateCertificate] takes them.
+	Certificates [][]byte `json:"certificates,omitempty"`
+}
+
+// WithoutDialogCertificates gives the offer of a broker that is not to be known by them.
+func (o PairingOffer) WithoutDialogCertificates() PairingOffer {
+	o.DialogCertificates = nil
+	o.Databases = slices.Clone(o.Databases)
+	for i := range o.Databases {
+		o.Databases[i].Certificates = nil
+	}
+	return o
 }
 
 // OwnPairingOffer reads what a database says about itself.
@@ -44,6 +60,8 @@ type PairingChoice struct {
 	Role   string // whose grants count for what it sends; "" for none
 	Name   string // of the peer; "" for what it calls itself
 	Routes bool   // make routes to its services
+	// IsWithoutCertificates leaves out its dialog certificate, which otherwise stands for Role.
+	IsWithoutCertificates bool
 }
 
 // InvitePeer makes an invitation and gives its token, which is a secret.
@@ -51,8 +69,9 @@ type PairingChoice struct {
 // Errors: an [Error] with number 15151 for others than administrators or an unknown role, 8402 and 9609 for what cannot be.
 func InvitePeer(ctx context.Context, db DB, validFor time.Duration, c PairingChoice) (token string, err error) {
 	err = db.QueryRow(ctx, `
-		select parley.invite_peer(valid_seconds => $1, role => nullif($2::text, ''), name => nullif($3::text, ''), with_routes => $4)`,
-		int32(validFor/time.Second), c.Role, c.Name, c.Routes).Scan(&token)
+		select parley.invite_peer(
+			valid_seconds => $1, role => nullif($2::text, ''), name => nullif($3::text, ''), with_routes => $4, with_certificates => $5
+		)`, int32(validFor/time.Second), c.Role, c.Name, c.Routes, !c.IsWithoutCertificates).Scan(&token)
 	if err != nil {
 		return "", statementError(err, "invite a peer")
 	}
@@ -123,8 +142,9 @@ func ReadPairingRequests(ctx context.Context, db DB, pairing UUID) ([]PairingReq
 // Errors: an [Error] with number 15151 when the request is over, for others than administrators, or for an unknown role.
 func ConfirmPairing(ctx context.Context, db DB, request UUID, c PairingChoice) error {
 	_, err := db.Exec(ctx, `
-		select parley.confirm_pairing(request => $1, role => nullif($2::text, ''), name => nullif($3::text, ''), with_routes => $4)`,
-		request, c.Role, c.Name, c.Routes)
+		select parley.confirm_pairing(
+			request => $1, role => nullif($2::text, ''), name => nullif($3::text, ''), with_routes => $4, with_certificates => $5
+		)`, request, c.Role, c.Name, c.Routes, !c.IsWithoutCertificates)
 	if err != nil {
 		return statementError(err, "confirm a pairing")
 	}
@@ -154,7 +174,7 @@ type PairedKey struct {
 // up to date.
 //
 // Errors: an [Error] with number 15151 for others than administrators or an unknown role; 2714 when it says that it is the broker of
-// another peer, 28034 when it was revoked, 28055 when its key has expired.
+// another peer, 28034 when it was revoked, 28055 when its key has expired, or its dialog certificates are not those that were shown.
 func PairPeer(ctx context.Context, db DB, k PairedKey, c PairingChoice) (name string, err error) {
 	offer, err := json.Marshal(k.Offer)
 	if err != nil {
@@ -163,12 +183,37 @@ func PairPeer(ctx context.Context, db DB, k PairedKey, c PairingChoice) (name st
 	err = db.QueryRow(ctx, `
 		select parley.pair_peer(
 			fingerprint => $1, certificate => $2, not_before => $3, not_after => $4, offer => $5::jsonb,
-			role => nullif($6::text, ''), name => nullif($7::text, ''), with_routes => $8
-		)`, k.Fingerprint, k.Certificate, k.NotBefore, k.NotAfter, string(offer), c.Role, c.Name, c.Routes).Scan(&name)
+			role => nullif($6::text, ''), name => nullif($7::text, ''), with_routes => $8, with_certificates => $9
+		)`, k.Fingerprint, k.Certificate, k.NotBefore, k.NotAfter, string(offer), c.Role, c.Name, c.Routes,
+		!c.IsWithoutCertificates).Scan(&name)
 	if err != nil {
 		return "", statementError(err, "trust the peer")
 	}
 	return name, nil
+}
+
+// ReadPeerDialogCertificates reads the fingerprints of the dialog certificates that came with a peer and stand for its role, and,
+// where those that it has offered are not among them, why.
+func ReadPeerDialogCertificates(ctx context.Context, db DB, peer string, offered []string) (taken []string, obstacle string, err error) {
+	if offered == nil {
+		offered = []string{}
+	}
+	err = db.QueryRow(ctx, `
+		select
+			array(select c.fingerprint from parley.peer_dialog_certificates as c where c.peer_name = $1 and c.state = 'VALID' order by 1),
+			coalesce(parley._p_dialog_certificate_obstacle(peer => $1, fingerprints => $2), '')`, peer, offered).Scan(&taken, &obstacle)
+	if err != nil {
+		return nil, "", statementError(err, "read the dialog certificates of a peer")
+	}
+	return taken, obstacle, nil
+}
+
+// IsPairingWindowOpen tells whether strangers without an invitation may ask to be trusted.
+func IsPairingWindowOpen(ctx context.Context, db DB) (isOpen bool, err error) {
+	if err := db.QueryRow(ctx, "select parley._p_is_pairing_window_open()").Scan(&isOpen); err != nil {
+		return false, statementError(err, "look for open pairings")
+	}
+	return isOpen, nil
 }
 
 // IsPairingOpen tells whether strangers may ask to be trusted.

@@ -99,6 +99,32 @@ $$;
 
 comment on function parley._p_tell_security() is 'Tells the daemons that messages which could not be sealed may be tried again.';
 
+create function parley._p_add_certificate(name text, certificate bytea, owner oid, private_key bytea, active_for_begin_dialog boolean) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+  v_parts record := parley._p_read_certificate(certificate);
+begin
+  insert into parley._p_certificate (
+    certificate_id, name, owner, fingerprint, certificate, subject, signing_key, sealing_key, start_date, expiry_date, private_key,
+    is_active_for_begin_dialog
+  )
+  values (
+    nextval('parley._p_object_id'), name, owner, v_parts.fingerprint, certificate, v_parts.subject, v_parts.signing_key, v_parts.sealing_key,
+    v_parts.start_date, v_parts.expiry_date, private_key, active_for_begin_dialog
+  )
+  on conflict do nothing
+  returning certificate_id into v_id;
+  return v_id;
+end
+$$;
+
+comment on function parley._p_add_certificate(text, bytea, oid, bytea, boolean) is
+'Adds a certificate, and gives its id; null when there is one of this name, or the same one.
+Errors: 15297 malformed.';
+
 create function parley.create_certificate(
   name text,
   certificate bytea,
@@ -112,33 +138,23 @@ as $$
 declare
   v_id integer;
   v_owner oid;
-  v_parts record;
 begin
   perform parley._p_require_permission('CREATE CERTIFICATE', 'database', 0, null, null);
   v_owner := parley._p_new_owner("authorization");
-  v_parts := parley._p_read_certificate(certificate);
   -- 1 and the id of the master key (9 bytes), nonce (12), two keys (64) and the tag (16).
   if length(private_key) <> 101 or substring(private_key from 1 for 1) <> '\x01' then
     perform parley._p_raise(
       15297, 'the private key is not sealed under a master key', null, 'Let the daemon''s program make it: parley certificate create.'
     );
   end if;
-  insert into parley._p_certificate (
-    certificate_id, name, owner, fingerprint, certificate, subject, signing_key, sealing_key, start_date, expiry_date, private_key,
-    is_active_for_begin_dialog
-  )
-  values (
-    nextval('parley._p_object_id'), parley._p_name('certificate', create_certificate.name), v_owner, v_parts.fingerprint,
-    create_certificate.certificate, v_parts.subject, v_parts.signing_key, v_parts.sealing_key, v_parts.start_date, v_parts.expiry_date,
-    create_certificate.private_key, active_for_begin_dialog
-  )
-  on conflict do nothing
-  returning certificate_id into v_id;
+  v_id := parley._p_add_certificate(
+    parley._p_name('certificate', create_certificate.name), certificate, v_owner, private_key, active_for_begin_dialog
+  );
   if v_id is null then
     perform parley._p_raise(
       2714,
       format('certificate "%s" exists already', name),
-      format('There is one of this name, or the same certificate under another: fingerprint %s.', encode(v_parts.fingerprint, 'hex')),
+      format('There is one of this name, or the same certificate under another: fingerprint %s.', encode(sha256(certificate), 'hex')),
       'See parley.certificates; change it with alter_certificate, or choose another name.'
     );
   end if;

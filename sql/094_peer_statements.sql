@@ -115,12 +115,16 @@ begin
     is_forwarder = coalesce(alter_peer.is_forwarder, p.is_forwarder),
     modify_date = clock_timestamp()
   where p.peer_id = v_peer.peer_id;
+  if parley._p_peer_role(alter_peer.role) is distinct from v_peer.role and alter_peer.role is not null then
+    perform parley._p_map_dialog_certificates(v_peer.peer_id, parley._p_peer_role(alter_peer.role));
+  end if;
   perform parley._p_tell_peers();
 end
 $$;
 
 comment on function parley.alter_peer(text, text, text, text, bytea, timestamptz, timestamptz, text, text, uuid[], boolean) is
-'Changes what is given of a peer; what is null stays as it is.
+'Changes what is given of a peer; what is null stays as it is. A dialog certificate that came with it stands for its new role; it is dropped when that is
+none, or has other certificates.
 Arguments: name; new_name; role, PUBLIC for none; add_fingerprint, a further key, with certificate, not_before and not_after as trust_peer takes them;
 drop_fingerprint, a key that is no longer trusted; address, empty for none; broker_instances, all of them; is_forwarder.
 Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 8493 nothing to change, 9609 bad name, 15151 not found or not an administrator,
@@ -139,13 +143,14 @@ begin
   update parley._p_peer as p
   set revoked_at = clock_timestamp(), modify_date = clock_timestamp()
   where p.peer_id = v_peer.peer_id and p.revoked_at is null;
+  perform parley._p_revoke_dialog_certificates(v_peer.peer_id);
   perform parley._p_tell_peers();
 end
 $$;
 
 comment on function parley.revoke_peer(text) is
 'Trusts a peer no more, with all its keys: nothing that it sends is accepted from now on, and its links are closed within seconds. It stays in the list,
-so that its keys are refused whoever vouches for them. To trust it anew, drop it first.
+so that its keys are refused whoever vouches for them. A dialog certificate that came with it is revoked too. To trust it anew, drop it first.
 Errors: 15151 not found or not an administrator.
 Source: spec 7.2.';
 
@@ -158,13 +163,14 @@ declare
 begin
   perform parley._p_require_administrator('drop_peer');
   v_peer := parley._p_find_peer(drop_peer.name);
+  perform parley._p_drop_dialog_certificates(v_peer.peer_id);
   delete from parley._p_peer as p where p.peer_id = v_peer.peer_id;
   perform parley._p_tell_peers();
 end
 $$;
 
 comment on function parley.drop_peer(text) is
-'Forgets a peer: it is a stranger again. Where a certificate authority admits peers, strangers come in when it vouches for them: there revoke_peer keeps
-one out, this does not.
+'Forgets a peer, with the dialog certificate that came with it: it is a stranger again. Where a certificate authority admits peers,
+strangers come in when it vouches for them: there revoke_peer keeps one out, this does not.
 Errors: 15151 not found or not an administrator.
 Source: spec 7.2.';

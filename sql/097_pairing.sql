@@ -12,6 +12,7 @@ create table parley._p_pairing (
   peer_name text,
   role regrole,
   is_routed boolean not null default false,
+  is_certified boolean not null default true,
   failures integer not null default 0,
   opened_at timestamptz not null default now(),
   expires_at timestamptz not null,
@@ -33,6 +34,7 @@ create table parley._p_pairing_request (
   peer_name text,
   role regrole,
   is_routed boolean not null default false,
+  is_certified boolean not null default true,
   requested_at timestamptz not null default now()
 );
 
@@ -49,7 +51,9 @@ $$;
 
 comment on function parley._p_is_pairing_open(parley._p_pairing) is 'Tells whether a pairing can still be used.';
 
-create function parley._p_add_pairing(valid_seconds integer, secret bytea, name text, role text, with_routes boolean) returns uuid
+create function parley._p_add_pairing(
+  valid_seconds integer, secret bytea, name text, role text, with_routes boolean, with_certificates boolean
+) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -58,22 +62,23 @@ declare
 begin
   perform parley._p_require_range('valid_seconds', valid_seconds, 10, 86400);
   delete from parley._p_pairing as p where p.expires_at < clock_timestamp() - interval '1 day';
-  insert into parley._p_pairing (secret, peer_name, role, is_routed, expires_at)
+  insert into parley._p_pairing (secret, peer_name, role, is_routed, is_certified, expires_at)
   values (
     secret, case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false),
-    clock_timestamp() + make_interval(secs => valid_seconds)
+    coalesce(with_certificates, true), clock_timestamp() + make_interval(secs => valid_seconds)
   )
   returning pairing_id into v_id;
   return v_id;
 end
 $$;
 
-comment on function parley._p_add_pairing(integer, bytea, text, text, boolean) is
+comment on function parley._p_add_pairing(integer, bytea, text, text, boolean, boolean) is
 'Opens a pairing.
 Errors: 8402 valid_seconds out of range, 9609 bad name, 15151 no such role.';
 
 create function parley.invite_peer(
-  valid_seconds integer default 900, role text default null, name text default null, with_routes boolean default false
+  valid_seconds integer default 900, role text default null, name text default null, with_routes boolean default false,
+  with_certificates boolean default true
 ) returns text
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -84,15 +89,17 @@ declare
 begin
   perform parley._p_require_administrator('invite_peer');
   return 'parley1-' || encode(
-    uuid_send(parley._p_add_pairing(valid_seconds, v_secret, invite_peer.name, invite_peer.role, with_routes)) || v_secret, 'hex'
+    uuid_send(parley._p_add_pairing(valid_seconds, v_secret, invite_peer.name, invite_peer.role, with_routes, with_certificates)) || v_secret,
+    'hex'
   );
 end
 $$;
 
-comment on function parley.invite_peer(integer, text, text, boolean) is
+comment on function parley.invite_peer(integer, text, text, boolean, boolean) is
 'Invites a broker elsewhere: gives a token, to be given to parley pair there with --token. Who has it is trusted here, once; it is a secret.
 Arguments: valid_seconds, for how long, 10 to 86400; role, what the peer acts as (null: only what is granted to PUBLIC counts); name of the
-peer (null: what it calls itself; the name of a peer that there is gives that one a further key); with_routes, whether routes to its services are made.
+peer (null: what it calls itself; the name of a peer that there is gives that one a further key); with_routes, whether routes to its services are made;
+with_certificates, whether its dialog certificate is taken too, under that role.
 Errors: 8402 out of range, 9609 bad name, 15151 no such role or not an administrator.';
 
 create function parley.open_pairing(valid_seconds integer default 600) returns uuid
@@ -101,7 +108,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform parley._p_require_administrator('open_pairing');
-  return parley._p_add_pairing(valid_seconds, null, null, null, false);
+  return parley._p_add_pairing(valid_seconds, null, null, null, false, true);
 end
 $$;
 
@@ -144,7 +151,9 @@ comment on function parley.pairing_requests(uuid) is
 itself; remote, the address it came from; state, WAITING, CONFIRMED, REFUSED, GONE (it left) or DONE (it is trusted).
 Errors: 15151 not an administrator.';
 
-create function parley.confirm_pairing(request uuid, role text default null, name text default null, with_routes boolean default false) returns void
+create function parley.confirm_pairing(
+  request uuid, role text default null, name text default null, with_routes boolean default false, with_certificates boolean default true
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -152,6 +161,7 @@ begin
   perform parley._p_require_administrator('confirm_pairing');
   update parley._p_pairing_request as r
   set state = 'CONFIRMED', role = parley._p_peer_role(confirm_pairing.role), is_routed = coalesce(with_routes, false),
+    is_certified = coalesce(with_certificates, true),
     peer_name = case when confirm_pairing.name is not null then parley._p_name('peer', confirm_pairing.name) end
   where r.request_id = request and r.state = 'WAITING';
   if not found then
@@ -160,9 +170,9 @@ begin
 end
 $$;
 
-comment on function parley.confirm_pairing(uuid, text, text, boolean) is
+comment on function parley.confirm_pairing(uuid, text, text, boolean, boolean) is
 'Says that the code of a request is the one that the other side shows. The peer is trusted as soon as the other side has said so too.
-Arguments: request; role, name and with_routes, as invite_peer takes them.
+Arguments: request; role, name, with_routes and with_certificates, as invite_peer takes them.
 Errors: 9609 bad name, 15151 no such request or role, or not an administrator.';
 
 create function parley.refuse_pairing(request uuid) returns void
@@ -187,7 +197,8 @@ create function parley.pair_peer(
   offer jsonb,
   role text default null,
   name text default null,
-  with_routes boolean default false
+  with_routes boolean default false,
+  with_certificates boolean default true
 ) returns text
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -196,14 +207,16 @@ begin
   perform parley._p_require_administrator('pair_peer');
   return parley._p_pair(
     parley._p_fingerprint(fingerprint), certificate, not_before, not_after, offer,
-    case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false)
+    case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false),
+    coalesce(with_certificates, true)
   );
 end
 $$;
 
-comment on function parley.pair_peer(text, bytea, timestamptz, timestamptz, jsonb, text, text, boolean) is
+comment on function parley.pair_peer(text, bytea, timestamptz, timestamptz, jsonb, text, text, boolean, boolean) is
 'Trusts a broker that has been paired with from here, as parley pair does, and gives the name of the peer. One that is known already is brought up to date.
-Arguments: fingerprint, certificate, not_before and not_after, as trust_peer; offer, what the broker says about itself; role, name and
-with_routes, as invite_peer.
+Arguments: fingerprint, certificate, not_before and not_after, as trust_peer; offer, what the broker says about itself; role, name,
+with_routes and with_certificates, as invite_peer.
 Errors: 2714 it says that it is the broker of another peer, or is reached at the address of one, 8402 malformed fingerprint or address, 9609 bad name,
-15151 no such role or not an administrator, 28034 the peer is revoked, 28055 the key has expired.';
+15151 no such role or not an administrator, 15297 its dialog certificate is malformed, 28034 the peer is revoked, 28055 the key
+has expired, or its dialog certificate is not the one that was shown.';

@@ -1,7 +1,8 @@
 -- What the daemon, and the command that has called another broker, do with pairings; see 097_pairing.sql.
 --
--- An offer is what a broker says about itself: {"name", "address", "databases": [{"instance", "database", "services"}]}. It was proven only to come
--- from whoever has the key, so nothing in it may reach further than the peer itself: a name that is taken is not the same
+-- An offer is what a broker says about itself: {"name", "address", "dialog_certificates", "databases": [{"instance", "database", "services",
+-- "certificates"}]}. The certificates come last, to who is trusted; dialog_certificates are their fingerprints, which people see first.
+-- It was proven only to come from whoever has the key, so nothing in it may reach further than the peer itself: a name that is taken is not the same
 -- peer unless an operator has said so, and a broker instance or an address that is another peer's is refused.
 
 create function parley._p_own_offer() returns jsonb
@@ -10,10 +11,16 @@ set search_path = pg_catalog, pg_temp
 as $$
   select jsonb_build_object(
     'name', current_database(),
+    'dialog_certificates', (
+      select coalesce(jsonb_agg(encode(sha256(c), 'hex') order by sha256(c)), '[]') from parley._p_own_dialog_certificates() as c
+    ),
     'databases', jsonb_build_array(jsonb_build_object(
       'instance', b.service_broker_guid,
       'database', current_database(),
-      'services', (select coalesce(jsonb_agg(s.name order by s.name), '[]') from parley._p_service as s where s.service_id >= 65536)
+      'services', (select coalesce(jsonb_agg(s.name order by s.name), '[]') from parley._p_service as s where s.service_id >= 65536),
+      'certificates', (
+        select coalesce(jsonb_agg(translate(encode(c, 'base64'), E'\n', '') order by sha256(c)), '[]') from parley._p_own_dialog_certificates() as c
+      )
     ))
   )
   from parley._p_broker as b
@@ -29,6 +36,15 @@ as $$
 $$;
 
 comment on function parley._p_is_pairing_open() is 'Tells whether strangers may ask to be trusted just now.';
+
+create function parley._p_is_pairing_window_open() returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (select from parley._p_pairing as p where p.secret is null and parley._p_is_pairing_open(p))
+$$;
+
+comment on function parley._p_is_pairing_window_open() is 'Tells whether strangers without an invitation may ask to be trusted just now.';
 
 create function parley._p_route_to_peer(peer_name text, offer jsonb) returns void
 language plpgsql
@@ -66,7 +82,8 @@ comment on function parley._p_route_to_peer(text, jsonb) is
 Errors: those of create_route.';
 
 create function parley._p_pair(
-  fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz, offer jsonb, peer_name text, role oid, with_routes boolean
+  fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz, offer jsonb, peer_name text, role oid, with_routes boolean,
+  with_certificates boolean
 ) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -128,6 +145,10 @@ begin
     set role = coalesce(_p_pair.role::regrole, p.role), address = coalesce(v_address, p.address),
       broker_instances = array(select distinct i from unnest(p.broker_instances || v_instances) as i order by i), modify_date = clock_timestamp()
     where p.peer_id = v_peer.peer_id;
+    if role <> v_peer.role::oid then
+      perform parley._p_map_dialog_certificates(v_peer.peer_id, role::regrole);
+    end if;
+    select * into v_peer from parley._p_peer as p where p.peer_id = v_peer.peer_id;
   end if;
   if not exists (select from parley._p_peer_certificate as c where c.fingerprint = _p_pair.fingerprint) then
     perform parley._p_add_peer_certificate(v_peer.peer_id, fingerprint, certificate, not_before, not_after, null);
@@ -135,15 +156,19 @@ begin
   if with_routes then
     perform parley._p_route_to_peer(v_name, offer);
   end if;
+  if with_certificates then
+    perform parley._p_take_dialog_certificate(v_peer, offer);
+  end if;
   perform parley._p_tell_peers();
   return v_name;
 end
 $$;
 
-comment on function parley._p_pair(text, bytea, timestamptz, timestamptz, jsonb, text, oid, boolean) is
+comment on function parley._p_pair(text, bytea, timestamptz, timestamptz, jsonb, text, oid, boolean, boolean) is
 'Trusts a broker that has been paired with, and gives the name under which. One that is known already is brought up to date.
-Arguments: fingerprint, certificate and its dates; offer; peer_name, as an operator has said, or null; role or null; with_routes.
-Errors: 2714 its broker instance or its address is that of another peer, 8402 malformed address, 28034 revoked, 28055 expired, and those of create_route.';
+Arguments: fingerprint, certificate and its dates; offer; peer_name, as an operator has said, or null; role or null; with_routes; with_certificates.
+Errors: 2714 its broker instance or its address is that of another peer, 8402 malformed address, 15297 and 28055 of dialog certificates, 28034 revoked,
+28055 expired, and those of create_route.';
 
 create function parley._p_find_invitation(invitation uuid) returns bytea
 language sql stable
@@ -177,7 +202,8 @@ begin
     return null;
   end if;
   update parley._p_pairing as p set closed_at = clock_timestamp() where p.pairing_id = invitation;
-  return parley._p_pair(fingerprint, certificate, not_before, not_after, offer, v_pairing.peer_name, v_pairing.role, v_pairing.is_routed);
+  return parley._p_pair(fingerprint, certificate, not_before, not_after, offer, v_pairing.peer_name, v_pairing.role, v_pairing.is_routed,
+    v_pairing.is_certified);
 end
 $$;
 
@@ -256,7 +282,10 @@ begin
   end if;
   update parley._p_pairing as p set closed_at = clock_timestamp() where p.pairing_id = v_request.pairing_id;
   return parley._p_pair(
-    v_request.fingerprint, v_request.certificate, not_before, not_after, offer, v_request.peer_name, v_request.role, v_request.is_routed
+    v_request.fingerprint, v_request.certificate, not_before, not_after,
+    -- What people have confirmed is what they saw.
+    offer || jsonb_build_object('dialog_certificates', coalesce(v_request.offer->'dialog_certificates', '[]')),
+    v_request.peer_name, v_request.role, v_request.is_routed, v_request.is_certified
   );
 end
 $$;

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,6 +26,7 @@ type pairFlags struct {
 	certificate    string
 	key            string
 	choice         parley.PairingChoice
+	certificates   bool
 
 	expected *identity.Fingerprint // of --fingerprint
 	asker    asker
@@ -52,7 +52,8 @@ Or people on both sides compare a code, over the phone say, and confirm that it 
 
 Scripts that know the other side's key beforehand (parley certificate list) pair with --yes --fingerprint. With --role the peer
 acts as that role of your database; without, only what is granted to PUBLIC counts. With --route routes to its services are
-made. Run the calling side as the user and on the host of its daemon, whose key it needs; the waiting side anywhere.`,
+made. Dialog certificates are told too, and the other side's stands for --role: what is missing for full dialog security then is a
+remote service binding. Run the calling side as the user and on the host of its daemon, whose key it needs; the waiting side anywhere.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.validate(args); err != nil {
@@ -79,6 +80,8 @@ made. Run the calling side as the user and on the host of its daemon, whose key 
 	flags.StringVar(&f.choice.Name, "name", "",
 		"name of the peer (default what it calls itself); that of a peer gives that one a further key")
 	flags.BoolVar(&f.choice.Routes, "route", false, "make routes to the services of the peer")
+	flags.BoolVar(&f.certificates, "dialog-certificates", true,
+		"know the other side's dialog certificate too, under --role, and let it know this side's: see parley dialog-certificate")
 	flags.StringVar((*string)(&f.advertised), "advertise", "",
 		advertiseUsage+"; without it, and when the daemon does not say so either, the other side can make no routes back")
 	flags.StringVar((*string)(&f.advertised), "address", "", "")
@@ -90,6 +93,7 @@ made. Run the calling side as the user and on the host of its daemon, whose key 
 }
 
 func (f *pairFlags) validate(args []string) error {
+	f.choice.IsWithoutCertificates = !f.certificates
 	waits := f.invite || f.accept
 	switch {
 	case f.invite && f.accept:
@@ -151,28 +155,6 @@ func (f *pairFlags) checkFingerprint(found string) error {
 	return nil
 }
 
-// paired is what a command has done; as JSON it is a stable format.
-type paired struct {
-	Peer        string                   `json:"peer"`
-	Fingerprint string                   `json:"fingerprint"`
-	Address     string                   `json:"address"`
-	Role        string                   `json:"role"`
-	Databases   []parley.OfferedDatabase `json:"databases"`
-}
-
-func (a *app) reportPaired(cmd *cobra.Command, p paired) error {
-	if a.json {
-		p.Databases = append([]parley.OfferedDatabase{}, p.Databases...)
-		return encodeJSON(cmd.OutOrStdout(), p)
-	}
-	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "paired with %s, which acts as %s here\n", p.Peer, cmp.Or(p.Role, "nobody: only what is granted to PUBLIC counts"))
-	for _, d := range p.Databases {
-		fmt.Fprintf(out, "  database %s, broker %s, services: %s\n", d.Database, d.Instance, orNone(strings.Join(d.Services, ", ")))
-	}
-	return nil
-}
-
 // callPeer calls a broker that waits.
 func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.validFor)
@@ -186,15 +168,20 @@ func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
 	if err != nil {
 		return err
 	}
+	var ownCertificates []string
 	call := pairing.Call{Address: address, Own: own, Confirm: func(ctx context.Context, found pairing.Found) (bool, error) {
-		return f.confirmCalled(ctx, own, found)
+		return f.confirmCalled(ctx, own, ownCertificates, found)
 	}}
 	if call.Offer, err = parley.OwnPairingOffer(ctx, conn); err != nil {
 		return err
 	}
+	if !f.certificates {
+		call.Offer = call.Offer.WithoutDialogCertificates()
+	}
 	if call.Offer.Address, err = f.ownAddress(ctx, conn, own); err != nil {
 		return err
 	}
+	ownCertificates = call.Offer.DialogCertificates
 	if f.token != "" {
 		if call.Token, err = f.readToken(); err != nil {
 			return err
@@ -219,8 +206,8 @@ func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
 	if err != nil {
 		return err
 	}
-	return a.reportPaired(cmd, paired{
-		Peer: name, Fingerprint: key.Fingerprint, Address: key.Offer.Address, Role: f.choice.Role, Databases: key.Offer.Databases,
+	return a.reportPaired(cmd, conn, key.Offer, paired{
+		Peer: name, Fingerprint: key.Fingerprint, Address: key.Offer.Address, Role: f.choice.Role,
 	})
 }
 
@@ -248,15 +235,20 @@ func (f *pairFlags) readToken() (*pairing.Token, error) {
 	return &token, nil
 }
 
-func (f *pairFlags) confirmCalled(ctx context.Context, own *identity.Certificate, found pairing.Found) (bool, error) {
+func (f *pairFlags) confirmCalled(
+	ctx context.Context, own *identity.Certificate, ownCertificates []string, found pairing.Found,
+) (bool, error) {
 	if err := f.checkFingerprint(found.Fingerprint.String()); err != nil {
 		return false, err
 	}
 	if f.yes {
 		return true, nil
 	}
-	f.asker.tell("%s answers.\n  its key:  %s\n  your key: %s\n  code:     %s\n",
-		cmp.Or(oneLine(found.Offer.Name, 60), "A broker"), found.Fingerprint.Words(), own.Fingerprint.Words(), found.Code)
+	f.asker.tell("%s answers.\n  its key:  %s\n  your key: %s\n",
+		cmp.Or(oneLine(found.Offer.Name, 60), "A broker"), found.Fingerprint.Words(), own.Fingerprint.Words())
+	f.tellCertificates("its", found.Offer.DialogCertificates)
+	f.tellCertificates("your", ownCertificates)
+	f.asker.tell("  code:     %s\n", found.Code)
 	return f.asker.confirm(ctx, "Does the other side show the same code?")
 }
 

@@ -90,7 +90,7 @@ func (a *app) acceptPeer(cmd *cobra.Command, f *pairFlags) error {
 	}
 	for _, p := range peers {
 		if slices.Contains(p.Fingerprints, request.Fingerprint) {
-			return a.reportPaired(cmd, paired{
+			return a.reportPaired(cmd, conn, request.Offer, paired{
 				Peer: p.Name, Fingerprint: request.Fingerprint, Address: orEmpty(p.Address), Role: orEmpty(p.Role),
 			})
 		}
@@ -141,8 +141,14 @@ func (f *pairFlags) decide(ctx context.Context, conn *pgx.Conn, r parley.Pairing
 		if err != nil {
 			return err
 		}
-		f.asker.tell("%s calls from %s.\n  its key:  %s\n  code:     %s\n",
-			cmp.Or(oneLine(r.Offer.Name, 60), "A broker"), r.Remote, caller.Words(), r.Code)
+		own, err := parley.OwnPairingOffer(ctx, conn)
+		if err != nil {
+			return err
+		}
+		f.asker.tell("%s calls from %s.\n  its key:  %s\n", cmp.Or(oneLine(r.Offer.Name, 60), "A broker"), r.Remote, caller.Words())
+		f.tellCertificates("its", r.Offer.DialogCertificates)
+		f.tellCertificates("your", own.DialogCertificates)
+		f.asker.tell("  code:     %s\n", r.Code)
 		isSame, err := f.asker.confirm(ctx, "Does the other side show the same code?")
 		if err != nil {
 			return err

@@ -144,7 +144,7 @@ func (c Call) compare(ctx context.Context, conn *tls.Conn, bound channel) (offer
 	if len(answer.Number) != numberLength || answer.Offer == nil {
 		return offer, errors.New("the other broker does not keep to the protocol")
 	}
-	if err := send(conn, message{Number: number, Offer: &parley.PairingOffer{Name: c.Offer.Name}}); err != nil {
+	if err := send(conn, message{Number: number, Offer: shown(c.Offer)}); err != nil {
 		return offer, err
 	}
 	// From here on people take their time; the other side has a limit.
@@ -185,7 +185,14 @@ func (c Call) compare(ctx context.Context, conn *tls.Conn, bound channel) (offer
 		return offer, ErrRefused
 	}
 	w := <-last
-	return offerIn(w.message, w.err)
+	offer, err = offerIn(w.message, w.err)
+	offer.DialogCertificates = answer.Offer.DialogCertificates // which people have seen
+	return offer, err
+}
+
+// shown is the part of an offer that people see before they confirm.
+func shown(offer parley.PairingOffer) *parley.PairingOffer {
+	return &parley.PairingOffer{Name: offer.Name, DialogCertificates: offer.DialogCertificates}
 }
 
 // offerIn takes what the other side has said last: it trusts this one now.

@@ -162,7 +162,7 @@ func (h *Host) compare(ctx context.Context, g guest, commitment []byte) (name st
 		return "", fmt.Errorf("draw a random number: %w", err)
 	}
 	// Before anybody has confirmed the caller learns no more than what an operator has to see.
-	if err := send(g.conn, message{Number: number, Offer: &parley.PairingOffer{Name: h.name(ctx)}}); err != nil {
+	if err := send(g.conn, message{Number: number, Offer: h.shown(ctx)}); err != nil {
 		return "", err
 	}
 	answer, err := receive(g.conn)
@@ -172,7 +172,7 @@ func (h *Host) compare(ctx context.Context, g guest, commitment []byte) (name st
 	if answer.Offer == nil || len(answer.Number) != numberLength || !hmac.Equal(commitment, g.bound.commitment(answer.Number)) {
 		return "", errors.New("the caller does not keep to the number that it was bound to")
 	}
-	g.key.Offer = parley.PairingOffer{Name: answer.Offer.Name}
+	g.key.Offer = *shown(*answer.Offer)
 	var db parley.DB
 	var request parley.UUID
 	err = parley.ErrPairingOver
@@ -190,17 +190,17 @@ func (h *Host) compare(ctx context.Context, g guest, commitment []byte) (name st
 	return h.await(ctx, g, db, request)
 }
 
-// name is what the first database that lets anybody pair calls itself.
-func (h *Host) name(ctx context.Context) string {
+// shown is what people are to see of the database that the caller is going to be paired with: the first one that lets anybody ask.
+func (h *Host) shown(ctx context.Context) *parley.PairingOffer {
 	for _, db := range h.Databases {
-		if isOpen, err := parley.IsPairingOpen(ctx, db); err != nil || !isOpen {
+		if isOpen, err := parley.IsPairingWindowOpen(ctx, db); err != nil || !isOpen {
 			continue
 		}
 		if offer, err := parley.OwnPairingOffer(ctx, db); err == nil {
-			return offer.Name
+			return shown(offer)
 		}
 	}
-	return ""
+	return &parley.PairingOffer{}
 }
 
 // await waits until people at both sides have confirmed.

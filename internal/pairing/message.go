@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/identity"
 )
 
 const (
@@ -22,6 +23,9 @@ const (
 	databasesMax = 64
 	servicesMax  = 5000
 	textMax      = 256
+	// A certificate is 88 bytes and a subject; a broker has some for each of its databases.
+	certificateMax  = 344
+	certificatesMax = 64
 )
 
 // message is everything that is said; each step has some of its parts.
@@ -116,7 +120,23 @@ func check(offer parley.PairingOffer) error {
 	if len(offer.Databases) > databasesMax {
 		return errors.New("the other broker offers too many databases")
 	}
+	if len(offer.DialogCertificates) > certificatesMax {
+		return errors.New("the other broker offers too many certificates")
+	}
+	for _, text := range offer.DialogCertificates {
+		if fingerprint, err := identity.ParseFingerprint(text); err != nil || fingerprint.String() != text {
+			return errors.New("the other broker offers what is no certificate")
+		}
+	}
 	for _, database := range offer.Databases {
+		if len(database.Certificates) > certificatesMax {
+			return errors.New("the other broker offers too many certificates")
+		}
+		for _, certificate := range database.Certificates {
+			if len(certificate) > certificateMax {
+				return errors.New("the other broker offers what is no certificate")
+			}
+		}
 		if len(database.Services) > servicesMax || database.Instance.IsZero() {
 			return errors.New("the other broker offers too many services, or a database without identity")
 		}

@@ -98,8 +98,8 @@ var sections = []section{
 		title: "Peers",
 		intro: "Brokers elsewhere that this database trusts: see [the page on security](security.md).",
 		files: []string{
-			"093_peers.sql", "094_peer_statements.sql", "095_identities.sql", "097_pairing.sql", "098_pairing_daemon.sql",
-			"099_broker_certificates.sql",
+			"093_peers.sql", "094_peer_statements.sql", "095_identities.sql", "096_peer_dialog_certificates.sql", "097_pairing.sql",
+			"098_pairing_daemon.sql", "099_broker_certificates.sql",
 		},
 	},
 	{

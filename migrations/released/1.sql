@@ -2302,6 +2302,32 @@ $$;
 
 comment on function parley._p_tell_security() is 'Tells the daemons that messages which could not be sealed may be tried again.';
 
+create function parley._p_add_certificate(name text, certificate bytea, owner oid, private_key bytea, active_for_begin_dialog boolean) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+  v_parts record := parley._p_read_certificate(certificate);
+begin
+  insert into parley._p_certificate (
+    certificate_id, name, owner, fingerprint, certificate, subject, signing_key, sealing_key, start_date, expiry_date, private_key,
+    is_active_for_begin_dialog
+  )
+  values (
+    nextval('parley._p_object_id'), name, owner, v_parts.fingerprint, certificate, v_parts.subject, v_parts.signing_key, v_parts.sealing_key,
+    v_parts.start_date, v_parts.expiry_date, private_key, active_for_begin_dialog
+  )
+  on conflict do nothing
+  returning certificate_id into v_id;
+  return v_id;
+end
+$$;
+
+comment on function parley._p_add_certificate(text, bytea, oid, bytea, boolean) is
+'Adds a certificate, and gives its id; null when there is one of this name, or the same one.
+Errors: 15297 malformed.';
+
 create function parley.create_certificate(
   name text,
   certificate bytea,
@@ -2315,33 +2341,23 @@ as $$
 declare
   v_id integer;
   v_owner oid;
-  v_parts record;
 begin
   perform parley._p_require_permission('CREATE CERTIFICATE', 'database', 0, null, null);
   v_owner := parley._p_new_owner("authorization");
-  v_parts := parley._p_read_certificate(certificate);
   -- 1 and the id of the master key (9 bytes), nonce (12), two keys (64) and the tag (16).
   if length(private_key) <> 101 or substring(private_key from 1 for 1) <> '\x01' then
     perform parley._p_raise(
       15297, 'the private key is not sealed under a master key', null, 'Let the daemon''s program make it: parley certificate create.'
     );
   end if;
-  insert into parley._p_certificate (
-    certificate_id, name, owner, fingerprint, certificate, subject, signing_key, sealing_key, start_date, expiry_date, private_key,
-    is_active_for_begin_dialog
-  )
-  values (
-    nextval('parley._p_object_id'), parley._p_name('certificate', create_certificate.name), v_owner, v_parts.fingerprint,
-    create_certificate.certificate, v_parts.subject, v_parts.signing_key, v_parts.sealing_key, v_parts.start_date, v_parts.expiry_date,
-    create_certificate.private_key, active_for_begin_dialog
-  )
-  on conflict do nothing
-  returning certificate_id into v_id;
+  v_id := parley._p_add_certificate(
+    parley._p_name('certificate', create_certificate.name), certificate, v_owner, private_key, active_for_begin_dialog
+  );
   if v_id is null then
     perform parley._p_raise(
       2714,
       format('certificate "%s" exists already', name),
-      format('There is one of this name, or the same certificate under another: fingerprint %s.', encode(v_parts.fingerprint, 'hex')),
+      format('There is one of this name, or the same certificate under another: fingerprint %s.', encode(sha256(certificate), 'hex')),
       'See parley.certificates; change it with alter_certificate, or choose another name.'
     );
   end if;
@@ -2855,12 +2871,16 @@ begin
     is_forwarder = coalesce(alter_peer.is_forwarder, p.is_forwarder),
     modify_date = clock_timestamp()
   where p.peer_id = v_peer.peer_id;
+  if parley._p_peer_role(alter_peer.role) is distinct from v_peer.role and alter_peer.role is not null then
+    perform parley._p_map_dialog_certificates(v_peer.peer_id, parley._p_peer_role(alter_peer.role));
+  end if;
   perform parley._p_tell_peers();
 end
 $$;
 
 comment on function parley.alter_peer(text, text, text, text, bytea, timestamptz, timestamptz, text, text, uuid[], boolean) is
-'Changes what is given of a peer; what is null stays as it is.
+'Changes what is given of a peer; what is null stays as it is. A dialog certificate that came with it stands for its new role; it is dropped when that is
+none, or has other certificates.
 Arguments: name; new_name; role, PUBLIC for none; add_fingerprint, a further key, with certificate, not_before and not_after as trust_peer takes them;
 drop_fingerprint, a key that is no longer trusted; address, empty for none; broker_instances, all of them; is_forwarder.
 Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 8493 nothing to change, 9609 bad name, 15151 not found or not an administrator,
@@ -2879,13 +2899,14 @@ begin
   update parley._p_peer as p
   set revoked_at = clock_timestamp(), modify_date = clock_timestamp()
   where p.peer_id = v_peer.peer_id and p.revoked_at is null;
+  perform parley._p_revoke_dialog_certificates(v_peer.peer_id);
   perform parley._p_tell_peers();
 end
 $$;
 
 comment on function parley.revoke_peer(text) is
 'Trusts a peer no more, with all its keys: nothing that it sends is accepted from now on, and its links are closed within seconds. It stays in the list,
-so that its keys are refused whoever vouches for them. To trust it anew, drop it first.
+so that its keys are refused whoever vouches for them. A dialog certificate that came with it is revoked too. To trust it anew, drop it first.
 Errors: 15151 not found or not an administrator.
 Source: spec 7.2.';
 
@@ -2898,14 +2919,15 @@ declare
 begin
   perform parley._p_require_administrator('drop_peer');
   v_peer := parley._p_find_peer(drop_peer.name);
+  perform parley._p_drop_dialog_certificates(v_peer.peer_id);
   delete from parley._p_peer as p where p.peer_id = v_peer.peer_id;
   perform parley._p_tell_peers();
 end
 $$;
 
 comment on function parley.drop_peer(text) is
-'Forgets a peer: it is a stranger again. Where a certificate authority admits peers, strangers come in when it vouches for them: there revoke_peer keeps
-one out, this does not.
+'Forgets a peer, with the dialog certificate that came with it: it is a stranger again. Where a certificate authority admits peers,
+strangers come in when it vouches for them: there revoke_peer keeps one out, this does not.
 Errors: 15151 not found or not an administrator.
 Source: spec 7.2.';
 
@@ -3615,6 +3637,206 @@ comment on function parley._p_role_of_certificate(text) is
 'Gives the role in whose name a certificate signs; null when it is unknown, revoked or not valid now.
 Arguments: fingerprint, 64 hexadecimal digits.';
 
+-- sql/096_peer_dialog_certificates.sql
+
+-- Dialog certificates that came with a peer when it was paired with (docs/dialog-security.md).
+--
+-- Such a certificate stands for the role that the peer acts as, so who has its private key may do what the peer may do, and no more. It shares
+-- the peer's fate: with the peer it is revoked, dropped, and mapped to another role. One that somebody has installed by hand is left alone.
+-- Invariant: it is taken only when nothing that is sealed or signed today changes by it. So the role has no other certificate (what is sealed for a role
+-- is sealed for the one that expires last), and the peer offers one, not those of several roles.
+-- Locks: the table, against two pairings for one role, then certificates. Cost: none for who sends or receives.
+
+create table parley._p_peer_dialog_certificate (
+  certificate_id integer primary key references parley._p_certificate on delete cascade,
+  peer_id integer not null references parley._p_peer on delete cascade
+);
+
+comment on table parley._p_peer_dialog_certificate is 'The dialog certificates that came with peers.';
+
+create index on parley._p_peer_dialog_certificate (peer_id);
+
+create view parley.peer_dialog_certificates as
+select
+  d.peer_id,
+  p.name as peer_name,
+  d.certificate_id,
+  c.name,
+  pg_catalog.encode(c.thumbprint, 'hex') as fingerprint,
+  pg_catalog.pg_get_userbyid(c.principal_id)::text as role_name,
+  c.state,
+  c.expiry_date
+from parley._p_peer_dialog_certificate as d
+join parley._p_peer as p using (peer_id)
+join parley.certificates as c using (certificate_id);
+
+comment on view parley.peer_dialog_certificates is 'Dialog certificates that came with peers when they were paired with.';
+comment on column parley.peer_dialog_certificates.peer_id is 'Identity of the peer.';
+comment on column parley.peer_dialog_certificates.peer_name is 'Name of the peer.';
+comment on column parley.peer_dialog_certificates.certificate_id is 'Identity of the certificate in parley.certificates.';
+comment on column parley.peer_dialog_certificates.name is 'Name of the certificate.';
+comment on column parley.peer_dialog_certificates.fingerprint is 'SHA-256 of the certificate, in hexadecimal digits: what people saw when they confirmed.';
+comment on column parley.peer_dialog_certificates.role_name is 'Role that it stands for: that of the peer.';
+comment on column parley.peer_dialog_certificates.state is 'VALID, NOT ACTIVE, NOT YET VALID, EXPIRED or REVOKED.';
+comment on column parley.peer_dialog_certificates.expiry_date is 'Until when it is valid.';
+
+create function parley._p_own_dialog_certificates() returns setof bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select c.certificate
+  from (select distinct s.owner from parley._p_service as s where s.service_id >= 65536) as o
+  cross join lateral parley._p_find_dialog_certificate(o.owner, true) as c
+  where c.status is null
+  order by c.fingerprint
+$$;
+
+comment on function parley._p_own_dialog_certificates() is
+'Gives the certificates with which the owners of services here sign, and for which others seal: one for each owner that has one.';
+
+create function parley._p_dialog_certificate_obstacle(peer text, fingerprints text[]) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when cardinality(fingerprints) = 0 then 'the other side has none'
+    when cardinality(fingerprints) > 1 then 'the other side has those of several roles: import each under the role that stands for it'
+    when p.role is null then 'the peer acts as no role, for which it could stand'
+    when c.owner <> p.role then format('it is here already, and stands for role %s', c.owner)
+    when c.revoked_at is not null then 'it is here already, and revoked'
+    when o.name is not null then format('role %s has another one already: %s', p.role, o.name)
+  end
+  from parley._p_peer as p
+  left join parley._p_certificate as c on c.fingerprint = decode(fingerprints[1], 'hex')
+  left join lateral (
+    select o.name
+    from parley._p_certificate as o
+    where o.owner = p.role and o.certificate_id is distinct from c.certificate_id and o.revoked_at is null and o.expiry_date > clock_timestamp()
+      and not exists (select from parley._p_peer_dialog_certificate as d where d.certificate_id = o.certificate_id and d.peer_id = p.peer_id)
+    order by o.name
+    limit 1
+  ) as o on true
+  where p.name = peer
+$$;
+
+comment on function parley._p_dialog_certificate_obstacle(text, text[]) is
+'Tells why the dialog certificate that a peer offers is not taken; null when it is, or can be.
+Arguments: peer, its name; fingerprints, of all that it offers.';
+
+create function parley._p_take_dialog_certificate(peer parley._p_peer, offer jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_shown text[] := array(select jsonb_array_elements_text(coalesce(offer->'dialog_certificates', '[]')));
+  v_certificates bytea[] := array(
+    select decode(c.value, 'base64')
+    from jsonb_array_elements(coalesce(offer->'databases', '[]')) as d
+    cross join lateral jsonb_array_elements_text(coalesce(d.value->'certificates', '[]')) as c
+  );
+  v_fingerprints text[] := array(select encode(sha256(c), 'hex') from unnest(v_certificates) as c order by 1);
+  v_parts record;
+  v_id integer;
+begin
+  if not (v_fingerprints <@ v_shown and v_shown <@ v_fingerprints) then
+    perform parley._p_raise(
+      28055,
+      'the dialog certificates of the other side are not those that it has shown',
+      format('It has shown %s and sent %s.', v_shown, v_fingerprints),
+      'Pair again. When that happens twice, the other side cannot be trusted, or its program does not do what it should.'
+    );
+  end if;
+  lock table parley._p_peer_dialog_certificate in share row exclusive mode;
+  if parley._p_dialog_certificate_obstacle(peer.name, v_fingerprints) is not null then
+    return;
+  end if;
+  v_parts := parley._p_read_certificate(v_certificates[1]);
+  if v_parts.expiry_date <= clock_timestamp() then
+    return;
+  end if;
+  -- What the peer has used before may still have signed something that is on its way; nothing is sealed for it any more.
+  update parley._p_certificate as c
+  set is_active_for_begin_dialog = c.fingerprint = v_parts.fingerprint
+  from parley._p_peer_dialog_certificate as d
+  where d.peer_id = peer.peer_id and c.certificate_id = d.certificate_id;
+  v_id := parley._p_add_certificate(
+    left(peer.name, 100) || ' ' || left(v_fingerprints[1], 8), v_certificates[1], peer.role, null, true
+  );
+  if v_id is not null then
+    insert into parley._p_peer_dialog_certificate (certificate_id, peer_id) values (v_id, peer.peer_id);
+  end if;
+  perform parley._p_tell_security();
+end
+$$;
+
+comment on function parley._p_take_dialog_certificate(parley._p_peer, jsonb) is
+'Installs the dialog certificate that a peer has offered, under the role of the peer, unless something stands in the way.
+Arguments: peer, as it is now; offer, with the certificates, and the fingerprints that people have seen.
+Errors: 15297 malformed, 28055 they are others than those that were shown.';
+
+create function parley._p_map_dialog_certificates(peer_id integer, role regrole) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  lock table parley._p_peer_dialog_certificate in share row exclusive mode;
+  if role is null or exists (
+    select
+    from parley._p_certificate as c
+    where c.owner = role and not exists (
+      select from parley._p_peer_dialog_certificate as d where d.certificate_id = c.certificate_id and d.peer_id = _p_map_dialog_certificates.peer_id
+    )
+  ) then
+    perform parley._p_drop_dialog_certificates(peer_id);
+    return;
+  end if;
+  update parley._p_certificate as c
+  set owner = role
+  from parley._p_peer_dialog_certificate as d
+  where d.peer_id = _p_map_dialog_certificates.peer_id and c.certificate_id = d.certificate_id and c.owner <> role;
+  if found then
+    perform parley._p_tell_security();
+  end if;
+end
+$$;
+
+comment on function parley._p_map_dialog_certificates(integer, regrole) is
+'Lets the dialog certificates of a peer stand for the role that it is mapped to now. They are dropped when there is none, or it has other certificates: the peer
+must not go on as the role that it was.
+Arguments: peer_id; role, null for none.';
+
+create function parley._p_drop_dialog_certificates(peer_id integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from parley._p_permission as p
+  using parley._p_peer_dialog_certificate as d
+  where d.peer_id = _p_drop_dialog_certificates.peer_id and p.class = 'certificate' and p.object_id = d.certificate_id;
+  delete from parley._p_certificate as c
+  using parley._p_peer_dialog_certificate as d
+  where d.peer_id = _p_drop_dialog_certificates.peer_id and c.certificate_id = d.certificate_id;
+  if found then
+    perform parley._p_tell_security();
+  end if;
+end
+$$;
+
+comment on function parley._p_drop_dialog_certificates(integer) is 'Drops the dialog certificates that came with a peer.';
+
+create function parley._p_revoke_dialog_certificates(peer_id integer) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  update parley._p_certificate as c
+  set revoked_at = clock_timestamp()
+  from parley._p_peer_dialog_certificate as d
+  where d.peer_id = _p_revoke_dialog_certificates.peer_id and c.certificate_id = d.certificate_id and c.revoked_at is null
+$$;
+
+comment on function parley._p_revoke_dialog_certificates(integer) is
+'Revokes the dialog certificates that came with a peer: what it signs comes in over no other way either.';
+
 -- sql/097_pairing.sql
 
 -- Pairing: two brokers that have never met learn each other's keys, with no authority that both believe in (docs/security.md).
@@ -3631,6 +3853,7 @@ create table parley._p_pairing (
   peer_name text,
   role regrole,
   is_routed boolean not null default false,
+  is_certified boolean not null default true,
   failures integer not null default 0,
   opened_at timestamptz not null default now(),
   expires_at timestamptz not null,
@@ -3652,6 +3875,7 @@ create table parley._p_pairing_request (
   peer_name text,
   role regrole,
   is_routed boolean not null default false,
+  is_certified boolean not null default true,
   requested_at timestamptz not null default now()
 );
 
@@ -3668,7 +3892,9 @@ $$;
 
 comment on function parley._p_is_pairing_open(parley._p_pairing) is 'Tells whether a pairing can still be used.';
 
-create function parley._p_add_pairing(valid_seconds integer, secret bytea, name text, role text, with_routes boolean) returns uuid
+create function parley._p_add_pairing(
+  valid_seconds integer, secret bytea, name text, role text, with_routes boolean, with_certificates boolean
+) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3677,22 +3903,23 @@ declare
 begin
   perform parley._p_require_range('valid_seconds', valid_seconds, 10, 86400);
   delete from parley._p_pairing as p where p.expires_at < clock_timestamp() - interval '1 day';
-  insert into parley._p_pairing (secret, peer_name, role, is_routed, expires_at)
+  insert into parley._p_pairing (secret, peer_name, role, is_routed, is_certified, expires_at)
   values (
     secret, case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false),
-    clock_timestamp() + make_interval(secs => valid_seconds)
+    coalesce(with_certificates, true), clock_timestamp() + make_interval(secs => valid_seconds)
   )
   returning pairing_id into v_id;
   return v_id;
 end
 $$;
 
-comment on function parley._p_add_pairing(integer, bytea, text, text, boolean) is
+comment on function parley._p_add_pairing(integer, bytea, text, text, boolean, boolean) is
 'Opens a pairing.
 Errors: 8402 valid_seconds out of range, 9609 bad name, 15151 no such role.';
 
 create function parley.invite_peer(
-  valid_seconds integer default 900, role text default null, name text default null, with_routes boolean default false
+  valid_seconds integer default 900, role text default null, name text default null, with_routes boolean default false,
+  with_certificates boolean default true
 ) returns text
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -3703,15 +3930,17 @@ declare
 begin
   perform parley._p_require_administrator('invite_peer');
   return 'parley1-' || encode(
-    uuid_send(parley._p_add_pairing(valid_seconds, v_secret, invite_peer.name, invite_peer.role, with_routes)) || v_secret, 'hex'
+    uuid_send(parley._p_add_pairing(valid_seconds, v_secret, invite_peer.name, invite_peer.role, with_routes, with_certificates)) || v_secret,
+    'hex'
   );
 end
 $$;
 
-comment on function parley.invite_peer(integer, text, text, boolean) is
+comment on function parley.invite_peer(integer, text, text, boolean, boolean) is
 'Invites a broker elsewhere: gives a token, to be given to parley pair there with --token. Who has it is trusted here, once; it is a secret.
 Arguments: valid_seconds, for how long, 10 to 86400; role, what the peer acts as (null: only what is granted to PUBLIC counts); name of the
-peer (null: what it calls itself; the name of a peer that there is gives that one a further key); with_routes, whether routes to its services are made.
+peer (null: what it calls itself; the name of a peer that there is gives that one a further key); with_routes, whether routes to its services are made;
+with_certificates, whether its dialog certificate is taken too, under that role.
 Errors: 8402 out of range, 9609 bad name, 15151 no such role or not an administrator.';
 
 create function parley.open_pairing(valid_seconds integer default 600) returns uuid
@@ -3720,7 +3949,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform parley._p_require_administrator('open_pairing');
-  return parley._p_add_pairing(valid_seconds, null, null, null, false);
+  return parley._p_add_pairing(valid_seconds, null, null, null, false, true);
 end
 $$;
 
@@ -3763,7 +3992,9 @@ comment on function parley.pairing_requests(uuid) is
 itself; remote, the address it came from; state, WAITING, CONFIRMED, REFUSED, GONE (it left) or DONE (it is trusted).
 Errors: 15151 not an administrator.';
 
-create function parley.confirm_pairing(request uuid, role text default null, name text default null, with_routes boolean default false) returns void
+create function parley.confirm_pairing(
+  request uuid, role text default null, name text default null, with_routes boolean default false, with_certificates boolean default true
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3771,6 +4002,7 @@ begin
   perform parley._p_require_administrator('confirm_pairing');
   update parley._p_pairing_request as r
   set state = 'CONFIRMED', role = parley._p_peer_role(confirm_pairing.role), is_routed = coalesce(with_routes, false),
+    is_certified = coalesce(with_certificates, true),
     peer_name = case when confirm_pairing.name is not null then parley._p_name('peer', confirm_pairing.name) end
   where r.request_id = request and r.state = 'WAITING';
   if not found then
@@ -3779,9 +4011,9 @@ begin
 end
 $$;
 
-comment on function parley.confirm_pairing(uuid, text, text, boolean) is
+comment on function parley.confirm_pairing(uuid, text, text, boolean, boolean) is
 'Says that the code of a request is the one that the other side shows. The peer is trusted as soon as the other side has said so too.
-Arguments: request; role, name and with_routes, as invite_peer takes them.
+Arguments: request; role, name, with_routes and with_certificates, as invite_peer takes them.
 Errors: 9609 bad name, 15151 no such request or role, or not an administrator.';
 
 create function parley.refuse_pairing(request uuid) returns void
@@ -3806,7 +4038,8 @@ create function parley.pair_peer(
   offer jsonb,
   role text default null,
   name text default null,
-  with_routes boolean default false
+  with_routes boolean default false,
+  with_certificates boolean default true
 ) returns text
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -3815,24 +4048,27 @@ begin
   perform parley._p_require_administrator('pair_peer');
   return parley._p_pair(
     parley._p_fingerprint(fingerprint), certificate, not_before, not_after, offer,
-    case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false)
+    case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false),
+    coalesce(with_certificates, true)
   );
 end
 $$;
 
-comment on function parley.pair_peer(text, bytea, timestamptz, timestamptz, jsonb, text, text, boolean) is
+comment on function parley.pair_peer(text, bytea, timestamptz, timestamptz, jsonb, text, text, boolean, boolean) is
 'Trusts a broker that has been paired with from here, as parley pair does, and gives the name of the peer. One that is known already is brought up to date.
-Arguments: fingerprint, certificate, not_before and not_after, as trust_peer; offer, what the broker says about itself; role, name and
-with_routes, as invite_peer.
+Arguments: fingerprint, certificate, not_before and not_after, as trust_peer; offer, what the broker says about itself; role, name,
+with_routes and with_certificates, as invite_peer.
 Errors: 2714 it says that it is the broker of another peer, or is reached at the address of one, 8402 malformed fingerprint or address, 9609 bad name,
-15151 no such role or not an administrator, 28034 the peer is revoked, 28055 the key has expired.';
+15151 no such role or not an administrator, 15297 its dialog certificate is malformed, 28034 the peer is revoked, 28055 the key
+has expired, or its dialog certificate is not the one that was shown.';
 
 -- sql/098_pairing_daemon.sql
 
 -- What the daemon, and the command that has called another broker, do with pairings; see 097_pairing.sql.
 --
--- An offer is what a broker says about itself: {"name", "address", "databases": [{"instance", "database", "services"}]}. It was proven only to come
--- from whoever has the key, so nothing in it may reach further than the peer itself: a name that is taken is not the same
+-- An offer is what a broker says about itself: {"name", "address", "dialog_certificates", "databases": [{"instance", "database", "services",
+-- "certificates"}]}. The certificates come last, to who is trusted; dialog_certificates are their fingerprints, which people see first.
+-- It was proven only to come from whoever has the key, so nothing in it may reach further than the peer itself: a name that is taken is not the same
 -- peer unless an operator has said so, and a broker instance or an address that is another peer's is refused.
 
 create function parley._p_own_offer() returns jsonb
@@ -3841,10 +4077,16 @@ set search_path = pg_catalog, pg_temp
 as $$
   select jsonb_build_object(
     'name', current_database(),
+    'dialog_certificates', (
+      select coalesce(jsonb_agg(encode(sha256(c), 'hex') order by sha256(c)), '[]') from parley._p_own_dialog_certificates() as c
+    ),
     'databases', jsonb_build_array(jsonb_build_object(
       'instance', b.service_broker_guid,
       'database', current_database(),
-      'services', (select coalesce(jsonb_agg(s.name order by s.name), '[]') from parley._p_service as s where s.service_id >= 65536)
+      'services', (select coalesce(jsonb_agg(s.name order by s.name), '[]') from parley._p_service as s where s.service_id >= 65536),
+      'certificates', (
+        select coalesce(jsonb_agg(translate(encode(c, 'base64'), E'\n', '') order by sha256(c)), '[]') from parley._p_own_dialog_certificates() as c
+      )
     ))
   )
   from parley._p_broker as b
@@ -3860,6 +4102,15 @@ as $$
 $$;
 
 comment on function parley._p_is_pairing_open() is 'Tells whether strangers may ask to be trusted just now.';
+
+create function parley._p_is_pairing_window_open() returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (select from parley._p_pairing as p where p.secret is null and parley._p_is_pairing_open(p))
+$$;
+
+comment on function parley._p_is_pairing_window_open() is 'Tells whether strangers without an invitation may ask to be trusted just now.';
 
 create function parley._p_route_to_peer(peer_name text, offer jsonb) returns void
 language plpgsql
@@ -3897,7 +4148,8 @@ comment on function parley._p_route_to_peer(text, jsonb) is
 Errors: those of create_route.';
 
 create function parley._p_pair(
-  fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz, offer jsonb, peer_name text, role oid, with_routes boolean
+  fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz, offer jsonb, peer_name text, role oid, with_routes boolean,
+  with_certificates boolean
 ) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -3959,6 +4211,10 @@ begin
     set role = coalesce(_p_pair.role::regrole, p.role), address = coalesce(v_address, p.address),
       broker_instances = array(select distinct i from unnest(p.broker_instances || v_instances) as i order by i), modify_date = clock_timestamp()
     where p.peer_id = v_peer.peer_id;
+    if role <> v_peer.role::oid then
+      perform parley._p_map_dialog_certificates(v_peer.peer_id, role::regrole);
+    end if;
+    select * into v_peer from parley._p_peer as p where p.peer_id = v_peer.peer_id;
   end if;
   if not exists (select from parley._p_peer_certificate as c where c.fingerprint = _p_pair.fingerprint) then
     perform parley._p_add_peer_certificate(v_peer.peer_id, fingerprint, certificate, not_before, not_after, null);
@@ -3966,15 +4222,19 @@ begin
   if with_routes then
     perform parley._p_route_to_peer(v_name, offer);
   end if;
+  if with_certificates then
+    perform parley._p_take_dialog_certificate(v_peer, offer);
+  end if;
   perform parley._p_tell_peers();
   return v_name;
 end
 $$;
 
-comment on function parley._p_pair(text, bytea, timestamptz, timestamptz, jsonb, text, oid, boolean) is
+comment on function parley._p_pair(text, bytea, timestamptz, timestamptz, jsonb, text, oid, boolean, boolean) is
 'Trusts a broker that has been paired with, and gives the name under which. One that is known already is brought up to date.
-Arguments: fingerprint, certificate and its dates; offer; peer_name, as an operator has said, or null; role or null; with_routes.
-Errors: 2714 its broker instance or its address is that of another peer, 8402 malformed address, 28034 revoked, 28055 expired, and those of create_route.';
+Arguments: fingerprint, certificate and its dates; offer; peer_name, as an operator has said, or null; role or null; with_routes; with_certificates.
+Errors: 2714 its broker instance or its address is that of another peer, 8402 malformed address, 15297 and 28055 of dialog certificates, 28034 revoked,
+28055 expired, and those of create_route.';
 
 create function parley._p_find_invitation(invitation uuid) returns bytea
 language sql stable
@@ -4008,7 +4268,8 @@ begin
     return null;
   end if;
   update parley._p_pairing as p set closed_at = clock_timestamp() where p.pairing_id = invitation;
-  return parley._p_pair(fingerprint, certificate, not_before, not_after, offer, v_pairing.peer_name, v_pairing.role, v_pairing.is_routed);
+  return parley._p_pair(fingerprint, certificate, not_before, not_after, offer, v_pairing.peer_name, v_pairing.role, v_pairing.is_routed,
+    v_pairing.is_certified);
 end
 $$;
 
@@ -4087,7 +4348,10 @@ begin
   end if;
   update parley._p_pairing as p set closed_at = clock_timestamp() where p.pairing_id = v_request.pairing_id;
   return parley._p_pair(
-    v_request.fingerprint, v_request.certificate, not_before, not_after, offer, v_request.peer_name, v_request.role, v_request.is_routed
+    v_request.fingerprint, v_request.certificate, not_before, not_after,
+    -- What people have confirmed is what they saw.
+    offer || jsonb_build_object('dialog_certificates', coalesce(v_request.offer->'dialog_certificates', '[]')),
+    v_request.peer_name, v_request.role, v_request.is_routed, v_request.is_certified
   );
 end
 $$;
