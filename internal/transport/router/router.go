@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
+	"time"
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/transport"
@@ -61,8 +61,8 @@ type place struct {
 	address string
 }
 
-// Deliver takes a batch apart by where its runs go. Those that go to one place go together, in their order. When some places answer
-// and others do not, the runs for the latter are held: the others need not wait for them.
+// Deliver takes a batch apart by where its runs go. Those that go to one place go together, in their order. The runs for places that do
+// not answer are held: the others need not wait for them.
 func (r *Router) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
 	results := make([]parley.Result, len(batch.Runs))
 	parts := map[place][]int{}
@@ -74,7 +74,10 @@ func (r *Router) Deliver(ctx context.Context, batch transport.Batch) ([]parley.R
 		if !isKnown {
 			var err error
 			if at, reasons[target], err = r.place(ctx, target); err != nil {
-				return nil, err
+				if r.isAlone() {
+					return nil, err
+				}
+				reasons[target] = unavailable(err)
 			}
 			known[target] = at
 		}
@@ -84,25 +87,52 @@ func (r *Router) Deliver(ctx context.Context, batch transport.Batch) ([]parley.R
 		}
 		parts[at] = append(parts[at], i)
 	}
-	failures := make(chan error, len(parts))
-	var delivering sync.WaitGroup
-	for at, indexes := range parts {
-		delivering.Go(func() { failures <- r.deliverPart(ctx, batch, at, indexes, results) })
-	}
-	delivering.Wait()
-	close(failures)
-	failed := 0
-	var first error
-	for err := range failures {
-		if err != nil {
-			failed++
-			first = errors.Join(first, err)
-		}
-	}
-	if failed > 0 && failed == len(parts) {
-		return nil, first
+	failed := r.deliverParts(ctx, batch, parts, results)
+	switch {
+	case ctx.Err() != nil: // this server stops: another one may take it at once
+		return nil, ctx.Err()
+	case failed != nil && r.isAlone():
+		return nil, failed
 	}
 	return results, nil
+}
+
+// deliverParts delivers to all places at once, and gives what has failed.
+func (r *Router) deliverParts(ctx context.Context, batch transport.Batch, parts map[place][]int, results []parley.Result) (failed error) {
+	ctx, cut := context.WithCancel(ctx)
+	defer cut()
+	failures := make(chan error, len(parts))
+	for at, indexes := range parts {
+		go func() { failures <- r.deliverPart(ctx, batch, at, indexes, results) }()
+	}
+	var late <-chan time.Time
+	for answered := 0; answered < len(parts); {
+		select {
+		case err := <-failures:
+			answered++
+			failed = errors.Join(failed, err)
+			if err == nil && late == nil {
+				late = time.After(lateTime)
+			}
+		case <-late:
+			cut()
+		}
+	}
+	return failed
+}
+
+// lateTime is how long the answers of some databases wait for those of others that the same batch was for.
+const lateTime = 5 * time.Second
+
+// isAlone tells whether there is but one place to deliver to: then a failure of that is one of this whole server, and who calls does better
+// to leave it alone altogether than conversation by conversation.
+func (r *Router) isAlone() bool { return r.Forwarder == nil && len(r.Directory.all()) == 1 }
+
+// unavailable is the answer for what goes to a place that does not answer. It may have been taken in all the same: it comes again.
+func unavailable(err error) *parley.Result {
+	return &parley.Result{
+		Outcome: parley.Held, ErrorNumber: targetDisabled, Description: fmt.Sprintf("The target broker is unavailable: %s", err),
+	}
 }
 
 // deliverPart delivers what goes to one place. Its runs are held when that does not answer.
@@ -120,10 +150,7 @@ func (r *Router) deliverPart(ctx context.Context, batch transport.Batch, at plac
 	}
 	for n, i := range indexes {
 		if err != nil {
-			results[i] = parley.Result{
-				Outcome: parley.Held, ErrorNumber: targetDisabled,
-				Description: fmt.Sprintf("The target broker is unavailable: %s", err),
-			}
+			results[i] = *unavailable(err)
 			continue
 		}
 		results[i] = answers[n]
@@ -141,6 +168,16 @@ func (r *Router) deliverTo(ctx context.Context, at place, part transport.Batch) 
 // DeliverFragment delivers a part of a large message to where the message goes. Of one that goes nowhere nothing is kept; the
 // run will be told why.
 func (r *Router) DeliverFragment(ctx context.Context, fragment parley.Fragment, passage transport.Passage) (int64, error) {
+	stored, err := r.deliverFragment(ctx, fragment, passage)
+	if err != nil && !r.isAlone() {
+		r.Logger.Debug("a part of a large message was not taken in",
+			"to_service", fragment.ToService, "to_broker", fragment.ToBroker, "error", err)
+		return 0, nil
+	}
+	return stored, err
+}
+
+func (r *Router) deliverFragment(ctx context.Context, fragment parley.Fragment, passage transport.Passage) (int64, error) {
 	at, reason, err := r.place(ctx, Target{
 		ToService: fragment.ToService, ToBroker: fragment.ToBroker, ConversationID: fragment.ConversationID,
 	})

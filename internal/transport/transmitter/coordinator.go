@@ -214,7 +214,7 @@ func (c *coordinator) start(ctx context.Context, d *destination, now time.Time) 
 	ctx, stop := context.WithCancel(ctx)
 	w := &worker{
 		Transmitter: c.Transmitter, destination: d, term: c.leadership.Term, window: newWindow(),
-		answers: make(chan answer, batchesMax+largeMax), kick: make(chan struct{}, 1), isAwake: &c.bell.isAwake, stop: stop,
+		answers: make(chan answer, travellingMax+largeMax), kick: make(chan struct{}, 1), isAwake: &c.bell.isAwake, stop: stop,
 	}
 	d.worker = w
 	c.running++

@@ -1,6 +1,7 @@
 package transmitter
 
 import (
+	"slices"
 	"time"
 
 	"github.com/parley-broker/parley"
@@ -18,6 +19,8 @@ type window struct {
 	later []*conversation
 	rows  int
 	bytes int64
+	// targets are the brokers behind the address that something here is for.
+	targets map[target]*traffic
 	// aside are the conversations that are left alone until everything is read again.
 	aside map[key]bool
 	// hasProbed tells that conversations were compared with their far sides: what they have in transit has to be read again.
@@ -31,8 +34,9 @@ type key struct {
 }
 
 type conversation struct {
-	key  key
-	runs []parley.Run
+	key     key
+	runs    []parley.Run
+	traffic *traffic
 	// travels is how many of the runs are on their way.
 	travels int
 	isReady bool
@@ -57,7 +61,7 @@ const (
 )
 
 func newWindow() *window {
-	return &window{conversations: map[key]*conversation{}, aside: map[key]bool{}}
+	return &window{conversations: map[key]*conversation{}, aside: map[key]bool{}, targets: map[target]*traffic{}}
 }
 
 // add takes in runs that are in transit.
@@ -69,12 +73,14 @@ func (w *window) add(runs []parley.Run) {
 		}
 		c := w.conversations[k]
 		if c == nil {
-			c = &conversation{key: k}
+			c = &conversation{key: k, traffic: w.trafficTo(run)}
 			w.conversations[k] = c
 		}
 		c.runs = append(c.runs, run)
 		w.rows++
 		w.bytes += weight(run)
+		c.traffic.rows++
+		c.traffic.bytes += weight(run)
 		w.offer(c)
 	}
 }
@@ -92,13 +98,29 @@ func (w *window) offer(c *conversation) {
 	c.isReady = true
 }
 
-// compose takes out of the window what travels next: conversations in the order in which they have become ready, as far as
-// the limits allow.
-func (w *window) compose(rowsMax int, bytesMax int64) (pieces []piece) {
+// compose takes out of the window what travels next, to one target: conversations in the order in which they have become ready, as
+// far as the limits allow.
+func (w *window) compose(rowsMax int, bytesMax int64, now time.Time) (pieces []piece) {
 	rows, size := 0, int64(0)
-	for len(w.ready) > 0 && rows < rowsMax && size < bytesMax {
-		c := w.ready[0]
-		w.ready, c.isReady = w.ready[1:], false
+	var to *traffic
+	left := w.ready[:0]
+	for i, c := range w.ready {
+		if rows >= rowsMax || size >= bytesMax {
+			left = append(left, w.ready[i:]...)
+			break
+		}
+		if len(c.runs) == 0 { // forgotten meanwhile
+			c.isReady = false
+			continue
+		}
+		if to == nil && c.traffic.batches < batchesMax && !c.traffic.isLate(now) {
+			to = c.traffic
+		}
+		if c.traffic != to {
+			left = append(left, c)
+			continue
+		}
+		c.isReady = false
 		for c.travels < len(c.runs) && !isLarge(c.runs[c.travels]) && rows < rowsMax && size < bytesMax {
 			run, count := merge(c.runs[c.travels:])
 			pieces = append(pieces, piece{conversation: c, run: run})
@@ -107,16 +129,25 @@ func (w *window) compose(rowsMax int, bytesMax int64) (pieces []piece) {
 			size += weight(run)
 		}
 	}
+	clear(w.ready[len(left):])
+	w.ready = left
+	if to != nil {
+		to.depart(false, now)
+	}
 	return pieces
 }
 
 // composeLarge takes out a large message.
-func (w *window) composeLarge() (large piece, found bool) {
-	if len(w.large) == 0 {
+func (w *window) composeLarge(now time.Time) (large piece, found bool) {
+	most := w.largeMost()
+	i := slices.IndexFunc(w.large, func(c *conversation) bool { return c.traffic.large < most })
+	if i < 0 {
 		return piece{}, false
 	}
-	c := w.large[0]
-	w.large, c.isReady, c.travels = w.large[1:], false, 1
+	c := w.large[i]
+	w.large = slices.Delete(w.large, i, i+1)
+	c.isReady, c.travels = false, 1
+	c.traffic.depart(true, now)
 	return piece{conversation: c, run: c.runs[0]}, true
 }
 
@@ -245,7 +276,10 @@ func (w *window) drop(c *conversation, count int) {
 	for _, run := range c.runs[:count] {
 		w.rows--
 		w.bytes -= weight(run)
+		c.traffic.rows--
+		c.traffic.bytes -= weight(run)
 	}
+	w.forgetIdle(c.traffic)
 	clear(c.runs[:count])
 	c.runs = c.runs[count:]
 	if len(c.runs) == 0 {

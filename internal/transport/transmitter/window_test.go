@@ -22,9 +22,9 @@ func TestAConversationTravelsInOneBatchAtATime(t *testing.T) {
 	t.Parallel()
 	w := newWindow()
 	w.add([]parley.Run{run(1, 0, 1, 10), run(2, 0, 1, 10)})
-	first := w.compose(100, 1<<20)
+	first := w.compose(100, 1<<20, time.Now())
 	w.add([]parley.Run{run(1, 1, 1, 10), run(3, 0, 1, 10)})
-	second := w.compose(100, 1<<20)
+	second := w.compose(100, 1<<20, time.Now())
 	if len(first) != 2 || len(second) != 1 || second[0].run.EndpointID != 3 {
 		t.Fatalf("%d pieces, then %d", len(first), len(second))
 	}
@@ -32,7 +32,7 @@ func TestAConversationTravelsInOneBatchAtATime(t *testing.T) {
 	if len(told) != 2 {
 		t.Errorf("the database is told of %d", len(told))
 	}
-	third := w.compose(100, 1<<20)
+	third := w.compose(100, 1<<20, time.Now())
 	if len(third) != 1 || third[0].run.EndpointID != 1 || third[0].run.FirstSequence != 1 {
 		t.Errorf("then %+v", third)
 	}
@@ -52,7 +52,7 @@ func TestRunsThatFollowEachOtherTravelAsOne(t *testing.T) {
 	runs := []parley.Run{run(1, 0, 2, 10), run(1, 2, 2, 10), traced, other, run(1, 6, 1, 8000), run(1, 7, 1, 10)}
 	w := newWindow()
 	w.add(runs)
-	pieces := w.compose(100, 1<<20)
+	pieces := w.compose(100, 1<<20, time.Now())
 	var firsts []int64
 	messages := 0
 	for _, p := range pieces {
@@ -71,7 +71,7 @@ func TestWhatIsExpectedAgainIsSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newWindow()
 	w.add([]parley.Run{run(1, 0, 2, 5000), run(1, 2, 2, 5000), run(1, 4, 2, 5000)})
-	pieces := w.compose(100, 1<<20)
+	pieces := w.compose(100, 1<<20, time.Now())
 	told, _ := w.answer(pieces, []parley.Result{
 		accepted(2), {Outcome: parley.Expected, Next: 2}, {Outcome: parley.Expected, Next: 2},
 	}, time.Now())
@@ -79,7 +79,7 @@ func TestWhatIsExpectedAgainIsSentAgain(t *testing.T) {
 		t.Errorf("the database is told %+v", told)
 	}
 	w.recall(time.Now().Add(time.Hour))
-	if again := w.compose(100, 1<<20); len(again) != 2 || again[0].run.FirstSequence != 2 {
+	if again := w.compose(100, 1<<20, time.Now()); len(again) != 2 || again[0].run.FirstSequence != 2 {
 		t.Errorf("it goes on with %+v", again)
 	}
 }
@@ -88,7 +88,7 @@ func TestOneThatExpectsWhatIsGoneIsLeftToTheDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWindow()
 	w.add([]parley.Run{run(1, 7, 1, 10)})
-	told, _ := w.answer(w.compose(100, 1<<20), []parley.Result{{Outcome: parley.Expected, Next: 3}}, time.Now())
+	told, _ := w.answer(w.compose(100, 1<<20, time.Now()), []parley.Result{{Outcome: parley.Expected, Next: 3}}, time.Now())
 	if len(told) != 1 || !told[0].IsAlone || told[0].Result.Next != 3 || len(w.conversations) != 0 || len(w.aside) != 1 {
 		t.Errorf("told %+v, %d conversations", told, len(w.conversations))
 	}
@@ -99,16 +99,16 @@ func TestOneThatIsBusyComesAgainSoonAndKeepsNoOther(t *testing.T) {
 	w := newWindow()
 	w.add([]parley.Run{run(1, 0, 1, 10), run(2, 0, 1, 10)})
 	now := time.Now()
-	told, _ := w.answer(w.compose(100, 1<<20), []parley.Result{{Outcome: parley.Held}, accepted(1)}, now)
+	told, _ := w.answer(w.compose(100, 1<<20, time.Now()), []parley.Result{{Outcome: parley.Held}, accepted(1)}, now)
 	if len(told) != 1 || told[0].EndpointID != 2 {
 		t.Errorf("told %+v", told)
 	}
 	due := w.recall(now)
-	if due.IsZero() || len(w.compose(100, 1<<20)) != 0 {
+	if due.IsZero() || len(w.compose(100, 1<<20, time.Now())) != 0 {
 		t.Error("it does not wait")
 	}
 	w.recall(due)
-	if again := w.compose(100, 1<<20); len(again) != 1 || again[0].run.EndpointID != 1 {
+	if again := w.compose(100, 1<<20, time.Now()); len(again) != 1 || again[0].run.EndpointID != 1 {
 		t.Errorf("then %+v", again)
 	}
 }
@@ -118,20 +118,20 @@ func TestALargeMessageKeepsItsPlaceAndGoesAlone(t *testing.T) {
 	w := newWindow()
 	large := parley.Run{EndpointID: 1, FirstSequence: 1, MessageType: "DEFAULT", Size: 1 << 20}
 	w.add([]parley.Run{run(1, 0, 1, 10), large, run(1, 2, 1, 10), run(2, 0, 1, 10)})
-	if pieces := w.compose(100, 1<<20); len(pieces) != 2 {
+	if pieces := w.compose(100, 1<<20, time.Now()); len(pieces) != 2 {
 		t.Errorf("%d pieces go before it", len(pieces))
 	} else {
 		w.answer(pieces, []parley.Result{accepted(1), accepted(1)}, time.Now())
 	}
-	if behind := w.compose(100, 1<<20); len(behind) != 0 {
+	if behind := w.compose(100, 1<<20, time.Now()); len(behind) != 0 {
 		t.Errorf("%+v overtakes it", behind)
 	}
-	big, found := w.composeLarge()
+	big, found := w.composeLarge(time.Now())
 	if !found || big.run.FirstSequence != 1 {
 		t.Fatalf("%+v", big)
 	}
 	w.answer([]piece{big}, []parley.Result{accepted(2)}, time.Now())
-	if behind := w.compose(100, 1<<20); len(behind) != 1 || behind[0].run.FirstSequence != 2 {
+	if behind := w.compose(100, 1<<20, time.Now()); len(behind) != 1 || behind[0].run.FirstSequence != 2 {
 		t.Errorf("behind it comes %+v", behind)
 	}
 }
@@ -142,7 +142,7 @@ func TestLastAnswerStandsForAllRunsOfItsConversation(t *testing.T) {
 	t.Parallel()
 	w := newWindow()
 	w.add([]parley.Run{run(1, 5, 1, mergedBytesMax), run(1, 6, 1, mergedBytesMax), run(1, 7, 1, mergedBytesMax)})
-	pieces := w.compose(100, 1<<20)
+	pieces := w.compose(100, 1<<20, time.Now())
 	if len(pieces) != 3 {
 		t.Fatalf("%d runs travel, want 3", len(pieces))
 	}

@@ -18,11 +18,12 @@ const (
 	windowBytes = 4 << 20
 	takeRows    = 1000
 	takeBytes   = 1 << 20
-	// What travels at once.
-	batchRows  = 1000
-	batchBytes = 512 << 10
-	batchesMax = 4
-	largeMax   = 2
+	// What travels at once: to each target so many batches, to all of them together no more than a server takes from one peer.
+	batchRows     = 1000
+	batchBytes    = 512 << 10
+	batchesMax    = 4
+	largeMax      = 2
+	travellingMax = 16
 
 	// deliverTimeout ends the wait for an answer that never comes; links notice sooner that nobody is there.
 	deliverTimeout = time.Minute
@@ -184,7 +185,7 @@ func (w *worker) work(ctx, delivering context.Context) error {
 
 // step does what is to be done next, or waits. It is done when there is nothing to wait for; again is when something becomes due.
 func (w *worker) step(ctx context.Context, again time.Time) (isDone bool, err error) {
-	hasRoom := w.window.rows < windowRows && w.window.bytes < windowBytes && !w.probes
+	hasRoom := w.window.hasRoom(time.Now()) && !w.probes
 	mayTake := hasRoom && (!w.isDry || w.lingers())
 	switch {
 	case len(w.acknowledgements) > 0 && (!mayTake || !time.Now().Before(w.tellDue)):
@@ -251,8 +252,8 @@ func (w *worker) wait(ctx context.Context, mayTake bool, again time.Time) error 
 
 // dispatch sends what can be sent.
 func (w *worker) dispatch(ctx context.Context) {
-	for w.failure == nil && w.travelling-w.largeTravelling < batchesMax {
-		pieces := w.window.compose(batchRows, batchBytes)
+	for w.failure == nil && w.travelling-w.largeTravelling < travellingMax {
+		pieces := w.window.compose(batchRows, batchBytes, time.Now())
 		if len(pieces) == 0 {
 			break
 		}
@@ -260,7 +261,7 @@ func (w *worker) dispatch(ctx context.Context) {
 		w.delivering.Go(func() { w.answers <- w.deliver(ctx, pieces) })
 	}
 	for w.failure == nil && w.largeTravelling < largeMax {
-		large, found := w.window.composeLarge()
+		large, found := w.window.composeLarge(time.Now())
 		if !found {
 			break
 		}
@@ -276,6 +277,7 @@ func (w *worker) take(a answer) error {
 	if a.isLarge {
 		w.largeTravelling--
 	}
+	w.window.arrive(a.pieces, a.isLarge, time.Now())
 	if a.err != nil {
 		w.window.release(a.pieces)
 		if broken, ok := errors.AsType[databaseError](a.err); ok {

@@ -1,0 +1,105 @@
+package transmitter
+
+import (
+	"time"
+
+	"github.com/parley-broker/parley"
+)
+
+// target is one of the brokers behind an address. A daemon there serves several databases, and answers a batch when all that it is for have
+// answered; so each batch is for one, and one that is slow, locked or away keeps the others from nothing.
+type target struct {
+	broker  parley.UUID
+	service string // while the conversation is not bound to a broker
+}
+
+// traffic is what is under way to a target.
+type traffic struct {
+	target target
+	// batches and large messages that travel, and since when nothing has been heard of either.
+	batches, large int
+	since          time.Time
+	// rows and bytes of it are in the window.
+	rows  int
+	bytes int64
+}
+
+const (
+	// lateTime is how long a target may take to answer before others no longer have to share the window with what is for it.
+	lateTime = time.Second
+	// widest is how many times its size a window may grow to by that.
+	widest = 4
+)
+
+// trafficTo gives the traffic to the target of a run.
+func (w *window) trafficTo(run parley.Run) *traffic {
+	t := target{broker: run.ToBroker}
+	if t.broker.IsZero() {
+		t.service = run.ToService
+	}
+	known := w.targets[t]
+	if known == nil {
+		known = &traffic{target: t}
+		w.targets[t] = known
+	}
+	return known
+}
+
+// isLate tells whether the target takes long to answer.
+func (t *traffic) isLate(now time.Time) bool {
+	return t.batches+t.large > 0 && now.Sub(t.since) >= lateTime
+}
+
+// depart notes that a batch leaves, or a large message.
+func (t *traffic) depart(isLarge bool, now time.Time) {
+	if t.batches+t.large == 0 {
+		t.since = now
+	}
+	if isLarge {
+		t.large++
+	} else {
+		t.batches++
+	}
+}
+
+// arrive notes that a batch, or a large message, has come to its end.
+func (w *window) arrive(pieces []piece, isLarge bool, now time.Time) {
+	t := pieces[0].conversation.traffic
+	if isLarge {
+		t.large--
+	} else {
+		t.batches--
+	}
+	t.since = now
+	w.forgetIdle(t)
+}
+
+// largeMost is how many large messages may travel to a target at once: the far side takes in two at a time, from us.
+func (w *window) largeMost() int {
+	if len(w.targets) > 1 {
+		return 1
+	}
+	return largeMax
+}
+
+// forgetIdle forgets a target to which nothing is under way.
+func (w *window) forgetIdle(t *traffic) {
+	if t.rows == 0 && t.batches+t.large == 0 && w.targets[t.target] == t {
+		delete(w.targets, t.target)
+	}
+}
+
+// hasRoom tells whether more may be taken from the lane. What waits for targets that are late does not count, within limits.
+func (w *window) hasRoom(now time.Time) bool {
+	if w.rows < windowRows && w.bytes < windowBytes {
+		return true
+	}
+	rows, size := w.rows, w.bytes
+	for _, t := range w.targets {
+		if t.isLate(now) {
+			rows -= t.rows
+			size -= t.bytes
+		}
+	}
+	return rows < windowRows && size < windowBytes && w.rows < widest*windowRows && w.bytes < widest*windowBytes
+}
