@@ -117,7 +117,7 @@ begin
   select 'SQLServer:Broker Statistics', format('Enqueued P%s Messages/sec', p.n), '', v_by_priority[p.n], 272696576
   from generate_series(1, 10) as p (n)
   union all
-  select 'SQLServer:Broker/DBM Transport', c.name, '', parley._p_transport_counter(c.name), case when c.name like '%/sec' then 272696576 else 65792 end
+  select 'SQLServer:Broker/DBM Transport', c.name, '', parley._p_transport_value(c.name), case when c.name like '%/sec' then 272696576 else 65792 end
   from unnest(array[
     'Open Connection Count', 'Current Bytes for Recv I/O', 'Current Bytes for Send I/O', 'Current Msg Frags for Send I/O',
     'Pending Bytes for Recv I/O', 'Pending Bytes for Send I/O', 'Pending Msg Frags for Recv I/O', 'Pending Msg Frags for Send I/O',

@@ -68,6 +68,30 @@ $$;
 
 comment on function parley._p_transport_counter(text) is 'Adds up a counter of transport over the daemons that live; since they have begun.';
 
+create function parley._p_transport_average(total text, count text) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(parley._p_transport_counter(total) / nullif(parley._p_transport_counter(count), 0), 0)
+$$;
+
+comment on function parley._p_transport_average(text, text) is 'Divides one counter of transport by another one; 0 while nothing was counted.';
+
+create function parley._p_transport_value(name text) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case name
+    when 'Receive I/O Len Avg' then parley._p_transport_average('Receive I/O Bytes Total', 'Receive I/Os/sec')
+    when 'Send I/O Len Avg' then parley._p_transport_average('Send I/O Bytes Total', 'Send I/Os/sec')
+    when 'Msg Fragment Recv Size Avg' then parley._p_transport_average('Receive I/O Bytes Total', 'Message Fragment Receives/sec')
+    when 'Msg Fragment Send Size Avg' then parley._p_transport_average('Send I/O Bytes Total', 'Message Fragment Sends/sec')
+    else parley._p_transport_counter(name)
+  end
+$$;
+
+comment on function parley._p_transport_value(text) is 'Gives a counter of transport by its name; averages are made of what all daemons have counted.';
+
 create view parley.dm_broker_connections as
 select
   c.connection_id,

@@ -20,9 +20,12 @@ type Figures struct {
 	BytesSent, BytesReceived               int64
 	FramesSent, FramesReceived             int64
 	LinkMessagesSent, LinkMessagesReceived int64
-	OpenSends, OpenReceives, OpenBytes     int64
-	Corrupted                              int64
-	Forwarded, ForwardedBytes              int64
-	ForwardDropped                         int64
-	ForwardPending, ForwardPendingBytes    int64
+	// Batches and parts that were sent, or have come, and are not answered yet.
+	OpenSends, OpenReceives         int64
+	OpenSendBytes, OpenReceiveBytes int64
+
+	Corrupted                           int64
+	Forwarded, ForwardedBytes           int64
+	ForwardDropped                      int64
+	ForwardPending, ForwardPendingBytes int64
 }

@@ -13837,7 +13837,7 @@ begin
   select 'SQLServer:Broker Statistics', format('Enqueued P%s Messages/sec', p.n), '', v_by_priority[p.n], 272696576
   from generate_series(1, 10) as p (n)
   union all
-  select 'SQLServer:Broker/DBM Transport', c.name, '', parley._p_transport_counter(c.name), case when c.name like '%/sec' then 272696576 else 65792 end
+  select 'SQLServer:Broker/DBM Transport', c.name, '', parley._p_transport_value(c.name), case when c.name like '%/sec' then 272696576 else 65792 end
   from unnest(array[
     'Open Connection Count', 'Current Bytes for Recv I/O', 'Current Bytes for Send I/O', 'Current Msg Frags for Send I/O',
     'Pending Bytes for Recv I/O', 'Pending Bytes for Send I/O', 'Pending Msg Frags for Recv I/O', 'Pending Msg Frags for Send I/O',
@@ -17992,6 +17992,30 @@ as $$
 $$;
 
 comment on function parley._p_transport_counter(text) is 'Adds up a counter of transport over the daemons that live; since they have begun.';
+
+create function parley._p_transport_average(total text, count text) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(parley._p_transport_counter(total) / nullif(parley._p_transport_counter(count), 0), 0)
+$$;
+
+comment on function parley._p_transport_average(text, text) is 'Divides one counter of transport by another one; 0 while nothing was counted.';
+
+create function parley._p_transport_value(name text) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case name
+    when 'Receive I/O Len Avg' then parley._p_transport_average('Receive I/O Bytes Total', 'Receive I/Os/sec')
+    when 'Send I/O Len Avg' then parley._p_transport_average('Send I/O Bytes Total', 'Send I/Os/sec')
+    when 'Msg Fragment Recv Size Avg' then parley._p_transport_average('Receive I/O Bytes Total', 'Message Fragment Receives/sec')
+    when 'Msg Fragment Send Size Avg' then parley._p_transport_average('Send I/O Bytes Total', 'Message Fragment Sends/sec')
+    else parley._p_transport_counter(name)
+  end
+$$;
+
+comment on function parley._p_transport_value(text) is 'Gives a counter of transport by its name; averages are made of what all daemons have counted.';
 
 create view parley.dm_broker_connections as
 select

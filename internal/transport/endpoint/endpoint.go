@@ -49,6 +49,7 @@ type Endpoint struct {
 	config    Config
 	directory *router.Directory
 	forwarder *router.Forwarder
+	arrivals  *router.Router
 	links     *links
 	server    *link.Server
 	// id tells this daemon from others in what it reports.
@@ -85,6 +86,7 @@ func New(config Config) (*Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.arrivals = arrivals
 	if e.server, err = link.NewServer(arrivals, speaks); err != nil {
 		return nil, fmt.Errorf("prepare the broker endpoint: %w", err)
 	}

@@ -47,7 +47,11 @@ func (e *Endpoint) fill(f *transport.Figures, states []link.ConnectionState) {
 		}
 		f.OpenSends += int64(state.SendsPosted)
 		f.OpenReceives += int64(state.ReceivesPosted)
-		f.OpenBytes += state.OpenBytes
+		if state.IsAccept {
+			f.OpenReceiveBytes += state.OpenBytes
+		} else {
+			f.OpenSendBytes += state.OpenBytes
+		}
 	}
 	all := e.totals()
 	f.BytesSent, f.BytesReceived = all.TotalBytesSent, all.TotalBytesReceived
@@ -55,6 +59,7 @@ func (e *Endpoint) fill(f *transport.Figures, states []link.ConnectionState) {
 	f.LinkMessagesSent, f.LinkMessagesReceived = all.TotalFragmentsSent, all.TotalFragmentsReceived
 	if e.server != nil {
 		f.Corrupted = e.server.Counters().Corrupted
+		f.Dropped += e.arrivals.Dropped()
 	}
 	forwarded := e.Forwarded()
 	f.Forwarded, f.ForwardedBytes, f.ForwardDropped = forwarded.Messages, forwarded.Bytes, forwarded.Dropped
@@ -69,26 +74,18 @@ func counters(f transport.Figures) map[string]int64 {
 		"Forwarded Messages Total": f.Forwarded, "Forwarded Msg Byte Total": f.ForwardedBytes,
 		"Forwarded Msg Discarded Total": f.ForwardDropped,
 		"Forwarded Pending Msg Count":   f.ForwardPending, "Forwarded Pending Msg Bytes": f.ForwardPendingBytes,
-		"Open Connection Count": f.Connections, "Current Bytes for Recv I/O": f.OpenBytes,
-		"Pending Msg Frags for Send I/O": f.OpenSends, "Pending Msg Frags for Recv I/O": f.OpenReceives,
+		"Open Connection Count": f.Connections,
+		// What has left is being sent until the far side has it; what has come is pending until the database has it.
+		"Current Msg Frags for Send I/O": f.OpenSends, "Current Bytes for Send I/O": f.OpenSendBytes,
+		"Pending Msg Frags for Recv I/O": f.OpenReceives, "Pending Bytes for Recv I/O": f.OpenReceiveBytes,
 		"Receive I/O bytes/sec": f.BytesReceived, "Receive I/O Bytes Total": f.BytesReceived, "Receive I/Os/sec": f.FramesReceived,
 		"Send I/O bytes/sec": f.BytesSent, "Send I/O Bytes Total": f.BytesSent, "Send I/Os/sec": f.FramesSent,
-		"Receive I/O Len Avg": average(f.BytesReceived, f.FramesReceived), "Send I/O Len Avg": average(f.BytesSent, f.FramesSent),
 		"Message Fragment Receives/sec": f.LinkMessagesReceived, "Message Fragment Sends/sec": f.LinkMessagesSent,
-		"Msg Fragment Recv Size Avg": average(f.BytesReceived, f.LinkMessagesReceived),
-		"Msg Fragment Send Size Avg": average(f.BytesSent, f.LinkMessagesSent),
 	}
 	for i, sent := range f.Sent {
 		c["Message Fragment P"+strconv.Itoa(i+1)+" Sends/sec"] = sent
 	}
 	return c
-}
-
-func average(total, count int64) int64 {
-	if count == 0 {
-		return 0
-	}
-	return total / count
 }
 
 // report tells the databases what the daemon knows, while that is anything, until ctx ends.

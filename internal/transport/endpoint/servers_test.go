@@ -73,12 +73,59 @@ func TestTheDatabaseShowsTheLinksOfItsDaemons(t *testing.T) {
 	counter := "select cntr_value >= $2 from parley.dm_os_performance_counters where counter_name = $1 and instance_name = ''"
 	b.await(da.log, counter, "Enqueued Transport Msgs Total", 5)
 	b.await(da.log, counter, "Open Connection Count", 1)
-	a.await(da.log, counter, "Message Fragment P5 Sends/sec", 5)
-	a.await(da.log, counter, "Send I/O Bytes Total", 1)
+	for _, name := range []string{
+		"Message Fragment P5 Sends/sec", "Message Fragment Sends/sec", "Msg Fragment Send Size Avg",
+		"Send I/O Bytes Total", "Send I/O bytes/sec", "Send I/Os/sec", "Send I/O Len Avg",
+	} {
+		a.await(da.log, counter, name, 1)
+	}
+	for _, name := range []string{
+		"Enqueued Transport Msgs/sec", "Message Fragment Receives/sec", "Msg Fragment Recv Size Avg",
+		"Receive I/O Bytes Total", "Receive I/O bytes/sec", "Receive I/Os/sec", "Receive I/O Len Avg",
+	} {
+		b.await(da.log, counter, name, 1)
+	}
+	// Of two daemons the average is not the sum of both.
+	length := value[int64](a, "select parley._p_transport_value('Send I/O Len Avg')")
+	a.exec(`insert into parley._p_daemon_report (daemon_id, daemon, reported_at, connections, forwarded, counters)
+		select gen_random_uuid(), 'another', now(), '[]', '[]', counters from parley._p_daemon_report`)
+	if both := value[int64](a, "select parley._p_transport_value('Send I/O Len Avg')"); both > length*3/2 {
+		t.Errorf("two daemons send %d bytes at a time, one %d", both, length)
+	}
+	a.exec("delete from parley._p_daemon_report where daemon = 'another'")
 	da.stop()
 	if left := value[int](a, "select count(*) from parley._p_daemon_report"); left != 0 {
 		t.Errorf("a daemon that has stopped has left %d reports", left)
 	}
+}
+
+func TestCountersTellWhatIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	a, b := newBase(t, "a"), newBase(t, "b")
+	b.open()
+	fromA, _ := listen(t)
+	fromB, addressB := listen(t)
+	a.route("target b", addressB)
+	da := serve(t, "first", endpoint.Config{Network: fromA}, a)
+	serve(t, "second", endpoint.Config{Network: fromB}, b)
+	lock, err := b.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Rollback(t.Context()) }()
+	if _, err := lock.Exec(t.Context(), "lock table parley._p_accept_progress, parley._p_message in access exclusive mode"); err != nil {
+		t.Fatal(err)
+	}
+	a.send(a.begin("b"), 1, 1)
+	moves := "select count(*) = 2 from parley.dm_os_performance_counters where cntr_value > 0 and counter_name = any ($1::text[])"
+	a.await(da.log, moves, []string{"Current Msg Frags for Send I/O", "Current Bytes for Send I/O"})
+	b.await(da.log, moves, []string{"Pending Msg Frags for Recv I/O", "Pending Bytes for Recv I/O"})
+	if err := lock.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitGot(da.log, 1)
+	a.await(da.log, "select parley._p_transport_value('Current Bytes for Send I/O') = 0")
+	b.await(da.log, "select parley._p_transport_value('Pending Bytes for Recv I/O') = 0")
 }
 
 func TestADestinationWithoutAnEndpointFailsWithAReasonAndCostsOthersNothing(t *testing.T) {
@@ -115,6 +162,9 @@ func TestAForwarderPassesMessagesOnAndAnswersBack(t *testing.T) {
 	if s := dm.endpoint.Forwarded(); s.Messages < 20 || s.PendingMessages != 0 || s.PendingBytes != 0 {
 		t.Errorf("the forwarder has counted %+v", s)
 	}
+	counter := "select parley._p_transport_value($1) >= $2"
+	middle.await(da.log, counter, "Forwarded Messages Total", 20)
+	middle.await(da.log, counter, "Forwarded Msg Byte Total", 20)
 	if n := value[int](middle, "select count(*) from parley._p_endpoint"); n != 0 {
 		t.Errorf("the forwarder has stored %d endpoints", n)
 	}
@@ -131,4 +181,5 @@ func TestADaemonThatDoesNotForwardSaysSo(t *testing.T) {
 	serve(t, "middle", endpoint.Config{Network: fromMiddle}, middle)
 	a.send(a.begin("b"), 1, 3)
 	a.await(da.log, "select bool_and(transmission_status like '%does not forward%') from parley.transmission_queue")
+	middle.await(da.log, "select parley._p_transport_value('Dropped Messages Total') >= 1")
 }

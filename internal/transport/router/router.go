@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-broker/parley"
@@ -40,7 +41,14 @@ type Target struct {
 }
 
 // Router is the Deliverer for what comes over links. It is safe for concurrent use.
-type Router struct{ Config }
+type Router struct {
+	Config
+
+	dropped atomic.Int64
+}
+
+// Dropped is how many messages have gone nowhere from here.
+func (r *Router) Dropped() int64 { return r.dropped.Load() }
 
 var _ transport.Deliverer = (*Router)(nil)
 
@@ -52,7 +60,7 @@ func New(config Config) (*Router, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	return &Router{config}, nil
+	return &Router{Config: config}, nil
 }
 
 // place is where something goes: to a database or to an address.
@@ -83,6 +91,9 @@ func (r *Router) Deliver(ctx context.Context, batch transport.Batch) ([]parley.R
 		}
 		if reason := reasons[target]; reason != nil {
 			results[i] = *reason
+			if reason.Outcome == parley.Unroutable {
+				r.dropped.Add(messages(batch.Runs[i : i+1]))
+			}
 			continue
 		}
 		parts[at] = append(parts[at], i)
