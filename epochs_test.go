@@ -138,3 +138,38 @@ func TestHistoryLostWithoutANewEpochIsFoundByTheNextMessage(t *testing.T) {
 		t.Errorf("the answerer received %v", got)
 	}
 }
+
+// What is sent anew under numbers that the far side has already is a duplicate to it. Its answer tells more than was ever given.
+func TestAnAcknowledgementOfWhatWasNeverGivenEndsTheConversation(t *testing.T) {
+	t.Parallel()
+	asker, answerer, initiator, _ := talking(t)
+	asker.send(initiator, request, "second")
+	asker.send(initiator, request, "third")
+	asker.exchange(answerer)
+	answerer.receivedTexts("Answering")
+	asker.exec("delete from parley._p_send_progress where sequence > 1")
+	asker.exec("insert into parley._p_send_progress (endpoint_id, sequence) select endpoint_id, 1 from parley._p_endpoint")
+	asker.send(initiator, request, "never to arrive")
+
+	// As long as an application holds the conversation nothing is forgotten.
+	runs := asker.take(answerer)
+	results := answerer.deliver(asker.speaker(), runs...)
+	if len(results) != 1 || results[0].Outcome != parley.Accepted || results[0].Next != 3 {
+		t.Fatalf("got %+v", results)
+	}
+	application, err := asker.db.Begin(t.Context())
+	asker.noError(err)
+	_, err = application.Exec(t.Context(), "select from parley._p_endpoint for update")
+	asker.noError(err)
+	asker.acknowledge(runs, results)
+	equal(asker, 1, "select count(*)::int from parley._p_transit")
+	asker.noError(application.Rollback(t.Context()))
+
+	asker.acknowledge(runs, results)
+	asker.exchange(answerer)
+	for queue, s := range map[string]*side{"Asking": asker, "Answering": answerer} {
+		if got := s.receivedTexts(queue); !slices.Equal(got, []string{"Error"}) {
+			t.Errorf("the %s received %v", s.name, got)
+		}
+	}
+}

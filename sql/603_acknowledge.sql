@@ -2,8 +2,8 @@
 --
 -- An acknowledgement is cumulative: everything numbered below next_sequence is with the far side, durably. It is deleted here, and
 -- never before (keeps T2). Answers may come late, twice, or in another order than the questions: each of them only ever confirms less than is true.
--- That a side has lost history shows when one expects a number that the other never gave, or has forgotten already; a number that seems forgotten
--- may just be an old answer, so it counts only for a run that was sent while nothing else of its conversation was under way (is_alone).
+-- That a side has lost history shows when one has, or expects, a number that the other never gave, or has forgotten already; a number that seems
+-- forgotten may just be an old answer, so it counts only for a run that was sent while nothing else of its conversation was under way (is_alone).
 -- Locks: the leader's row FOR SHARE; rows of _p_transit; endpoints FOR UPDATE SKIP LOCKED when their state changes. What is locked by somebody
 -- else is done at the next occasion: the conversation is parked for some seconds, or an alarm removes it.
 
@@ -18,12 +18,27 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
+  v_impossible bigint[];
   v_unbound bigint[];
   v_answer record;
 begin
   if not parley._p_holds_term(term) then
     return false;
   end if;
+  -- Nobody has what was never given: this side has gone back without noticing, and what it sends anew counts as a duplicate there. Or it is a lie.
+  v_impossible := array(
+    select e.endpoint_id
+    from unnest(endpoint_ids, first_sequences, outcomes, next_sequences, brokers, epochs)
+      as a (endpoint_id, first_sequence, outcome, next_sequence, broker, epoch)
+    join parley._p_endpoint as e on e.endpoint_id = a.endpoint_id
+    where a.outcome = 'accepted' and a.first_sequence < 9223372036854775807
+      and a.next_sequence > coalesce(
+        (select p.sequence from parley._p_send_progress as p where p.endpoint_id = a.endpoint_id order by p.sequence desc limit 1), 0
+      )
+      and not exists (select from parley._p_known_broker as k where k.broker_instance = a.broker and k.epoch > a.epoch)
+    group by e.endpoint_id
+    order by e.endpoint_id
+  );
   delete from parley._p_unresumed as u
   using unnest(endpoint_ids, are_probes, outcomes) as a (endpoint_id, is_probe, outcome)
   where u.endpoint_id = a.endpoint_id and a.is_probe and a.outcome in ('accepted', 'refused', 'gone');
@@ -32,7 +47,7 @@ begin
     select a.endpoint_id, min(a.first_sequence) as first_sequence, max(a.next_sequence) as next_sequence
     from unnest(endpoint_ids, first_sequences, outcomes, next_sequences, brokers, epochs)
       as a (endpoint_id, first_sequence, outcome, next_sequence, broker, epoch)
-    where a.outcome = 'accepted'
+    where a.outcome = 'accepted' and a.endpoint_id <> all (v_impossible)
       and not exists (select from parley._p_known_broker as k where k.broker_instance = a.broker and k.epoch > a.epoch)
     group by a.endpoint_id
   ) as o
@@ -40,6 +55,9 @@ begin
   delete from parley._p_parked as p
   using unnest(endpoint_ids, outcomes) as a (endpoint_id, outcome)
   where p.endpoint_id = a.endpoint_id and a.outcome = 'accepted';
+  if cardinality(v_impossible) > 0 then
+    perform parley._p_disbelieve(v_impossible);
+  end if;
   -- The first answer says which instance has the conversation; it stays with that one (spec 6.5).
   v_unbound := array(
     select e.endpoint_id
@@ -82,6 +100,31 @@ comment on function parley._p_acknowledge(bigint, bigint[], bigint[], boolean[],
 arrived, breaks those that were refused, puts aside those that cannot be taken now. False when the term is over.
 Arguments: term; for each run its endpoint_id, first_sequence, whether nothing else of its conversation was under way, whether it was a probe, and the
 fields of its Result.';
+
+create function parley._p_disbelieve(endpoint_ids bigint[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_locked bigint[];
+begin
+  v_locked := array(
+    select e.endpoint_id from parley._p_endpoint as e where e.endpoint_id = any (endpoint_ids) order by e.endpoint_id for update skip locked
+  );
+  perform parley._p_break_lost(l.endpoint_id, 'this side') from unnest(v_locked) as l (endpoint_id);
+  -- Of those that somebody holds nothing is forgotten; asking again brings the same answer.
+  perform parley._p_park(e.endpoint_id, e.destination_id, 'The other side has acknowledged what was never sent.')
+  from parley._p_endpoint as e
+  where e.endpoint_id = any (endpoint_ids) and e.endpoint_id <> all (v_locked) and e.destination_id is not null;
+end
+$$;
+
+comment on function parley._p_disbelieve(bigint[]) is
+'Ends conversations whose far side has acknowledged numbers that were never given, with an Error on both sides.
+Arguments: endpoint_ids.
+Source: reliability T2, F2.';
 
 create function parley._p_close_when_told(endpoint_id bigint) returns void
 language plpgsql
