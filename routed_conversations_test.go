@@ -125,3 +125,33 @@ func TestDatabaseThatMovesToAnotherServerIsFollowed(t *testing.T) {
 	asker.createRoute("moved", "tcp://new:4022", "//test/Answerer")
 	asker.requireLanes("tcp://new:4022: 1")
 }
+
+// The daemon has read what was in transit to an address when it began, and goes by what is on the lane from then on.
+func TestWhatWasInTransitIsTakenAgainWhereItsRouteLeadsNow(t *testing.T) {
+	t.Parallel()
+	asker, _ := newSides(t)
+	asker.createRoute("far", "tcp://old:4022", farService)
+	handle := asker.dialogWith(farService)
+	for _, text := range []string{"1", "2"} {
+		asker.send(handle, request, text)
+	}
+	asker.number()
+	asker.send(handle, request, "3")
+	asker.exec("select parley.alter_route('far', 'tcp://new:4022')")
+	destinations, err := parley.ReadDestinations(t.Context(), asker.db)
+	asker.noError(err)
+	if len(destinations) != 1 || destinations[0].Address != "tcp://new:4022" {
+		t.Fatalf("the destinations are %v", destinations)
+	}
+	runs, err := parley.TakeRuns(t.Context(), asker.db, asker.term, destinations[0].ID, 1000, 1<<20)
+	asker.noError(err)
+	var texts []string
+	for _, run := range runs {
+		for _, body := range run.Bodies {
+			texts = append(texts, string(body))
+		}
+	}
+	if !slices.Equal(texts, []string{"1", "2", "3"}) {
+		t.Errorf("took %v", texts)
+	}
+}

@@ -6442,6 +6442,14 @@ begin
   -- What was on its way to another address.
   update parley._p_transit as t set destination_id = v_endpoint.destination_id
   where t.endpoint_id = v_endpoint.endpoint_id and t.destination_id <> v_endpoint.destination_id;
+  if found then
+    -- Who transmits there has read long ago what was in transit, and does not look again; of what is parked and due it hears.
+    insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
+    values (v_endpoint.endpoint_id, v_endpoint.destination_id, '', 0, clock_timestamp())
+    on conflict on constraint _p_parked_pkey do update
+    set destination_id = excluded.destination_id, status = excluded.status, attempts = excluded.attempts, due_at = excluded.due_at;
+    perform parley._p_ring(v_endpoint.destination_id, 'parley._p_transmission_doorbell');
+  end if;
   with waiting as (
     -- Where the other side has ended or failed, all that may still go is an Error of the broker.
     delete from parley._p_transmission as t
