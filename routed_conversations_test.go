@@ -155,3 +155,48 @@ func TestWhatWasInTransitIsTakenAgainWhereItsRouteLeadsNow(t *testing.T) {
 		t.Errorf("took %v", texts)
 	}
 }
+
+// What was put aside finds its way anew, and as long as LOCAL comes first that takes the daemon, which is to be told of it although all
+// that waits has its number.
+func TestWhatWasPutAsideInTransitIsTriedAgainByTheDefaultForwarder(t *testing.T) {
+	t.Parallel()
+	asker, _ := newSides(t)
+	asker.createRoute("hub", "tcp://hub:4022", "")
+	find := func() {
+		t.Helper()
+		unresolved, err := parley.ReadUnresolved(t.Context(), asker.db, 100)
+		asker.noError(err)
+		if len(unresolved) != 1 {
+			t.Fatalf("unresolved are %v", unresolved)
+		}
+		asker.noError(parley.BindConversations(t.Context(), asker.db, asker.term, []int64{unresolved[0].EndpointID}, "", ""))
+	}
+	take := func() []parley.Run {
+		t.Helper()
+		destinations, err := parley.ReadDestinations(t.Context(), asker.db)
+		asker.noError(err)
+		if len(destinations) != 1 || destinations[0].Address != "tcp://hub:4022" {
+			t.Fatalf("the destinations are %v", destinations)
+		}
+		runs, err := parley.TakeRuns(t.Context(), asker.db, asker.term, destinations[0].ID, 1000, 1<<20)
+		asker.noError(err)
+		return runs
+	}
+	asker.send(asker.dialogWith(farService), request, "1")
+	find()
+	refuse := func() {
+		t.Helper()
+		runs := take()
+		if len(runs) != 1 || len(runs[0].Bodies) != 1 {
+			t.Fatalf("took %v", runs)
+		}
+		asker.acknowledge(runs, []parley.Result{{Outcome: parley.Held, ErrorNumber: 9749, Description: "no memory"}})
+	}
+	refuse()
+	equal(asker, "no memory", "select transmission_status from parley.transmission_queue")
+	asker.exec("update parley._p_parked set due_at = clock_timestamp()")
+	// It is tried before its way is found, and refused again.
+	refuse()
+	find()
+	refuse()
+}

@@ -17025,6 +17025,11 @@ as $$
       from parley._p_transmission as t
       join parley._p_endpoint as o using (endpoint_id)
       where o.state not in ('DI', 'ER') or t.message_type_id = -1
+      union
+      -- All that was sent may have its number already, and be put aside.
+      select t.endpoint_id
+      from parley._p_transit as t
+      where not exists (select from parley._p_parked as p where p.endpoint_id = t.endpoint_id and p.due_at < 'infinity')
     )
     and e.destination_id is null
     and (e.far_endpoint_id is null or e.far_endpoint_id < 0)
@@ -17075,6 +17080,12 @@ begin
       end if;
       if v_address is not null then
         perform parley._p_bind_to(v_id, v_address);
+        -- What was in transit when it was put aside is due, be it at the same address.
+        insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
+        select e.endpoint_id, e.destination_id, '', 0, clock_timestamp()
+        from parley._p_endpoint as e
+        where e.endpoint_id = v_id and exists (select from parley._p_transit as t where t.endpoint_id = v_id)
+        on conflict on constraint _p_parked_pkey do update set destination_id = excluded.destination_id, due_at = excluded.due_at;
       else
         v_status := coalesce(nullif(status, ''), v_route.status, '');
         update parley._p_transmission as t set transmission_status = v_status where t.endpoint_id = v_id and t.transmission_status <> v_status;
