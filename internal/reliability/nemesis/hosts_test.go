@@ -91,7 +91,7 @@ func TestHostsThatLoseSightOfEachOtherLoseNothingElse(t *testing.T) {
 	for i, name := range []string{"a", "b"} {
 		servers[i] = newServer(t, "server_"+name)
 		servers[i].createDatabase(t, name)
-		daemons[i] = keys.daemonAt(t, network.hosts[i], "daemon "+name, servers[i].DSN(name))
+		daemons[i] = keys.daemonAt(t, network.hosts[i], "daemon "+name, nil, servers[i].DSN(name))
 		parties = append(parties, &party{name: name, at: func() string { return servers[i].DSN(name) }})
 	}
 	for i, p := range parties {

@@ -20,12 +20,20 @@ func newTrust(testing.TB) *trust { return &trust{fingerprints: map[string]string
 // daemon starts a daemon with a key of its own.
 func (r *trust) daemon(t testing.TB, name string, dsns ...string) *daemon {
 	t.Helper()
-	return r.daemonAt(t, loopback, name, dsns...)
+	return r.daemonAt(t, loopback, name, nil, dsns...)
 }
 
-func (r *trust) daemonAt(t testing.TB, at host, name string, dsns ...string) *daemon {
+// daemonAt starts a daemon on a host, with further flags.
+func (r *trust) daemonAt(t testing.TB, at host, name string, flags []string, dsns ...string) *daemon {
 	t.Helper()
 	folder := t.TempDir()
+	r.identify(t, name, folder)
+	return newDaemon(t, at, name, dsns, append([]string{"--identity", folder}, flags...)...)
+}
+
+// identify makes a key in a folder, which is trusted under a name from then on.
+func (r *trust) identify(t testing.TB, name, folder string) *identity.Certificate {
+	t.Helper()
 	keys, err := identity.OpenFolder(folder)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +43,7 @@ func (r *trust) daemonAt(t testing.TB, at host, name string, dsns ...string) *da
 		t.Fatal(err)
 	}
 	r.fingerprints[name] = certificate.Fingerprint.String()
-	return newDaemon(t, at, name, dsns, "--identity", folder)
+	return certificate
 }
 
 // settle lets a database trust all daemons but its own.
