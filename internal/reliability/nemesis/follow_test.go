@@ -25,43 +25,60 @@ func anyOf(database string, servers ...*server) string {
 	return (&url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database, RawQuery: query.Encode()}).String()
 }
 
+// newServedPair starts two servers, a standby of the first, synchronous or not, and a daemon for each party. That of a is told of both
+// its servers.
+func newServedPair(t testing.TB, isSynchronous bool) *pair {
+	t.Helper()
+	program(t)
+	p := &pair{t: t, primary: newServer(t, "primary"), other: newServer(t, "other"), stop: func() {}}
+	p.primary.createDatabase(t, "a")
+	p.other.createDatabase(t, "b")
+	p.standby = p.primary.copyTo(t, "standby", true)
+	if isSynchronous {
+		p.primary.administer(t, "alter system set synchronous_standby_names = 'standby'", "select pg_reload_conf()")
+	}
+	p.a = &party{name: "a", at: func() string { return anyOf("a", p.primary, p.standby) }}
+	p.b = &party{name: "b", at: func() string { return p.other.DSN("b") }}
+	keys := newTrust(t)
+	daemons := []*daemon{keys.daemon(t, "daemon a", p.a.dsn()), keys.daemon(t, "daemon b", p.b.dsn())}
+	for i, each := range []*party{p.a, p.b} {
+		conn := connect(t, each.dsn())
+		each.openServices(t, conn)
+		keys.settle(t, conn, daemons[i].name)
+		_ = conn.Close(context.Background())
+	}
+	p.a.route(t, p.b, "tcp://"+daemons[1].address())
+	p.b.route(t, p.a, "tcp://"+daemons[0].address())
+	p.work = newWorkload(t, 1, []*party{p.a, p.b})
+	return p
+}
+
+// Keeps F2: the same with daemons that follow by themselves, whatever the lost server was in a dialog: initiator, target, sender, receiver.
+func TestDaemonsEndWhatLostHistoryInAnAsynchronousFailover(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it makes servers of its own")
+	}
+	newServedPair(t, false).loseHistory(t)
+}
+
 // Keeps F1, L1: the daemon is told of all servers, and follows the one that is promoted by itself.
 func TestDaemonFollowsAFailover(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it makes servers of its own")
 	}
-	program(t)
-	primary, other := newServer(t, "primary"), newServer(t, "other")
-	primary.createDatabase(t, "a")
-	other.createDatabase(t, "b")
-	standby := primary.copyTo(t, "standby", true)
-	primary.administer(t, "alter system set synchronous_standby_names = 'standby'", "select pg_reload_conf()")
-	keys := newTrust(t)
-	daemons := []*daemon{
-		keys.daemon(t, "daemon a", anyOf("a", primary, standby)),
-		keys.daemon(t, "daemon b", other.DSN("b")),
-	}
-	a := &party{name: "a", at: func() string { return anyOf("a", primary, standby) }}
-	b := &party{name: "b", at: func() string { return other.DSN("b") }}
-	for i, p := range []*party{a, b} {
-		conn := connect(t, p.dsn())
-		p.openServices(t, conn)
-		keys.settle(t, conn, daemons[i].name)
-		_ = conn.Close(t.Context())
-	}
-	a.route(t, b, "tcp://"+daemons[1].address())
-	b.route(t, a, "tcp://"+daemons[0].address())
-	work := newWorkload(t, 1, []*party{a, b})
+	p := newServedPair(t, true)
+	work := p.work
 	stop := work.run(1)
 	pause(3 * time.Second)
-	primary.stopImmediately(t)
-	standby.promote(t)
+	p.primary.stopImmediately(t)
+	p.standby.promote(t)
 	pause(3 * time.Second)
 	stop()
 	work.drain()
-	other.createDatabase(t, "court")
-	bench := connect(t, other.DSN("court"))
+	p.other.createDatabase(t, "court")
+	bench := connect(t, p.other.DSN("court"))
 	defer bench.Close(context.Background())
 	h := work.judge(t, bench)
 	t.Logf("%d messages sent, %d received, quiet after %v; %s", len(h.Sent), len(h.Received), (h.Quiet - h.Healed).Round(time.Millisecond),
