@@ -63,15 +63,11 @@ func TestPageSaysWhatHappened(t *testing.T) {
 // picturesVariable names a folder for pictures of the page, for a person to look at.
 const picturesVariable = "PARLEY_TEST_PICTURES"
 
-func TestPageInABrowser(t *testing.T) {
-	t.Parallel()
-	b := startBrowser(t)
-	var page bytes.Buffer
-	if err := WritePage(&page, failedRun()); err != nil {
-		t.Fatal(err)
-	}
+// show opens a page, which asks for nothing else, and about which the browser has nothing to complain.
+func show(t *testing.T, b *browser, page []byte) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(path, page.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(path, page, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	address := (&url.URL{Scheme: "file", Path: path}).String()
@@ -84,6 +80,16 @@ func TestPageInABrowser(t *testing.T) {
 	if len(b.complained) > 0 {
 		t.Errorf("the browser complains: %s", b.complained)
 	}
+}
+
+func TestPageInABrowser(t *testing.T) {
+	t.Parallel()
+	b := startBrowser(t)
+	var page bytes.Buffer
+	if err := WritePage(&page, failedRun()); err != nil {
+		t.Fatal(err)
+	}
+	show(t, b, page.Bytes())
 	for _, want := range []struct {
 		what, expression string
 	}{

@@ -1,0 +1,103 @@
+package demo
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// Whoever reads the page and whoever reads the JSON are told the same.
+func TestServersPageInABrowserShowsTheFiguresOfTheJSON(t *testing.T) {
+	t.Parallel()
+	b := startBrowser(t)
+	run := failedServersRun()
+	var page bytes.Buffer
+	if err := WriteServersPage(&page, run); err != nil {
+		t.Fatal(err)
+	}
+	show(t, b, page.Bytes())
+	for _, want := range []struct{ what, expression string }{
+		{"all charts are drawn, large enough to be seen", `[...document.querySelectorAll("svg")].filter(s => s.getBoundingClientRect().width > 300 && s.getBoundingClientRect().height > 60).length == 5`},
+		{"lines have points", `document.querySelectorAll("polyline").length == 4 && [...document.querySelectorAll("polyline")].every(p => p.points.numberOfItems > 20)`},
+		{"bars have lengths", `document.querySelectorAll("svg rect").length > 10 && [...document.querySelectorAll("[aria-labelledby^=initiators] rect, [aria-labelledby^=payloads] rect, [aria-labelledby^=spread] rect")].every(r => r.getBoundingClientRect().width > 1)`},
+		{"no text became an element", `document.querySelectorAll("img,script").length == 0`},
+		{"the verdict can be read", `document.querySelector(".verdict.bad").innerText.startsWith("Failed: 1 lost")`},
+	} {
+		var holds bool
+		if b.evaluate(want.expression, &holds); !holds {
+			t.Errorf("not so: %s", want.what)
+		}
+	}
+	checkColours(t, b)
+
+	text, err := json.Marshal(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told struct {
+		MessagesSent     int64 `json:"messages_sent"`
+		MessagesReceived int64 `json:"messages_received"`
+		Lost             int64 `json:"lost"`
+		Phases           []struct {
+			MessagesReceived  int64   `json:"messages_received"`
+			MessagesPerSecond float64 `json:"messages_per_second"`
+			SendP99MS         float64 `json:"send_p99_ms"`
+			WaitingMax        int64   `json:"waiting_max"`
+		} `json:"phases"`
+		Links []struct {
+			MessagesSent int64 `json:"messages_sent"`
+			CarriedBytes int64 `json:"carried_bytes"`
+		} `json:"links"`
+	}
+	if err := json.Unmarshal(text, &told); err != nil {
+		t.Fatal(err)
+	}
+	var tables [][][]string
+	b.evaluate(`[...document.querySelectorAll("table")].map(t => [...t.rows].map(r => [...r.cells].map(c => c.innerText.trim())))`, &tables)
+	// rows gives the cells of some columns of the table that begins with a heading.
+	rows := func(heading string, columns ...int) (cells [][]string) {
+		t.Helper()
+		for _, table := range tables {
+			if len(table) > 0 && table[0][0] == heading {
+				for _, row := range table[1:] {
+					var some []string
+					for _, column := range columns {
+						some = append(some, row[column])
+					}
+					cells = append(cells, some)
+				}
+			}
+		}
+		return cells
+	}
+	var phases, links [][]string
+	for _, p := range told.Phases {
+		phases = append(phases, []string{
+			thousands(p.MessagesReceived), rate(p.MessagesPerSecond), fmt.Sprintf("%.1f ms", p.SendP99MS), thousands(p.WaitingMax),
+		})
+	}
+	for _, l := range told.Links {
+		links = append(links, []string{thousands(l.MessagesSent), thousands(l.CarriedBytes)})
+	}
+	for _, want := range []struct {
+		heading string
+		shown   [][]string
+		told    [][]string
+	}{
+		{"Phase", rows("Phase", 1, 2, 7, 8), phases},
+		{"Link", rows("Link", 1, 2), links},
+	} {
+		if len(want.told) == 0 || !slices.EqualFunc(want.shown, want.told, slices.Equal) {
+			t.Errorf("the table %s shows %v, and the JSON tells %v", want.heading, want.shown, want.told)
+		}
+	}
+	for label, n := range map[string]int64{"messages sent": told.MessagesSent, "messages received": told.MessagesReceived, "lost": told.Lost} {
+		var shown bool
+		expression := fmt.Sprintf(`[...document.querySelectorAll("*")].some(e => e.innerText && e.innerText.replace(/\s+/g, " ").trim() == %q)`, thousands(n)+" "+label)
+		if b.evaluate(expression, &shown); !shown {
+			t.Errorf("no tile shows %s %s", thousands(n), label)
+		}
+	}
+}
