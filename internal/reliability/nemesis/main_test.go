@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 			goleak.IgnoreAnyFunction("github.com/parley-broker/parley/internal/postgres.(*Server).launch.func1"),
 			goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/stream.(*ChanWriter).Write"),
 			goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).Start.func1"),
+			goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 		); err != nil {
 			_, _ = os.Stderr.WriteString("goroutines are left: " + err.Error() + "\n")
 			code = 1
