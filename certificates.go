@@ -80,7 +80,7 @@ func DropCertificate(ctx context.Context, db DB, name string) error {
 
 // SealedSecret is a secret of a database that is sealed under a master key.
 type SealedSecret struct {
-	Kind       string // certificate or session key
+	Kind       string // certificate, session key or webhook
 	ID, Sealed []byte
 }
 

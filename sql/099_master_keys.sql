@@ -13,9 +13,14 @@ as $$
   union all
   select 'session key', k.key_id, k.sealed_key
   from parley._p_session_key as k
+  union all
+  select 'webhook', int4send(a.queue_id), a.sealed_secret
+  from parley._p_external_activation as a
+  where a.sealed_secret is not null
 $$;
 
-comment on function parley._p_sealed_secrets() is 'Gives every secret that is sealed under a master key: kind, certificate or session key; id; sealed.';
+comment on function parley._p_sealed_secrets() is
+'Gives every secret that is sealed under a master key: kind, certificate, session key or webhook; id, of a webhook that of its queue; sealed.';
 
 create function parley._p_replace_sealed_secret(kind text, id bytea, sealed bytea, sealed_anew bytea) returns boolean
 language plpgsql
@@ -26,6 +31,10 @@ begin
     update parley._p_certificate as c
     set private_key = sealed_anew
     where c.fingerprint = id and c.private_key = sealed;
+  elsif kind = 'webhook' then
+    update parley._p_external_activation as a
+    set sealed_secret = sealed_anew
+    where int4send(a.queue_id) = id and a.sealed_secret = sealed;
   else
     update parley._p_session_key as k
     set sealed_key = sealed_anew

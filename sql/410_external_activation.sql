@@ -5,7 +5,8 @@
 -- queue is enough to define an activation, and no definition is a way onto the host.
 --
 -- A queue has one kind of activation: a procedure that is enabled, an external activation, or QUEUE_ACTIVATION event notifications.
--- Secrets of webhooks and values of environments are shown by no view; only the daemon reads them (_p_external_definition).
+-- Secrets of webhooks and values of environments are shown by no view; only the daemon reads them (_p_external_definition). A daemon with a master
+-- key seals the secrets of webhooks (413_webhook_secrets.sql): until then, or without one, they stand here as they are.
 -- Locks: the queue's row, as alter_queue takes it.
 
 create table parley._p_external_activation (
@@ -21,6 +22,7 @@ create table parley._p_external_activation (
   url text,
   secret_name text,
   secret text,
+  sealed_secret bytea,
   timeout_ms integer,
   batch_size integer,
   body_format text,
@@ -31,10 +33,10 @@ create table parley._p_external_activation (
   create_date timestamptz not null default now(),
   modify_date timestamptz not null default now(),
   check ((kind = 'program') = (program is not null)),
-  check ((kind = 'webhook') = (url is not null and secret is not null))
+  check ((kind = 'webhook') = (url is not null and num_nonnulls(secret, sealed_secret) = 1))
 );
 
-comment on table parley._p_external_activation is 'What the daemon starts outside of the database to read a queue; secret and environment are for it alone.';
+comment on table parley._p_external_activation is 'What the daemon starts outside of the database to read a queue; secrets and environment are for it alone.';
 
 create function parley._p_require_range(name text, value integer, least_value integer, largest_value integer) returns void
 language plpgsql immutable
@@ -144,14 +146,14 @@ begin
   delete from parley._p_external_activation as a where a.queue_id = activation.queue_id;
   insert into parley._p_external_activation (
     queue_id, kind, is_enabled, min_instances, max_instances, program, environment, working_directory, stop_timeout_ms,
-    url, secret_name, secret, timeout_ms, batch_size, body_format, system_messages, max_attempts, first_retry_ms, longest_retry_ms,
+    url, secret_name, secret, sealed_secret, timeout_ms, batch_size, body_format, system_messages, max_attempts, first_retry_ms, longest_retry_ms,
     create_date, modify_date
   )
   values (
     activation.queue_id, activation.kind, activation.is_enabled, activation.min_instances, activation.max_instances,
     activation.program, activation.environment, activation.working_directory, activation.stop_timeout_ms,
-    activation.url, activation.secret_name, activation.secret, activation.timeout_ms, activation.batch_size, activation.body_format,
-    activation.system_messages, activation.max_attempts, activation.first_retry_ms, activation.longest_retry_ms,
+    activation.url, activation.secret_name, activation.secret, activation.sealed_secret, activation.timeout_ms, activation.batch_size,
+    activation.body_format, activation.system_messages, activation.max_attempts, activation.first_retry_ms, activation.longest_retry_ms,
     coalesce(activation.create_date, now()), clock_timestamp()
   );
 end

@@ -224,7 +224,10 @@ begin
   v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
   v_activation.max_instances := coalesce(max_instances, v_activation.max_instances);
   v_activation.url := coalesce(url, v_activation.url);
-  v_activation.secret := coalesce(secret, v_activation.secret);
+  if secret is not null then
+    v_activation.secret := secret;
+    v_activation.sealed_secret := null;
+  end if;
   v_activation.secret_name := coalesce(secret_name, v_activation.secret_name);
   v_activation.timeout_ms := coalesce(timeout_ms, v_activation.timeout_ms);
   v_activation.batch_size := coalesce(batch_size, v_activation.batch_size);

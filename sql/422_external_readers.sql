@@ -16,6 +16,7 @@ as $$
     when 'webhook' then jsonb_build_object(
       'url', activation.url,
       'secret', activation.secret,
+      'sealed_secret', encode(activation.sealed_secret, 'base64'),
       'timeout_ms', activation.timeout_ms,
       'batch_size', activation.batch_size,
       'body_format', activation.body_format,

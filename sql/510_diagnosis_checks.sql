@@ -92,6 +92,8 @@ from (
     ('reader-slow', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_unread_queues',
       'Messages wait although somebody listens on the queue, or activation has as many readers as it may have.'),
     ('reader-failing', 'RUNTIME', 'ERROR', 28087, interval '0', '_p_find_failing_readers', 'The readers that activation starts fail.'),
+    ('webhook-secret-plain', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_plain_secrets',
+      'The secret of a webhook stands in the database as it is: no daemon with a master key has sealed it.'),
     ('group-held', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_held_groups',
       'A session has held a conversation group for long, and messages wait for it.'),
     ('poison', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_poison', 'A conversation was set aside because its message always fails.'),

@@ -147,3 +147,21 @@ $$;
 
 comment on function parley._p_find_activation_faults(parley._p_scope) is
 'Finds what would make activated readers fail: no procedure, no role, no right to call it or to RECEIVE, no reader allowed.';
+
+create function parley._p_find_plain_secrets(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'webhook-secret-plain', 'queue', q.lookup_name,
+    'The secret of its webhook stands in the database as it is, and in every backup: no daemon with a master key has sealed it.',
+    a.modify_date,
+    'parley serve --master-key <file>'
+  from parley._p_external_activation as a
+  join parley._p_queue as q using (queue_id)
+  where a.secret is not null
+    and a.modify_date < clock_timestamp() - scope.patience
+    and (scope.queue_ids is null or a.queue_id = any (scope.queue_ids))
+$$;
+
+comment on function parley._p_find_plain_secrets(parley._p_scope) is 'Finds webhooks whose secret has not been sealed for longer than scope.patience.';

@@ -322,7 +322,7 @@ func TestEveryCheckHasATest(t *testing.T) {
 	b := newBroker(t)
 	tested := map[string]bool{
 		// Tests of their own.
-		"certificate-expired": true, "certificate-expiring": true,
+		"webhook-secret-plain": true, "certificate-expired": true, "certificate-expiring": true,
 		"rights-lost": true, "no-daemon": true, "transmission-backlog": true, "reader-slow": true, "reader-failing": true, "group-held": true,
 		"sender-open":  true,
 		"old-snapshot": true, "old-prepared-transaction": true, "messages-from-the-future": true,

@@ -100,3 +100,17 @@ func TestQueueTakesItsActivationAlong(t *testing.T) {
 	equal(b.session, 0, "select count(*) from parley.event_notifications")
 	equal(b.session, 0, "select count(*) from parley.conversation_endpoints")
 }
+
+func TestDiagnosisTellsOfSecretsThatNobodySeals(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley.create_webhook_activation('Answering', 'https://example.com/in')")
+	b.requireNoFinding("parley.diagnose_runtime()", "webhook-secret-plain") // a daemon needs a moment
+	if f := b.requireFinding(runtime, "webhook-secret-plain"); f.ObjectName != "Answering" || !f.HasSince {
+		t.Errorf("the finding is %+v", f)
+	}
+	equal(b.session, true, "select parley._p_seal_webhook_secret(s.queue_id, s.secret, 'sealed') from parley._p_plain_secrets() as s")
+	b.requireNoFinding(runtime, "webhook-secret-plain")
+	b.exec("select parley.alter_webhook_activation('Answering', secret => 'a secret that is mine')")
+	b.requireFinding(runtime, "webhook-secret-plain")
+}

@@ -53,9 +53,10 @@ func (m *masterKeyFlag) openIn(folder string) (*dialogsecurity.MasterKeys, error
 func newMasterKeyCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "master-key",
-		Short: "Make and change the key that seals the secrets of dialog security",
-		Long: `The master key seals the private keys and session keys of dialog security, which are in the database. It lives in a file that all
-daemons of a database have. Keep a copy of it: without it new certificates have to be made.`,
+		Short: "Make and change the key that seals secrets in the database",
+		Long: `The master key seals the private keys and session keys of dialog security and the secrets of webhooks, which are in the
+database. It lives in a file that all daemons of a database have. Keep a copy of it: without it certificates and secrets have to be made
+anew.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(newMasterKeyCreateCommand(), newMasterKeyRotateCommand(a), newMasterKeySealCommand(a), newMasterKeyForgetCommand())

@@ -67,7 +67,7 @@ func (s *serving) openDatabase(ctx context.Context, number int) (*servedDatabase
 
 // prepare makes what serves the database.
 func (d *servedDatabase) prepare(ctx context.Context, s *serving, number int, dialogs *endpoint.Endpoint) (err error) {
-	if d.starters, err = s.external.open(ctx, s.dsns[number], d.pool, d.logger); err != nil {
+	if d.starters, err = s.external.open(ctx, s.dsns[number], d.pool, s.network.keys, d.logger); err != nil {
 		return err
 	}
 	if d.dialogs, err = dialogs.Add(ctx, d.pool.Config(), d.logger); err != nil {

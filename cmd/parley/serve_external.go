@@ -13,6 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/activation/event"
 	"github.com/parley-broker/parley/internal/activation/program"
 	"github.com/parley-broker/parley/internal/activation/webhook"
+	"github.com/parley-broker/parley/internal/dialogsecurity"
 )
 
 // external is what the operator lets the databases start outside of themselves; nothing without a word of his.
@@ -61,8 +62,10 @@ type externalStarters struct {
 	byKind  map[string]activation.Starter
 }
 
-// open prepares the starters of a database; pool is the daemon's own.
-func (e *external) open(ctx context.Context, dsn string, pool *pgxpool.Pool, logger *slog.Logger) (*externalStarters, error) {
+// open prepares the starters of a database; pool is the daemon's own, keys are nil when it has no master key.
+func (e *external) open(
+	ctx context.Context, dsn string, pool *pgxpool.Pool, keys *dialogsecurity.MasterKeys, logger *slog.Logger,
+) (*externalStarters, error) {
 	config := pool.Config().Copy()
 	config.MinConns, config.MaxConns = 0, e.webhookSessions
 	deliveries, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
@@ -79,7 +82,7 @@ func (e *external) open(ctx context.Context, dsn string, pool *pgxpool.Pool, log
 	if e.programDSN != "" {
 		programs.DSN = e.programDSN
 	}
-	x := &externalStarters{pool: deliveries, webhook: webhook.NewStarter(deliveries, e.webhook, logger)}
+	x := &externalStarters{pool: deliveries, webhook: webhook.NewStarter(deliveries, e.webhook, keys, logger)}
 	x.byKind = map[string]activation.Starter{
 		activation.KindProgram: programs,
 		activation.KindWebhook: x.webhook,

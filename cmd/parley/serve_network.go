@@ -33,6 +33,7 @@ type network struct {
 	compress                      bool
 
 	trust *trust.Trust
+	keys  *dialogsecurity.MasterKeys // nil for a daemon without --listen and --master-key
 }
 
 func (n *network) addFlags(cmd *cobra.Command) {
@@ -59,8 +60,8 @@ func (n *network) addFlags(cmd *cobra.Command) {
 func (n *network) validate() error {
 	switch {
 	case n.address == "" && (n.forward || n.identity != "" || n.certificate != "" || n.key != "" || n.authorities != "" ||
-		n.masterKey.path != "" || n.isStrict || n.compress || n.advertised != ""):
-		return usagef("--advertise, --forward, --compress, --identity, --certificate, --certificate-key, --authorities, --master-key and " +
+		n.isStrict || n.compress || n.advertised != ""):
+		return usagef("--advertise, --forward, --compress, --identity, --certificate, --certificate-key, --authorities and " +
 			"--strict-encryption are for a daemon with --listen")
 	case (n.certificate == "") != (n.key == ""):
 		return usagef("--certificate and --certificate-key belong together")
@@ -75,15 +76,16 @@ func (n *network) validate() error {
 }
 
 // open makes the broker endpoint for some databases, and listens where --listen says.
-func (n *network) open(ctx context.Context, databases []*servedDatabase, logger *slog.Logger) (*endpoint.Endpoint, error) {
+func (n *network) open(ctx context.Context, databases []*servedDatabase, logger *slog.Logger) (_ *endpoint.Endpoint, err error) {
+	if n.address != "" || n.masterKey.path != "" {
+		if n.keys, err = n.masterKey.openIn(n.identity); err != nil {
+			return nil, err
+		}
+	}
 	if n.address == "" {
 		return endpoint.New(endpoint.Config{Logger: logger})
 	}
 	source, authorities, err := n.source(logger)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := n.masterKey.openIn(n.identity)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +113,7 @@ func (n *network) open(ctx context.Context, databases []*servedDatabase, logger 
 			Link:     link.Config{Security: n.trust, Software: "parley " + parley.Release, Compress: n.compress, Log: logger},
 		},
 		Guard: func(logger *slog.Logger) dialogsecurity.Guard {
-			return dialogsecurity.New(dialogsecurity.Config{Keys: keys, IsLinkEncrypted: !n.isStrict, Logger: logger})
+			return dialogsecurity.New(dialogsecurity.Config{Keys: n.keys, IsLinkEncrypted: !n.isStrict, Logger: logger})
 		},
 		Forward:     n.forward,
 		ForwardSize: n.forwardSizeMB << 20,

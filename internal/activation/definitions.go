@@ -10,6 +10,7 @@ import (
 // list reads which queues have activation on, and how.
 func (m *monitor) list(ctx context.Context) {
 	m.ask(ctx, "list", func(within context.Context) func(time.Time) {
+		m.keep(within)
 		listed, err := parley.ReadActivatedQueues(within, m.config.Pool)
 		return func(now time.Time) {
 			if err != nil {
@@ -20,6 +21,17 @@ func (m *monitor) list(ctx context.Context) {
 			m.define(listed, now)
 		}
 	})
+}
+
+// keep lets starters look after what they keep in the database, before it is read.
+func (m *monitor) keep(ctx context.Context) {
+	for kind, starter := range m.starters {
+		if keeper, ok := starter.(Keeper); ok {
+			if err := keeper.Keep(ctx); err != nil && ctx.Err() == nil {
+				m.config.Logger.Warn("definitions of readers could not be looked after; trying again", "kind", kind, "error", err)
+			}
+		}
+	}
 }
 
 // listInterval is shorter while readers fail: nobody tells when a procedure or a role is changed.

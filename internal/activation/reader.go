@@ -46,6 +46,12 @@ type Starter interface {
 	NewReader(q Queue, number int) (Reader, error)
 }
 
+// A Keeper is a Starter with something to look after whenever definitions may have changed, and now and then besides. Keep
+// is called by one goroutine at a time, of the engine that leads; what it returns is logged.
+type Keeper interface {
+	Keep(ctx context.Context) error
+}
+
 // StarterFunc is a function that is a Starter.
 type StarterFunc func(q Queue, number int) (Reader, error)
 

@@ -23,10 +23,7 @@ func SealAnew(ctx context.Context, db Beginner, keys *MasterKeys) (int, error) {
 			if len(secret.Sealed) > masterKeyIDSize && MasterKeyID(secret.Sealed[1:1+masterKeyIDSize]) == current {
 				continue
 			}
-			purpose := sessionKeyPurpose(secret.ID)
-			if secret.Kind == "certificate" {
-				purpose = append([]byte(keyPurpose), secret.ID...)
-			}
+			purpose := purposeOf(secret)
 			opened, err := keys.Open(secret.Sealed, purpose)
 			if err != nil {
 				return fmt.Errorf("%s %x: %w", secret.Kind, secret.ID[:min(len(secret.ID), 8)], err)
@@ -46,4 +43,16 @@ func SealAnew(ctx context.Context, db Beginner, keys *MasterKeys) (int, error) {
 		return nil
 	})
 	return changed, err
+}
+
+// purposeOf says what a secret was sealed for.
+func purposeOf(secret parley.SealedSecret) []byte {
+	switch secret.Kind {
+	case "certificate":
+		return append([]byte(keyPurpose), secret.ID...)
+	case "webhook":
+		return append([]byte(webhookPurpose), secret.ID...)
+	default:
+		return sessionKeyPurpose(secret.ID)
+	}
 }

@@ -4458,9 +4458,14 @@ as $$
   union all
   select 'session key', k.key_id, k.sealed_key
   from parley._p_session_key as k
+  union all
+  select 'webhook', int4send(a.queue_id), a.sealed_secret
+  from parley._p_external_activation as a
+  where a.sealed_secret is not null
 $$;
 
-comment on function parley._p_sealed_secrets() is 'Gives every secret that is sealed under a master key: kind, certificate or session key; id; sealed.';
+comment on function parley._p_sealed_secrets() is
+'Gives every secret that is sealed under a master key: kind, certificate, session key or webhook; id, of a webhook that of its queue; sealed.';
 
 create function parley._p_replace_sealed_secret(kind text, id bytea, sealed bytea, sealed_anew bytea) returns boolean
 language plpgsql
@@ -4471,6 +4476,10 @@ begin
     update parley._p_certificate as c
     set private_key = sealed_anew
     where c.fingerprint = id and c.private_key = sealed;
+  elsif kind = 'webhook' then
+    update parley._p_external_activation as a
+    set sealed_secret = sealed_anew
+    where int4send(a.queue_id) = id and a.sealed_secret = sealed;
   else
     update parley._p_session_key as k
     set sealed_key = sealed_anew
@@ -11740,7 +11749,8 @@ comment on function parley._p_fire_alarms_one_by_one(integer) is
 -- queue is enough to define an activation, and no definition is a way onto the host.
 --
 -- A queue has one kind of activation: a procedure that is enabled, an external activation, or QUEUE_ACTIVATION event notifications.
--- Secrets of webhooks and values of environments are shown by no view; only the daemon reads them (_p_external_definition).
+-- Secrets of webhooks and values of environments are shown by no view; only the daemon reads them (_p_external_definition). A daemon with a master
+-- key seals the secrets of webhooks (413_webhook_secrets.sql): until then, or without one, they stand here as they are.
 -- Locks: the queue's row, as alter_queue takes it.
 
 create table parley._p_external_activation (
@@ -11756,6 +11766,7 @@ create table parley._p_external_activation (
   url text,
   secret_name text,
   secret text,
+  sealed_secret bytea,
   timeout_ms integer,
   batch_size integer,
   body_format text,
@@ -11766,10 +11777,10 @@ create table parley._p_external_activation (
   create_date timestamptz not null default now(),
   modify_date timestamptz not null default now(),
   check ((kind = 'program') = (program is not null)),
-  check ((kind = 'webhook') = (url is not null and secret is not null))
+  check ((kind = 'webhook') = (url is not null and num_nonnulls(secret, sealed_secret) = 1))
 );
 
-comment on table parley._p_external_activation is 'What the daemon starts outside of the database to read a queue; secret and environment are for it alone.';
+comment on table parley._p_external_activation is 'What the daemon starts outside of the database to read a queue; secrets and environment are for it alone.';
 
 create function parley._p_require_range(name text, value integer, least_value integer, largest_value integer) returns void
 language plpgsql immutable
@@ -11879,14 +11890,14 @@ begin
   delete from parley._p_external_activation as a where a.queue_id = activation.queue_id;
   insert into parley._p_external_activation (
     queue_id, kind, is_enabled, min_instances, max_instances, program, environment, working_directory, stop_timeout_ms,
-    url, secret_name, secret, timeout_ms, batch_size, body_format, system_messages, max_attempts, first_retry_ms, longest_retry_ms,
+    url, secret_name, secret, sealed_secret, timeout_ms, batch_size, body_format, system_messages, max_attempts, first_retry_ms, longest_retry_ms,
     create_date, modify_date
   )
   values (
     activation.queue_id, activation.kind, activation.is_enabled, activation.min_instances, activation.max_instances,
     activation.program, activation.environment, activation.working_directory, activation.stop_timeout_ms,
-    activation.url, activation.secret_name, activation.secret, activation.timeout_ms, activation.batch_size, activation.body_format,
-    activation.system_messages, activation.max_attempts, activation.first_retry_ms, activation.longest_retry_ms,
+    activation.url, activation.secret_name, activation.secret, activation.sealed_secret, activation.timeout_ms, activation.batch_size,
+    activation.body_format, activation.system_messages, activation.max_attempts, activation.first_retry_ms, activation.longest_retry_ms,
     coalesce(activation.create_date, now()), clock_timestamp()
   );
 end
@@ -12167,7 +12178,10 @@ begin
   v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
   v_activation.max_instances := coalesce(max_instances, v_activation.max_instances);
   v_activation.url := coalesce(url, v_activation.url);
-  v_activation.secret := coalesce(secret, v_activation.secret);
+  if secret is not null then
+    v_activation.secret := secret;
+    v_activation.sealed_secret := null;
+  end if;
   v_activation.secret_name := coalesce(secret_name, v_activation.secret_name);
   v_activation.timeout_ms := coalesce(timeout_ms, v_activation.timeout_ms);
   v_activation.batch_size := coalesce(batch_size, v_activation.batch_size);
@@ -12565,6 +12579,43 @@ where pg_catalog.pg_has_role(e.owner, 'member') or parley._p_is_administrator(pa
 
 comment on view parley.delivery_failures is
 'Conversations whose next message was delivered to a webhook and not accepted, and when it is tried again. Everybody sees those of roles he is a member of.';
+
+-- sql/413_webhook_secrets.sql
+
+-- Secrets of webhooks, until a daemon seals them.
+--
+-- Whoever defines a webhook does so in SQL, where no master key is: the secret is stored as it is, and the daemon, which has the key and is told of
+-- each change of an activation, replaces it by itself, sealed. A daemon without a master key leaves it alone, and parley.diagnose_configuration tells
+-- (webhook-secret-plain). Sealing needs no term: it changes only how the same secret is written down.
+-- Locks: the queue's row, as the statements of activation take it, so that none of these puts back a secret that it read before.
+
+create function parley._p_plain_secrets() returns table (queue_id integer, secret text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select a.queue_id, a.secret
+  from parley._p_external_activation as a
+  where a.secret is not null
+$$;
+
+comment on function parley._p_plain_secrets() is 'Gives the secrets of webhooks that are not sealed, of those that are switched off too.';
+
+create function parley._p_seal_webhook_secret(queue_id integer, secret text, sealed_secret bytea) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform from parley._p_queue as q where q.queue_id = _p_seal_webhook_secret.queue_id for no key update;
+  update parley._p_external_activation as a
+  set secret = null, sealed_secret = _p_seal_webhook_secret.sealed_secret
+  where a.queue_id = _p_seal_webhook_secret.queue_id and a.secret = _p_seal_webhook_secret.secret;
+  return found;
+end
+$$;
+
+comment on function parley._p_seal_webhook_secret(integer, text, bytea) is
+'Replaces the secret of a webhook by itself, sealed; false when it has been changed or sealed meanwhile.
+Arguments: queue_id; secret, as _p_plain_secrets gave it; sealed_secret, the same sealed under the master key for this queue.';
 
 -- sql/420_event_notifications.sql
 
@@ -13017,6 +13068,7 @@ as $$
     when 'webhook' then jsonb_build_object(
       'url', activation.url,
       'secret', activation.secret,
+      'sealed_secret', encode(activation.sealed_secret, 'base64'),
       'timeout_ms', activation.timeout_ms,
       'batch_size', activation.batch_size,
       'body_format', activation.body_format,
@@ -14048,6 +14100,8 @@ from (
     ('reader-slow', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_unread_queues',
       'Messages wait although somebody listens on the queue, or activation has as many readers as it may have.'),
     ('reader-failing', 'RUNTIME', 'ERROR', 28087, interval '0', '_p_find_failing_readers', 'The readers that activation starts fail.'),
+    ('webhook-secret-plain', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_plain_secrets',
+      'The secret of a webhook stands in the database as it is: no daemon with a master key has sealed it.'),
     ('group-held', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_held_groups',
       'A session has held a conversation group for long, and messages wait for it.'),
     ('poison', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_poison', 'A conversation was set aside because its message always fails.'),
@@ -14497,6 +14551,24 @@ $$;
 
 comment on function parley._p_find_activation_faults(parley._p_scope) is
 'Finds what would make activated readers fail: no procedure, no role, no right to call it or to RECEIVE, no reader allowed.';
+
+create function parley._p_find_plain_secrets(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'webhook-secret-plain', 'queue', q.lookup_name,
+    'The secret of its webhook stands in the database as it is, and in every backup: no daemon with a master key has sealed it.',
+    a.modify_date,
+    'parley serve --master-key <file>'
+  from parley._p_external_activation as a
+  join parley._p_queue as q using (queue_id)
+  where a.secret is not null
+    and a.modify_date < clock_timestamp() - scope.patience
+    and (scope.queue_ids is null or a.queue_id = any (scope.queue_ids))
+$$;
+
+comment on function parley._p_find_plain_secrets(parley._p_scope) is 'Finds webhooks whose secret has not been sealed for longer than scope.patience.';
 
 -- sql/514_find_route_faults.sql
 

@@ -23,7 +23,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgxpool.(*Pool).backgroundHealthCheck"))
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgxpool.(*Pool).backgroundHealthCheck"),
+		// The server of the tests, when this is the package that starts it.
+		goleak.IgnoreAnyFunction("github.com/parley-broker/parley/internal/postgres.(*Server).launch.func1"))
 }
 
 // bed is a database with a dialog's two services, and a web address that the queue target is delivered to.
@@ -73,7 +76,7 @@ func newBed(t *testing.T, settings string, answer func(http.ResponseWriter, requ
 	t.Cleanup(b.server.Close)
 	permission, err := webhook.ParsePermission([]string{b.server.URL})
 	b.require(err)
-	b.starter = webhook.NewStarter(b.pool, permission, slog.New(slog.NewTextHandler(b.log, nil)))
+	b.starter = webhook.NewStarter(b.pool, permission, nil, slog.New(slog.NewTextHandler(b.log, nil)))
 	t.Cleanup(b.starter.Close)
 	b.exec("select parley.create_queue('initiator')")
 	b.exec("select parley.create_service('initiator', 'initiator')")
@@ -145,11 +148,17 @@ func (b *bed) send(handle parley.UUID, bodies ...string) {
 // reader prepares a reader by what the database says now.
 func (b *bed) reader(number int) activation.Reader {
 	b.Helper()
-	q := activation.Queue{ID: 65537, Name: "target", Kind: activation.KindWebhook}
-	q.External = value[json.RawMessage](b, "select definition from parley._p_external_readers() where kind = 'webhook'")
-	reader, err := b.starter.NewReader(q, number)
+	reader, err := b.newReader(number)
 	b.require(err)
 	return reader
+}
+
+func (b *bed) newReader(number int) (activation.Reader, error) {
+	b.Helper()
+	q := activation.Queue{Name: "target", Kind: activation.KindWebhook}
+	q.ID = value[int](b, "select queue_id from parley._p_queue where name = 'target'")
+	q.External = value[json.RawMessage](b, "select definition from parley._p_external_readers() where kind = 'webhook'")
+	return b.starter.NewReader(q, number)
 }
 
 // run runs readers until they leave.

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/activation"
+	"github.com/parley-broker/parley/internal/dialogsecurity"
 )
 
 const formatRaw = "raw"
@@ -22,6 +23,7 @@ const formatRaw = "raw"
 type Starter struct {
 	pool       *pgxpool.Pool
 	permission Permission
+	keys       *dialogsecurity.MasterKeys
 	logger     *slog.Logger
 	named      *http.Client // for hosts that the operator has named
 	public     *http.Client // for all others
@@ -43,6 +45,7 @@ type shared struct {
 type definition struct {
 	URL            string `json:"url"`
 	Secret         string `json:"secret"`
+	SealedSecret   []byte `json:"sealed_secret"` // base64 is what JSON has for bytes
 	TimeoutMS      int    `json:"timeout_ms"`
 	BatchSize      int    `json:"batch_size"`
 	BodyFormat     string `json:"body_format"`
@@ -51,12 +54,14 @@ type definition struct {
 
 func (d definition) timeout() time.Duration { return time.Duration(d.TimeoutMS) * time.Millisecond }
 
-// NewStarter makes a starter; each of its readers takes a connection of the pool while it delivers. A nil logger is
-// [slog.Default]. Call Close when all readers have ended.
-func NewStarter(pool *pgxpool.Pool, permission Permission, logger *slog.Logger) *Starter {
+// NewStarter makes a starter; each of its readers takes a connection of the pool while it delivers. With keys it seals the
+// secrets that it finds unsealed; without it uses them as they are. A nil logger is [slog.Default]. Call Close when all readers
+// have ended.
+func NewStarter(pool *pgxpool.Pool, permission Permission, keys *dialogsecurity.MasterKeys, logger *slog.Logger) *Starter {
 	return &Starter{
 		pool:       pool,
 		permission: permission,
+		keys:       keys,
 		logger:     cmp.Or(logger, slog.Default()),
 		named:      newClient(false),
 		public:     newClient(true),
@@ -72,12 +77,15 @@ func (s *Starter) Close() {
 
 // NewReader prepares a reader of a queue.
 //
-// Errors: [ErrNotAllowed], or a definition that makes no sense.
+// Errors: [ErrNotAllowed], a definition that makes no sense, or a secret that the master key does not open.
 func (s *Starter) NewReader(q activation.Queue, number int) (activation.Reader, error) {
 	r := &reader{pool: s.pool, queue: q.Name, client: s.public}
 	if err := json.Unmarshal(q.External, &r.definition); err != nil {
 		// The error of the parser may show the secret.
 		return nil, errors.New("read the definition of the webhook: it is malformed")
+	}
+	if err := s.unseal(q.ID, &r.definition); err != nil {
+		return nil, err
 	}
 	if r.BatchSize < 1 || r.TimeoutMS < 1 || r.Secret == "" {
 		return nil, errors.New("read the definition of the webhook: something is missing")

@@ -1,0 +1,37 @@
+package parley
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// PlainSecret is the secret of a webhook that stands in the database as it is.
+type PlainSecret struct {
+	QueueID int32
+	Secret  string
+}
+
+// ReadPlainSecrets reads those that no daemon has sealed yet.
+func ReadPlainSecrets(ctx context.Context, db DB) ([]PlainSecret, error) {
+	rows, err := db.Query(ctx, "select queue_id, secret from parley._p_plain_secrets()")
+	if err != nil {
+		return nil, statementError(err, "read the secrets of webhooks")
+	}
+	secrets, err := pgx.CollectRows(rows, pgx.RowToStructByPos[PlainSecret])
+	if err != nil {
+		return nil, statementError(err, "read the secrets of webhooks")
+	}
+	return secrets, nil
+}
+
+// SealWebhookSecret replaces a secret by itself, sealed under the master key; it is false when it was changed meanwhile.
+func SealWebhookSecret(ctx context.Context, db DB, plain PlainSecret, sealed []byte) (bool, error) {
+	var isSealed bool
+	err := db.QueryRow(ctx, "select parley._p_seal_webhook_secret($1::integer, $2::text, $3::bytea)",
+		plain.QueueID, plain.Secret, sealed).Scan(&isSealed)
+	if err != nil {
+		return false, statementError(err, "seal the secret of a webhook")
+	}
+	return isSealed, nil
+}
