@@ -20,8 +20,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The server of the tests may have been started here, and outlives this package.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/parley-broker/parley/internal/postgres.(*Server).launch.func1"))
+	goleak.VerifyTestMain(m,
+		// The server of the tests, when this is the package that starts it.
+		goleak.IgnoreAnyFunction("github.com/parley-broker/parley/internal/postgres.(*Server).launch.func1"))
 }
 
 // broker is a daemon with one database, as far as pairing goes.

@@ -28,7 +28,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == asProgram {
 		os.Exit(acts[os.Args[2]](os.Args[3:]))
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgxpool.(*Pool).backgroundHealthCheck"))
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgxpool.(*Pool).backgroundHealthCheck"),
+		// The server of the tests, when this is the package that starts it.
+		goleak.IgnoreAnyFunction("github.com/parley-broker/parley/internal/postgres.(*Server).launch.func1"))
 }
 
 var acts = map[string]func(arguments []string) int{
