@@ -18,8 +18,9 @@ type tally struct {
 	started, aborted, limitReached int64
 	activatedAt, emptyAt           time.Time
 
-	reportedAt time.Time
-	last       face
+	reportedAt    time.Time
+	emptyReported time.Time // the emptyAt that was reported
+	last          face
 }
 
 // face is what a monitor shows besides counts.
@@ -65,14 +66,16 @@ func (m *monitor) report(ctx context.Context, now time.Time) {
 	for _, q := range m.queues {
 		f := q.face()
 		counts := q.tally.started + q.tally.aborted + q.tally.limitReached
-		if !q.tally.reportedAt.IsZero() && f == q.tally.last && (counts == 0 || now.Sub(q.tally.reportedAt) < countInterval) {
+		// That a queue was found empty is seen after its reader has left, which may have been reported by then.
+		isSame := counts == 0 && q.tally.emptyAt.Equal(q.tally.emptyReported)
+		if !q.tally.reportedAt.IsZero() && f == q.tally.last && (isSame || now.Sub(q.tally.reportedAt) < countInterval) {
 			continue
 		}
 		monitors = append(monitors, q.monitorReport(f, now))
 		told = append(told, q)
 		// Counted on while the report is under way.
 		q.tally.started, q.tally.aborted, q.tally.limitReached = 0, 0, 0
-		q.tally.reportedAt, q.tally.last = now, f
+		q.tally.reportedAt, q.tally.emptyReported, q.tally.last = now, q.tally.emptyAt, f
 	}
 	for _, id := range m.reported.gone {
 		monitors = append(monitors, parley.MonitorReport{QueueID: id, IsGone: true, State: parley.MonitorInactive})
