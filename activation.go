@@ -34,6 +34,18 @@ func Resign(ctx context.Context, db DB, term int64) error {
 	return nil
 }
 
+// BeginReader tells whether the daemon that has a term may start a reader on a connection now. It gives the connection the role of the
+// reader, and lets the server end it unless the reader's statement follows within two seconds and before the lease is over. With
+// an empty role, for a connection that may lead through a pooler, it only asks.
+func BeginReader(ctx context.Context, db DB, term int64, role string) (bool, error) {
+	var may bool
+	err := db.QueryRow(ctx, "select parley._p_begin_reader($1::bigint, nullif($2::text, ''))", term, role).Scan(&may)
+	if err != nil {
+		return false, statementError(err, "begin a reader")
+	}
+	return may, nil
+}
+
 // ActivatedQueue is a queue with activation on, and what to start for it.
 type ActivatedQueue struct {
 	QueueID    int32

@@ -176,3 +176,74 @@ func (b *bed) pooler() *pgxpool.Pool {
 	b.t.Helper()
 	return namedPool(b.t, parleytest.PgBouncer(b.t, b.pool))
 }
+
+// A daemon that believes to lead, and is about to call a procedure while another one takes over, calls it no more.
+func TestALeaderThatIsReplacedOnTheWayToTheCallStartsNoReader(t *testing.T) {
+	t.Parallel()
+	for _, through := range []struct {
+		name string
+		pool func(b *bed) *pgxpool.Pool
+	}{
+		{"directly", func(b *bed) *pgxpool.Pool { return namedPool(b.t, parleytest.DSN(b.t, b.pool)) }},
+		{"through a pooler", (*bed).pooler},
+	} {
+		t.Run(through.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t)
+			b.activate(2)
+			b.start(activation.Config{Name: "first", Pool: through.pool(b)})
+			b.await("select leader = 'first' from parley._p_leader")
+			tx, err := b.pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec(t.Context(), "update parley._p_leader set term = term + 1, leader = 'second'"); err != nil {
+				t.Fatal(err)
+			}
+			b.send(1, 1)
+			b.await(`select count(*) > 0 from pg_stat_activity
+				where datname = current_database() and wait_event_type = 'Lock' and query like '%_p_begin_reader%'`)
+			if _, err := tx.Exec(t.Context(), "select parley._p_lease(50000)"); err != nil {
+				t.Fatal(err)
+			}
+			if err := tx.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b.awaitLog("another daemon leads")
+			if done := value[int](b, "select count(*) from app.done"); done != 0 {
+				t.Errorf("a reader of the old leader has received %d messages", done)
+			}
+		})
+	}
+}
+
+// What the daemon believes does not matter: a session that was allowed to call and does not is ended before another daemon can lead.
+func TestASessionThatIsAllowedToCallAndPausesIsEndedByTheServer(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	paused, err := pgx.Connect(t.Context(), parleytest.DSN(t, b.pool))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer paused.Close(t.Context())
+	const lease = 2 * time.Second
+	term, leads, err := parley.Lead(t.Context(), b.pool, "first", 0, lease)
+	if err != nil || !leads {
+		t.Fatalf("leads %t, error %v", leads, err)
+	}
+	role := b.role()
+	if may, err := parley.BeginReader(t.Context(), paused, term, role); err != nil || !may {
+		t.Fatalf("may begin: %t, error %v", may, err)
+	}
+	pid := paused.PgConn().PID()
+	b.await("select parley._p_lead('second', 0, 30000) is not null")
+	if value[bool](b, "select exists (select from pg_stat_activity where pid = $1)", pid) {
+		t.Error("another daemon leads, and the session is still there")
+	}
+	if _, err := paused.Exec(t.Context(), "call app.reader()"); err == nil {
+		t.Error("the procedure is called")
+	}
+	if may, err := parley.BeginReader(t.Context(), b.pool, term, ""); err != nil || may {
+		t.Errorf("with the old term it may begin: %t, error %v", may, err)
+	}
+}

@@ -46,7 +46,7 @@ func (r *procedureReader) PID() uint32 { return r.pid.Load() }
 
 // Run calls the procedure. When ctx ends the procedure may go on for the time of grace; then it is cancelled.
 func (r *procedureReader) Run(ctx context.Context) error {
-	s, err := r.sessions.take(ctx, r.queue.Name, r.queue.ExecuteAs)
+	s, err := r.sessions.take(ctx, r.queue.Name)
 	if err != nil {
 		if ctx.Err() != nil {
 			return errNotStarted
@@ -72,10 +72,14 @@ func (r *procedureReader) Run(ctx context.Context) error {
 
 	r.pid.Store(s.pid)
 	s.queue = r.queue.Name
-	if err = s.become(working, r.queue.ExecuteAs); err == nil {
+	if err = s.begin(working, r.term.number, r.queue.ExecuteAs); err == nil {
 		err = s.call(working, r.queue)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errNotStarted):
+	case sqlState(err) == idleSessionEnded:
+		err = errNotStarted // we were paused on the way to the call
+	case err != nil:
 		r.tellPoison(err)
 	}
 	if s.conn.IsClosed() || s.conn.PgConn().TxStatus() != 'I' || working.Err() != nil {
@@ -99,19 +103,26 @@ func (r *procedureReader) tellPoison(failure error) {
 	}
 }
 
-// become takes on a role, unless the session has it.
-func (s *session) become(ctx context.Context, role string) error {
-	if s.role == role || !s.isDirect {
-		return nil
+// idleSessionEnded is what a session is told that the server has ended because no statement came.
+const idleSessionEnded = "57P05"
+
+// begin takes on a role, and has the database say that this daemon still leads: isFresh cannot know, a process may be paused
+// behind it, and the clock of a machine may stand still with it. Between this and the call the server ends the session before
+// another daemon can lead; only behind a pooler, where that cannot be set, a call may come late by as much as the pause.
+func (s *session) begin(ctx context.Context, term int64, role string) error {
+	switch {
+	case !s.isDirect:
+		role = ""
+	case role == s.login:
+		role = "none"
 	}
-	statement := "reset role"
-	if role != s.login {
-		statement += "; set role " + pgx.Identifier{role}.Sanitize()
-	}
-	if err := s.exec(ctx, statement); err != nil {
+	leads, err := parley.BeginReader(ctx, s.conn, term, role)
+	switch {
+	case err != nil:
 		return fmt.Errorf("execute as %s: %w", role, err)
+	case !leads:
+		return errNotStarted
 	}
-	s.role = role
 	return nil
 }
 
@@ -132,16 +143,12 @@ func (s *session) exec(ctx context.Context, statement string) error {
 	return err
 }
 
-// clean undoes what a procedure may have left in its session. Plans stay, they are what makes a session warm; and the role
-// stays, for the next reader of the same queue.
+// clean undoes what a procedure may have left in its session. Plans stay, they are what makes a session warm.
 func (s *sessions) clean(used *session) {
 	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
 	defer cancel()
 	if used.isDirect {
-		statement := "reset all; close all; unlisten *; discard temp; select pg_catalog.pg_advisory_unlock_all(); reset role"
-		if used.role != used.login {
-			statement += "; set role " + pgx.Identifier{used.role}.Sanitize()
-		}
+		const statement = "reset all; close all; unlisten *; discard temp; select pg_catalog.pg_advisory_unlock_all(); reset role"
 		if err := used.exec(ctx, statement); err != nil {
 			s.drop(used)
 			return

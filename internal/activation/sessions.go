@@ -33,10 +33,10 @@ type session struct {
 	pid      uint32
 	isDirect bool
 	login    string
-	// role and queue are what it was prepared for last: the same procedure finds its plans there.
-	role, queue string
-	since       time.Time
-	logger      *slog.Logger
+	// queue is what it was used for last: the same procedure finds its plans there.
+	queue  string
+	since  time.Time
+	logger *slog.Logger
 }
 
 // sessions keeps sessions warm between readers. Those in use and those that wait are SessionsMax together.
@@ -58,13 +58,13 @@ func newSessions(config Config) *sessions {
 }
 
 // take gives a session for a procedure of a queue, waiting for a place when there is none.
-func (s *sessions) take(ctx context.Context, queue, role string) (*session, error) {
+func (s *sessions) take(ctx context.Context, queue string) (*session, error) {
 	select {
 	case s.places <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if warm := s.takeIdle(queue, role); warm != nil {
+	if warm := s.takeIdle(queue); warm != nil {
 		return warm, nil
 	}
 	fresh, err := s.connect(ctx)
@@ -75,25 +75,19 @@ func (s *sessions) take(ctx context.Context, queue, role string) (*session, erro
 	return fresh, nil
 }
 
-// takeIdle prefers a session that served the same queue, then one with the same role.
-func (s *sessions) takeIdle(queue, role string) *session {
+// takeIdle prefers a session that served the same queue, then the one used last.
+func (s *sessions) takeIdle(queue string) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	best, score := -1, -1
-	for i, candidate := range s.idle {
-		points := 0
-		if candidate.role == role {
-			points++
-		}
-		if candidate.queue == queue {
-			points += 2
-		}
-		if points >= score {
-			best, score = i, points
-		}
-	}
-	if best < 0 {
+	if len(s.idle) == 0 {
 		return nil
+	}
+	best := len(s.idle) - 1
+	for i, candidate := range slices.Backward(s.idle) {
+		if candidate.queue == queue {
+			best = i
+			break
+		}
 	}
 	taken := s.idle[best]
 	s.idle = slices.Delete(s.idle, best, best+1)
@@ -220,7 +214,6 @@ func (s *sessions) connect(ctx context.Context) (*session, error) {
 	if _, err := parley.Receive(ctx, conn, warmUpQueue, parley.Top(0)); err != nil {
 		opened.logger.Debug("a session could not be warmed up", "error", err)
 	}
-	opened.role = opened.login
 	return opened, nil
 }
 

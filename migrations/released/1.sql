@@ -11308,6 +11308,34 @@ comment on function parley._p_lead(text, bigint, integer) is
 'Renews the lease of the leader whose term this is, or takes over when nobody leads; gives the term, or null when another daemon leads.
 Arguments: leader, the name of the daemon; term that it held, or 0; milliseconds that the lease lasts.';
 
+create function parley._p_begin_reader(term bigint, role text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_left_ms bigint;
+begin
+  if not parley._p_holds_term(term) then
+    return false;
+  end if;
+  v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
+  if v_left_ms is null or v_left_ms < 1000 then
+    return false;
+  end if;
+  if role is not null then
+    -- The call has to come while nobody else can lead: a daemon that is paused in between finds that its session has ended.
+    perform set_config('idle_session_timeout', least(v_left_ms - 500, 2000)::text, false);
+    perform set_config('role', role, false);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_begin_reader(bigint, text) is
+'Tells whether the daemon that has a term may start a reader in this session now, which is then ended by the server unless a statement comes before the
+lease can be over, two seconds at most. Neither the daemon''s clock nor its being awake matters.
+Arguments: term, as _p_lead gave it; role that the reader runs as, or null behind a pooler, where nothing can be set for a session.';
+
 create function parley._p_resign(term bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
