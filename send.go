@@ -16,7 +16,11 @@ const DefaultMessageType = "DEFAULT"
 // when the message type is unknown or not in the contract, [MessageTooLarge].
 func Send(ctx context.Context, db DB, handle UUID, messageType string, body []byte) error {
 	if tracer := sendTracer.Load(); tracer != nil {
-		return sendUnder(ctx, *tracer, db, handle, messageType, body)
+		return sendUnder(ctx, *tracer, handle, messageType,
+			func(ctx context.Context) error { return sendPlain(ctx, db, handle, messageType, body) },
+			func(ctx context.Context, traceContext string) error {
+				return SendTraced(ctx, db, handle, messageType, body, traceContext)
+			})
 	}
 	return sendPlain(ctx, db, handle, messageType, body)
 }
@@ -44,6 +48,17 @@ func SendToAll(ctx context.Context, db DB, handles []UUID, messageType string, b
 //
 // Errors: as [Send].
 func SendBatch(ctx context.Context, db DB, handle UUID, messageType string, bodies [][]byte) error {
+	if tracer := sendTracer.Load(); tracer != nil {
+		return sendUnder(ctx, *tracer, handle, messageType,
+			func(ctx context.Context) error { return sendBatchPlain(ctx, db, handle, messageType, bodies) },
+			func(ctx context.Context, traceContext string) error {
+				return SendBatchTraced(ctx, db, handle, messageType, bodies, traceContext)
+			})
+	}
+	return sendBatchPlain(ctx, db, handle, messageType, bodies)
+}
+
+func sendBatchPlain(ctx context.Context, db DB, handle UUID, messageType string, bodies [][]byte) error {
 	_, err := db.Exec(ctx, "select parley.send_batch($1::uuid, $2::text, $3::bytea[])", handle, messageType, bodies)
 	if err != nil {
 		return statementError(err, "send a batch on conversation "+handle.String())

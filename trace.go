@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// SendTracer is told of each [Send] before it happens. It may return a trace context for the message to carry, as W3C
-// Trace Context writes it: a traceparent, or one with a blank and a tracestate behind it. Empty means that this message
-// carries none. The context it returns is the one the statement runs under; end, unless nil, is called after it.
+// SendTracer is told of each [Send] and [SendBatch] before it happens. It may return a trace context for the message, or each
+// of the batch, to carry, as W3C Trace Context writes it: a traceparent, or one with a blank and a tracestate behind it. Empty
+// means that it carries none. The context it returns is the one the statement runs under; end, unless nil, is called after it.
 type SendTracer func(ctx context.Context, handle UUID, messageType string) (traced context.Context, traceContext string, end func(error))
 
 var sendTracer atomic.Pointer[SendTracer]
@@ -32,14 +32,27 @@ func SendTraced(ctx context.Context, db DB, handle UUID, messageType string, bod
 	return nil
 }
 
+// SendBatchTraced is [SendBatch] with a trace context that each of the messages carries; see [SendTraced].
+func SendBatchTraced(ctx context.Context, db DB, handle UUID, messageType string, bodies [][]byte, traceContext string) error {
+	_, err := db.Exec(ctx, "select parley.send_batch_traced($1::uuid, $2::text, $3::bytea[], $4::text)",
+		handle, messageType, bodies, traceContext)
+	if err != nil {
+		return statementError(err, "send a batch on conversation "+handle.String())
+	}
+	return nil
+}
+
 // sendUnder sends as a tracer wants it.
-func sendUnder(ctx context.Context, tracer SendTracer, db DB, handle UUID, messageType string, body []byte) (err error) {
+func sendUnder(
+	ctx context.Context, tracer SendTracer, handle UUID, messageType string,
+	plain func(context.Context) error, traced func(ctx context.Context, traceContext string) error,
+) (err error) {
 	ctx, traceContext, end := tracer(ctx, handle, messageType)
 	if end != nil {
 		defer func() { end(err) }()
 	}
 	if traceContext == "" {
-		return sendPlain(ctx, db, handle, messageType, body)
+		return plain(ctx)
 	}
-	return SendTraced(ctx, db, handle, messageType, body, traceContext)
+	return traced(ctx, traceContext)
 }

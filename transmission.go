@@ -46,7 +46,7 @@ type Run struct {
 	EnqueuedAt time.Time
 	// EndsAt is the end of the lifetime, zero for one that was not limited.
 	EndsAt time.Time
-	// TraceContext is that of the only message in the run; runs of several messages have none.
+	// TraceContext is that of all messages in the run; empty when they have none.
 	TraceContext string
 
 	// Owner is the role that owns the sending service. It counts only between databases of one server, served by one daemon.

@@ -5,5 +5,5 @@
 // its message carries the trace. A program that receives wraps the handler of its consumer in [Handler]. Programs that
 // do not import this package do not depend on OpenTelemetry.
 //
-// Messages of a batch ([parley.SendBatch]) and of [parley.SendToAll] carry no trace.
+// A batch ([parley.SendBatch]) is one span, whose trace each of its messages carries. Messages of [parley.SendToAll] carry none.
 package parleyotel

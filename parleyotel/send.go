@@ -26,8 +26,8 @@ func tracer(provider trace.TracerProvider) trace.Tracer {
 	return provider.Tracer(scope)
 }
 
-// TraceSends makes each [parley.Send] of this process that runs under a span a span of its own, and lets its message
-// carry the trace. Sends under no span are as they were. A nil provider stands for the global one.
+// TraceSends makes each [parley.Send] and [parley.SendBatch] of this process that runs under a span a span of its own, and
+// lets its messages carry the trace. Sends under no span are as they were. A nil provider stands for the global one.
 func TraceSends(provider trace.TracerProvider) {
 	spans := tracer(provider)
 	parley.TraceSends(func(ctx context.Context, handle parley.UUID, messageType string) (context.Context, string, func(error)) {

@@ -210,3 +210,25 @@ func TestALongTraceStateStaysBehind(t *testing.T) {
 		}
 	}
 }
+
+func TestABatchIsOneSpanAndEachOfItsMessagesCarriesTheTrace(t *testing.T) {
+	t.Parallel()
+	pool, handle := services(t)
+	ctx, span := spans.Start(t.Context(), "order")
+	defer span.End()
+	if err := parley.SendBatch(ctx, pool, handle, parley.DefaultMessageType, [][]byte{[]byte("x"), []byte("y")}); err != nil {
+		t.Fatal(err)
+	}
+	messages, err := parley.Receive(t.Context(), pool, "pong")
+	if err != nil || len(messages) != 2 {
+		t.Fatalf("received %d messages: %v", len(messages), err)
+	}
+	for _, message := range messages {
+		if !strings.Contains(message.TraceContext, span.SpanContext().TraceID().String()) {
+			t.Errorf("a message carries %q", message.TraceContext)
+		}
+	}
+	if _, ok := ofTrace(span.SpanContext().TraceID())["send DEFAULT"]; !ok {
+		t.Error("there is no span of the send")
+	}
+}

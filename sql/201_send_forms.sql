@@ -247,13 +247,14 @@ begin
     from unnest(bodies) with ordinality as b (body, ordinal)
     order by b.ordinal;
   elsif v_count <= 4000 and array_lower(bodies, 1) = 1 then
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame)
-    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, bodies[f.first : f.first + v_frame - 1]
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame, trace_context)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, bodies[f.first : f.first + v_frame - 1],
+      _p_append.trace_context
     from generate_series(1, v_count, v_frame) as f (first);
   else
     -- Slicing walks the array from its start each time; for long ones this is quicker.
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame)
-    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, f.frame
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame, trace_context)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, f.frame, _p_append.trace_context
     from (
       select array_agg(b.body order by b.ordinal) as frame
       from unnest(bodies) with ordinality as b (body, ordinal)
@@ -265,4 +266,4 @@ end
 $$;
 
 comment on function parley._p_append(bigint, integer, regclass, integer, bytea[], text) is
-'Appends messages to a lane in their order, as frames of up to a page when they are small. A trace context is kept for a message that is no frame.';
+'Appends messages to a lane in their order, as frames of up to a page when they are small; all of them carry the trace context.';

@@ -50,3 +50,42 @@ Arguments: conversation_handle; message_type; body, null or empty for none; trac
 A trace context that is malformed or longer than 600 characters is left out, without an error.
 Errors: those of send.
 Source: ours; OpenTelemetry.';
+
+create function parley.send_batch_traced(conversation_handle uuid, message_type text, bodies bytea[], trace_context text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_context text := parley._p_trace_context(trace_context);
+  v_ready record;
+begin
+  -- What parley.send_batch does; see 201_send_forms.sql.
+  select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
+  into v_ready
+  from parley._p_endpoint as e
+  where e.conversation_handle = send_batch_traced.conversation_handle
+    and e.usual_message_type_name = send_batch_traced.message_type
+    and e.destination_lane is not null
+    and current_setting('role') = 'none'
+    and pg_has_role(session_user, e.sender_role, 'usage')
+  for key share of e;
+  if not found then
+    perform parley._p_send(send_batch_traced.conversation_handle, send_batch_traced.message_type, bodies, v_context);
+    return;
+  end if;
+  perform parley._p_append(
+    v_ready.far_endpoint_id, v_ready.destination_lane, v_ready.destination_position, v_ready.usual_message_type_id, bodies, v_context
+  );
+  if pg_sequence_last_value(v_ready.destination_doorbell) > 0 then
+    perform parley._p_ring_bell(v_ready.destination_lane, v_ready.destination_doorbell);
+  end if;
+end
+$$;
+
+comment on function parley.send_batch_traced(uuid, text, bytea[], text) is
+'Sends many messages as send_batch does, and with each of them the trace that all belong to: RECEIVE gives it back as trace_context.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; trace_context, as of send_traced.
+Errors: those of send.
+Source: ours; OpenTelemetry.';

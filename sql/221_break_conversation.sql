@@ -181,12 +181,12 @@ begin
     perform parley._p_use_priority(queue, v_endpoint.priority);
     with moved as (
       delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id
-      returning m.position, m.enqueued_at, m.message_type_id, m.body, m.frame
+      returning m.position, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
     )
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
     select nextval(queue.position_sequence) * 1024, v_endpoint.endpoint_id, o.enqueued_at, parley._p_lane(queue.queue_id, v_endpoint.priority),
-      o.message_type_id, o.body, o.frame
-    from (select m.position, m.enqueued_at, m.message_type_id, m.body, m.frame from moved as m order by m.position) as o;
+      o.message_type_id, o.body, o.frame, o.trace_context
+    from (select m.position, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context from moved as m order by m.position) as o;
     -- What is set aside stays so: in the new queue it gets out of the way again.
     update parley._p_set_aside as a set position = 0, moved_position = 0 where a.endpoint_id = v_endpoint.endpoint_id;
   end loop;

@@ -309,14 +309,14 @@ begin
                 0::smallint, v_endpoint.priority, v_message.position + f.number - 1, v_conversation_group_id, v_endpoint.conversation_handle,
                 v_sequence + f.number - 1, v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name,
                 v_endpoint.service_contract_id, v_type_name, v_message.message_type_id, v_validation, f.body, v_message.enqueued_at,
-                null::uuid, null::text
+                null::uuid, v_message.trace_context
               from (select unnest(v_message.frame[:v_count]) as body, generate_series(1, v_count) as number) as f;
               if v_count < v_size then
                 -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
-                insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
+                insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
                 select v_message.position + f.first - 1, v_endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
                   case when top = 1 then v_message.frame[f.first] end,
-                  case when top > 1 then v_message.frame[f.first : f.first + top - 1] end
+                  case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
                 from generate_series(v_count + 1, v_size, top) as f (first);
               end if;
             end if;

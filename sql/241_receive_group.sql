@@ -206,10 +206,10 @@ begin
       return next v_row;
     end loop;
     if v_taken < cardinality(v_message.frame) then
-      insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
+      insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
       select v_message.position + f.first - 1, v_endpoint.endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
         case when top = 1 then v_message.frame[f.first] end,
-        case when top > 1 then v_message.frame[f.first : f.first + top - 1] end
+        case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
       from generate_series(v_taken + 1, cardinality(v_message.frame), top) as f (first);
     end if;
     v_left := v_left - v_taken;

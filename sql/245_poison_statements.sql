@@ -225,9 +225,10 @@ begin
     return;
   end if;
   if cardinality(v_message.frame) > 1 then
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame)
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame, trace_context)
     values (
-      v_message.position + 1, v_message.endpoint_id, v_message.enqueued_at, v_message.lane, v_message.message_type_id, v_message.frame[2:]
+      v_message.position + 1, v_message.endpoint_id, v_message.enqueued_at, v_message.lane, v_message.message_type_id, v_message.frame[2:],
+      v_message.trace_context
     );
   end if;
   select * into v_type from parley._p_message_type as t where t.message_type_id = v_message.message_type_id;

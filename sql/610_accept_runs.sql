@@ -110,7 +110,8 @@ begin
       case when o.count - o.skipped = 1 then bodies[o.start + o.skipped] end,
       -- Slicing walks the array from its start; a daemon sends some thousand bodies at once at most.
       case when o.count - o.skipped > 1 then bodies[o.start + o.skipped : o.start + o.count - 1] end,
-      case when o.count = 1 then o.trace_context end
+      -- Daemons say nothing with an empty text.
+      nullif(o.trace_context, '')
     from (
       select k.position_sequence, k.endpoint_id, k.queue_id, k.priority, k.message_type_id, k.trace_context, k.count, k.skipped, k.start
       from taken as k

@@ -82,7 +82,7 @@ begin
     update parley._p_endpoint as e set far_broker_instance = _p_accept_run.broker_instance::text where e.endpoint_id = v_endpoint.endpoint_id;
     v_endpoint.far_broker_instance := broker_instance;
   end if;
-  return parley._p_accept_in_order(v_endpoint, first_sequence, message_type, bodies, body_size, trace_context);
+  return parley._p_accept_in_order(v_endpoint, first_sequence, message_type, bodies, body_size, nullif(trace_context, ''));
 end
 $$;
 

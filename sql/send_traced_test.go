@@ -16,6 +16,13 @@ func (s session) sendTraced(handle, text, context string) {
 	s.exec("select parley.send_traced($1::uuid, $2, convert_to($3, 'UTF8'), $4)", handle, request, text, context)
 }
 
+// sendBatchTraced sends texts as a batch with a trace context.
+func (s session) sendBatchTraced(handle, context string, texts ...string) {
+	s.Helper()
+	s.exec("select parley.send_batch_traced($1::uuid, $2, array(select convert_to(t, 'UTF8') from unnest($3::text[]) as t), $4)",
+		handle, request, texts, context)
+}
+
 // received gives the bodies and trace contexts of one RECEIVE.
 func (s session) received(arguments string) string {
 	s.Helper()
@@ -33,6 +40,8 @@ func TestATraceContextTravelsWithItsMessage(t *testing.T) {
 	}{
 		{"one by one", "", ", 1"},
 		{"all at once", "", ""},
+		{"two by two", "", ", 2"},
+		{"from their group", "", ", 2, null, parley.get_conversation_group('Answering')"},
 		{"with retention", "select parley.alter_queue('Answering', retention => true)", ""},
 		{"with retention at the sender", "select parley.alter_queue('Asking', retention => true)", ""},
 		{"in a queue with priorities", "select parley.create_broker_priority('low', priority_level => 2)", ""},
@@ -50,7 +59,9 @@ func TestATraceContextTravelsWithItsMessage(t *testing.T) {
 			b.sendTraced(handle, "second", traceParent)
 			b.send(handle, request, "third")
 			b.exec("select parley.send_batch($1::uuid, $2, array['fourth', 'fifth'])", handle, request)
-			want := "first=" + traceContext + " | second=" + traceParent + " | third=none | fourth=none | fifth=none"
+			b.sendBatchTraced(handle, traceContext, "sixth", "seventh", "eighth")
+			want := "first=" + traceContext + " | second=" + traceParent + " | third=none | fourth=none | fifth=none" +
+				" | sixth=" + traceContext + " | seventh=" + traceContext + " | eighth=" + traceContext
 			equal(b.session, want, `
 				select string_agg(parley.body_text(message_body) || '=' || coalesce(trace_context, 'none'), ' | ' order by queuing_order)
 				from parley.queue_contents('Answering')`)
@@ -134,4 +145,44 @@ func TestSendTracedRefusesWhatSendRefuses(t *testing.T) {
 	b.send(handle, request, "x")
 	b.end(handle)
 	b.refuses(8429, statement, handle, request)
+}
+
+// The first batch of a dialog goes the long way; those that fill several frames are cut another way than short ones.
+func TestEachMessageOfABatchCarriesItsTrace(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handle := b.dialog()
+	for _, count := range []int{1, 2, 500, 5000} {
+		b.exec(`select parley.send_batch_traced($1::uuid, $2, array(select convert_to('message ' || n, 'UTF8') from generate_series(1, $3) as n), $4)`,
+			handle, request, count, traceContext)
+		equal(b.session, count, "select count(*) from parley.receive('Answering') where trace_context = $1", traceContext)
+	}
+	b.refuses(8428, "select parley.send_batch_traced($1::uuid, '//test/Nothing', array['x'::bytea], null)", handle)
+	b.sendBatchTraced(handle, "no context", "x", "y")
+	if got := b.received(""); got != "x=none | y=none" {
+		t.Errorf("received %q", got)
+	}
+}
+
+func TestMessagesKeepTheirTraceInAnotherQueue(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handle := b.dialog()
+	b.sendTraced(handle, "first", traceContext)
+	b.sendBatchTraced(handle, traceParent, "second", "third")
+	b.exec("select parley.create_queue('Other'), parley.alter_service('//test/Answerer', queue => 'Other'), parley.alter_service('//test/Answerer', queue => 'Answering')")
+	if got, want := b.received(""), "first="+traceContext+" | second="+traceParent+" | third="+traceParent; got != want {
+		t.Errorf("received %q, want %q", got, want)
+	}
+}
+
+func TestPoisonTakenOutOfABatchLeavesTheOthersTheirTrace(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.sendBatchTraced(b.dialog(), traceContext, "poison", "second", "third")
+	b.exec("select parley._p_set_aside_conversation(m.lane / 16, m.endpoint_id, m.position, 5) from parley._p_message as m")
+	b.exec("select parley.discard_poison(conversation_handle, message_only => true) from parley.poison_conversations")
+	if got, want := b.received(""), "second="+traceContext+" | third="+traceContext; got != want {
+		t.Errorf("received %q, want %q", got, want)
+	}
 }
