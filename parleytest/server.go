@@ -59,12 +59,9 @@ func joinServer(t testing.TB) *testRun {
 
 func join(ctx context.Context) (*testRun, error) {
 	version := os.Getenv(versionVariable)
-	folder := os.Getenv(folderVariable)
-	if folder == "" {
-		var err error
-		if folder, err = postgres.CacheFolder(); err != nil {
-			return nil, err
-		}
+	folder, err := serverFolder(os.Getenv(folderVariable))
+	if err != nil {
+		return nil, err
 	}
 	server, err := postgres.Start(ctx, postgres.Config{
 		Data:       filepath.Join(folder, "test"+version),
@@ -91,6 +88,19 @@ func join(ctx context.Context) (*testRun, error) {
 		return nil, err
 	}
 	return run, run.sweep(ctx)
+}
+
+// serverFolder is where the test servers live. Tests of each package run in a folder of their own, so a relative path would be
+// another one for each of them.
+func serverFolder(named string) (string, error) {
+	switch {
+	case named == "":
+		return postgres.CacheFolder()
+	case !filepath.IsAbs(named):
+		return "", fmt.Errorf("%s is %q, which is no full path: each package would have a server of its own; write it from the root on",
+			folderVariable, named)
+	}
+	return named, nil
 }
 
 // lockClass is the first half of the keys of this package's advisory locks.
