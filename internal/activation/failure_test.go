@@ -1,6 +1,7 @@
 package activation_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/parley-broker/parley/internal/activation"
@@ -172,4 +173,36 @@ func TestARoleThatIsGoneIsMissed(t *testing.T) {
 	b.start(activation.Config{})
 	b.send(1, 1)
 	b.await(failing, "%role%does not exist%", "42704")
+}
+
+// In Service Broker a procedure that leaves a transaction open has failed (8415). Here it cannot: what it has not committed is committed when
+// it returns, and a transaction that it tries to begin is refused.
+func TestAProcedureCannotLeaveATransactionOpen(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.procedure(`
+		begin
+			insert into app.done (number) select convert_from(m.message_body, 'UTF8')::int from parley.receive('target') as m;
+		end`)
+	b.activate(1)
+	b.start(activation.Config{})
+	b.send(1, 3)
+	b.awaitDone(3)
+	b.awaitReaders(0)
+	b.procedure(`
+		begin
+			perform from parley.receive('target');
+			execute 'begin';
+		end`)
+	b.send(4, 4)
+	b.awaitLog("activation aborted")
+	if log := b.log.String(); strings.Contains(log, "8415") {
+		t.Errorf("8415 is logged:\n%s", log)
+	}
+	b.await("select count(*) = 0 from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'")
+	b.procedure(`
+		begin
+			insert into app.done (number) select convert_from(m.message_body, 'UTF8')::int from parley.receive('target') as m;
+		end`)
+	b.awaitDone(4)
 }

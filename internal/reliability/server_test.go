@@ -5,6 +5,7 @@ package reliability_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"syscall"
 	"testing"
@@ -21,8 +22,8 @@ type ownServer struct {
 	databases int
 }
 
-// newOwnServer starts a server that is started again whenever it is gone.
-func newOwnServer(t *testing.T) *ownServer {
+// newOwnServer starts a server, with settings besides the usual ones, that is started again whenever it is gone.
+func newOwnServer(t *testing.T, settings ...map[string]string) *ownServer {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "parley-reliability-")
 	if err != nil {
@@ -33,13 +34,17 @@ func newOwnServer(t *testing.T) *ownServer {
 	if err := os.Chmod(folder, 0o711); err != nil {
 		t.Fatal(err)
 	}
+	all := map[string]string{
+		"shared_buffers":            "32MB",
+		"max_prepared_transactions": "10",
+	}
+	for _, some := range settings {
+		maps.Copy(all, some)
+	}
 	server, err := postgres.Start(t.Context(), postgres.Config{
-		Data:    folder,
-		Version: os.Getenv("PARLEY_TEST_POSTGRES"),
-		Settings: map[string]string{
-			"shared_buffers":            "32MB",
-			"max_prepared_transactions": "10",
-		},
+		Data:     folder,
+		Version:  os.Getenv("PARLEY_TEST_POSTGRES"),
+		Settings: all,
 	})
 	if err != nil {
 		t.Fatal(err)
