@@ -72,10 +72,12 @@ begin
     -- Another MOVE may have come first while we waited.
     exit when v_endpoint.group_id = v_group_id;
   end loop;
-  perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
-  v_endpoint := parley._p_find_endpoint(conversation_handle);
   select * into v_target from parley._p_conversation_group as g where g.conversation_group_id = move_conversation.conversation_group_id;
-  if not found then
+  if v_target.group_id <> v_endpoint.group_id then
+    perform parley._p_make_group_shared(v_target.group_id, v_endpoint.endpoint_id);
+    v_endpoint := parley._p_find_endpoint(conversation_handle);
+  end if;
+  if v_target.group_id is null then
     perform parley._p_raise(
       8436,
       format('conversation group "%s" not found', conversation_group_id),
@@ -103,8 +105,7 @@ begin
   elsif v_target.group_id = v_endpoint.group_id then
     return;
   end if;
-  update parley._p_endpoint as e set group_id = v_target.group_id where e.endpoint_id = v_endpoint.endpoint_id;
-  update parley._p_endpoint as e set is_plain = false where e.group_id = v_target.group_id and e.is_plain;
+  update parley._p_endpoint as e set group_id = v_target.group_id, is_plain = false where e.endpoint_id = v_endpoint.endpoint_id;
   delete from parley._p_conversation_group as g
   where g.group_id = v_endpoint.group_id and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
 end

@@ -5130,6 +5130,29 @@ $$;
 
 comment on function parley._p_lock_group(uuid) is 'Locks a group to the end of the transaction, waiting for its holder; gives null when there is none.';
 
+create function parley._p_make_group_shared(group_id bigint, joining bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Both sides of each, in the order of END, which may follow in this transaction, and for which the far side's END may be waiting by then.
+  perform
+  from parley._p_endpoint as e
+  where e.endpoint_id in (
+    select unnest(array[o.endpoint_id, o.far_endpoint_id])
+    from parley._p_endpoint as o
+    where o.endpoint_id = joining or (o.group_id = _p_make_group_shared.group_id and o.is_plain)
+  )
+  order by e.endpoint_id
+  for no key update;
+  update parley._p_endpoint as e set is_plain = false where e.group_id = _p_make_group_shared.group_id and e.is_plain;
+end
+$$;
+
+comment on function parley._p_make_group_shared(bigint, bigint) is
+'Notes that a conversation is not alone in its group any more, whose lock the caller has. Only the first time that locks anything but the one that joins.
+Arguments: group_id; joining, the endpoint that the caller moves into it, or null for one that is new.';
+
 create function parley._p_join_group(conversation_group_id uuid, service_id integer) returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -5156,7 +5179,7 @@ begin
       'Begin the dialog from the service of the group, or in a group of its own.'
     );
   end if;
-  update parley._p_endpoint as e set is_plain = false where e.group_id = v_group.group_id and e.is_plain;
+  perform parley._p_make_group_shared(v_group.group_id, null);
   return v_group.group_id;
 end
 $$;
@@ -9135,10 +9158,12 @@ begin
     -- Another MOVE may have come first while we waited.
     exit when v_endpoint.group_id = v_group_id;
   end loop;
-  perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
-  v_endpoint := parley._p_find_endpoint(conversation_handle);
   select * into v_target from parley._p_conversation_group as g where g.conversation_group_id = move_conversation.conversation_group_id;
-  if not found then
+  if v_target.group_id <> v_endpoint.group_id then
+    perform parley._p_make_group_shared(v_target.group_id, v_endpoint.endpoint_id);
+    v_endpoint := parley._p_find_endpoint(conversation_handle);
+  end if;
+  if v_target.group_id is null then
     perform parley._p_raise(
       8436,
       format('conversation group "%s" not found', conversation_group_id),
@@ -9166,8 +9191,7 @@ begin
   elsif v_target.group_id = v_endpoint.group_id then
     return;
   end if;
-  update parley._p_endpoint as e set group_id = v_target.group_id where e.endpoint_id = v_endpoint.endpoint_id;
-  update parley._p_endpoint as e set is_plain = false where e.group_id = v_target.group_id and e.is_plain;
+  update parley._p_endpoint as e set group_id = v_target.group_id, is_plain = false where e.endpoint_id = v_endpoint.endpoint_id;
   delete from parley._p_conversation_group as g
   where g.group_id = v_endpoint.group_id and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
 end
