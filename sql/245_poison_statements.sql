@@ -7,6 +7,8 @@
 create function parley.note_failure(conversation_handle uuid, sqlstate text, message text) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 set lock_timeout = '1s'
 as $$
 declare
@@ -114,6 +116,8 @@ comment on function parley._p_first_message(parley._p_queue, parley._p_endpoint)
 create function parley.retry_poison(conversation_handle uuid) returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint := parley._p_lock_set_aside(conversation_handle);
@@ -183,6 +187,8 @@ create function parley.discard_poison(
 ) returns setof parley.received_message
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint := parley._p_lock_set_aside(conversation_handle);

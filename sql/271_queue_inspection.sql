@@ -63,6 +63,8 @@ Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 create function parley.peek(queue text, top integer default 10, conversation_handle uuid default null) returns setof parley.received_message
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');

@@ -155,3 +155,29 @@ func TestBodyTextReadsWhatSendersWrite(t *testing.T) {
 	equal(b.session, "", "select parley.body_text('')")
 	equal(b.session, true, "select parley.body_text(null) is null")
 }
+
+// SEND keeps its own statements from scanning tables; a validation function is not its own.
+func TestValidationFunctionRunsUnderTheSettingsOfItsDatabase(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(`
+		create function public.is_usual(body bytea) returns boolean language sql as $$
+			select bool_and(s.setting = s.reset_val)
+			from pg_settings as s where s.name in ('enable_seqscan', 'jit', 'plan_cache_mode') or s.name like 'enable\_%'
+		$$`)
+	b.exec("select parley.create_message_type('//test/Usual', 'FUNCTION', validation_function => 'public.is_usual(bytea)')")
+	b.exec("select parley.create_contract('//test/Usual', array['//test/Usual'])")
+	b.exec("select parley.alter_service('//test/Answerer', add_contracts => array['//test/Usual'])")
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Usual')")
+	for range 2 {
+		b.send(handle, "//test/Usual", "x")
+	}
+	b.exec("select parley.send_batch($1::uuid, '//test/Usual', array['x', 'y'])", handle)
+	equal(b.session, 4, "select count(*) from parley.receive('Answering') where message_type_name = '//test/Usual'")
+	// What is set for the function alone does not stay.
+	tx := b.begin()
+	tx.exec("set local enable_seqscan = off")
+	tx.send(handle, "//test/Usual", "x")
+	equal(tx, "off", "show enable_seqscan")
+	tx.commit()
+}

@@ -6368,14 +6368,43 @@ comment on function parley.body_text(bytea) is
 'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark.
 Errors: 22021 when it is neither.';
 
+-- Not ours, so it is planned as anything else of its database: SEND and what accepts from afar scan no table from end to end, which can be the best way
+-- through a small one, and compile nothing. The options are named here so that they come back at the end; what a session has set for itself is not known.
+create function parley._p_call_validation(validation_function oid, body bytea) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = on
+set jit = on
+set plan_cache_mode = auto
+as $$
+declare
+  v_is_valid boolean;
+  v_schema name;
+  v_name name;
+begin
+  set local enable_seqscan to default;
+  set local jit to default;
+  set local plan_cache_mode to default;
+  -- A function that was dropped has no name to put in, which is a data exception: nothing is good any more.
+  select n.nspname, p.proname into v_schema, v_name
+  from pg_proc as p
+  join pg_namespace as n on n.oid = p.pronamespace
+  where p.oid = validation_function;
+  execute format('select %I.%I($1)', v_schema, v_name) into v_is_valid using body;
+  return v_is_valid;
+end
+$$;
+
+comment on function parley._p_call_validation(oid, bytea) is
+'Asks a validation function, under the planner''s settings of the server, the database or the role.
+Errors: whatever it raises.';
+
 create function parley._p_is_valid(message_type parley._p_message_type, body bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_is_valid boolean := true;
-  v_schema name;
-  v_name name;
 begin
   case message_type.validation
     when 'N' then
@@ -6395,12 +6424,7 @@ begin
       null;
   end case;
   if message_type.validation_function is not null then
-    -- A function that was dropped has no name to put in, which is a data exception: nothing is good any more.
-    select n.nspname, p.proname into v_schema, v_name
-    from pg_proc as p
-    join pg_namespace as n on n.oid = p.pronamespace
-    where p.oid = message_type.validation_function;
-    execute format('select %I.%I($1)', v_schema, v_name) into v_is_valid using body;
+    v_is_valid := parley._p_call_validation(message_type.validation_function, body);
   end if;
   return coalesce(v_is_valid, false);
 exception
@@ -8748,6 +8772,8 @@ comment on function parley._p_set_aside_found() is
 create function parley.note_failure(conversation_handle uuid, sqlstate text, message text) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 set lock_timeout = '1s'
 as $$
 declare
@@ -8855,6 +8881,8 @@ comment on function parley._p_first_message(parley._p_queue, parley._p_endpoint)
 create function parley.retry_poison(conversation_handle uuid) returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint := parley._p_lock_set_aside(conversation_handle);
@@ -8924,6 +8952,8 @@ create function parley.discard_poison(
 ) returns setof parley.received_message
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint := parley._p_lock_set_aside(conversation_handle);
@@ -9766,6 +9796,8 @@ Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 create function parley.peek(queue text, top integer default 10, conversation_handle uuid default null) returns setof parley.received_message
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
