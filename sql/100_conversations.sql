@@ -86,12 +86,16 @@ create table parley._p_alarm (
   endpoint_id bigint not null,
   kind text not null check (kind in ('timer', 'lifetime', 'abandoned')),
   due_at timestamptz not null,
+  -- When it was due before it was put off; null for all others.
+  first_due_at timestamptz,
   primary key (endpoint_id, kind)
 );
 
 comment on table parley._p_alarm is 'What is due when, for which endpoint (spec 3.5).';
 
 create index on parley._p_alarm (due_at);
+
+create index on parley._p_alarm (first_due_at) where first_due_at is not null;
 
 -- Tells, outside any transaction, when to look for alarms next: microseconds since 1970. It may be early, never later than a second too late.
 create sequence parley._p_next_alarm minvalue 0 start 0;
@@ -108,7 +112,7 @@ declare
 begin
   insert into parley._p_alarm as a (endpoint_id, kind, due_at)
   values (_p_set_alarm.endpoint_id, _p_set_alarm.kind, _p_set_alarm.due_at)
-  on conflict on constraint _p_alarm_pkey do update set due_at = excluded.due_at;
+  on conflict on constraint _p_alarm_pkey do update set due_at = excluded.due_at, first_due_at = null;
   if v_due < coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) then
     perform setval('parley._p_next_alarm', v_due);
   end if;

@@ -55,7 +55,7 @@ begin
   )
   returning * into v_far;
   -- Each side keeps its own clock: the initiator may be gone when the time comes (spec 3.2).
-  perform parley._p_set_alarm(v_far.endpoint_id, 'lifetime', a.due_at)
+  perform parley._p_set_alarm(v_far.endpoint_id, 'lifetime', coalesce(a.first_due_at, a.due_at))
   from parley._p_alarm as a
   where a.endpoint_id = endpoint.endpoint_id and a.kind = 'lifetime';
   perform parley._p_use_priority(v_queue, v_far.priority);

@@ -123,8 +123,10 @@ begin
         )
       )
     order by a.due_at
-    limit 10::bigint * top
+    limit case when _p_fire_alarms.queue_id is null then 10 else 100 end::bigint * top
   loop
+    -- Others are at it, and each that cannot be claimed costs a subtransaction: a look tells of most that are held.
+    continue when v_held >= 20 and queue_id is not null and parley._p_is_group_held(v_alarm.endpoint_id);
     v_is_claimed := case
       when queue_id is null then parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind)
       else parley._p_claim_alarm_and_groups(v_alarm.endpoint_id, v_alarm.kind)
@@ -140,8 +142,7 @@ begin
       -- What is held for long must not keep the rest.
       perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second');
     else
-      -- Other readers are at it.
-      exit when v_held >= 20;
+      exit when v_held >= 40;
     end if;
   end loop;
   -- A timer set by a transaction that has not committed is not seen here, so look again within a second in any case.
@@ -155,6 +156,22 @@ $$;
 
 comment on function parley._p_fire_alarms(integer, integer) is
 'Handles alarms that are due, of one queue for its reader or of all (null), and notes when to look next. Waits for nobody. Gives how many.';
+
+create function parley._p_is_group_held(endpoint_id bigint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select
+    from parley._p_endpoint as e
+    join parley._p_endpoint as s on s.endpoint_id in (e.endpoint_id, e.far_endpoint_id)
+    join parley._p_conversation_group as g on g.group_id = s.group_id
+    where e.endpoint_id = $1 and parley._p_is_running(g.xmax)
+  )
+$$;
+
+comment on function parley._p_is_group_held(bigint) is
+'Tells whether somebody, this transaction too, has locked the group of either side of a conversation. Locks nothing; see 401_receivable_work.sql.';
 
 create function parley._p_claim_alarm(endpoint_id bigint, kind text) returns boolean
 language plpgsql
@@ -245,14 +262,14 @@ begin
   for update skip locked;
   if found then
     update parley._p_alarm as a
-    set due_at = clock_timestamp() + delay
+    set due_at = clock_timestamp() + delay, first_due_at = coalesce(a.first_due_at, a.due_at)
     where a.endpoint_id = _p_put_off_alarm.endpoint_id and a.kind = _p_put_off_alarm.kind;
   end if;
 end
 $$;
 
 comment on function parley._p_put_off_alarm(bigint, text, timestamptz, interval) is
-'Makes an alarm that was due before a time due after a delay, unless somebody holds it.';
+'Makes an alarm that was due before a time due after a delay, unless somebody holds it. When it was due first is kept: it is late since then.';
 
 create function parley._p_fire_alarm(endpoint_id bigint, kind text) returns void
 language plpgsql

@@ -20,7 +20,7 @@ select
   k.identifier as outbound_session_key_identifier,
   k.identifier as inbound_session_key_identifier,
   d.secured_at as security_timestamp,
-  (select a.due_at from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'timer') as dialog_timer,
+  (select coalesce(a.first_due_at, a.due_at) from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'timer') as dialog_timer,
   coalesce(
     (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.far_endpoint_id order by p.sequence desc limit 1),
     (select p.sequence from parley._p_send_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),

@@ -108,11 +108,14 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'timers-late', 'database', current_database()::text,
-    format('Timers, ends of lifetimes or of abandoned conversations are overdue (%s): no daemon runs, and nobody calls fire_timers.', count(*)),
-    min(a.due_at),
+    format(
+      'Timers, ends of lifetimes or of abandoned conversations are overdue (%s): no daemon runs and nobody calls fire_timers, or they are held.',
+      count(*)
+    ),
+    min(coalesce(a.first_due_at, a.due_at)),
     'select parley.fire_timers(10000);'
   from parley._p_alarm as a
-  where a.due_at < clock_timestamp() - scope.patience
+  where (a.due_at < clock_timestamp() - scope.patience or a.first_due_at < clock_timestamp() - scope.patience)
     and (scope.endpoint_ids is null or a.endpoint_id = any (scope.endpoint_ids))
   having count(*) > 0
 $$;

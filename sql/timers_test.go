@@ -243,3 +243,102 @@ func TestLifetimeOfAnEndedConversationMeansNothing(t *testing.T) {
 	equal(b.session, 0, "select count(*) from parley._p_alarm")
 	b.requireState(target, "CD")
 }
+
+func TestTimerThatIsPutOffIsLateSinceItWasDueFirst(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, _ := b.conversation()
+	b.exec("select parley.begin_conversation_timer($1::uuid, 0)", initiator)
+	b.exec("update parley._p_alarm set due_at = clock_timestamp() - interval '2 minutes'")
+	due := value[string](b.session, "select due_at::text from parley._p_alarm")
+	holder := b.begin()
+	holder.exec("select from parley._p_endpoint where conversation_handle = $1 for update", initiator)
+	for range 2 {
+		b.exec("select parley.fire_timers()")
+		equal(b.session, true, "select due_at > clock_timestamp() from parley._p_alarm")
+		b.exec("update parley._p_alarm set due_at = clock_timestamp() - interval '5 seconds'")
+		b.exec("select setval('parley._p_next_alarm', 0)")
+	}
+	equal(b.session, due, "select since::text from parley.diagnose_runtime() where code = 'timers-late'")
+	equal(b.session, due, "select dialog_timer::text from parley.conversation_endpoints where conversation_handle = $1", initiator)
+	equal(b.session, true, `
+		select (m ->> 'timers_late')::integer = 1 and (m ->> 'timer_oldest_due_seconds')::numeric between 120 and 600
+		from parley.broker_metrics() as m`)
+	holder.rollback()
+	// Set anew, it is as any other.
+	b.exec("select parley.begin_conversation_timer($1::uuid, 1000)", initiator)
+	equal(b.session, 0, "select count(*) from parley.diagnose_runtime(patience => '0') where code = 'timers-late'")
+	equal(b.session, 0, "select (parley.broker_metrics() ->> 'timers_late')::integer")
+}
+
+func TestTimerFollowsItsServiceToAnotherQueue(t *testing.T) {
+	t.Parallel()
+	for name, isFired := range map[string]bool{"due": false, "fired": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			b.exec("select parley.create_queue('Other')")
+			initiator, target := b.conversation()
+			b.send(initiator, request, "x")
+			b.exec("select parley.begin_conversation_timer($1::uuid, 0)", target)
+			if isFired {
+				b.exec("select parley.fire_timers()")
+			}
+			b.exec("select parley.alter_service('//test/Answerer', queue => 'Other')")
+			if got := b.receive("Answering"); len(got) > 0 {
+				t.Errorf("received %v from the old queue", got)
+			}
+			if got := typesOf(b.receive("Other")); !slices.Equal(got, []string{dialogTimer, request}) {
+				t.Errorf("received %q", got)
+			}
+		})
+	}
+}
+
+func TestTimerFollowsItsConversationToAnotherGroup(t *testing.T) {
+	t.Parallel()
+	for name, isFired := range map[string]bool{"due": false, "fired": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			one, moved := b.conversation()
+			_, resident := b.conversation()
+			b.send(one, request, "x")
+			b.exec("select parley.begin_conversation_timer($1::uuid, 0)", moved)
+			if isFired {
+				b.exec("select parley.fire_timers()")
+			}
+			b.exec("select parley.move_conversation($1::uuid, $2::uuid)", moved, b.groupOf(resident))
+			b.exec("select parley.fire_timers()")
+			got := values[string](b.session, "select message_type_name from parley.receive('Answering', conversation_group_id => $1::uuid)", b.groupOf(resident))
+			if !slices.Equal(got, []string{dialogTimer, request}) {
+				t.Errorf("received %q", got)
+			}
+		})
+	}
+}
+
+func TestTimerOfAPoisonConversationSurvivesItsRetry(t *testing.T) {
+	t.Parallel()
+	for name, isFired := range map[string]bool{"due": false, "fired": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			initiator, target := b.conversation()
+			b.send(initiator, request, "poison")
+			b.exec("select parley._p_set_aside_conversation(m.lane / 16, m.endpoint_id, m.position, 5) from parley._p_message as m")
+			b.exec("select parley.begin_conversation_timer($1::uuid, 0)", target)
+			if isFired {
+				b.exec("select parley.fire_timers()")
+			}
+			if got := typesOf(b.receive("Answering")); len(got) > 0 {
+				t.Errorf("received %q from what is set aside", got)
+			}
+			b.exec("select parley.retry_poison($1::uuid)", target)
+			b.exec("select parley.fire_timers()")
+			if got := typesOf(b.receive("Answering")); !slices.Equal(got, []string{dialogTimer, request}) {
+				t.Errorf("received %q", got)
+			}
+		})
+	}
+}

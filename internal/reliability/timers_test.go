@@ -108,3 +108,23 @@ func (s *session) answerWithTimers(queue string, random *rand.Rand, fired *firin
 	}
 	return s.try("commit")
 }
+
+// Timers of conversations that others hold stand in front of a free one, more of them than a reader tries to claim.
+func TestReaderFiresATimerBehindManyThatAreHeld(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	const held = 100
+	holder, reader := b.session(t), b.session(t)
+	holder.begin()
+	for range held {
+		handle := b.admin.dialog()
+		b.admin.exec("select parley.begin_conversation_timer($1::uuid, 0)", handle)
+		holder.exec("select from parley._p_conversation_group as g where g.conversation_group_id = $1::uuid for update", b.admin.group(handle))
+	}
+	free := b.admin.dialog()
+	b.admin.exec("select parley.begin_conversation_timer($1::uuid, 0)", free)
+	if got := reader.receive(from{queue: "initiator_queue"}); len(got) != 1 {
+		t.Errorf("received %v, want the timer of the free conversation", got)
+	}
+	holder.rollback()
+}
