@@ -5723,13 +5723,14 @@ begin
     from unnest(bodies) with ordinality as b (body, ordinal)
     order by b.ordinal;
   elsif v_count <= 4000 and array_lower(bodies, 1) = 1 then
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame)
-    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, bodies[f.first : f.first + v_frame - 1]
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame, trace_context)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, bodies[f.first : f.first + v_frame - 1],
+      _p_append.trace_context
     from generate_series(1, v_count, v_frame) as f (first);
   else
     -- Slicing walks the array from its start each time; for long ones this is quicker.
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame)
-    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, f.frame
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame, trace_context)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, f.frame, _p_append.trace_context
     from (
       select array_agg(b.body order by b.ordinal) as frame
       from unnest(bodies) with ordinality as b (body, ordinal)
@@ -5741,7 +5742,7 @@ end
 $$;
 
 comment on function parley._p_append(bigint, integer, regclass, integer, bytea[], text) is
-'Appends messages to a lane in their order, as frames of up to a page when they are small. A trace context is kept for a message that is no frame.';
+'Appends messages to a lane in their order, as frames of up to a page when they are small; all of them carry the trace context.';
 
 -- sql/202_send_traced.sql
 
@@ -5795,6 +5796,45 @@ comment on function parley.send_traced(uuid, text, bytea, text) is
 'Sends a message as send does, and with it the trace that it belongs to: RECEIVE gives it back as trace_context.
 Arguments: conversation_handle; message_type; body, null or empty for none; trace_context, a W3C traceparent, a blank and a tracestate or the first alone.
 A trace context that is malformed or longer than 600 characters is left out, without an error.
+Errors: those of send.
+Source: ours; OpenTelemetry.';
+
+create function parley.send_batch_traced(conversation_handle uuid, message_type text, bodies bytea[], trace_context text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_context text := parley._p_trace_context(trace_context);
+  v_ready record;
+begin
+  -- What parley.send_batch does; see 201_send_forms.sql.
+  select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
+  into v_ready
+  from parley._p_endpoint as e
+  where e.conversation_handle = send_batch_traced.conversation_handle
+    and e.usual_message_type_name = send_batch_traced.message_type
+    and e.destination_lane is not null
+    and current_setting('role') = 'none'
+    and pg_has_role(session_user, e.sender_role, 'usage')
+  for key share of e;
+  if not found then
+    perform parley._p_send(send_batch_traced.conversation_handle, send_batch_traced.message_type, bodies, v_context);
+    return;
+  end if;
+  perform parley._p_append(
+    v_ready.far_endpoint_id, v_ready.destination_lane, v_ready.destination_position, v_ready.usual_message_type_id, bodies, v_context
+  );
+  if pg_sequence_last_value(v_ready.destination_doorbell) > 0 then
+    perform parley._p_ring_bell(v_ready.destination_lane, v_ready.destination_doorbell);
+  end if;
+end
+$$;
+
+comment on function parley.send_batch_traced(uuid, text, bytea[], text) is
+'Sends many messages as send_batch does, and with each of them the trace that all belong to: RECEIVE gives it back as trace_context.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; trace_context, as of send_traced.
 Errors: those of send.
 Source: ours; OpenTelemetry.';
 
@@ -7418,12 +7458,12 @@ begin
     perform parley._p_use_priority(queue, v_endpoint.priority);
     with moved as (
       delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id
-      returning m.position, m.enqueued_at, m.message_type_id, m.body, m.frame
+      returning m.position, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
     )
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
     select nextval(queue.position_sequence) * 1024, v_endpoint.endpoint_id, o.enqueued_at, parley._p_lane(queue.queue_id, v_endpoint.priority),
-      o.message_type_id, o.body, o.frame
-    from (select m.position, m.enqueued_at, m.message_type_id, m.body, m.frame from moved as m order by m.position) as o;
+      o.message_type_id, o.body, o.frame, o.trace_context
+    from (select m.position, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context from moved as m order by m.position) as o;
     -- What is set aside stays so: in the new queue it gets out of the way again.
     update parley._p_set_aside as a set position = 0, moved_position = 0 where a.endpoint_id = v_endpoint.endpoint_id;
   end loop;
@@ -8019,14 +8059,14 @@ begin
                 0::smallint, v_endpoint.priority, v_message.position + f.number - 1, v_conversation_group_id, v_endpoint.conversation_handle,
                 v_sequence + f.number - 1, v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name,
                 v_endpoint.service_contract_id, v_type_name, v_message.message_type_id, v_validation, f.body, v_message.enqueued_at,
-                null::uuid, null::text
+                null::uuid, v_message.trace_context
               from (select unnest(v_message.frame[:v_count]) as body, generate_series(1, v_count) as number) as f;
               if v_count < v_size then
                 -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
-                insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
+                insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
                 select v_message.position + f.first - 1, v_endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
                   case when top = 1 then v_message.frame[f.first] end,
-                  case when top > 1 then v_message.frame[f.first : f.first + top - 1] end
+                  case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
                 from generate_series(v_count + 1, v_size, top) as f (first);
               end if;
             end if;
@@ -8279,10 +8319,10 @@ begin
       return next v_row;
     end loop;
     if v_taken < cardinality(v_message.frame) then
-      insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame)
+      insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
       select v_message.position + f.first - 1, v_endpoint.endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
         case when top = 1 then v_message.frame[f.first] end,
-        case when top > 1 then v_message.frame[f.first : f.first + top - 1] end
+        case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
       from generate_series(v_taken + 1, cardinality(v_message.frame), top) as f (first);
     end if;
     v_left := v_left - v_taken;
@@ -9000,9 +9040,10 @@ begin
     return;
   end if;
   if cardinality(v_message.frame) > 1 then
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame)
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame, trace_context)
     values (
-      v_message.position + 1, v_message.endpoint_id, v_message.enqueued_at, v_message.lane, v_message.message_type_id, v_message.frame[2:]
+      v_message.position + 1, v_message.endpoint_id, v_message.enqueued_at, v_message.lane, v_message.message_type_id, v_message.frame[2:],
+      v_message.trace_context
     );
   end if;
   select * into v_type from parley._p_message_type as t where t.message_type_id = v_message.message_type_id;
@@ -17478,7 +17519,8 @@ begin
       case when o.count - o.skipped = 1 then bodies[o.start + o.skipped] end,
       -- Slicing walks the array from its start; a daemon sends some thousand bodies at once at most.
       case when o.count - o.skipped > 1 then bodies[o.start + o.skipped : o.start + o.count - 1] end,
-      case when o.count = 1 then o.trace_context end
+      -- Daemons say nothing with an empty text.
+      nullif(o.trace_context, '')
     from (
       select k.position_sequence, k.endpoint_id, k.queue_id, k.priority, k.message_type_id, k.trace_context, k.count, k.skipped, k.start
       from taken as k
@@ -17623,7 +17665,7 @@ begin
     update parley._p_endpoint as e set far_broker_instance = _p_accept_run.broker_instance::text where e.endpoint_id = v_endpoint.endpoint_id;
     v_endpoint.far_broker_instance := broker_instance;
   end if;
-  return parley._p_accept_in_order(v_endpoint, first_sequence, message_type, bodies, body_size, trace_context);
+  return parley._p_accept_in_order(v_endpoint, first_sequence, message_type, bodies, body_size, nullif(trace_context, ''));
 end
 $$;
 
