@@ -55,6 +55,24 @@ func TestDialogBetweenDatabasesArrivesInOrderAndOnce(t *testing.T) {
 	}
 }
 
+func TestCountersCountEachMessageOfABatchFromAfar(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	handle := asker.dialog()
+	total := 0
+	// The first opens the conversation, the second goes the short way.
+	for _, length := range []int{40, 300} {
+		asker.exec("select parley.send_batch($1::uuid, $2, array(select 'x' from generate_series(1, $3)))", handle, request, length)
+		asker.exchange(answerer)
+		total += length
+		equal(answerer, total, `
+			select cntr_value::integer from parley.dm_os_performance_counters where counter_name = 'Enqueued Messages Total'`)
+	}
+	// On its way out it was on no queue.
+	equal(asker, 0, `
+		select cntr_value::integer from parley.dm_os_performance_counters where counter_name = 'Enqueued Messages Total'`)
+}
+
 func TestRunThatComesAgainHasNoEffect(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)

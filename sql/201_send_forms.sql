@@ -262,6 +262,9 @@ begin
       order by (b.ordinal - 1) / v_frame
     ) as f;
   end if;
+  if v_frame > 1 and position_sequence <> 'parley._p_transmission_position'::regclass then
+    perform parley._p_count_framed(v_count - (v_count + v_frame - 1) / v_frame);
+  end if;
 end
 $$;
 

@@ -49,6 +49,8 @@ begin
     union all
     select 5, d.enqueued
     from parley._p_dropped_queue as d
+    union all
+    select 5, parley._p_framed()
   )
   select sum(p.value), array_agg(p.value order by p.n) into v_enqueued, v_by_priority
   from (

@@ -31,6 +31,7 @@ declare
   v_taken integer[];
   v_next bigint[];
   v_starts integer[];
+  v_framed bigint;
 begin
   if array_position(bodies, '') is not null then
     bodies := array_replace(bodies, '', null);
@@ -127,11 +128,15 @@ begin
   ), rung as (
     select parley._p_ring(d.queue_id, d.doorbell_sequence) from (select distinct k.queue_id, k.doorbell_sequence from taken as k) as d
   )
-  select array_agg(k.ordinal::integer order by k.ordinal), array_agg(greatest(k.next, k.after) order by k.ordinal)
-  into v_taken, v_next
+  select array_agg(k.ordinal::integer order by k.ordinal), array_agg(greatest(k.next, k.after) order by k.ordinal),
+    sum(greatest(k.count - k.skipped - 1, 0))
+  into v_taken, v_next, v_framed
   from taken as k
   -- An outer join would be left out by the planner, and nobody be woken.
   cross join (select count(*) from rung) as r;
+  if v_framed > 0 then
+    perform parley._p_count_framed(v_framed);
+  end if;
   return query
   select k.ordinal, 'accepted'::text, k.next, null::integer, null::text from unnest(v_taken, v_next) as k (ordinal, next);
   for ordinal in

@@ -101,6 +101,27 @@ func TestEachCounterCountsWhatItsNameSays(t *testing.T) {
 	b.reaches("Dequeued Transmission Msgs/sec", 1)
 }
 
+func TestCountersCountEachMessageOfABatch(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator := b.dialog()
+	for _, length := range []int64{1, 2, 75, 1000, 4500} {
+		before := b.counter(statistics, "Enqueued Messages Total")
+		// The first is a first message, too.
+		b.exec("select parley.send_batch($1::uuid, $2, array(select repeat('x', 100) from generate_series(1, $3)))", initiator, request, length)
+		if got := b.counter(statistics, "Enqueued Messages Total") - before; got != length {
+			t.Errorf("the total grew by %d, want %d", got, length)
+		}
+	}
+	before := b.counter(statistics, "Enqueued Messages Total")
+	for range 10 {
+		b.exec("select parley.receive('Answering', 7)")
+	}
+	if got := b.counter(statistics, "Enqueued Messages Total"); got != before {
+		t.Errorf("what was left of a frame and went back counts as %d messages", got-before)
+	}
+}
+
 func TestCountersOfActivationAddUpWhatDaemonsReport(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
