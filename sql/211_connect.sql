@@ -203,7 +203,15 @@ begin
     select e.endpoint_id
     from parley._p_endpoint as e
     where (_p_deliver_delayed.service_name is null or e.far_service = _p_deliver_delayed.service_name)
-      and e.endpoint_id in (select t.endpoint_id from parley._p_transmission as t)
+      and e.endpoint_id in (
+        select t.endpoint_id from parley._p_transmission as t
+        union
+        -- All that it sent has its number already, and lost its way since.
+        select t.endpoint_id
+        from parley._p_transit as t
+        join parley._p_endpoint as o using (endpoint_id)
+        where o.destination_id is null
+      )
     order by e.endpoint_id
     for update of e
   loop

@@ -48,6 +48,7 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
   v_lane integer;
+  v_has_moved boolean;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_bind_to.endpoint_id;
   update parley._p_endpoint as e
@@ -58,12 +59,14 @@ begin
   -- What was on its way to another address.
   update parley._p_transit as t set destination_id = v_endpoint.destination_id
   where t.endpoint_id = v_endpoint.endpoint_id and t.destination_id <> v_endpoint.destination_id;
-  if found then
+  v_has_moved := found;
+  if v_has_moved or exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id) then
     -- Who transmits there has read long ago what was in transit, and does not look again; of what is parked and due it hears.
     insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
     values (v_endpoint.endpoint_id, v_endpoint.destination_id, '', 0, clock_timestamp())
     on conflict on constraint _p_parked_pkey do update
-    set destination_id = excluded.destination_id, status = excluded.status, attempts = excluded.attempts, due_at = excluded.due_at;
+    set destination_id = excluded.destination_id, status = excluded.status, attempts = excluded.attempts, due_at = excluded.due_at
+    where v_has_moved;
     perform parley._p_ring(v_endpoint.destination_id, 'parley._p_transmission_doorbell');
   end if;
   with waiting as (

@@ -52,9 +52,10 @@ begin
     group by a.endpoint_id
   ) as o
   where t.endpoint_id = o.endpoint_id and t.first_sequence >= o.first_sequence and t.next_sequence <= o.next_sequence;
+  -- What waits for its time is not what was accepted: it may have been put aside, or have got another address, since it was sent.
   delete from parley._p_parked as p
   using unnest(endpoint_ids, outcomes) as a (endpoint_id, outcome)
-  where p.endpoint_id = a.endpoint_id and a.outcome = 'accepted';
+  where p.endpoint_id = a.endpoint_id and a.outcome = 'accepted' and p.due_at = 'infinity';
   if cardinality(v_impossible) > 0 then
     perform parley._p_disbelieve(v_impossible);
   end if;

@@ -4477,6 +4477,8 @@ begin
     set private_key = sealed_anew
     where c.fingerprint = id and c.private_key = sealed;
   elsif kind = 'webhook' then
+    -- As _p_seal_webhook_secret: nobody puts back a secret that he read before.
+    perform from parley._p_queue as q where int4send(q.queue_id) = id for no key update;
     update parley._p_external_activation as a
     set sealed_secret = sealed_anew
     where int4send(a.queue_id) = id and a.sealed_secret = sealed;
@@ -6389,7 +6391,15 @@ begin
     select e.endpoint_id
     from parley._p_endpoint as e
     where (_p_deliver_delayed.service_name is null or e.far_service = _p_deliver_delayed.service_name)
-      and e.endpoint_id in (select t.endpoint_id from parley._p_transmission as t)
+      and e.endpoint_id in (
+        select t.endpoint_id from parley._p_transmission as t
+        union
+        -- All that it sent has its number already, and lost its way since.
+        select t.endpoint_id
+        from parley._p_transit as t
+        join parley._p_endpoint as o using (endpoint_id)
+        where o.destination_id is null
+      )
     order by e.endpoint_id
     for update of e
   loop
@@ -6616,6 +6626,7 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
   v_lane integer;
+  v_has_moved boolean;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_bind_to.endpoint_id;
   update parley._p_endpoint as e
@@ -6626,12 +6637,14 @@ begin
   -- What was on its way to another address.
   update parley._p_transit as t set destination_id = v_endpoint.destination_id
   where t.endpoint_id = v_endpoint.endpoint_id and t.destination_id <> v_endpoint.destination_id;
-  if found then
+  v_has_moved := found;
+  if v_has_moved or exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id) then
     -- Who transmits there has read long ago what was in transit, and does not look again; of what is parked and due it hears.
     insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
     values (v_endpoint.endpoint_id, v_endpoint.destination_id, '', 0, clock_timestamp())
     on conflict on constraint _p_parked_pkey do update
-    set destination_id = excluded.destination_id, status = excluded.status, attempts = excluded.attempts, due_at = excluded.due_at;
+    set destination_id = excluded.destination_id, status = excluded.status, attempts = excluded.attempts, due_at = excluded.due_at
+    where v_has_moved;
     perform parley._p_ring(v_endpoint.destination_id, 'parley._p_transmission_doorbell');
   end if;
   with waiting as (
@@ -12835,7 +12848,11 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform from parley._p_queue as q where q.queue_id = _p_seal_webhook_secret.queue_id for no key update;
+  -- Whoever holds the queue is not waited for: the daemon looks again, and has other things to do.
+  perform from parley._p_queue as q where q.queue_id = _p_seal_webhook_secret.queue_id for no key update skip locked;
+  if not found then
+    return false;
+  end if;
   update parley._p_external_activation as a
   set secret = null, sealed_secret = _p_seal_webhook_secret.sealed_secret
   where a.queue_id = _p_seal_webhook_secret.queue_id and a.secret = _p_seal_webhook_secret.secret;
@@ -12844,7 +12861,7 @@ end
 $$;
 
 comment on function parley._p_seal_webhook_secret(integer, text, bytea) is
-'Replaces the secret of a webhook by itself, sealed; false when it has been changed or sealed meanwhile.
+'Replaces the secret of a webhook by itself, sealed; false when it has been changed or sealed meanwhile, or somebody holds the queue.
 Arguments: queue_id; secret, as _p_plain_secrets gave it; sealed_secret, the same sealed under the master key for this queue.';
 
 -- sql/420_event_notifications.sql
@@ -17035,9 +17052,10 @@ begin
     group by a.endpoint_id
   ) as o
   where t.endpoint_id = o.endpoint_id and t.first_sequence >= o.first_sequence and t.next_sequence <= o.next_sequence;
+  -- What waits for its time is not what was accepted: it may have been put aside, or have got another address, since it was sent.
   delete from parley._p_parked as p
   using unnest(endpoint_ids, outcomes) as a (endpoint_id, outcome)
-  where p.endpoint_id = a.endpoint_id and a.outcome = 'accepted';
+  where p.endpoint_id = a.endpoint_id and a.outcome = 'accepted' and p.due_at = 'infinity';
   if cardinality(v_impossible) > 0 then
     perform parley._p_disbelieve(v_impossible);
   end if;
@@ -17396,12 +17414,13 @@ begin
       end if;
       if v_address is not null then
         perform parley._p_bind_to(v_id, v_address);
-        -- What was in transit when it was put aside is due, be it at the same address.
+        -- What was in transit when it was put aside is due, be it at the same address, unless it waits for its time.
         insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
         select e.endpoint_id, e.destination_id, '', 0, clock_timestamp()
         from parley._p_endpoint as e
         where e.endpoint_id = v_id and exists (select from parley._p_transit as t where t.endpoint_id = v_id)
-        on conflict on constraint _p_parked_pkey do update set destination_id = excluded.destination_id, due_at = excluded.due_at;
+        on conflict on constraint _p_parked_pkey do update
+        set destination_id = excluded.destination_id, due_at = case when p.due_at = 'infinity' then excluded.due_at else p.due_at end;
       else
         v_status := coalesce(nullif(status, ''), v_route.status, '');
         update parley._p_transmission as t set transmission_status = v_status where t.endpoint_id = v_id and t.transmission_status <> v_status;

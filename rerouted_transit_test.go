@@ -1,0 +1,132 @@
+package parley_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/parley-broker/parley"
+)
+
+// takeAt takes what there is for an address, as the worker of a daemon that has long read what was in transit.
+func (s *side) takeAt(address string) (runs []parley.Run) {
+	s.Helper()
+	destinations, err := parley.ReadDestinations(s.Context(), s.db)
+	s.noError(err)
+	for _, d := range destinations {
+		if d.Address == address {
+			runs, err = parley.TakeRuns(s.Context(), s.db, s.term, d.ID, 1000, 1<<20)
+			s.noError(err)
+		}
+	}
+	return runs
+}
+
+// textsOf gives the bodies of runs.
+func textsOf(runs []parley.Run) (texts []string) {
+	for _, run := range runs {
+		for _, body := range run.Bodies {
+			texts = append(texts, string(body))
+		}
+	}
+	return texts
+}
+
+// Between the two the conversation has no destination, and nothing on a lane that would tell of it.
+func TestWhatWasInTransitGoesOnWhenItsRouteWasDroppedAndMadeAgain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, address   string
+		isAside, hasEnd bool
+	}{
+		{"elsewhere", "tcp://new:4022", false, false},
+		{"elsewhere, though it was put aside", "tcp://new:4022", true, false},
+		{"elsewhere, with its end", "tcp://new:4022", false, true},
+		{"at the same address", "tcp://old:4022", false, false},
+		{"at the same address, though it was put aside", "tcp://old:4022", true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			asker, _ := newSides(t)
+			asker.createRoute("far", "tcp://old:4022", farService)
+			handle := asker.dialogWith(farService)
+			want := []string{"1", "2"}
+			asker.send(handle, request, "1")
+			asker.send(handle, request, "2")
+			if c.hasEnd {
+				asker.end(handle)
+				want = append(want, "")
+			}
+			runs := asker.takeAt("tcp://old:4022")
+			if c.isAside {
+				held := make([]parley.Result, len(runs))
+				for i := range held {
+					held[i] = parley.Result{Outcome: parley.Held, ErrorNumber: 11219, Description: "the queue is disabled"}
+				}
+				asker.acknowledge(runs, held)
+			}
+			asker.exec("select parley.drop_route('far')")
+			asker.createRoute("far", c.address, farService)
+			if got := textsOf(asker.takeAt(c.address)); !slices.Equal(got, want) {
+				t.Errorf("took %q, want %q", got, want)
+			}
+			if c.address != "tcp://old:4022" {
+				if got := textsOf(asker.takeAt("tcp://old:4022")); len(got) > 0 {
+					t.Errorf("at the old address are %q", got)
+				}
+			}
+		})
+	}
+}
+
+// The answer was on its way when the route was altered.
+func TestAnAnswerOfTheOldAddressDoesNotStopTheRestAtTheNewOne(t *testing.T) {
+	t.Parallel()
+	asker, _ := newSides(t)
+	asker.createRoute("far", "tcp://old:4022", farService)
+	handle := asker.dialogWith(farService)
+	asker.send(handle, request, "1")
+	asker.send(handle, request, "2")
+	runs := asker.takeAt("tcp://old:4022")
+	if len(runs) != 2 {
+		t.Fatalf("took %v", runs)
+	}
+	asker.exec("select parley.alter_route('far', 'tcp://new:4022')")
+	asker.acknowledge(runs[:1], []parley.Result{{Outcome: parley.Accepted, Next: 1}})
+	if got := textsOf(asker.takeAt("tcp://new:4022")); !slices.Equal(got, []string{"2"}) {
+		t.Errorf("took %q, want the second message", got)
+	}
+}
+
+// Where LOCAL comes first, the daemon finds the way of each send; that must not bring what was refused before its time.
+func TestASendDoesNotShortenTheTimeForWhichAConversationIsPutAside(t *testing.T) {
+	t.Parallel()
+	asker, _ := newSides(t)
+	asker.createRoute("hub", "tcp://hub:4022", "")
+	bind := func() {
+		t.Helper()
+		unresolved, err := parley.ReadUnresolved(t.Context(), asker.db, 100)
+		asker.noError(err)
+		for _, one := range unresolved {
+			asker.noError(parley.BindConversations(t.Context(), asker.db, asker.term, []int64{one.EndpointID}, "", ""))
+		}
+	}
+	handle := asker.dialogWith(farService)
+	asker.send(handle, request, "1")
+	bind()
+	runs := asker.takeAt("tcp://hub:4022")
+	asker.acknowledge(runs, []parley.Result{{Outcome: parley.Held, ErrorNumber: 9749, Description: "no memory"}})
+	asker.exec("update parley._p_parked set due_at = clock_timestamp() + interval '1 hour'")
+	asker.send(handle, request, "2")
+	bind()
+	if got := textsOf(asker.takeAt("tcp://hub:4022")); len(got) > 0 {
+		t.Errorf("took %q before its time", got)
+	}
+	asker.exec("update parley._p_parked set due_at = clock_timestamp()")
+	bind()
+	got := textsOf(asker.takeAt("tcp://hub:4022"))
+	bind()
+	got = append(got, textsOf(asker.takeAt("tcp://hub:4022"))...)
+	if !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("took %q, want both in order", got)
+	}
+}
