@@ -32,6 +32,8 @@ begin
     set private_key = sealed_anew
     where c.fingerprint = id and c.private_key = sealed;
   elsif kind = 'webhook' then
+    -- As _p_seal_webhook_secret: nobody puts back a secret that he read before.
+    perform from parley._p_queue as q where int4send(q.queue_id) = id for no key update;
     update parley._p_external_activation as a
     set sealed_secret = sealed_anew
     where int4send(a.queue_id) = id and a.sealed_secret = sealed;

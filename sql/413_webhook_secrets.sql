@@ -21,7 +21,11 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform from parley._p_queue as q where q.queue_id = _p_seal_webhook_secret.queue_id for no key update;
+  -- Whoever holds the queue is not waited for: the daemon looks again, and has other things to do.
+  perform from parley._p_queue as q where q.queue_id = _p_seal_webhook_secret.queue_id for no key update skip locked;
+  if not found then
+    return false;
+  end if;
   update parley._p_external_activation as a
   set secret = null, sealed_secret = _p_seal_webhook_secret.sealed_secret
   where a.queue_id = _p_seal_webhook_secret.queue_id and a.secret = _p_seal_webhook_secret.secret;
@@ -30,5 +34,5 @@ end
 $$;
 
 comment on function parley._p_seal_webhook_secret(integer, text, bytea) is
-'Replaces the secret of a webhook by itself, sealed; false when it has been changed or sealed meanwhile.
+'Replaces the secret of a webhook by itself, sealed; false when it has been changed or sealed meanwhile, or somebody holds the queue.
 Arguments: queue_id; secret, as _p_plain_secrets gave it; sealed_secret, the same sealed under the master key for this queue.';

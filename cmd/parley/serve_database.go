@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/activation"
+	"github.com/parley-broker/parley/internal/activation/webhook"
 	"github.com/parley-broker/parley/internal/metrics"
 	"github.com/parley-broker/parley/internal/transport/endpoint"
 )
@@ -67,7 +68,8 @@ func (s *serving) openDatabase(ctx context.Context, number int) (*servedDatabase
 
 // prepare makes what serves the database.
 func (d *servedDatabase) prepare(ctx context.Context, s *serving, number int, dialogs *endpoint.Endpoint) (err error) {
-	if d.starters, err = s.external.open(ctx, s.dsns[number], d.pool, s.network.keys, d.logger); err != nil {
+	secrets := webhook.Secrets{Keys: s.network.keys, SealsPlain: s.network.masterKey.path != ""}
+	if d.starters, err = s.external.open(ctx, s.dsns[number], d.pool, secrets, d.logger); err != nil {
 		return err
 	}
 	if d.dialogs, err = dialogs.Add(ctx, d.pool.Config(), d.logger); err != nil {

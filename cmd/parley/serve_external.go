@@ -13,7 +13,6 @@ import (
 	"github.com/parley-broker/parley/internal/activation/event"
 	"github.com/parley-broker/parley/internal/activation/program"
 	"github.com/parley-broker/parley/internal/activation/webhook"
-	"github.com/parley-broker/parley/internal/dialogsecurity"
 )
 
 // external is what the operator lets the databases start outside of themselves; nothing without a word of his.
@@ -62,9 +61,9 @@ type externalStarters struct {
 	byKind  map[string]activation.Starter
 }
 
-// open prepares the starters of a database; pool is the daemon's own, keys are nil when it has no master key.
+// open prepares the starters of a database; pool is the daemon's own.
 func (e *external) open(
-	ctx context.Context, dsn string, pool *pgxpool.Pool, keys *dialogsecurity.MasterKeys, logger *slog.Logger,
+	ctx context.Context, dsn string, pool *pgxpool.Pool, secrets webhook.Secrets, logger *slog.Logger,
 ) (*externalStarters, error) {
 	config := pool.Config().Copy()
 	config.MinConns, config.MaxConns = 0, e.webhookSessions
@@ -82,7 +81,7 @@ func (e *external) open(
 	if e.programDSN != "" {
 		programs.DSN = e.programDSN
 	}
-	x := &externalStarters{pool: deliveries, webhook: webhook.NewStarter(deliveries, e.webhook, keys, logger)}
+	x := &externalStarters{pool: deliveries, webhook: webhook.NewStarter(deliveries, e.webhook, secrets, logger)}
 	x.byKind = map[string]activation.Starter{
 		activation.KindProgram: programs,
 		activation.KindWebhook: x.webhook,

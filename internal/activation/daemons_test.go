@@ -226,12 +226,12 @@ func TestASessionThatIsAllowedToCallAndPausesIsEndedByTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer paused.Close(t.Context())
-	const lease = 2 * time.Second
+	const lease = 4 * time.Second
+	role := b.role()
 	term, leads, err := parley.Lead(t.Context(), b.pool, "first", 0, lease)
 	if err != nil || !leads {
 		t.Fatalf("leads %t, error %v", leads, err)
 	}
-	role := b.role()
 	if may, err := parley.BeginReader(t.Context(), paused, term, role); err != nil || !may {
 		t.Fatalf("may begin: %t, error %v", may, err)
 	}

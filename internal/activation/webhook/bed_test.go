@@ -76,7 +76,7 @@ func newBed(t *testing.T, settings string, answer func(http.ResponseWriter, requ
 	t.Cleanup(b.server.Close)
 	permission, err := webhook.ParsePermission([]string{b.server.URL})
 	b.require(err)
-	b.starter = webhook.NewStarter(b.pool, permission, nil, slog.New(slog.NewTextHandler(b.log, nil)))
+	b.starter = webhook.NewStarter(b.pool, permission, webhook.Secrets{}, slog.New(slog.NewTextHandler(b.log, nil)))
 	t.Cleanup(b.starter.Close)
 	b.exec("select parley.create_queue('initiator')")
 	b.exec("select parley.create_service('initiator', 'initiator')")

@@ -33,7 +33,7 @@ func (b *bed) restart(keys *dialogsecurity.MasterKeys) {
 	b.Helper()
 	permission, err := webhook.ParsePermission([]string{b.server.URL})
 	b.require(err)
-	b.starter = webhook.NewStarter(b.pool, permission, keys, slog.New(slog.NewTextHandler(b.log, nil)))
+	b.starter = webhook.NewStarter(b.pool, permission, webhook.Secrets{Keys: keys, SealsPlain: true}, slog.New(slog.NewTextHandler(b.log, nil)))
 	b.Cleanup(b.starter.Close)
 }
 

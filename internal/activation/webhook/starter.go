@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/activation"
-	"github.com/parley-broker/parley/internal/dialogsecurity"
 )
 
 const formatRaw = "raw"
@@ -23,7 +22,7 @@ const formatRaw = "raw"
 type Starter struct {
 	pool       *pgxpool.Pool
 	permission Permission
-	keys       *dialogsecurity.MasterKeys
+	secrets    Secrets
 	logger     *slog.Logger
 	named      *http.Client // for hosts that the operator has named
 	public     *http.Client // for all others
@@ -54,14 +53,14 @@ type definition struct {
 
 func (d definition) timeout() time.Duration { return time.Duration(d.TimeoutMS) * time.Millisecond }
 
-// NewStarter makes a starter; each of its readers takes a connection of the pool while it delivers. With keys it seals the
-// secrets that it finds unsealed; without it uses them as they are. A nil logger is [slog.Default]. Call Close when all readers
+// NewStarter makes a starter; each of its readers takes a connection of the pool while it delivers. Secrets that are not
+// sealed it uses as they are. A nil logger is [slog.Default]. Call Close when all readers
 // have ended.
-func NewStarter(pool *pgxpool.Pool, permission Permission, keys *dialogsecurity.MasterKeys, logger *slog.Logger) *Starter {
+func NewStarter(pool *pgxpool.Pool, permission Permission, secrets Secrets, logger *slog.Logger) *Starter {
 	return &Starter{
 		pool:       pool,
 		permission: permission,
-		keys:       keys,
+		secrets:    secrets,
 		logger:     cmp.Or(logger, slog.Default()),
 		named:      newClient(false),
 		public:     newClient(true),
