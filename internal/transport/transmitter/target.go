@@ -50,6 +50,19 @@ func (t *traffic) isLate(now time.Time) bool {
 	return t.batches+t.large > 0 && now.Sub(t.since) >= lateTime
 }
 
+// nextLate gives when the next target becomes late, and a window that is full of what is for it has room; zero when none can.
+func (w *window) nextLate(now time.Time) (next time.Time) {
+	for _, t := range w.targets {
+		if t.batches+t.large == 0 || t.isLate(now) {
+			continue
+		}
+		if late := t.since.Add(lateTime); next.IsZero() || late.Before(next) {
+			next = late
+		}
+	}
+	return next
+}
+
 // depart notes that a batch leaves, or a large message.
 func (t *traffic) depart(isLarge bool, now time.Time) {
 	if t.batches+t.large == 0 {

@@ -78,6 +78,12 @@ func TestWhatIsForALateTargetDoesNotFillTheWindow(t *testing.T) {
 	if w.hasRoom(now) {
 		t.Error("a full window has room")
 	}
+	if next := w.nextLate(now); !next.Equal(now.Add(lateTime)) {
+		t.Errorf("it has room again at %v, want %v", next, now.Add(lateTime))
+	}
+	if next := w.nextLate(now.Add(lateTime)); !next.IsZero() {
+		t.Errorf("nothing more becomes late, and yet at %v", next)
+	}
 	if !w.hasRoom(now.Add(lateTime)) {
 		t.Error("others have to wait for the target that is late")
 	}

@@ -197,6 +197,9 @@ func (w *worker) step(ctx context.Context, again time.Time) (isDone bool, err er
 	case w.travelling == 0 && again.IsZero() && !mayTake:
 		return true, nil
 	}
+	if late := w.window.nextLate(time.Now()); !hasRoom && !late.IsZero() && (again.IsZero() || late.Before(again)) {
+		again = late
+	}
 	return false, w.wait(ctx, mayTake, again)
 }
 
