@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -12,6 +13,9 @@ import (
 type advertised string
 
 const advertiseUsage = "host:port under which other brokers reach this side's --listen, where that is not what they see by themselves"
+
+// hostName is a name as routes take it. One of digits and dots alone is no name, but an address gone wrong.
+var hostName = regexp.MustCompile(`^[0-9.]*[A-Za-z_-][A-Za-z0-9_.-]*$`)
 
 // checkAddress refuses what is no HOST:PORT that can be connected to.
 func checkAddress(flag, address string) error {
@@ -25,7 +29,14 @@ func checkAddress(flag, address string) error {
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
 		return usagef("%s%s: the port has to be a number from 1 to 65535", flag, address)
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsUnspecified() {
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case ip.Zone() != "":
+		return usagef("%s%s: what stands behind %% is an interface of this machine, and means nothing on another one", flag, address)
+	case err != nil && !hostName.MatchString(host):
+		return usagef("%s%s: %q is neither an address nor a name of DNS: letters without accents, digits, hyphens and dots", flag, address, host)
+	}
+	if err == nil && ip.Unmap().IsUnspecified() {
 		return usagef("%s%s: %s stands for all addresses of a machine, and leads nowhere from another one: give the name or the address "+
 			"that others connect to", flag, address, host)
 	}
