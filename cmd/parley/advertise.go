@@ -34,7 +34,8 @@ func checkAddress(flag, address string) error {
 	case ip.Zone() != "":
 		return usagef("%s%s: what stands behind %% is an interface of this machine, and means nothing on another one", flag, address)
 	case err != nil && !hostName.MatchString(host):
-		return usagef("%s%s: %q is neither an address nor a name of DNS: letters without accents, digits, hyphens and dots", flag, address, host)
+		return usagef("%s%s: %q is neither an address nor a name of DNS: letters without accents, digits, hyphens and dots",
+			flag, address, host)
 	}
 	if err == nil && ip.Unmap().IsUnspecified() {
 		return usagef("%s%s: %s stands for all addresses of a machine, and leads nowhere from another one: give the name or the address "+

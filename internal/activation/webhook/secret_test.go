@@ -173,13 +173,9 @@ func TestSecretThatIsChangedMeanwhileIsLeftAlone(t *testing.T) {
 	b.require(err)
 	_, err = tx.Exec(t.Context(), "select parley.alter_webhook_activation('target', secret => '"+otherSecret+"')")
 	b.require(err)
-	kept := make(chan error, 1)
-	go func() { kept <- b.starter.Keep(context.WithoutCancel(t.Context())) }()
-	b.waitUntil("the daemon waits for the queue", func() bool {
-		return value[bool](b, "select exists (select from pg_locks where not granted)")
-	})
+	// The daemon sees the old one still, and has other things to do than to wait.
+	b.require(b.starter.Keep(t.Context()))
 	b.require(tx.Commit(t.Context()))
-	b.require(<-kept)
 	if !strings.Contains(b.dump(), otherSecret) {
 		t.Error("the secret that was read before took the place of the new one")
 	}
