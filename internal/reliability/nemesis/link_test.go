@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
@@ -56,12 +57,17 @@ func (l *link) heal(t testing.TB) {
 	}
 }
 
-// freePort finds a port outside of the range from which the system takes those of clients, so that nobody else gets it while a daemon or
-// a link is down.
+// givenPorts are those that freePort has given to somebody, who may not listen yet or be down for a while.
+var givenPorts sync.Map
+
+// freePort finds a port that nobody else gets: outside of the range from which the system takes those of clients, and each only once.
 func freePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := 12000 + rand.IntN(18000)
+		if _, given := givenPorts.LoadOrStore(port, true); given {
+			continue
+		}
 		listener, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
 		if err == nil {
 			_ = listener.Close()
