@@ -102,29 +102,21 @@ func TestASendDoesNotShortenTheTimeForWhichAConversationIsPutAside(t *testing.T)
 	t.Parallel()
 	asker, _ := newSides(t)
 	asker.createRoute("hub", "tcp://hub:4022", "")
-	bind := func() {
-		t.Helper()
-		unresolved, err := parley.ReadUnresolved(t.Context(), asker.db, 100)
-		asker.noError(err)
-		for _, one := range unresolved {
-			asker.noError(parley.BindConversations(t.Context(), asker.db, asker.term, []int64{one.EndpointID}, "", ""))
-		}
-	}
 	handle := asker.dialogWith(farService)
 	asker.send(handle, request, "1")
-	bind()
+	asker.bindUnresolved()
 	runs := asker.takeAt("tcp://hub:4022")
 	asker.acknowledge(runs, []parley.Result{{Outcome: parley.Held, ErrorNumber: 9749, Description: "no memory"}})
 	asker.exec("update parley._p_parked set due_at = clock_timestamp() + interval '1 hour'")
 	asker.send(handle, request, "2")
-	bind()
+	asker.bindUnresolved()
 	if got := textsOf(asker.takeAt("tcp://hub:4022")); len(got) > 0 {
 		t.Errorf("took %q before its time", got)
 	}
 	asker.exec("update parley._p_parked set due_at = clock_timestamp()")
-	bind()
+	asker.bindUnresolved()
 	got := textsOf(asker.takeAt("tcp://hub:4022"))
-	bind()
+	asker.bindUnresolved()
 	got = append(got, textsOf(asker.takeAt("tcp://hub:4022"))...)
 	if !slices.Equal(got, []string{"1", "2"}) {
 		t.Errorf("took %q, want both in order", got)

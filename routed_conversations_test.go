@@ -50,6 +50,28 @@ func (s *side) number() {
 	s.noError(err)
 }
 
+// takeOnly takes what there is for an address, the only one that anything is for.
+func (s *side) takeOnly(address string) []parley.Run {
+	s.Helper()
+	destinations, err := parley.ReadDestinations(s.Context(), s.db)
+	s.noError(err)
+	if len(destinations) != 1 || destinations[0].Address != address {
+		s.Fatalf("the destinations are %v", destinations)
+	}
+	return s.takeAt(address)
+}
+
+// bindUnresolved takes conversations whose route says LOCAL where their routes lead otherwise, and gives how many there were.
+func (s *side) bindUnresolved() int {
+	s.Helper()
+	unresolved, err := parley.ReadUnresolved(s.Context(), s.db, 100)
+	s.noError(err)
+	for _, one := range unresolved {
+		s.noError(parley.BindConversations(s.Context(), s.db, s.term, []int64{one.EndpointID}, "", ""))
+	}
+	return len(unresolved)
+}
+
 // What has its number keeps it, and goes first.
 func TestAlteredRouteTakesAConversationElsewhereInOrder(t *testing.T) {
 	t.Parallel()
@@ -138,20 +160,7 @@ func TestWhatWasInTransitIsTakenAgainWhereItsRouteLeadsNow(t *testing.T) {
 	asker.number()
 	asker.send(handle, request, "3")
 	asker.exec("select parley.alter_route('far', 'tcp://new:4022')")
-	destinations, err := parley.ReadDestinations(t.Context(), asker.db)
-	asker.noError(err)
-	if len(destinations) != 1 || destinations[0].Address != "tcp://new:4022" {
-		t.Fatalf("the destinations are %v", destinations)
-	}
-	runs, err := parley.TakeRuns(t.Context(), asker.db, asker.term, destinations[0].ID, 1000, 1<<20)
-	asker.noError(err)
-	var texts []string
-	for _, run := range runs {
-		for _, body := range run.Bodies {
-			texts = append(texts, string(body))
-		}
-	}
-	if !slices.Equal(texts, []string{"1", "2", "3"}) {
+	if texts := textsOf(asker.takeOnly("tcp://new:4022")); !slices.Equal(texts, []string{"1", "2", "3"}) {
 		t.Errorf("took %v", texts)
 	}
 }
@@ -164,29 +173,15 @@ func TestWhatWasPutAsideInTransitIsTriedAgainByTheDefaultForwarder(t *testing.T)
 	asker.createRoute("hub", "tcp://hub:4022", "")
 	find := func() {
 		t.Helper()
-		unresolved, err := parley.ReadUnresolved(t.Context(), asker.db, 100)
-		asker.noError(err)
-		if len(unresolved) != 1 {
-			t.Fatalf("unresolved are %v", unresolved)
+		if unresolved := asker.bindUnresolved(); unresolved != 1 {
+			t.Fatalf("%d conversations are unresolved", unresolved)
 		}
-		asker.noError(parley.BindConversations(t.Context(), asker.db, asker.term, []int64{unresolved[0].EndpointID}, "", ""))
-	}
-	take := func() []parley.Run {
-		t.Helper()
-		destinations, err := parley.ReadDestinations(t.Context(), asker.db)
-		asker.noError(err)
-		if len(destinations) != 1 || destinations[0].Address != "tcp://hub:4022" {
-			t.Fatalf("the destinations are %v", destinations)
-		}
-		runs, err := parley.TakeRuns(t.Context(), asker.db, asker.term, destinations[0].ID, 1000, 1<<20)
-		asker.noError(err)
-		return runs
 	}
 	asker.send(asker.dialogWith(farService), request, "1")
 	find()
 	refuse := func() {
 		t.Helper()
-		runs := take()
+		runs := asker.takeOnly("tcp://hub:4022")
 		if len(runs) != 1 || len(runs[0].Bodies) != 1 {
 			t.Fatalf("took %v", runs)
 		}

@@ -80,6 +80,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_peer parley._p_peer;
+  v_role regrole;
 begin
   perform parley._p_require_administrator('alter_peer');
   if coalesce(new_name, role, add_fingerprint, drop_fingerprint, address, broker_instances::text, is_forwarder::text) is null then
@@ -114,9 +115,10 @@ begin
     broker_instances = coalesce(alter_peer.broker_instances, p.broker_instances),
     is_forwarder = coalesce(alter_peer.is_forwarder, p.is_forwarder),
     modify_date = clock_timestamp()
-  where p.peer_id = v_peer.peer_id;
-  if parley._p_peer_role(alter_peer.role) is distinct from v_peer.role and alter_peer.role is not null then
-    perform parley._p_map_dialog_certificates(v_peer.peer_id, parley._p_peer_role(alter_peer.role));
+  where p.peer_id = v_peer.peer_id
+  returning p.role into v_role;
+  if v_role is distinct from v_peer.role then
+    perform parley._p_map_dialog_certificates(v_peer.peer_id, v_role);
   end if;
   perform parley._p_tell_peers();
 end

@@ -36,16 +36,15 @@ declare
   v_look timestamptz := v_now + least(
     greatest((v_now - sent) / 2, interval '1 ms'), greatest((v_now - sent) / 10, interval '100 ms'), interval '500 ms'
   );
-  v_next timestamptz;
   -- Where everything belongs to others, or messages come faster than they can be looked for, looking takes a third of the time at most.
   v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
-  v_quiet float8;
   v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
+  v_next timestamptz := least(greatest(v_look, v_rested), v_until);
+  v_quiet float8;
 begin
   if parley._p_keeps_snapshot() then
     return null;
   end if;
-  v_next := least(greatest(v_look, v_rested), v_until);
   loop
     if v_now >= v_until then
       return null;

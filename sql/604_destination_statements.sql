@@ -152,12 +152,10 @@ begin
       if v_address is not null then
         perform parley._p_bind_to(v_id, v_address);
         -- What was in transit when it was put aside is due, be it at the same address, unless it waits for its time.
-        insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
-        select e.endpoint_id, e.destination_id, '', 0, clock_timestamp()
+        update parley._p_parked as p
+        set destination_id = e.destination_id, due_at = case when p.due_at = 'infinity' then clock_timestamp() else p.due_at end
         from parley._p_endpoint as e
-        where e.endpoint_id = v_id and exists (select from parley._p_transit as t where t.endpoint_id = v_id)
-        on conflict on constraint _p_parked_pkey do update
-        set destination_id = excluded.destination_id, due_at = case when p.due_at = 'infinity' then excluded.due_at else p.due_at end;
+        where p.endpoint_id = v_id and e.endpoint_id = v_id and exists (select from parley._p_transit as t where t.endpoint_id = v_id);
       else
         v_status := coalesce(nullif(status, ''), v_route.status, '');
         update parley._p_transmission as t set transmission_status = v_status where t.endpoint_id = v_id and t.transmission_status <> v_status;

@@ -29,15 +29,13 @@ func checkAddress(flag, address string) error {
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
 		return usagef("%s%s: the port has to be a number from 1 to 65535", flag, address)
 	}
-	ip, err := netip.ParseAddr(host)
-	switch {
+	switch ip, err := netip.ParseAddr(host); {
 	case ip.Zone() != "":
 		return usagef("%s%s: what stands behind %% is an interface of this machine, and means nothing on another one", flag, address)
 	case err != nil && !hostName.MatchString(host):
 		return usagef("%s%s: %q is neither an address nor a name of DNS: letters without accents, digits, hyphens and dots",
 			flag, address, host)
-	}
-	if err == nil && ip.Unmap().IsUnspecified() {
+	case ip.Unmap().IsUnspecified():
 		return usagef("%s%s: %s stands for all addresses of a machine, and leads nowhere from another one: give the name or the address "+
 			"that others connect to", flag, address, host)
 	}

@@ -90,21 +90,14 @@ func TestPageInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	show(t, b, page.Bytes())
-	for _, want := range []struct {
-		what, expression string
-	}{
+	checkClaims(t, b, []claim{
 		{"all charts are drawn, large enough to be seen", `[...document.querySelectorAll("svg")].filter(s => s.getBoundingClientRect().width > 300 && s.getBoundingClientRect().height > 60).length == 3`},
 		{"both lines have all their points", `[...document.querySelectorAll("#throughput-title")].length == 1 && [...document.querySelectorAll("polyline")].every(p => p.points.numberOfItems == 48)`},
 		{"nothing of a chart lies outside of it", `[...document.querySelectorAll("svg")].every(s => [...s.querySelectorAll("rect,polyline,text:not(.mark text):not(.legend text)")].every(e => { const a = s.getBoundingClientRect(), b = e.getBoundingClientRect(); return b.left >= a.left - 1 && b.right <= a.right + 1 && b.top >= a.top - 1 && b.bottom <= a.bottom + 1 }))`},
 		{"bars are as long as their values", `(w => Math.abs(w[0] / w[6] - 2500 / 18000) < 0.01 && Math.abs(w[5] / w[6] - 12000 / 18000) < 0.01)([...document.querySelectorAll("[aria-labelledby^=payloads] rect")].map(r => r.getBoundingClientRect().width))`},
 		{"no text became an element", `document.querySelectorAll("img,script").length == 0`},
 		{"the verdict can be read", `document.querySelector(".verdict.bad").innerText.startsWith("Failed: 1 lost.")`},
-	} {
-		var holds bool
-		if b.evaluate(want.expression, &holds); !holds {
-			t.Errorf("not so: %s", want.what)
-		}
-	}
+	})
 	checkColours(t, b)
 	if folder := os.Getenv(picturesVariable); folder != "" {
 		b.dress(900, "light")
@@ -113,6 +106,19 @@ func TestPageInABrowser(t *testing.T) {
 		b.picture(filepath.Join(folder, "dark.png"))
 		b.dress(400, "light")
 		b.picture(filepath.Join(folder, "narrow.png"))
+	}
+}
+
+// claim is what a page must be like, as an expression that is true then.
+type claim struct{ what, expression string }
+
+func checkClaims(t *testing.T, b *browser, claims []claim) {
+	t.Helper()
+	for _, want := range claims {
+		var holds bool
+		if b.evaluate(want.expression, &holds); !holds {
+			t.Errorf("not so: %s", want.what)
+		}
 	}
 }
 

@@ -18,18 +18,13 @@ func TestServersPageInABrowserShowsTheFiguresOfTheJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	show(t, b, page.Bytes())
-	for _, want := range []struct{ what, expression string }{
+	checkClaims(t, b, []claim{
 		{"all charts are drawn, large enough to be seen", `[...document.querySelectorAll("svg")].filter(s => s.getBoundingClientRect().width > 300 && s.getBoundingClientRect().height > 60).length == 5`},
 		{"lines have points", `document.querySelectorAll("polyline").length == 4 && [...document.querySelectorAll("polyline")].every(p => p.points.numberOfItems > 20)`},
 		{"bars have lengths", `document.querySelectorAll("svg rect").length > 10 && [...document.querySelectorAll("[aria-labelledby^=initiators] rect, [aria-labelledby^=payloads] rect, [aria-labelledby^=spread] rect")].every(r => r.getBoundingClientRect().width > 1)`},
 		{"no text became an element", `document.querySelectorAll("img,script").length == 0`},
 		{"the verdict can be read", `document.querySelector(".verdict.bad").innerText.startsWith("Failed: 1 lost")`},
-	} {
-		var holds bool
-		if b.evaluate(want.expression, &holds); !holds {
-			t.Errorf("not so: %s", want.what)
-		}
-	}
+	})
 	checkColours(t, b)
 
 	text, err := json.Marshal(run)

@@ -2836,6 +2836,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_peer parley._p_peer;
+  v_role regrole;
 begin
   perform parley._p_require_administrator('alter_peer');
   if coalesce(new_name, role, add_fingerprint, drop_fingerprint, address, broker_instances::text, is_forwarder::text) is null then
@@ -2870,9 +2871,10 @@ begin
     broker_instances = coalesce(alter_peer.broker_instances, p.broker_instances),
     is_forwarder = coalesce(alter_peer.is_forwarder, p.is_forwarder),
     modify_date = clock_timestamp()
-  where p.peer_id = v_peer.peer_id;
-  if parley._p_peer_role(alter_peer.role) is distinct from v_peer.role and alter_peer.role is not null then
-    perform parley._p_map_dialog_certificates(v_peer.peer_id, parley._p_peer_role(alter_peer.role));
+  where p.peer_id = v_peer.peer_id
+  returning p.role into v_role;
+  if v_role is distinct from v_peer.role then
+    perform parley._p_map_dialog_certificates(v_peer.peer_id, v_role);
   end if;
   perform parley._p_tell_peers();
 end
@@ -8471,16 +8473,15 @@ declare
   v_look timestamptz := v_now + least(
     greatest((v_now - sent) / 2, interval '1 ms'), greatest((v_now - sent) / 10, interval '100 ms'), interval '500 ms'
   );
-  v_next timestamptz;
   -- Where everything belongs to others, or messages come faster than they can be looked for, looking takes a third of the time at most.
   v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
-  v_quiet float8;
   v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
+  v_next timestamptz := least(greatest(v_look, v_rested), v_until);
+  v_quiet float8;
 begin
   if parley._p_keeps_snapshot() then
     return null;
   end if;
-  v_next := least(greatest(v_look, v_rested), v_until);
   loop
     if v_now >= v_until then
       return null;
@@ -17415,12 +17416,10 @@ begin
       if v_address is not null then
         perform parley._p_bind_to(v_id, v_address);
         -- What was in transit when it was put aside is due, be it at the same address, unless it waits for its time.
-        insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
-        select e.endpoint_id, e.destination_id, '', 0, clock_timestamp()
+        update parley._p_parked as p
+        set destination_id = e.destination_id, due_at = case when p.due_at = 'infinity' then clock_timestamp() else p.due_at end
         from parley._p_endpoint as e
-        where e.endpoint_id = v_id and exists (select from parley._p_transit as t where t.endpoint_id = v_id)
-        on conflict on constraint _p_parked_pkey do update
-        set destination_id = excluded.destination_id, due_at = case when p.due_at = 'infinity' then excluded.due_at else p.due_at end;
+        where p.endpoint_id = v_id and e.endpoint_id = v_id and exists (select from parley._p_transit as t where t.endpoint_id = v_id);
       else
         v_status := coalesce(nullif(status, ''), v_route.status, '');
         update parley._p_transmission as t set transmission_status = v_status where t.endpoint_id = v_id and t.transmission_status <> v_status;

@@ -63,6 +63,25 @@ type base struct {
 	served *pgxpool.Pool
 }
 
+// standStill keeps the database from taking anything in until goOn is called.
+func (b *base) standStill() (goOn func()) {
+	b.t.Helper()
+	lock, err := b.pool.Begin(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = lock.Rollback(context.Background()) })
+	if _, err := lock.Exec(b.t.Context(), "lock table parley._p_accept_progress, parley._p_message in access exclusive mode"); err != nil {
+		b.t.Fatal(err)
+	}
+	return func() {
+		b.t.Helper()
+		if err := lock.Rollback(b.t.Context()); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
 // way is how daemons reach the database.
 func (b *base) way() *pgxpool.Pool {
 	if b.served != nil {

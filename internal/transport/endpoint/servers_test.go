@@ -108,21 +108,12 @@ func TestCountersTellWhatIsOnItsWay(t *testing.T) {
 	a.route("target b", addressB)
 	da := serve(t, "first", endpoint.Config{Network: fromA}, a)
 	serve(t, "second", endpoint.Config{Network: fromB}, b)
-	lock, err := b.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = lock.Rollback(t.Context()) }()
-	if _, err := lock.Exec(t.Context(), "lock table parley._p_accept_progress, parley._p_message in access exclusive mode"); err != nil {
-		t.Fatal(err)
-	}
+	goOn := b.standStill()
 	a.send(a.begin("b"), 1, 1)
 	moves := "select count(*) = 2 from parley.dm_os_performance_counters where cntr_value > 0 and counter_name = any ($1::text[])"
 	a.await(da.log, moves, []string{"Current Msg Frags for Send I/O", "Current Bytes for Send I/O"})
 	b.await(da.log, moves, []string{"Pending Msg Frags for Recv I/O", "Pending Bytes for Recv I/O"})
-	if err := lock.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	goOn()
 	b.awaitGot(da.log, 1)
 	a.await(da.log, "select parley._p_transport_value('Current Bytes for Send I/O') = 0")
 	b.await(da.log, "select parley._p_transport_value('Pending Bytes for Recv I/O') = 0")

@@ -31,14 +31,7 @@ func TestALockedDatabaseDelaysNothingForAnotherOneBehindTheSameAddress(t *testin
 				a.await(da.log, acknowledged, toB, 1)
 				a.await(da.log, acknowledged, toC, 1)
 			}
-			lock, err := c.pool.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = lock.Rollback(t.Context()) }()
-			if _, err := lock.Exec(t.Context(), "lock table parley._p_accept_progress, parley._p_message in access exclusive mode"); err != nil {
-				t.Fatal(err)
-			}
+			goOn := c.standStill()
 			first := 1
 			if isBound {
 				first = 2
@@ -52,9 +45,7 @@ func TestALockedDatabaseDelaysNothingForAnotherOneBehindTheSameAddress(t *testin
 			if value[bool](a, acknowledged, toC, 10) || value[bool](a, "select exists (select from parley._p_parked)") {
 				t.Error("what was for one database has waited for the other")
 			}
-			if err := lock.Rollback(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			goOn()
 			b.awaitGot(da.log, 10)
 			c.awaitGot(da.log, 10)
 		})
