@@ -46,9 +46,29 @@ comment on table parley._p_receive_progress is 'The next message_sequence_number
 
 create index on parley._p_receive_progress (endpoint_id, sequence);
 
+create function parley._p_forget_progress(endpoint_id bigint, sequence bigint, count integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- What an old snapshot holds back, dead, is not walked through each time: only now and then, for what was left when calls took now more and now less.
+  v_first bigint := case
+    when sequence / count / 32768 = (sequence - count) / count / 32768 then sequence - 1024::bigint * count
+    else 0
+  end;
+begin
+  delete from parley._p_receive_progress as p
+  where p.endpoint_id = _p_forget_progress.endpoint_id and p.sequence >= v_first and p.sequence < _p_forget_progress.sequence;
+end
+$$;
+
+comment on function parley._p_forget_progress(bigint, bigint, integer) is
+'Removes older rows of _p_receive_progress: only the newest is needed. For about every 32nd RECEIVE.
+Arguments: endpoint_id; sequence, of the newest row; count, how many messages this RECEIVE took, at least 1.';
+
 -- Where a reader may begin to look. All rows of the lane before low_position are received for good. Such a claim is only made
 -- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_note_scan.
--- Rows from low_position to resume_position belong to blocked_endpoints, which were locked.
+-- Rows from low_position to resume_position belong to blocked_endpoints, which were locked; each of them has none before its blocked_position.
 create table parley._p_scan_hint (
   hint_id bigint generated always as identity,
   lane integer not null,
@@ -57,12 +77,24 @@ create table parley._p_scan_hint (
   probe_position bigint not null,
   probe_senders text[] not null,
   blocked_endpoints bigint[] not null,
+  blocked_positions bigint[] not null,
   resume_position bigint not null
 );
 
 comment on table parley._p_scan_hint is 'Append-only hints for readers; the newest of a lane counts. Losing them costs time, not messages.';
 
 create unique index on parley._p_scan_hint (lane, hint_id);
+
+-- DialogTimer and Error messages go before all others of their conversation. RECEIVE sorts a conversation only when it is said here that there may be
+-- one: sorting takes reading all that waits in it.
+create table parley._p_expedited (
+  expedited_id bigint generated always as identity primary key,
+  endpoint_id bigint not null
+);
+
+comment on table parley._p_expedited is 'Endpoints that may have a DialogTimer or Error message waiting; a row for each message that arrived.';
+
+create index on parley._p_expedited (endpoint_id);
 
 -- Copies that a queue with retention keeps until the conversation ends (spec 5.2): 0 received, 3 sent.
 create table parley._p_retained (
@@ -111,6 +143,9 @@ begin
   from parley._p_service as s
   join parley._p_queue as q using (queue_id)
   where s.service_id = endpoint.service_id;
+  if message_type_id in (1, 5) then
+    insert into parley._p_expedited (endpoint_id) values (endpoint.endpoint_id);
+  end if;
   perform parley._p_ring(q.queue_id, q.doorbell_sequence)
   from parley._p_service as s
   join parley._p_queue as q using (queue_id)

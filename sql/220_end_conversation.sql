@@ -331,6 +331,7 @@ begin
   delete from parley._p_message as m where m.endpoint_id = $1;
   delete from parley._p_retained as r where r.endpoint_id = $1;
   delete from parley._p_alarm as a where a.endpoint_id = $1;
+  delete from parley._p_expedited as x where x.endpoint_id = $1;
 end
 $$;
 

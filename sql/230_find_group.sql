@@ -9,7 +9,8 @@
 -- them left declares P safe; and readers whose look began after that may skip what they find gone or locked up to P. A look that began
 -- before may have missed a row that is safe by now, so each look is judged by what was safe when it began.
 -- What a look has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
--- locked is still found where it was left.
+-- locked is still found where it was left. With each goes where it was met: others that were received from since must not be searched from
+-- where the locked ones begin (a holder's transaction keeps what was received dead, and not gone).
 -- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
 
 create function parley._p_lock_next_group(
@@ -35,14 +36,14 @@ begin
     -- Groups that were locked when somebody passed them by, in the order of their first message.
     for v_group in
       select e.group_id
-      from unnest(v_hint.blocked_endpoints) as b (endpoint_id)
+      from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
       join parley._p_endpoint as e using (endpoint_id)
       left join parley._p_set_aside as s using (endpoint_id)
       cross join lateral (
         -- One probe a conversation, however much waits in it.
         select m.position
         from parley._p_message as m
-        where m.endpoint_id = e.endpoint_id and m.position >= greatest(v_hint.low_position, s.moved_position)
+        where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
         order by m.position
         limit 1
       ) as n
@@ -61,7 +62,9 @@ begin
       cross join lateral (
         select n.endpoint_id, n.position
         from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id and n.position >= greatest(v_hint.low_position, s.moved_position) and n.lane = v_lane
+        where n.endpoint_id = e.endpoint_id
+          and n.position >= greatest(parley._p_low_position_of(v_hint, e.endpoint_id), s.moved_position)
+          and n.lane = v_lane
         order by n.position
         limit 1
       ) as m
@@ -133,6 +136,20 @@ comment on function parley._p_lock_next_group(integer, integer) is
 Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
 Source: spec 3.6, 4.3.';
 
+create function parley._p_low_position_of(hint parley._p_scan_hint, endpoint_id bigint) returns bigint
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return greatest(
+    0, hint.low_position, coalesce(hint.blocked_positions[array_position(hint.blocked_endpoints, endpoint_id)], hint.resume_position)
+  );
+end
+$$;
+
+comment on function parley._p_low_position_of(parley._p_scan_hint, bigint) is
+'Gives the position before which a conversation has no messages in a lane, by its newest hint, null when there is none.';
+
 create function parley._p_endpoints_of_group(group_id bigint, without bigint) returns bigint[]
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -160,8 +177,11 @@ as $$
 declare
   v_old parley._p_scan_hint;
   v_new parley._p_scan_hint;
+  v_probes boolean;
+  v_walk bigint;
   v_sequence regclass;
   v_last bigint;
+  v_senders text[];
   v_is_same boolean;
   v_started timestamptz := clock_timestamp();
 begin
@@ -175,9 +195,13 @@ begin
   v_old.resume_position := coalesce(v_old.resume_position, 0);
   v_old.blocked_endpoints := coalesce(v_old.blocked_endpoints, '{}');
   -- With hundreds of sessions asking the lock table takes milliseconds. A hint that is a little old costs less: so this takes a twentieth
-  -- of the time, of all readers together, unless a hint would spare every reader a walk past much that is locked.
-  if coalesce(pg_sequence_last_value('parley._p_next_probe'), 0) > extract(epoch from v_started) * 1000000
-    and (cardinality(blocked) = 0 or resume - greatest(v_old.low_position, v_old.resume_position) < 262144) then
+  -- of the time, of all readers together. In between, a hint that spares every reader a long walk is made of what is known to be safe.
+  v_probes := v_old.probe_senders is null or coalesce(pg_sequence_last_value('parley._p_next_probe'), 0) <= extract(epoch from v_started) * 1000000;
+  v_walk := case
+    when cardinality(blocked) > 0 then resume - greatest(v_old.low_position, v_old.resume_position)
+    else head_position - v_old.low_position
+  end;
+  if not v_probes and v_walk < 262144 then
     return;
   end if;
   v_new.low_position := v_old.low_position;
@@ -193,40 +217,70 @@ begin
     limit 1;
     v_new.low_position := greatest(v_old.low_position, v_new.low_position);
   end if;
-  -- A few rows, such as readers side by side have locked all the time, are passed by faster than a hint about them is read.
-  v_new.blocked_endpoints := case when cardinality(blocked) <= 64 and resume - v_new.low_position >= 65536 then blocked else '{}' end;
-  v_new.resume_position := case when cardinality(v_new.blocked_endpoints) > 0 then resume else 0 end;
+  v_new.blocked_endpoints := '{}';
+  v_new.blocked_positions := '{}';
+  v_new.resume_position := 0;
+  if cardinality(blocked) > 0 and resume - v_new.low_position >= 65536 then
+    -- A few rows, such as readers side by side have locked all the time, are passed by faster than a hint about them is read: only what
+    -- begins long before the head is named, and the next look begins with the first of the rest.
+    select array_agg(b.endpoint_id) filter (where b.is_far), array_agg(b.position) filter (where b.is_far),
+      least(resume, min(b.position) filter (where not b.is_far))
+    into v_new.blocked_endpoints, v_new.blocked_positions, v_new.resume_position
+    from (
+      select s.endpoint_id, n.position, n.position <= resume - 65536 as is_far
+      from unnest(blocked) as s (endpoint_id)
+      left join parley._p_set_aside as a using (endpoint_id)
+      cross join lateral (
+        select m.position, m.lane
+        from parley._p_message as m
+        where m.endpoint_id = s.endpoint_id and m.position >= greatest(parley._p_low_position_of(v_old, s.endpoint_id), a.moved_position)
+        order by m.position
+        limit 1
+      ) as n
+      where n.lane = _p_note_scan.lane
+    ) as b;
+    if v_new.blocked_endpoints is null or cardinality(v_new.blocked_endpoints) > 64 then
+      v_new.blocked_endpoints := '{}';
+      v_new.blocked_positions := '{}';
+      v_new.resume_position := 0;
+    end if;
+  end if;
   v_is_same := v_new.low_position - v_old.low_position < 65536
     and v_new.resume_position - v_old.resume_position < 65536
     and (cardinality(v_new.blocked_endpoints) = 0) = (cardinality(v_old.blocked_endpoints) = 0);
-  if v_is_same and head_position - v_old.safe_position < 65536 then
+  if v_is_same and (head_position - v_old.safe_position < 65536 or not v_probes) then
     return;
   end if;
-  -- The lanes of destinations have one sequence for all.
-  v_sequence := coalesce(
-    (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_note_scan.queue_id), 'parley._p_transmission_position'
-  );
-  -- The last position first, then who is under way: the other way round would miss a sender between the two. A prepared transaction that
-  -- has outlived a restart (-1/xid) may be any of the old ones.
-  v_last := coalesce(parley._p_last_position(v_sequence), 0);
-  v_new.probe_senders := parley._p_senders_under_way(v_sequence);
-  if v_old.probe_senders is null or not (v_old.probe_senders && v_new.probe_senders or v_new.probe_senders::text like '%-1/%') then
-    v_new.safe_position := greatest(v_new.safe_position, coalesce(v_old.probe_position, 0));
-    v_new.probe_position := (v_last + 1) * 1024;
-  else
-    v_new.probe_position := v_old.probe_position;
-    v_new.probe_senders := v_old.probe_senders;
+  v_new.probe_position := v_old.probe_position;
+  v_new.probe_senders := v_old.probe_senders;
+  if v_probes then
+    -- The lanes of destinations have one sequence for all.
+    v_sequence := coalesce(
+      (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_note_scan.queue_id), 'parley._p_transmission_position'
+    );
+    -- The last position first, then who is under way: the other way round would miss a sender between the two. A prepared transaction that
+    -- has outlived a restart (-1/xid) may be any of the old ones.
+    v_last := coalesce(parley._p_last_position(v_sequence), 0);
+    v_senders := parley._p_senders_under_way(v_sequence);
+    if v_old.probe_senders is null or not (v_old.probe_senders && v_senders or v_senders::text like '%-1/%') then
+      v_new.safe_position := greatest(v_new.safe_position, coalesce(v_old.probe_position, 0));
+      v_new.probe_position := (v_last + 1) * 1024;
+      v_new.probe_senders := v_senders;
+    end if;
+    if cardinality(v_new.probe_senders) = 0 then
+      v_new.safe_position := v_new.probe_position;
+    end if;
+    perform setval('parley._p_next_probe', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_started)) * 1000000)::bigint);
+    if v_is_same and v_new.probe_position = v_old.probe_position then
+      return;
+    end if;
   end if;
-  if cardinality(v_new.probe_senders) = 0 then
-    v_new.safe_position := v_new.probe_position;
-  end if;
-  perform setval('parley._p_next_probe', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_started)) * 1000000)::bigint);
-  if v_is_same and v_new.probe_position = v_old.probe_position then
-    return;
-  end if;
-  insert into parley._p_scan_hint (lane, low_position, safe_position, probe_position, probe_senders, blocked_endpoints, resume_position)
+  insert into parley._p_scan_hint (
+    lane, low_position, safe_position, probe_position, probe_senders, blocked_endpoints, blocked_positions, resume_position
+  )
   values (
-    lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_endpoints, v_new.resume_position
+    lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_endpoints,
+    v_new.blocked_positions, v_new.resume_position
   );
   if v_old.hint_id % 64 = 0 then
     -- Somebody else may be at it, and may wait for a group that we hold: leave him his.

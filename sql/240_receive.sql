@@ -55,7 +55,10 @@ declare
   v_rollbacks bigint;
   v_is_poisoned boolean := false;
   v_low bigint;
+  v_hint parley._p_scan_hint;
+  v_is_blocked boolean;
   v_lane integer;
+  v_first bigint;
   v_bound bigint;
   v_position bigint;
   v_endpoint_id bigint;
@@ -121,6 +124,34 @@ begin
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
 
+    v_is_blocked := v_low < 0 and v_queue.priorities = 32 and not v_look_past;
+    if v_is_blocked then
+      -- Groups that were locked when somebody passed them by come first when their holders have let go; they are not looked for otherwise.
+      select * into v_hint
+      from parley._p_scan_hint as h
+      where h.lane = v_queue.queue_id * 16 + 6
+      order by h.lane desc, h.hint_id desc
+      limit 1;
+      perform
+      from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
+      join parley._p_endpoint as e
+        on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+      cross join lateral (
+        select n.position
+        from parley._p_message as n
+        where n.endpoint_id = e.endpoint_id and n.position >= greatest(b.position, v_hint.low_position) and n.position < v_hint.resume_position
+        order by n.position
+        limit 1
+      ) as m
+      join parley._p_conversation_group as g on g.group_id = e.group_id
+      order by m.position
+      limit 1
+      for update of g skip locked;
+      if not found then
+        v_low := greatest(v_hint.low_position, v_hint.resume_position);
+      end if;
+    end if;
+
     if v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_low < 0 or v_look_past
       or conversation_handle is not null or conversation_group_id is not null then
       v_look_past := false;
@@ -132,14 +163,15 @@ begin
     else
       v_lane := v_queue.queue_id * 16 + 6;
       -- What the index has on a page is all read, unless it is out of bounds: two hundred positions past the hint the first one has nearly always been.
+      v_first := v_low;
       v_bound := v_low + 204800;
-      loop
+      for v_try in 1 .. 2 loop
         select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
         into v_position, v_endpoint_id, v_group_id, v_conversation_group_id
         from (
           select n.position, n.endpoint_id
           from parley._p_message as n
-          where n.lane = v_lane and n.position >= v_low and n.position < v_bound
+          where n.lane = v_lane and n.position >= v_first and n.position < v_bound
           order by n.position
           limit 32
         ) as m
@@ -148,14 +180,15 @@ begin
         order by m.position
         limit 1
         for update of g skip locked;
-        exit when found;
-        perform from parley._p_message as m where m.lane = v_lane and m.position >= v_low limit 1;
-        exit when not found or v_bound = 9223372036854775807;
-        v_bound := 9223372036854775807;
+        exit when found or v_try = 2;
+        -- Readers of many messages at a time leave gaps of thousands of rows: walk through it once.
+        select m.position into v_first from parley._p_message as m where m.lane = v_lane and m.position >= v_first order by m.position limit 1;
+        exit when v_first is null;
+        v_bound := v_first + 204800;
       end loop;
       if v_position is null then
-        -- All that the look saw is locked. If nothing is there any more there is nothing to search.
-        if found then
+        -- All that the look saw is locked. If nothing is there there is nothing to search.
+        if v_first is not null then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
           if found then
             return;
@@ -164,6 +197,11 @@ begin
       else
         -- The hint is 64 rows old: renew it, but not all readers at once.
         if v_position - v_low > 65536 and (v_position - v_low > 262144 or (v_position >> 10) % 16 = pg_backend_pid() % 16) then
+          if v_is_blocked then
+            -- A look that walks past what is locked knows up to where nobody else has messages.
+            v_look_past := true;
+            continue;
+          end if;
           perform parley._p_note_scan(v_queue.queue_id, v_lane, v_position, '{}', 0);
         end if;
         select e as endpoint, m.message, m.came_back,
@@ -185,7 +223,7 @@ begin
         v_endpoint := v_look.endpoint;
         v_message := v_look.message;
         v_sequence := v_look.sequence;
-        if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) then
+        if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) or v_is_blocked and v_endpoint_id = any (v_hint.blocked_endpoints) then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
           if found then
             return;
@@ -334,10 +372,9 @@ begin
           v_message := v_look.message;
         end loop;
         insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence);
-        -- Only the newest count is needed; the older ones go about every 32 calls.
         v_count := greatest(coalesce(top, 2147483647) - v_left, 1);
         if v_sequence / v_count / 32 <> (v_sequence - v_count) / v_count / 32 then
-          delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint_id and p.sequence < v_sequence;
+          perform parley._p_forget_progress(v_endpoint_id, v_sequence, v_count);
         end if;
         return;
       end if;

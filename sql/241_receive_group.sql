@@ -32,22 +32,19 @@ begin
     v_is_aside := false;
     v_count := 0;
     for v_endpoint in
-      select e.endpoint_id, e.is_plain, m.position, m.came_back, h.safe_position
+      select e.endpoint_id, e.is_plain, m.position, m.came_back, coalesce((h.hint).safe_position, 0) as safe_position
       from parley._p_endpoint as e
-      cross join lateral (
-        select coalesce(max(o.low_position), 0) as low_position, coalesce(max(o.safe_position), 0) as safe_position
-        from (
-          select s.low_position, s.safe_position
-          from parley._p_scan_hint as s
-          where s.lane = parley._p_lane(v_queue.queue_id, e.priority)
-          order by s.lane desc, s.hint_id desc
-          limit 1
-        ) as o
-      ) as h
+      left join lateral (
+        select s as hint
+        from parley._p_scan_hint as s
+        where s.lane = parley._p_lane(v_queue.queue_id, e.priority)
+        order by s.lane desc, s.hint_id desc
+        limit 1
+      ) as h on true
       cross join lateral (
         select n.position, n.xmax::text <> '0' as came_back
         from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id and n.position >= h.low_position
+        where n.endpoint_id = e.endpoint_id and n.position >= parley._p_low_position_of(h.hint, e.endpoint_id)
         order by n.position
         limit 1
       ) as m
@@ -140,6 +137,34 @@ comment on function parley._p_lock_named_group(integer, uuid) is
 'Locks a group, waiting for its holder.
 Errors: 8436 not found or not of this queue.';
 
+create function parley._p_messages_in_order(endpoint parley._p_endpoint, from_position bigint, rows_max integer)
+returns setof parley._p_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not endpoint.is_plain and exists (select from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id) then
+    return query
+    select m.*
+    from parley._p_message as m
+    where m.endpoint_id = endpoint.endpoint_id and m.position >= from_position
+    order by case m.message_type_id when 5 then 0 when 1 then 1 else 2 end, m.position
+    limit rows_max;
+  else
+    return query
+    select m.*
+    from parley._p_message as m
+    where m.endpoint_id = endpoint.endpoint_id and m.position >= from_position
+    order by m.position
+    limit rows_max;
+  end if;
+end
+$$;
+
+comment on function parley._p_messages_in_order(parley._p_endpoint, bigint, integer) is
+'Gives the first rows of a conversation in the order in which they are received: DialogTimer, Error, the rest by position.
+Arguments: endpoint; from_position, before which nothing waits; rows_max, each a message or a frame, null for all.';
+
 create function parley._p_take(queue parley._p_queue, endpoint_id bigint, from_position bigint, top integer)
 returns setof parley.received_message
 language plpgsql
@@ -148,17 +173,20 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
   v_sequence bigint;
+  v_started bigint;
   v_message record;
   v_row parley.received_message;
   v_taken integer;
   v_left integer := top;
   v_lane integer;
+  v_expedited bigint[];
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_take.endpoint_id;
   v_lane := parley._p_lane(queue.queue_id, v_endpoint.priority);
   select p.sequence into v_sequence
   from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1;
   v_sequence := coalesce(v_sequence, 0);
+  v_started := v_sequence;
   v_row.status := 0;
   v_row.priority := v_endpoint.priority;
   v_row.conversation_handle := v_endpoint.conversation_handle;
@@ -167,16 +195,22 @@ begin
   v_row.service_contract_name := v_endpoint.service_contract_name;
   v_row.service_contract_id := v_endpoint.service_contract_id;
   select g.conversation_group_id into v_row.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id;
+  if not v_endpoint.is_plain then
+    v_expedited := array(select x.expedited_id from parley._p_expedited as x where x.endpoint_id = v_endpoint.endpoint_id);
+  end if;
   for v_message in
-    select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context, t.name, t.validation
-    from parley._p_message as m
+    select m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context, t.name, t.validation
+    from parley._p_messages_in_order(v_endpoint, from_position, v_left) with ordinality as m
     join parley._p_message_type as t using (message_type_id)
-    where m.endpoint_id = v_endpoint.endpoint_id and m.position >= from_position
-    order by case when v_endpoint.is_plain then 2 when m.message_type_id = 5 then 0 when m.message_type_id = 1 then 1 else 2 end, m.position
-    limit v_left
+    order by m.ordinality
   loop
     exit when v_left <= 0;
-    delete from parley._p_message as m where m.ctid = v_message.row_id;
+    if cardinality(v_expedited) > 0 and v_message.message_type_id not in (1, 5) then
+      -- Those are all received that had arrived when we began.
+      delete from parley._p_expedited as x where x.expedited_id = any (v_expedited);
+      v_expedited := '{}';
+    end if;
+    delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
     -- Nobody takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
     -- since (keeps S3).
     continue when not found;
@@ -215,6 +249,10 @@ begin
     v_left := v_left - v_taken;
   end loop;
   insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint.endpoint_id, v_sequence);
+  v_taken := greatest(v_sequence - v_started, 1);
+  if v_sequence / v_taken / 32 <> v_started / v_taken / 32 then
+    perform parley._p_forget_progress(v_endpoint.endpoint_id, v_sequence, v_taken);
+  end if;
 end
 $$;
 

@@ -40,7 +40,8 @@ declare
   v_found record;
 begin
   for v_lane in
-    select q.queue_id, a.lane, w.readers_max, h.blocked_endpoints, coalesce(h.low_position, 0) as low, coalesce(h.resume_position, 0) as resume
+    select q.queue_id, a.lane, w.readers_max, h.blocked_endpoints, h.blocked_positions, coalesce(h.low_position, 0) as low,
+      coalesce(h.resume_position, 0) as resume
     from unnest(_p_receivable.queue_ids, _p_receivable.readers_max) as w (queue_id, readers_max)
     join parley._p_queue as q on q.queue_id = w.queue_id
     cross join lateral (
@@ -50,7 +51,7 @@ begin
       select q.queue_id * 16 + 11 - p.n from generate_series(10, 1, -1) as p (n) where q.priorities <> 32 and q.priorities & (1 << p.n) > 0
     ) as a
     left join lateral (
-      select s.blocked_endpoints, s.low_position, s.resume_position
+      select s.blocked_endpoints, s.blocked_positions, s.low_position, s.resume_position
       from parley._p_scan_hint as s
       where s.lane = a.lane
       order by s.lane desc, s.hint_id desc
@@ -91,13 +92,13 @@ begin
         union all
         -- Groups that were locked when a reader passed them by.
         select e.group_id, min(n.position), 0
-        from unnest(v_lane.blocked_endpoints) as b (endpoint_id)
+        from unnest(v_lane.blocked_endpoints, v_lane.blocked_positions) as b (endpoint_id, position)
         join parley._p_endpoint as e
           on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         cross join lateral (
           select m.position
           from parley._p_message as m
-          where m.endpoint_id = e.endpoint_id and m.position >= v_lane.low
+          where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_lane.low)
           order by m.position
           limit 1
         ) as n

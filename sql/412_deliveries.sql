@@ -130,7 +130,7 @@ as $$
     case
       when m.message_type_id in (1, 5) then -1
       else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
-        order by m.rank, m.position, b.ordinal rows unbounded preceding
+        order by m.ordinality, b.ordinal rows unbounded preceding
       )
     end,
     e.service_name,
@@ -146,24 +146,21 @@ as $$
     m.trace_context
   from parley._p_endpoint as e
   join parley._p_conversation_group as g using (group_id)
-  cross join lateral (
-    select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame, n.trace_context, r.rank
-    from parley._p_message as n
-    cross join lateral (
-      -- As RECEIVE takes them: timer messages, then Errors, then the rest (241_receive_group.sql).
-      select case when e.is_plain then 2 when n.message_type_id = 5 then 0 when n.message_type_id = 1 then 1 else 2 end as rank
-    ) as r
-    where n.endpoint_id = e.endpoint_id
-    order by r.rank, n.position
-    limit top
-  ) as m
+  left join lateral (
+    select s as hint
+    from parley._p_scan_hint as s
+    where s.lane = parley._p_lane((select v.queue_id from parley._p_service as v where v.service_id = e.service_id), e.priority)
+    order by s.lane desc, s.hint_id desc
+    limit 1
+  ) as h on true
+  cross join lateral parley._p_messages_in_order(e, parley._p_low_position_of(h.hint, e.endpoint_id), top) with ordinality as m
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
   left join lateral (
     select r.sequence from parley._p_receive_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1
   ) as p on true
   cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
   where e.endpoint_id = $1 and e.group_id = $2 and e.state <> 'DO'
-  order by m.rank, m.position, b.ordinal
+  order by m.ordinality, b.ordinal
   limit top
 $$;
 

@@ -4978,9 +4978,29 @@ comment on table parley._p_receive_progress is 'The next message_sequence_number
 
 create index on parley._p_receive_progress (endpoint_id, sequence);
 
+create function parley._p_forget_progress(endpoint_id bigint, sequence bigint, count integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- What an old snapshot holds back, dead, is not walked through each time: only now and then, for what was left when calls took now more and now less.
+  v_first bigint := case
+    when sequence / count / 32768 = (sequence - count) / count / 32768 then sequence - 1024::bigint * count
+    else 0
+  end;
+begin
+  delete from parley._p_receive_progress as p
+  where p.endpoint_id = _p_forget_progress.endpoint_id and p.sequence >= v_first and p.sequence < _p_forget_progress.sequence;
+end
+$$;
+
+comment on function parley._p_forget_progress(bigint, bigint, integer) is
+'Removes older rows of _p_receive_progress: only the newest is needed. For about every 32nd RECEIVE.
+Arguments: endpoint_id; sequence, of the newest row; count, how many messages this RECEIVE took, at least 1.';
+
 -- Where a reader may begin to look. All rows of the lane before low_position are received for good. Such a claim is only made
 -- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_note_scan.
--- Rows from low_position to resume_position belong to blocked_endpoints, which were locked.
+-- Rows from low_position to resume_position belong to blocked_endpoints, which were locked; each of them has none before its blocked_position.
 create table parley._p_scan_hint (
   hint_id bigint generated always as identity,
   lane integer not null,
@@ -4989,12 +5009,24 @@ create table parley._p_scan_hint (
   probe_position bigint not null,
   probe_senders text[] not null,
   blocked_endpoints bigint[] not null,
+  blocked_positions bigint[] not null,
   resume_position bigint not null
 );
 
 comment on table parley._p_scan_hint is 'Append-only hints for readers; the newest of a lane counts. Losing them costs time, not messages.';
 
 create unique index on parley._p_scan_hint (lane, hint_id);
+
+-- DialogTimer and Error messages go before all others of their conversation. RECEIVE sorts a conversation only when it is said here that there may be
+-- one: sorting takes reading all that waits in it.
+create table parley._p_expedited (
+  expedited_id bigint generated always as identity primary key,
+  endpoint_id bigint not null
+);
+
+comment on table parley._p_expedited is 'Endpoints that may have a DialogTimer or Error message waiting; a row for each message that arrived.';
+
+create index on parley._p_expedited (endpoint_id);
 
 -- Copies that a queue with retention keeps until the conversation ends (spec 5.2): 0 received, 3 sent.
 create table parley._p_retained (
@@ -5043,6 +5075,9 @@ begin
   from parley._p_service as s
   join parley._p_queue as q using (queue_id)
   where s.service_id = endpoint.service_id;
+  if message_type_id in (1, 5) then
+    insert into parley._p_expedited (endpoint_id) values (endpoint.endpoint_id);
+  end if;
   perform parley._p_ring(q.queue_id, q.doorbell_sequence)
   from parley._p_service as s
   join parley._p_queue as q using (queue_id)
@@ -7305,6 +7340,7 @@ begin
   delete from parley._p_message as m where m.endpoint_id = $1;
   delete from parley._p_retained as r where r.endpoint_id = $1;
   delete from parley._p_alarm as a where a.endpoint_id = $1;
+  delete from parley._p_expedited as x where x.endpoint_id = $1;
 end
 $$;
 
@@ -7585,7 +7621,8 @@ comment on function parley._p_move_service(parley._p_service, parley._p_queue) i
 -- them left declares P safe; and readers whose look began after that may skip what they find gone or locked up to P. A look that began
 -- before may have missed a row that is safe by now, so each look is judged by what was safe when it began.
 -- What a look has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
--- locked is still found where it was left.
+-- locked is still found where it was left. With each goes where it was met: others that were received from since must not be searched from
+-- where the locked ones begin (a holder's transaction keeps what was received dead, and not gone).
 -- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
 
 create function parley._p_lock_next_group(
@@ -7611,14 +7648,14 @@ begin
     -- Groups that were locked when somebody passed them by, in the order of their first message.
     for v_group in
       select e.group_id
-      from unnest(v_hint.blocked_endpoints) as b (endpoint_id)
+      from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
       join parley._p_endpoint as e using (endpoint_id)
       left join parley._p_set_aside as s using (endpoint_id)
       cross join lateral (
         -- One probe a conversation, however much waits in it.
         select m.position
         from parley._p_message as m
-        where m.endpoint_id = e.endpoint_id and m.position >= greatest(v_hint.low_position, s.moved_position)
+        where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
         order by m.position
         limit 1
       ) as n
@@ -7637,7 +7674,9 @@ begin
       cross join lateral (
         select n.endpoint_id, n.position
         from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id and n.position >= greatest(v_hint.low_position, s.moved_position) and n.lane = v_lane
+        where n.endpoint_id = e.endpoint_id
+          and n.position >= greatest(parley._p_low_position_of(v_hint, e.endpoint_id), s.moved_position)
+          and n.lane = v_lane
         order by n.position
         limit 1
       ) as m
@@ -7709,6 +7748,20 @@ comment on function parley._p_lock_next_group(integer, integer) is
 Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
 Source: spec 3.6, 4.3.';
 
+create function parley._p_low_position_of(hint parley._p_scan_hint, endpoint_id bigint) returns bigint
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return greatest(
+    0, hint.low_position, coalesce(hint.blocked_positions[array_position(hint.blocked_endpoints, endpoint_id)], hint.resume_position)
+  );
+end
+$$;
+
+comment on function parley._p_low_position_of(parley._p_scan_hint, bigint) is
+'Gives the position before which a conversation has no messages in a lane, by its newest hint, null when there is none.';
+
 create function parley._p_endpoints_of_group(group_id bigint, without bigint) returns bigint[]
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -7736,8 +7789,11 @@ as $$
 declare
   v_old parley._p_scan_hint;
   v_new parley._p_scan_hint;
+  v_probes boolean;
+  v_walk bigint;
   v_sequence regclass;
   v_last bigint;
+  v_senders text[];
   v_is_same boolean;
   v_started timestamptz := clock_timestamp();
 begin
@@ -7751,9 +7807,13 @@ begin
   v_old.resume_position := coalesce(v_old.resume_position, 0);
   v_old.blocked_endpoints := coalesce(v_old.blocked_endpoints, '{}');
   -- With hundreds of sessions asking the lock table takes milliseconds. A hint that is a little old costs less: so this takes a twentieth
-  -- of the time, of all readers together, unless a hint would spare every reader a walk past much that is locked.
-  if coalesce(pg_sequence_last_value('parley._p_next_probe'), 0) > extract(epoch from v_started) * 1000000
-    and (cardinality(blocked) = 0 or resume - greatest(v_old.low_position, v_old.resume_position) < 262144) then
+  -- of the time, of all readers together. In between, a hint that spares every reader a long walk is made of what is known to be safe.
+  v_probes := v_old.probe_senders is null or coalesce(pg_sequence_last_value('parley._p_next_probe'), 0) <= extract(epoch from v_started) * 1000000;
+  v_walk := case
+    when cardinality(blocked) > 0 then resume - greatest(v_old.low_position, v_old.resume_position)
+    else head_position - v_old.low_position
+  end;
+  if not v_probes and v_walk < 262144 then
     return;
   end if;
   v_new.low_position := v_old.low_position;
@@ -7769,40 +7829,70 @@ begin
     limit 1;
     v_new.low_position := greatest(v_old.low_position, v_new.low_position);
   end if;
-  -- A few rows, such as readers side by side have locked all the time, are passed by faster than a hint about them is read.
-  v_new.blocked_endpoints := case when cardinality(blocked) <= 64 and resume - v_new.low_position >= 65536 then blocked else '{}' end;
-  v_new.resume_position := case when cardinality(v_new.blocked_endpoints) > 0 then resume else 0 end;
+  v_new.blocked_endpoints := '{}';
+  v_new.blocked_positions := '{}';
+  v_new.resume_position := 0;
+  if cardinality(blocked) > 0 and resume - v_new.low_position >= 65536 then
+    -- A few rows, such as readers side by side have locked all the time, are passed by faster than a hint about them is read: only what
+    -- begins long before the head is named, and the next look begins with the first of the rest.
+    select array_agg(b.endpoint_id) filter (where b.is_far), array_agg(b.position) filter (where b.is_far),
+      least(resume, min(b.position) filter (where not b.is_far))
+    into v_new.blocked_endpoints, v_new.blocked_positions, v_new.resume_position
+    from (
+      select s.endpoint_id, n.position, n.position <= resume - 65536 as is_far
+      from unnest(blocked) as s (endpoint_id)
+      left join parley._p_set_aside as a using (endpoint_id)
+      cross join lateral (
+        select m.position, m.lane
+        from parley._p_message as m
+        where m.endpoint_id = s.endpoint_id and m.position >= greatest(parley._p_low_position_of(v_old, s.endpoint_id), a.moved_position)
+        order by m.position
+        limit 1
+      ) as n
+      where n.lane = _p_note_scan.lane
+    ) as b;
+    if v_new.blocked_endpoints is null or cardinality(v_new.blocked_endpoints) > 64 then
+      v_new.blocked_endpoints := '{}';
+      v_new.blocked_positions := '{}';
+      v_new.resume_position := 0;
+    end if;
+  end if;
   v_is_same := v_new.low_position - v_old.low_position < 65536
     and v_new.resume_position - v_old.resume_position < 65536
     and (cardinality(v_new.blocked_endpoints) = 0) = (cardinality(v_old.blocked_endpoints) = 0);
-  if v_is_same and head_position - v_old.safe_position < 65536 then
+  if v_is_same and (head_position - v_old.safe_position < 65536 or not v_probes) then
     return;
   end if;
-  -- The lanes of destinations have one sequence for all.
-  v_sequence := coalesce(
-    (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_note_scan.queue_id), 'parley._p_transmission_position'
-  );
-  -- The last position first, then who is under way: the other way round would miss a sender between the two. A prepared transaction that
-  -- has outlived a restart (-1/xid) may be any of the old ones.
-  v_last := coalesce(parley._p_last_position(v_sequence), 0);
-  v_new.probe_senders := parley._p_senders_under_way(v_sequence);
-  if v_old.probe_senders is null or not (v_old.probe_senders && v_new.probe_senders or v_new.probe_senders::text like '%-1/%') then
-    v_new.safe_position := greatest(v_new.safe_position, coalesce(v_old.probe_position, 0));
-    v_new.probe_position := (v_last + 1) * 1024;
-  else
-    v_new.probe_position := v_old.probe_position;
-    v_new.probe_senders := v_old.probe_senders;
+  v_new.probe_position := v_old.probe_position;
+  v_new.probe_senders := v_old.probe_senders;
+  if v_probes then
+    -- The lanes of destinations have one sequence for all.
+    v_sequence := coalesce(
+      (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_note_scan.queue_id), 'parley._p_transmission_position'
+    );
+    -- The last position first, then who is under way: the other way round would miss a sender between the two. A prepared transaction that
+    -- has outlived a restart (-1/xid) may be any of the old ones.
+    v_last := coalesce(parley._p_last_position(v_sequence), 0);
+    v_senders := parley._p_senders_under_way(v_sequence);
+    if v_old.probe_senders is null or not (v_old.probe_senders && v_senders or v_senders::text like '%-1/%') then
+      v_new.safe_position := greatest(v_new.safe_position, coalesce(v_old.probe_position, 0));
+      v_new.probe_position := (v_last + 1) * 1024;
+      v_new.probe_senders := v_senders;
+    end if;
+    if cardinality(v_new.probe_senders) = 0 then
+      v_new.safe_position := v_new.probe_position;
+    end if;
+    perform setval('parley._p_next_probe', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_started)) * 1000000)::bigint);
+    if v_is_same and v_new.probe_position = v_old.probe_position then
+      return;
+    end if;
   end if;
-  if cardinality(v_new.probe_senders) = 0 then
-    v_new.safe_position := v_new.probe_position;
-  end if;
-  perform setval('parley._p_next_probe', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_started)) * 1000000)::bigint);
-  if v_is_same and v_new.probe_position = v_old.probe_position then
-    return;
-  end if;
-  insert into parley._p_scan_hint (lane, low_position, safe_position, probe_position, probe_senders, blocked_endpoints, resume_position)
+  insert into parley._p_scan_hint (
+    lane, low_position, safe_position, probe_position, probe_senders, blocked_endpoints, blocked_positions, resume_position
+  )
   values (
-    lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_endpoints, v_new.resume_position
+    lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_endpoints,
+    v_new.blocked_positions, v_new.resume_position
   );
   if v_old.hint_id % 64 = 0 then
     -- Somebody else may be at it, and may wait for a group that we hold: leave him his.
@@ -7904,7 +7994,10 @@ declare
   v_rollbacks bigint;
   v_is_poisoned boolean := false;
   v_low bigint;
+  v_hint parley._p_scan_hint;
+  v_is_blocked boolean;
   v_lane integer;
+  v_first bigint;
   v_bound bigint;
   v_position bigint;
   v_endpoint_id bigint;
@@ -7970,6 +8063,34 @@ begin
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
 
+    v_is_blocked := v_low < 0 and v_queue.priorities = 32 and not v_look_past;
+    if v_is_blocked then
+      -- Groups that were locked when somebody passed them by come first when their holders have let go; they are not looked for otherwise.
+      select * into v_hint
+      from parley._p_scan_hint as h
+      where h.lane = v_queue.queue_id * 16 + 6
+      order by h.lane desc, h.hint_id desc
+      limit 1;
+      perform
+      from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
+      join parley._p_endpoint as e
+        on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+      cross join lateral (
+        select n.position
+        from parley._p_message as n
+        where n.endpoint_id = e.endpoint_id and n.position >= greatest(b.position, v_hint.low_position) and n.position < v_hint.resume_position
+        order by n.position
+        limit 1
+      ) as m
+      join parley._p_conversation_group as g on g.group_id = e.group_id
+      order by m.position
+      limit 1
+      for update of g skip locked;
+      if not found then
+        v_low := greatest(v_hint.low_position, v_hint.resume_position);
+      end if;
+    end if;
+
     if v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_low < 0 or v_look_past
       or conversation_handle is not null or conversation_group_id is not null then
       v_look_past := false;
@@ -7981,14 +8102,15 @@ begin
     else
       v_lane := v_queue.queue_id * 16 + 6;
       -- What the index has on a page is all read, unless it is out of bounds: two hundred positions past the hint the first one has nearly always been.
+      v_first := v_low;
       v_bound := v_low + 204800;
-      loop
+      for v_try in 1 .. 2 loop
         select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
         into v_position, v_endpoint_id, v_group_id, v_conversation_group_id
         from (
           select n.position, n.endpoint_id
           from parley._p_message as n
-          where n.lane = v_lane and n.position >= v_low and n.position < v_bound
+          where n.lane = v_lane and n.position >= v_first and n.position < v_bound
           order by n.position
           limit 32
         ) as m
@@ -7997,14 +8119,15 @@ begin
         order by m.position
         limit 1
         for update of g skip locked;
-        exit when found;
-        perform from parley._p_message as m where m.lane = v_lane and m.position >= v_low limit 1;
-        exit when not found or v_bound = 9223372036854775807;
-        v_bound := 9223372036854775807;
+        exit when found or v_try = 2;
+        -- Readers of many messages at a time leave gaps of thousands of rows: walk through it once.
+        select m.position into v_first from parley._p_message as m where m.lane = v_lane and m.position >= v_first order by m.position limit 1;
+        exit when v_first is null;
+        v_bound := v_first + 204800;
       end loop;
       if v_position is null then
-        -- All that the look saw is locked. If nothing is there any more there is nothing to search.
-        if found then
+        -- All that the look saw is locked. If nothing is there there is nothing to search.
+        if v_first is not null then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
           if found then
             return;
@@ -8013,6 +8136,11 @@ begin
       else
         -- The hint is 64 rows old: renew it, but not all readers at once.
         if v_position - v_low > 65536 and (v_position - v_low > 262144 or (v_position >> 10) % 16 = pg_backend_pid() % 16) then
+          if v_is_blocked then
+            -- A look that walks past what is locked knows up to where nobody else has messages.
+            v_look_past := true;
+            continue;
+          end if;
           perform parley._p_note_scan(v_queue.queue_id, v_lane, v_position, '{}', 0);
         end if;
         select e as endpoint, m.message, m.came_back,
@@ -8034,7 +8162,7 @@ begin
         v_endpoint := v_look.endpoint;
         v_message := v_look.message;
         v_sequence := v_look.sequence;
-        if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) then
+        if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) or v_is_blocked and v_endpoint_id = any (v_hint.blocked_endpoints) then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
           if found then
             return;
@@ -8183,10 +8311,9 @@ begin
           v_message := v_look.message;
         end loop;
         insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence);
-        -- Only the newest count is needed; the older ones go about every 32 calls.
         v_count := greatest(coalesce(top, 2147483647) - v_left, 1);
         if v_sequence / v_count / 32 <> (v_sequence - v_count) / v_count / 32 then
-          delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint_id and p.sequence < v_sequence;
+          perform parley._p_forget_progress(v_endpoint_id, v_sequence, v_count);
         end if;
         return;
       end if;
@@ -8244,22 +8371,19 @@ begin
     v_is_aside := false;
     v_count := 0;
     for v_endpoint in
-      select e.endpoint_id, e.is_plain, m.position, m.came_back, h.safe_position
+      select e.endpoint_id, e.is_plain, m.position, m.came_back, coalesce((h.hint).safe_position, 0) as safe_position
       from parley._p_endpoint as e
-      cross join lateral (
-        select coalesce(max(o.low_position), 0) as low_position, coalesce(max(o.safe_position), 0) as safe_position
-        from (
-          select s.low_position, s.safe_position
-          from parley._p_scan_hint as s
-          where s.lane = parley._p_lane(v_queue.queue_id, e.priority)
-          order by s.lane desc, s.hint_id desc
-          limit 1
-        ) as o
-      ) as h
+      left join lateral (
+        select s as hint
+        from parley._p_scan_hint as s
+        where s.lane = parley._p_lane(v_queue.queue_id, e.priority)
+        order by s.lane desc, s.hint_id desc
+        limit 1
+      ) as h on true
       cross join lateral (
         select n.position, n.xmax::text <> '0' as came_back
         from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id and n.position >= h.low_position
+        where n.endpoint_id = e.endpoint_id and n.position >= parley._p_low_position_of(h.hint, e.endpoint_id)
         order by n.position
         limit 1
       ) as m
@@ -8352,6 +8476,34 @@ comment on function parley._p_lock_named_group(integer, uuid) is
 'Locks a group, waiting for its holder.
 Errors: 8436 not found or not of this queue.';
 
+create function parley._p_messages_in_order(endpoint parley._p_endpoint, from_position bigint, rows_max integer)
+returns setof parley._p_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not endpoint.is_plain and exists (select from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id) then
+    return query
+    select m.*
+    from parley._p_message as m
+    where m.endpoint_id = endpoint.endpoint_id and m.position >= from_position
+    order by case m.message_type_id when 5 then 0 when 1 then 1 else 2 end, m.position
+    limit rows_max;
+  else
+    return query
+    select m.*
+    from parley._p_message as m
+    where m.endpoint_id = endpoint.endpoint_id and m.position >= from_position
+    order by m.position
+    limit rows_max;
+  end if;
+end
+$$;
+
+comment on function parley._p_messages_in_order(parley._p_endpoint, bigint, integer) is
+'Gives the first rows of a conversation in the order in which they are received: DialogTimer, Error, the rest by position.
+Arguments: endpoint; from_position, before which nothing waits; rows_max, each a message or a frame, null for all.';
+
 create function parley._p_take(queue parley._p_queue, endpoint_id bigint, from_position bigint, top integer)
 returns setof parley.received_message
 language plpgsql
@@ -8360,17 +8512,20 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
   v_sequence bigint;
+  v_started bigint;
   v_message record;
   v_row parley.received_message;
   v_taken integer;
   v_left integer := top;
   v_lane integer;
+  v_expedited bigint[];
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_take.endpoint_id;
   v_lane := parley._p_lane(queue.queue_id, v_endpoint.priority);
   select p.sequence into v_sequence
   from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1;
   v_sequence := coalesce(v_sequence, 0);
+  v_started := v_sequence;
   v_row.status := 0;
   v_row.priority := v_endpoint.priority;
   v_row.conversation_handle := v_endpoint.conversation_handle;
@@ -8379,16 +8534,22 @@ begin
   v_row.service_contract_name := v_endpoint.service_contract_name;
   v_row.service_contract_id := v_endpoint.service_contract_id;
   select g.conversation_group_id into v_row.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id;
+  if not v_endpoint.is_plain then
+    v_expedited := array(select x.expedited_id from parley._p_expedited as x where x.endpoint_id = v_endpoint.endpoint_id);
+  end if;
   for v_message in
-    select m.ctid as row_id, m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context, t.name, t.validation
-    from parley._p_message as m
+    select m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context, t.name, t.validation
+    from parley._p_messages_in_order(v_endpoint, from_position, v_left) with ordinality as m
     join parley._p_message_type as t using (message_type_id)
-    where m.endpoint_id = v_endpoint.endpoint_id and m.position >= from_position
-    order by case when v_endpoint.is_plain then 2 when m.message_type_id = 5 then 0 when m.message_type_id = 1 then 1 else 2 end, m.position
-    limit v_left
+    order by m.ordinality
   loop
     exit when v_left <= 0;
-    delete from parley._p_message as m where m.ctid = v_message.row_id;
+    if cardinality(v_expedited) > 0 and v_message.message_type_id not in (1, 5) then
+      -- Those are all received that had arrived when we began.
+      delete from parley._p_expedited as x where x.expedited_id = any (v_expedited);
+      v_expedited := '{}';
+    end if;
+    delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
     -- Nobody takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
     -- since (keeps S3).
     continue when not found;
@@ -8427,6 +8588,10 @@ begin
     v_left := v_left - v_taken;
   end loop;
   insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint.endpoint_id, v_sequence);
+  v_taken := greatest(v_sequence - v_started, 1);
+  if v_sequence / v_taken / 32 <> v_started / v_taken / 32 then
+    perform parley._p_forget_progress(v_endpoint.endpoint_id, v_sequence, v_taken);
+  end if;
 end
 $$;
 
@@ -11612,7 +11777,8 @@ declare
   v_found record;
 begin
   for v_lane in
-    select q.queue_id, a.lane, w.readers_max, h.blocked_endpoints, coalesce(h.low_position, 0) as low, coalesce(h.resume_position, 0) as resume
+    select q.queue_id, a.lane, w.readers_max, h.blocked_endpoints, h.blocked_positions, coalesce(h.low_position, 0) as low,
+      coalesce(h.resume_position, 0) as resume
     from unnest(_p_receivable.queue_ids, _p_receivable.readers_max) as w (queue_id, readers_max)
     join parley._p_queue as q on q.queue_id = w.queue_id
     cross join lateral (
@@ -11622,7 +11788,7 @@ begin
       select q.queue_id * 16 + 11 - p.n from generate_series(10, 1, -1) as p (n) where q.priorities <> 32 and q.priorities & (1 << p.n) > 0
     ) as a
     left join lateral (
-      select s.blocked_endpoints, s.low_position, s.resume_position
+      select s.blocked_endpoints, s.blocked_positions, s.low_position, s.resume_position
       from parley._p_scan_hint as s
       where s.lane = a.lane
       order by s.lane desc, s.hint_id desc
@@ -11663,13 +11829,13 @@ begin
         union all
         -- Groups that were locked when a reader passed them by.
         select e.group_id, min(n.position), 0
-        from unnest(v_lane.blocked_endpoints) as b (endpoint_id)
+        from unnest(v_lane.blocked_endpoints, v_lane.blocked_positions) as b (endpoint_id, position)
         join parley._p_endpoint as e
           on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         cross join lateral (
           select m.position
           from parley._p_message as m
-          where m.endpoint_id = e.endpoint_id and m.position >= v_lane.low
+          where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_lane.low)
           order by m.position
           limit 1
         ) as n
@@ -12627,7 +12793,7 @@ as $$
     case
       when m.message_type_id in (1, 5) then -1
       else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
-        order by m.rank, m.position, b.ordinal rows unbounded preceding
+        order by m.ordinality, b.ordinal rows unbounded preceding
       )
     end,
     e.service_name,
@@ -12643,24 +12809,21 @@ as $$
     m.trace_context
   from parley._p_endpoint as e
   join parley._p_conversation_group as g using (group_id)
-  cross join lateral (
-    select n.position, n.message_type_id, n.enqueued_at, n.body, n.frame, n.trace_context, r.rank
-    from parley._p_message as n
-    cross join lateral (
-      -- As RECEIVE takes them: timer messages, then Errors, then the rest (241_receive_group.sql).
-      select case when e.is_plain then 2 when n.message_type_id = 5 then 0 when n.message_type_id = 1 then 1 else 2 end as rank
-    ) as r
-    where n.endpoint_id = e.endpoint_id
-    order by r.rank, n.position
-    limit top
-  ) as m
+  left join lateral (
+    select s as hint
+    from parley._p_scan_hint as s
+    where s.lane = parley._p_lane((select v.queue_id from parley._p_service as v where v.service_id = e.service_id), e.priority)
+    order by s.lane desc, s.hint_id desc
+    limit 1
+  ) as h on true
+  cross join lateral parley._p_messages_in_order(e, parley._p_low_position_of(h.hint, e.endpoint_id), top) with ordinality as m
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
   left join lateral (
     select r.sequence from parley._p_receive_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1
   ) as p on true
   cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
   where e.endpoint_id = $1 and e.group_id = $2 and e.state <> 'DO'
-  order by m.rank, m.position, b.ordinal
+  order by m.ordinality, b.ordinal
   limit top
 $$;
 
@@ -13754,7 +13917,7 @@ begin
   delete from parley._p_pairing as p;
   foreach v_table in array array[
     '_p_message', '_p_transmission', '_p_transit', '_p_send_progress', '_p_accept_progress', '_p_parked', '_p_unresumed', '_p_compared',
-    '_p_fragment',
+    '_p_fragment', '_p_expedited',
     '_p_destination', '_p_neighbour_service', '_p_retained', '_p_receive_progress', '_p_scan_hint', '_p_alarm', '_p_tombstone', '_p_set_aside', '_p_failure',
     '_p_delivery_failure', '_p_daemon_report', '_p_configuration_request', '_p_dialog_security', '_p_session_key', '_p_endpoint',
     '_p_conversation_group'
