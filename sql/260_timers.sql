@@ -369,9 +369,10 @@ begin
       from parley._p_endpoint as f
       join parley._p_service as s using (service_id)
       join parley._p_queue as q using (queue_id)
-      join parley._p_message as m on m.endpoint_id = f.endpoint_id and m.position >= q.disabled_position
+      cross join lateral (
+        select from parley._p_message as m where m.endpoint_id = f.endpoint_id and m.position >= q.disabled_position limit 1
+      ) as w
       where f.endpoint_id = v_endpoint.far_endpoint_id
-      limit 1
     ),
     ''
   );

@@ -102,6 +102,15 @@ func TestNextDeliveryReadsLittleOfALongConversation(t *testing.T) {
 	b.requireFewReads(200, "select * from parley.next_delivery('Answering', 1)")
 }
 
+// What a program asks now and then must not cost more the longer the backlog is that it asks for.
+func TestTransmissionStatusReadsLittleOfALongConversation(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, _ := b.conversation()
+	b.sendMany(initiator, 3000)
+	b.requireFewReads(200, "select parley.get_transmission_status($1::uuid)", initiator)
+}
+
 // A transaction that holds a group keeps what others receive meanwhile dead, and not gone; they must not walk through it again and again (keeps the
 // order too: what the holder lets go of is the oldest).
 func TestReceiveBesideALockedGroupDoesNotReadWhatWasReceived(t *testing.T) {
