@@ -9,10 +9,21 @@ import (
 
 // DaemonReport is what a daemon knows and its database does not.
 type DaemonReport struct {
+	// Endpoint is where the daemon listens; nil when it does not.
+	Endpoint    *EndpointReport
 	Connections []ConnectionReport
 	Forwarded   []ForwardedReport
 	// Counters are performance counters of transport by their names (spec 8.4), since the daemon began.
 	Counters map[string]int64
+}
+
+// EndpointReport is what stands in parley.service_broker_endpoints and parley.tcp_endpoints of a daemon.
+type EndpointReport struct {
+	IPAddress string `json:"ip_address"`
+	Port      int    `json:"port"`
+	// Forwards says that messages for others are passed on, of which so many megabytes may be in memory at a time.
+	Forwards      bool  `json:"forwards"`
+	ForwardSizeMB int64 `json:"forward_size_mb"`
 }
 
 // ConnectionReport is a row of parley.dm_broker_connections. Times are nil as long as it has not come so far.
@@ -56,16 +67,17 @@ type ForwardedReport struct {
 
 // ReportDaemon tells a database what a daemon knows, in place of what it has told before. The id tells daemons apart.
 func ReportDaemon(ctx context.Context, db DB, id UUID, name string, report DaemonReport) error {
-	var parts [3]string
-	for i, part := range []any{nonNil(report.Connections), nonNil(report.Forwarded), report.Counters} {
+	var parts [4]string
+	for i, part := range []any{report.Endpoint, nonNil(report.Connections), nonNil(report.Forwarded), report.Counters} {
 		text, err := json.Marshal(part)
 		if err != nil {
 			return fmt.Errorf("report to the database: %w", err)
 		}
 		parts[i] = string(text)
 	}
-	_, err := db.Exec(ctx, "select parley._p_report_daemon($1::uuid, $2::text, $3::text::jsonb, $4::text::jsonb, $5::text::jsonb)",
-		id, name, parts[0], parts[1], parts[2])
+	_, err := db.Exec(ctx,
+		"select parley._p_report_daemon($1::uuid, $2::text, $3::text::jsonb, $4::text::jsonb, $5::text::jsonb, $6::text::jsonb)",
+		id, name, parts[0], parts[1], parts[2], parts[3])
 	if err != nil {
 		return statementError(err, "report to the database")
 	}

@@ -77,6 +77,8 @@ declare
   v_looked timestamptz;
   v_started timestamptz;
   v_sent timestamptz;
+  v_seen timestamptz;
+  v_lost integer := 0;
   v_last bigint;
 begin
   loop
@@ -127,11 +129,7 @@ begin
     v_is_blocked := v_low < 0 and v_queue.priorities = 32 and not v_look_past;
     if v_is_blocked then
       -- Groups that were locked when somebody passed them by come first when their holders have let go; they are not looked for otherwise.
-      select * into v_hint
-      from parley._p_scan_hint as h
-      where h.lane = v_queue.queue_id * 16 + 6
-      order by h.lane desc, h.hint_id desc
-      limit 1;
+      select * into v_hint from parley._p_scan_hint as h where h.lane = v_queue.queue_id * 16 + 6 order by h.lane desc, h.hint_id desc limit 1;
       perform
       from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
       join parley._p_endpoint as e
@@ -381,7 +379,9 @@ begin
     end if;
     exit when coalesce(timeout, 0) = 0;
     v_started := coalesce(v_started, clock_timestamp());
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_looked, v_started, timeout);
+    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
+    v_seen := coalesce(v_sent, v_started);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_looked, v_started, timeout, v_lost);
     exit when v_sent is null;
   end loop;
 end

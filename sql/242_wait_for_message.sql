@@ -4,6 +4,8 @@
 -- statement, no snapshot, no lock. It sleeps for a sixteenth of the time that nothing has come, half a millisecond to ten, and 25 after some
 -- seconds: a queue that is busy wakes its reader at once, and a reader that waits for nothing costs some 50 rounds a second and not 330 (on a
 -- virtual machine each is 100 microseconds of the processor, most of it the kernel's).
+-- Each message wakes all who wait, and one gets it. Who came too late sleeps twice as long from then on, 4 ms at most, until its RECEIVE has something: so
+-- as many readers are alert as there is work for.
 -- It looks at the queue itself when a sender has drawn a position, for as long as that sender may need to commit, and otherwise ten times a
 -- second at first and twice a second later, for groups that were let go of; the longer a look takes the more seldom. Clients that hold a
 -- connection wait better: they LISTEN (parley.listen_for_messages), and the Go package does.
@@ -25,7 +27,7 @@ comment on function parley._p_last_position(regclass) is
 Unlike pg_sequence_last_value this leaves no lock behind that looks like a sender''s.';
 
 create function parley._p_wait_for_message(
-  position_sequence regclass, last bigint, sent timestamptz, looked timestamptz, started timestamptz, timeout integer
+  position_sequence regclass, last bigint, sent timestamptz, looked timestamptz, started timestamptz, timeout integer, lost integer
 ) returns timestamptz
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -40,6 +42,7 @@ declare
   v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
   v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
   v_next timestamptz := least(greatest(v_look, v_rested), v_until);
+  v_least float8 := 0.0005 * (1 << least(lost, 3));
   v_quiet float8;
 begin
   if parley._p_keeps_snapshot() then
@@ -55,16 +58,17 @@ begin
       return sent;
     end if;
     v_quiet := date_part('epoch', v_now - sent);
-    perform pg_sleep(greatest(0.0005, least(date_part('epoch', v_next - v_now), v_quiet / 16, greatest(v_quiet / 200, 0.01), 0.025)));
+    perform pg_sleep(greatest(v_least, least(date_part('epoch', v_next - v_now), v_quiet / 16, greatest(v_quiet / 200, 0.01), 0.025)));
     v_now := clock_timestamp();
   end loop;
 end
 $$;
 
-comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, timestamptz, integer) is
+comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, timestamptz, integer, integer) is
 'Sleeps until it is worth looking for messages again and gives what to give as sent next time, or null when the time is over.
 Arguments: position_sequence of the queue; last, its value before the last look; sent, when somebody last drew a position, or when the wait began;
-looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever.';
+looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often the message that somebody
+sent was gone when we looked.';
 
 create function parley._p_raise_disabled(queue_id integer) returns void
 language plpgsql stable

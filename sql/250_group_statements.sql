@@ -11,6 +11,8 @@ declare
   v_group bigint;
   v_last bigint;
   v_sent timestamptz;
+  v_seen timestamptz;
+  v_lost integer := 0;
   v_looked timestamptz;
   v_started timestamptz := clock_timestamp();
 begin
@@ -31,7 +33,9 @@ begin
     if coalesce(timeout, 0) = 0 then
       return null;
     end if;
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_looked, v_started, timeout);
+    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
+    v_seen := coalesce(v_sent, v_started);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_looked, v_started, timeout, v_lost);
     if v_sent is null then
       return null;
     end if;

@@ -9,6 +9,7 @@ create unlogged table parley._p_daemon_report (
   daemon_id uuid primary key,
   daemon text not null,
   reported_at timestamptz not null,
+  endpoint jsonb not null,
   connections jsonb not null,
   forwarded jsonb not null,
   counters jsonb not null
@@ -16,29 +17,30 @@ create unlogged table parley._p_daemon_report (
 
 comment on table parley._p_daemon_report is 'The last report of each daemon about what it alone knows.';
 
-create function parley._p_report_daemon(daemon_id uuid, daemon text, connections jsonb, forwarded jsonb, counters jsonb) returns void
+create function parley._p_report_daemon(daemon_id uuid, daemon text, endpoint jsonb, connections jsonb, forwarded jsonb, counters jsonb)
+returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   -- Nobody has to wait for the disk, or for a standby.
   perform set_config('synchronous_commit', 'off', true);
-  insert into parley._p_daemon_report as r (daemon_id, daemon, reported_at, connections, forwarded, counters)
+  insert into parley._p_daemon_report as r (daemon_id, daemon, reported_at, endpoint, connections, forwarded, counters)
   values (
-    _p_report_daemon.daemon_id, _p_report_daemon.daemon, clock_timestamp(), _p_report_daemon.connections, _p_report_daemon.forwarded,
-    _p_report_daemon.counters
+    _p_report_daemon.daemon_id, _p_report_daemon.daemon, clock_timestamp(), _p_report_daemon.endpoint, _p_report_daemon.connections,
+    _p_report_daemon.forwarded, _p_report_daemon.counters
   )
   on conflict on constraint _p_daemon_report_pkey do update
-  set daemon = excluded.daemon, reported_at = excluded.reported_at, connections = excluded.connections, forwarded = excluded.forwarded,
-    counters = excluded.counters;
+  set daemon = excluded.daemon, reported_at = excluded.reported_at, endpoint = excluded.endpoint, connections = excluded.connections,
+    forwarded = excluded.forwarded, counters = excluded.counters;
   delete from parley._p_daemon_report as r where r.reported_at < clock_timestamp() - interval '5 minutes';
 end
 $$;
 
-comment on function parley._p_report_daemon(uuid, text, jsonb, jsonb, jsonb) is
+comment on function parley._p_report_daemon(uuid, text, jsonb, jsonb, jsonb, jsonb) is
 'Takes the report of a daemon, in place of its last one, and removes those of daemons that are silent.
-Arguments: daemon_id and daemon, its name; connections and forwarded, arrays with the columns of the views; counters, performance counters of transport by
-their names.';
+Arguments: daemon_id and daemon, its name; endpoint, where it listens, JSON null for nowhere; connections and forwarded, arrays with the columns of the
+views; counters, performance counters of transport by their names.';
 
 create function parley._p_forget_daemon(daemon_id uuid) returns void
 language sql

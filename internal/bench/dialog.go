@@ -40,9 +40,9 @@ var (
 	targetSteps       = []int{1, 10, 100}
 )
 
-// usualReaders is two for each core, as the paper has it with 16 on 8 cores and advises it: more of them only share out what waits in
-// smaller parts, and each part costs a RECEIVE and a commit.
-func usualReaders() int { return min(16, 2*runtime.NumCPU()) }
+// usualReaders is one for each core, 16 at most as in the paper: more of them share out what waits in smaller parts, and each part costs a RECEIVE and
+// a commit (docs/performance.md).
+func usualReaders() int { return min(16, runtime.NumCPU()) }
 
 // dialogVariant is a variant with the trials it consists of.
 type dialogVariant struct {

@@ -131,7 +131,7 @@ var sections = []section{
 		intro: "What each number is made of, and what to watch, tells [the page on monitoring](monitoring.md).",
 		files: []string{
 			"502_performance_counters.sql", "503_broker_metrics.sql", "520_queue_activity.sql", "521_conversation_activity.sql",
-			"522_passing_messages.sql", "630_daemon_reports.sql", "523_transmission_destinations.sql",
+			"522_passing_messages.sql", "630_daemon_reports.sql", "631_endpoint_views.sql", "523_transmission_destinations.sql",
 		},
 	},
 	{

@@ -8016,6 +8016,8 @@ declare
   v_looked timestamptz;
   v_started timestamptz;
   v_sent timestamptz;
+  v_seen timestamptz;
+  v_lost integer := 0;
   v_last bigint;
 begin
   loop
@@ -8066,11 +8068,7 @@ begin
     v_is_blocked := v_low < 0 and v_queue.priorities = 32 and not v_look_past;
     if v_is_blocked then
       -- Groups that were locked when somebody passed them by come first when their holders have let go; they are not looked for otherwise.
-      select * into v_hint
-      from parley._p_scan_hint as h
-      where h.lane = v_queue.queue_id * 16 + 6
-      order by h.lane desc, h.hint_id desc
-      limit 1;
+      select * into v_hint from parley._p_scan_hint as h where h.lane = v_queue.queue_id * 16 + 6 order by h.lane desc, h.hint_id desc limit 1;
       perform
       from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
       join parley._p_endpoint as e
@@ -8320,7 +8318,9 @@ begin
     end if;
     exit when coalesce(timeout, 0) = 0;
     v_started := coalesce(v_started, clock_timestamp());
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_looked, v_started, timeout);
+    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
+    v_seen := coalesce(v_sent, v_started);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_looked, v_started, timeout, v_lost);
     exit when v_sent is null;
   end loop;
 end
@@ -8606,6 +8606,8 @@ comment on function parley._p_take(parley._p_queue, bigint, bigint, integer) is
 -- statement, no snapshot, no lock. It sleeps for a sixteenth of the time that nothing has come, half a millisecond to ten, and 25 after some
 -- seconds: a queue that is busy wakes its reader at once, and a reader that waits for nothing costs some 50 rounds a second and not 330 (on a
 -- virtual machine each is 100 microseconds of the processor, most of it the kernel's).
+-- Each message wakes all who wait, and one gets it. Who came too late sleeps twice as long from then on, 4 ms at most, until its RECEIVE has something: so
+-- as many readers are alert as there is work for.
 -- It looks at the queue itself when a sender has drawn a position, for as long as that sender may need to commit, and otherwise ten times a
 -- second at first and twice a second later, for groups that were let go of; the longer a look takes the more seldom. Clients that hold a
 -- connection wait better: they LISTEN (parley.listen_for_messages), and the Go package does.
@@ -8627,7 +8629,7 @@ comment on function parley._p_last_position(regclass) is
 Unlike pg_sequence_last_value this leaves no lock behind that looks like a sender''s.';
 
 create function parley._p_wait_for_message(
-  position_sequence regclass, last bigint, sent timestamptz, looked timestamptz, started timestamptz, timeout integer
+  position_sequence regclass, last bigint, sent timestamptz, looked timestamptz, started timestamptz, timeout integer, lost integer
 ) returns timestamptz
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -8642,6 +8644,7 @@ declare
   v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
   v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
   v_next timestamptz := least(greatest(v_look, v_rested), v_until);
+  v_least float8 := 0.0005 * (1 << least(lost, 3));
   v_quiet float8;
 begin
   if parley._p_keeps_snapshot() then
@@ -8657,16 +8660,17 @@ begin
       return sent;
     end if;
     v_quiet := date_part('epoch', v_now - sent);
-    perform pg_sleep(greatest(0.0005, least(date_part('epoch', v_next - v_now), v_quiet / 16, greatest(v_quiet / 200, 0.01), 0.025)));
+    perform pg_sleep(greatest(v_least, least(date_part('epoch', v_next - v_now), v_quiet / 16, greatest(v_quiet / 200, 0.01), 0.025)));
     v_now := clock_timestamp();
   end loop;
 end
 $$;
 
-comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, timestamptz, integer) is
+comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, timestamptz, integer, integer) is
 'Sleeps until it is worth looking for messages again and gives what to give as sent next time, or null when the time is over.
 Arguments: position_sequence of the queue; last, its value before the last look; sent, when somebody last drew a position, or when the wait began;
-looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever.';
+looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often the message that somebody
+sent was gone when we looked.';
 
 create function parley._p_raise_disabled(queue_id integer) returns void
 language plpgsql stable
@@ -9435,6 +9439,8 @@ declare
   v_group bigint;
   v_last bigint;
   v_sent timestamptz;
+  v_seen timestamptz;
+  v_lost integer := 0;
   v_looked timestamptz;
   v_started timestamptz := clock_timestamp();
 begin
@@ -9455,7 +9461,9 @@ begin
     if coalesce(timeout, 0) = 0 then
       return null;
     end if;
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, coalesce(v_sent, v_started), v_looked, v_started, timeout);
+    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
+    v_seen := coalesce(v_sent, v_started);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_looked, v_started, timeout, v_lost);
     if v_sent is null then
       return null;
     end if;
@@ -18500,6 +18508,7 @@ create unlogged table parley._p_daemon_report (
   daemon_id uuid primary key,
   daemon text not null,
   reported_at timestamptz not null,
+  endpoint jsonb not null,
   connections jsonb not null,
   forwarded jsonb not null,
   counters jsonb not null
@@ -18507,29 +18516,30 @@ create unlogged table parley._p_daemon_report (
 
 comment on table parley._p_daemon_report is 'The last report of each daemon about what it alone knows.';
 
-create function parley._p_report_daemon(daemon_id uuid, daemon text, connections jsonb, forwarded jsonb, counters jsonb) returns void
+create function parley._p_report_daemon(daemon_id uuid, daemon text, endpoint jsonb, connections jsonb, forwarded jsonb, counters jsonb)
+returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   -- Nobody has to wait for the disk, or for a standby.
   perform set_config('synchronous_commit', 'off', true);
-  insert into parley._p_daemon_report as r (daemon_id, daemon, reported_at, connections, forwarded, counters)
+  insert into parley._p_daemon_report as r (daemon_id, daemon, reported_at, endpoint, connections, forwarded, counters)
   values (
-    _p_report_daemon.daemon_id, _p_report_daemon.daemon, clock_timestamp(), _p_report_daemon.connections, _p_report_daemon.forwarded,
-    _p_report_daemon.counters
+    _p_report_daemon.daemon_id, _p_report_daemon.daemon, clock_timestamp(), _p_report_daemon.endpoint, _p_report_daemon.connections,
+    _p_report_daemon.forwarded, _p_report_daemon.counters
   )
   on conflict on constraint _p_daemon_report_pkey do update
-  set daemon = excluded.daemon, reported_at = excluded.reported_at, connections = excluded.connections, forwarded = excluded.forwarded,
-    counters = excluded.counters;
+  set daemon = excluded.daemon, reported_at = excluded.reported_at, endpoint = excluded.endpoint, connections = excluded.connections,
+    forwarded = excluded.forwarded, counters = excluded.counters;
   delete from parley._p_daemon_report as r where r.reported_at < clock_timestamp() - interval '5 minutes';
 end
 $$;
 
-comment on function parley._p_report_daemon(uuid, text, jsonb, jsonb, jsonb) is
+comment on function parley._p_report_daemon(uuid, text, jsonb, jsonb, jsonb, jsonb) is
 'Takes the report of a daemon, in place of its last one, and removes those of daemons that are silent.
-Arguments: daemon_id and daemon, its name; connections and forwarded, arrays with the columns of the views; counters, performance counters of transport by
-their names.';
+Arguments: daemon_id and daemon, its name; endpoint, where it listens, JSON null for nowhere; connections and forwarded, arrays with the columns of the
+views; counters, performance counters of transport by their names.';
 
 create function parley._p_forget_daemon(daemon_id uuid) returns void
 language sql
@@ -18693,6 +18703,96 @@ comment on column parley.dm_broker_forwarded_messages.message_id is 'Always null
 comment on column parley.dm_broker_forwarded_messages.hops_remaining is 'How many more brokers may pass it on.';
 comment on column parley.dm_broker_forwarded_messages.time_to_live is 'For how many seconds it may be on its way altogether.';
 comment on column parley.dm_broker_forwarded_messages.time_consumed is 'For how many it has been.';
+
+-- sql/631_endpoint_views.sql
+
+-- Broker endpoints: the daemons that listen for other servers and serve this database (spec 2.8, 8.1).
+--
+-- An endpoint is not an object of the database: it is there while a daemon runs that was started with --listen.
+
+create view parley._p_listening_report as
+select r.daemon_id, r.daemon, r.endpoint
+from parley._p_daemon_report as r
+-- A daemon with nothing else to tell reports once a minute.
+where r.reported_at > clock_timestamp() - interval '150 seconds' and r.endpoint <> 'null';
+
+comment on view parley._p_listening_report is 'Reports of daemons that listen for other servers.';
+
+create view parley.service_broker_endpoints as
+select
+  r.daemon as name,
+  hashtext(r.daemon_id::text) & 2147483647 as endpoint_id,
+  null::integer as principal_id,
+  2::smallint as protocol,
+  'TCP' as protocol_desc,
+  3::smallint as type,
+  'SERVICE_BROKER' as type_desc,
+  0::smallint as state,
+  'STARTED' as state_desc,
+  false as is_admin_endpoint,
+  (r.endpoint ->> 'forwards')::boolean as is_message_forwarding_enabled,
+  (r.endpoint ->> 'forward_size_mb')::integer as message_forwarding_size,
+  4::smallint as connection_auth,
+  'CERTIFICATE' as connection_auth_desc,
+  null::integer as certificate_id,
+  2::smallint as encryption_algorithm,
+  'AES' as encryption_algorithm_desc
+from parley._p_listening_report as r
+where parley._p_may_view_state(parley._p_caller());
+
+comment on view parley.service_broker_endpoints is
+'Broker endpoints that serve this database, a row for each daemon that listens; up to two minutes old. For administrators and members of pg_monitor.';
+comment on column parley.service_broker_endpoints.name is 'The daemon that listens.';
+comment on column parley.service_broker_endpoints.endpoint_id is 'Tells endpoints apart; another one after the daemon has started anew.';
+comment on column parley.service_broker_endpoints.principal_id is 'Null: a daemon is nobody in the database.';
+comment on column parley.service_broker_endpoints.protocol is '2.';
+comment on column parley.service_broker_endpoints.protocol_desc is 'TCP.';
+comment on column parley.service_broker_endpoints.type is '3.';
+comment on column parley.service_broker_endpoints.type_desc is 'SERVICE_BROKER.';
+comment on column parley.service_broker_endpoints.state is '0: one that does not listen is not here.';
+comment on column parley.service_broker_endpoints.state_desc is 'STARTED.';
+comment on column parley.service_broker_endpoints.is_admin_endpoint is 'False.';
+comment on column parley.service_broker_endpoints.is_message_forwarding_enabled is 'Whether the daemon passes messages on (`parley serve --forward`).';
+comment on column parley.service_broker_endpoints.message_forwarding_size is 'How many megabytes of them may be in its memory at a time.';
+comment on column parley.service_broker_endpoints.connection_auth is '4.';
+comment on column parley.service_broker_endpoints.connection_auth_desc is 'CERTIFICATE: both sides of a connection show one.';
+comment on column parley.service_broker_endpoints.certificate_id is 'Null: the certificate of a broker is with its daemon.';
+comment on column parley.service_broker_endpoints.encryption_algorithm is '2.';
+comment on column parley.service_broker_endpoints.encryption_algorithm_desc is 'AES: what TLS 1.3 agrees on is in dm_broker_connections.';
+
+create view parley.tcp_endpoints as
+select
+  r.daemon as name,
+  hashtext(r.daemon_id::text) & 2147483647 as endpoint_id,
+  null::integer as principal_id,
+  2::smallint as protocol,
+  'TCP' as protocol_desc,
+  3::smallint as type,
+  'SERVICE_BROKER' as type_desc,
+  0::smallint as state,
+  'STARTED' as state_desc,
+  false as is_admin_endpoint,
+  (r.endpoint ->> 'port')::integer as port,
+  false as is_dynamic_port,
+  nullif(nullif(r.endpoint ->> 'ip_address', '::'), '0.0.0.0') as ip_address
+from parley._p_listening_report as r
+where parley._p_may_view_state(parley._p_caller());
+
+comment on view parley.tcp_endpoints is
+'Where the broker endpoints that serve this database listen. For administrators and members of pg_monitor.';
+comment on column parley.tcp_endpoints.name is 'The daemon that listens.';
+comment on column parley.tcp_endpoints.endpoint_id is 'Tells endpoints apart; another one after the daemon has started anew.';
+comment on column parley.tcp_endpoints.principal_id is 'Null: a daemon is nobody in the database.';
+comment on column parley.tcp_endpoints.protocol is '2.';
+comment on column parley.tcp_endpoints.protocol_desc is 'TCP.';
+comment on column parley.tcp_endpoints.type is '3.';
+comment on column parley.tcp_endpoints.type_desc is 'SERVICE_BROKER.';
+comment on column parley.tcp_endpoints.state is '0: one that does not listen is not here.';
+comment on column parley.tcp_endpoints.state_desc is 'STARTED.';
+comment on column parley.tcp_endpoints.is_admin_endpoint is 'False.';
+comment on column parley.tcp_endpoints.port is 'The port it listens on.';
+comment on column parley.tcp_endpoints.is_dynamic_port is 'False.';
+comment on column parley.tcp_endpoints.ip_address is 'The address it listens on; null for all addresses of its machine.';
 
 -- sql/900_built_in.sql
 

@@ -1,8 +1,10 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"maps"
+	"net"
 	"reflect"
 	"slices"
 	"strconv"
@@ -12,6 +14,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/transport"
 	"github.com/parley-broker/parley/internal/transport/link"
+	"github.com/parley-broker/parley/internal/transport/router"
 )
 
 const (
@@ -97,6 +100,8 @@ func (e *Endpoint) report(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			// What is being told may be written yet; it is taken back after that.
+			reporting.Wait()
 			for _, d := range e.all() {
 				reporting.Go(func() { d.takeBack(context.WithoutCancel(ctx)) })
 			}
@@ -126,7 +131,7 @@ func (d *Database) isNews(report parley.DaemonReport, now time.Time) bool {
 	d.telling.Lock()
 	defer d.telling.Unlock()
 	isEmpty := len(report.Connections) == 0 && len(report.Forwarded) == 0
-	if isEmpty && !d.hasTold {
+	if isEmpty && !d.hasTold && report.Endpoint == nil {
 		return slices.ContainsFunc(slices.Collect(maps.Values(report.Counters)), func(count int64) bool { return count != 0 })
 	}
 	interval := repeatInterval
@@ -139,12 +144,15 @@ func (d *Database) isNews(report parley.DaemonReport, now time.Time) bool {
 func (d *Database) tell(ctx context.Context, report parley.DaemonReport) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
+	d.telling.Lock()
+	d.hasTold = true
+	d.telling.Unlock()
 	if err := parley.ReportDaemon(ctx, d.inbox.DB(), d.endpoint.id, d.endpoint.config.Name, report); err != nil {
 		return // the database is away: the next report tells all
 	}
 	d.telling.Lock()
 	defer d.telling.Unlock()
-	d.told, d.toldAt, d.hasTold = report, time.Now(), true
+	d.told, d.toldAt = report, time.Now()
 }
 
 // takeBack takes the report of a daemon back that stops.
@@ -164,6 +172,7 @@ func (d *Database) takeBack(ctx context.Context) {
 
 // describe gives the rows of the views.
 func (e *Endpoint) describe(states []link.ConnectionState) (report parley.DaemonReport) {
+	report.Endpoint = e.listening()
 	for _, state := range states {
 		one := parley.ConnectionReport{
 			ConnectionID: state.ConnectionID, State: int(state.State), ConnectTime: moment(state.ConnectTime),
@@ -196,6 +205,21 @@ func (e *Endpoint) describe(states []link.ConnectionState) (report parley.Daemon
 		report.Forwarded = append(report.Forwarded, one)
 	}
 	return report
+}
+
+// listening tells where the daemon listens; nil when it does not.
+func (e *Endpoint) listening() *parley.EndpointReport {
+	if e.config.Network == nil {
+		return nil
+	}
+	at, ok := e.config.Network.Listener.Addr().(*net.TCPAddr)
+	if !ok {
+		return nil
+	}
+	return &parley.EndpointReport{
+		IPAddress: at.IP.String(), Port: at.Port, Forwards: e.config.Forward,
+		ForwardSizeMB: cmp.Or(e.config.ForwardSize, router.DefaultForwardSize) >> 20,
+	}
 }
 
 // moment gives a time, or nil for none.

@@ -55,6 +55,21 @@ func TestTwoDaemonsConverseOverSockets(t *testing.T) {
 	}
 }
 
+func TestTheDatabaseShowsWhereItsDaemonsListen(t *testing.T) {
+	t.Parallel()
+	a := newBase(t, "a")
+	network, address := listen(t)
+	forwards := serve(t, "first", endpoint.Config{Network: network, Forward: true, ForwardSize: 5 << 20, Name: "first"}, a)
+	silent := serve(t, "second", endpoint.Config{Name: "second"}, a)
+	a.await(forwards.log, `
+		select count(*) = 1 and min(e.name) = 'first' and min(e.state_desc) = 'STARTED' and bool_and(e.is_message_forwarding_enabled)
+			and min(e.message_forwarding_size) = 5 and min('tcp://' || t.ip_address || ':' || t.port) = $1
+		from parley.service_broker_endpoints as e join parley.tcp_endpoints as t using (endpoint_id)`, address)
+	silent.stop()
+	forwards.stop()
+	a.await(forwards.log, "select count(*) = 0 from parley.service_broker_endpoints")
+}
+
 func TestTheDatabaseShowsTheLinksOfItsDaemons(t *testing.T) {
 	t.Parallel()
 	a, b := newBase(t, "a"), newBase(t, "b")
@@ -87,8 +102,8 @@ func TestTheDatabaseShowsTheLinksOfItsDaemons(t *testing.T) {
 	}
 	// Of two daemons the average is not the sum of both.
 	length := value[int64](a, "select parley._p_transport_value('Send I/O Len Avg')")
-	a.exec(`insert into parley._p_daemon_report (daemon_id, daemon, reported_at, connections, forwarded, counters)
-		select gen_random_uuid(), 'another', now(), '[]', '[]', counters from parley._p_daemon_report`)
+	a.exec(`insert into parley._p_daemon_report (daemon_id, daemon, reported_at, endpoint, connections, forwarded, counters)
+		select gen_random_uuid(), 'another', now(), 'null', '[]', '[]', counters from parley._p_daemon_report`)
 	if both := value[int64](a, "select parley._p_transport_value('Send I/O Len Avg')"); both > length*3/2 {
 		t.Errorf("two daemons send %d bytes at a time, one %d", both, length)
 	}
