@@ -40,8 +40,8 @@ var (
 	targetSteps       = []int{1, 10, 100}
 )
 
-// usualReaders is one for each core, 16 at most as in the paper: more of them share out what waits in smaller parts, and each part costs a RECEIVE and
-// a commit (docs/performance.md).
+// usualReaders is one for each core, 16 at most as in the paper: more of them share out what waits in smaller parts, and each part costs
+// a RECEIVE and a commit (docs/performance.md).
 func usualReaders() int { return min(16, runtime.NumCPU()) }
 
 // dialogVariant is a variant with the trials it consists of.
