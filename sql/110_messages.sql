@@ -92,7 +92,7 @@ create table parley._p_expedited (
   endpoint_id bigint not null
 );
 
-comment on table parley._p_expedited is 'Endpoints that may have a DialogTimer or Error message waiting; a row for each message that arrived.';
+comment on table parley._p_expedited is 'Endpoints that may have a DialogTimer or Error message waiting: a row for each that has arrived and was not received.';
 
 create index on parley._p_expedited (endpoint_id);
 

@@ -9,8 +9,10 @@
 -- them left declares P safe; and readers whose look began after that may skip what they find gone or locked up to P. A look that began
 -- before may have missed a row that is safe by now, so each look is judged by what was safe when it began.
 -- What a look has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
--- locked is still found where it was left. With each goes where it was met: others that were received from since must not be searched from
--- where the locked ones begin (a holder's transaction keeps what was received dead, and not gone).
+-- locked is still found where it was left. A conversation that a hint names stays named as long as anything of it waits before where the next
+-- look begins, whatever the look has met: nobody else would find that.
+-- With each goes where it begins: others that were received from since must not be searched from where the locked ones begin (a holder's
+-- transaction keeps what was received dead, and not gone).
 -- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
 
 create function parley._p_lock_next_group(
@@ -41,13 +43,13 @@ begin
       left join parley._p_set_aside as s using (endpoint_id)
       cross join lateral (
         -- One probe a conversation, however much waits in it.
-        select m.position
+        select m.position, m.lane
         from parley._p_message as m
         where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
         order by m.position
         limit 1
       ) as n
-      where e.state <> 'DO' and n.position < v_hint.resume_position
+      where e.state <> 'DO' and n.position < v_hint.resume_position and n.lane = v_lane
       group by e.group_id
       order by min(n.position)
     loop
@@ -63,7 +65,7 @@ begin
         select n.endpoint_id, n.position
         from parley._p_message as n
         where n.endpoint_id = e.endpoint_id
-          and n.position >= greatest(parley._p_low_position_of(v_hint, e.endpoint_id), s.moved_position)
+          and n.position >= greatest(parley._p_begin_of(v_hint, e.endpoint_id), s.moved_position)
           and n.lane = v_lane
         order by n.position
         limit 1
@@ -136,7 +138,7 @@ comment on function parley._p_lock_next_group(integer, integer) is
 Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
 Source: spec 3.6, 4.3.';
 
-create function parley._p_low_position_of(hint parley._p_scan_hint, endpoint_id bigint) returns bigint
+create function parley._p_begin_of(hint parley._p_scan_hint, endpoint_id bigint) returns bigint
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -147,8 +149,8 @@ begin
 end
 $$;
 
-comment on function parley._p_low_position_of(parley._p_scan_hint, bigint) is
-'Gives the position before which a conversation has no messages in a lane, by its newest hint, null when there is none.';
+comment on function parley._p_begin_of(parley._p_scan_hint, bigint) is
+'Gives the position before which a conversation has no messages in a lane, by a hint; 0 without a hint.';
 
 create function parley._p_endpoints_of_group(group_id bigint, without bigint) returns bigint[]
 language plpgsql stable
@@ -199,7 +201,7 @@ begin
   v_probes := v_old.probe_senders is null or coalesce(pg_sequence_last_value('parley._p_next_probe'), 0) <= extract(epoch from v_started) * 1000000;
   v_walk := case
     when cardinality(blocked) > 0 then resume - greatest(v_old.low_position, v_old.resume_position)
-    else head_position - v_old.low_position
+    else least(head_position, v_old.safe_position) - v_old.low_position
   end;
   if not v_probes and v_walk < 262144 then
     return;
@@ -228,12 +230,12 @@ begin
     into v_new.blocked_endpoints, v_new.blocked_positions, v_new.resume_position
     from (
       select s.endpoint_id, n.position, n.position <= resume - 65536 as is_far
-      from unnest(blocked) as s (endpoint_id)
+      from (select distinct u.endpoint_id from unnest(blocked || v_old.blocked_endpoints) as u (endpoint_id)) as s
       left join parley._p_set_aside as a using (endpoint_id)
       cross join lateral (
         select m.position, m.lane
         from parley._p_message as m
-        where m.endpoint_id = s.endpoint_id and m.position >= greatest(parley._p_low_position_of(v_old, s.endpoint_id), a.moved_position)
+        where m.endpoint_id = s.endpoint_id and m.position >= greatest(parley._p_begin_of(v_old, s.endpoint_id), a.moved_position)
         order by m.position
         limit 1
       ) as n

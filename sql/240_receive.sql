@@ -6,13 +6,14 @@
 -- 3. Take: one message by its position, a frame by its own, or many rows that were sent one by one.
 -- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is already old: then step 2 finds
 -- nothing, or a message in front of the one that step 1 found: senders may have committed since, and a group that was locked when we passed
--- its first message may be free when we come to its second. Therefore steps 2 and 3 begin at the low position of the hint, before which
--- nothing is left (keeps S4, S19). Where a look can end is said as well: an index scan reads all of a page that is in bounds, for one row.
--- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named
+-- its first message may be free when we come to its second. Therefore steps 2 and 3 begin where the hint says, before which nothing is left but
+-- of conversations that it names as blocked (keeps S4, S19); those are tried first, in a statement of their own. Where a look can end is said
+-- as well: an index scan reads all of a page that is in bounds, for one row.
+-- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named or blocked
 -- conversation) goes through 241_receive_group.sql.
 --
--- Cost of a call: what starting a statement costs, five times; see docs/performance.md. Several small statements are cheaper here than
--- few large ones, and their plans have no second choice that stale statistics could tempt the planner to.
+-- Cost of a call: what starting a statement costs, five times, seven beside a blocked conversation; see docs/performance.md. Several small ones are
+-- cheaper here than few large ones, and their plans have no second choice that stale statistics could tempt the planner to.
 
 create type parley.received_message as (
   status smallint,
@@ -126,7 +127,8 @@ begin
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
 
-    v_is_blocked := v_low < 0 and v_queue.priorities = 32 and not v_look_past;
+    v_is_blocked := v_low < 0 and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_look_past
+      and conversation_handle is null and conversation_group_id is null;
     if v_is_blocked then
       -- Groups that were locked when somebody passed them by come first when their holders have let go; they are not looked for otherwise.
       select * into v_hint from parley._p_scan_hint as h where h.lane = v_queue.queue_id * 16 + 6 order by h.lane desc, h.hint_id desc limit 1;
@@ -135,13 +137,14 @@ begin
       join parley._p_endpoint as e
         on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
       cross join lateral (
-        select n.position
+        select n.position, n.lane
         from parley._p_message as n
         where n.endpoint_id = e.endpoint_id and n.position >= greatest(b.position, v_hint.low_position) and n.position < v_hint.resume_position
         order by n.position
         limit 1
       ) as m
       join parley._p_conversation_group as g on g.group_id = e.group_id
+      where m.lane = v_hint.lane
       order by m.position
       limit 1
       for update of g skip locked;
@@ -181,7 +184,7 @@ begin
         exit when found or v_try = 2;
         -- Readers of many messages at a time leave gaps of thousands of rows: walk through it once.
         select m.position into v_first from parley._p_message as m where m.lane = v_lane and m.position >= v_first order by m.position limit 1;
-        exit when v_first is null;
+        exit when v_first is null or v_first < v_bound;
         v_bound := v_first + 204800;
       end loop;
       if v_position is null then

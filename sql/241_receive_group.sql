@@ -44,7 +44,7 @@ begin
       cross join lateral (
         select n.position, n.xmax::text <> '0' as came_back
         from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id and n.position >= parley._p_low_position_of(h.hint, e.endpoint_id)
+        where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h.hint, e.endpoint_id)
         order by n.position
         limit 1
       ) as m
@@ -178,6 +178,9 @@ declare
   v_row parley.received_message;
   v_taken integer;
   v_left integer := top;
+  v_rows integer := 16;
+  v_asked integer;
+  v_seen integer;
   v_lane integer;
   v_expedited bigint[];
 begin
@@ -198,56 +201,72 @@ begin
   if not v_endpoint.is_plain then
     v_expedited := array(select x.expedited_id from parley._p_expedited as x where x.endpoint_id = v_endpoint.endpoint_id);
   end if;
-  for v_message in
-    select m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context, t.name, t.validation
-    from parley._p_messages_in_order(v_endpoint, from_position, v_left) with ordinality as m
-    join parley._p_message_type as t using (message_type_id)
-    order by m.ordinality
   loop
-    exit when v_left <= 0;
-    if cardinality(v_expedited) > 0 and v_message.message_type_id not in (1, 5) then
-      -- Those are all received that had arrived when we began.
-      delete from parley._p_expedited as x where x.expedited_id = any (v_expedited);
-      v_expedited := '{}';
-    end if;
-    delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
-    -- Nobody takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
-    -- since (keeps S3).
-    continue when not found;
-    v_taken := least(coalesce(cardinality(v_message.frame), 1), coalesce(v_left, 2147483647));
-    v_row.message_type_id := v_message.message_type_id;
-    v_row.message_type_name := v_message.name;
-    v_row.validation := v_message.validation;
-    v_row.message_enqueue_time := v_message.enqueued_at;
-    v_row.trace_context := v_message.trace_context;
-    for i in 1 .. v_taken loop
-      v_row.queuing_order := v_message.position + i - 1;
-      v_row.message_body := case when v_message.frame is null then v_message.body else v_message.frame[i] end;
-      -- Timer messages and Errors stand outside the sequence.
-      v_row.message_sequence_number := case when v_message.message_type_id in (1, 5) then -1 else v_sequence end;
-      if v_message.message_type_id not in (1, 5) then
-        v_sequence := v_sequence + 1;
+    -- A row may be a frame of many messages: nobody wants to read a hundred of them to take the first. Each portion begins in front again, where a
+    -- sender may have committed meanwhile (keeps S4).
+    v_asked := least(v_left, v_rows);
+    v_seen := 0;
+    for v_message in
+      select m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context, t.name, t.validation
+      from parley._p_messages_in_order(v_endpoint, from_position, v_asked) with ordinality as m
+      join parley._p_message_type as t using (message_type_id)
+      order by m.ordinality
+    loop
+      exit when v_left <= 0;
+      v_seen := v_seen + 1;
+      if v_message.message_type_id in (1, 5) then
+        delete from parley._p_expedited as x where x.expedited_id = v_expedited[1];
+        v_expedited := v_expedited[2:];
+      elsif cardinality(v_expedited) > 0 then
+        -- Those are all received that had arrived when we began.
+        delete from parley._p_expedited as x where x.expedited_id = any (v_expedited);
+        v_expedited := '{}';
       end if;
-      if queue.is_retention_enabled then
-        insert into parley._p_retained (
-          queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
-        )
-        values (
-          queue.queue_id, v_endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
-          v_row.message_enqueue_time, v_row.message_body, v_row.trace_context
-        );
+      delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
+      -- Nobody takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
+      -- since (keeps S3).
+      continue when not found;
+      v_taken := least(coalesce(cardinality(v_message.frame), 1), coalesce(v_left, 2147483647));
+      v_row.message_type_id := v_message.message_type_id;
+      v_row.message_type_name := v_message.name;
+      v_row.validation := v_message.validation;
+      v_row.message_enqueue_time := v_message.enqueued_at;
+      v_row.trace_context := v_message.trace_context;
+      for i in 1 .. v_taken loop
+        v_row.queuing_order := v_message.position + i - 1;
+        v_row.message_body := case when v_message.frame is null then v_message.body else v_message.frame[i] end;
+        -- Timer messages and Errors stand outside the sequence.
+        v_row.message_sequence_number := case when v_message.message_type_id in (1, 5) then -1 else v_sequence end;
+        if v_message.message_type_id not in (1, 5) then
+          v_sequence := v_sequence + 1;
+        end if;
+        if queue.is_retention_enabled then
+          insert into parley._p_retained (
+            queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
+          )
+          values (
+            queue.queue_id, v_endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
+            v_row.message_enqueue_time, v_row.message_body, v_row.trace_context
+          );
+        end if;
+        return next v_row;
+      end loop;
+      if v_taken < cardinality(v_message.frame) then
+        insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
+        select v_message.position + f.first - 1, v_endpoint.endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
+          case when top = 1 then v_message.frame[f.first] end,
+          case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
+        from generate_series(v_taken + 1, cardinality(v_message.frame), top) as f (first);
       end if;
-      return next v_row;
+      v_left := v_left - v_taken;
     end loop;
-    if v_taken < cardinality(v_message.frame) then
-      insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-      select v_message.position + f.first - 1, v_endpoint.endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
-        case when top = 1 then v_message.frame[f.first] end,
-        case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
-      from generate_series(v_taken + 1, cardinality(v_message.frame), top) as f (first);
-    end if;
-    v_left := v_left - v_taken;
+    exit when v_left <= 0 or v_seen < v_asked;
+    v_rows := v_rows * 4;
   end loop;
+  if v_sequence = v_started then
+    -- Timer messages alone move nothing on, and one row is enough.
+    delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id and p.sequence = v_sequence;
+  end if;
   insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint.endpoint_id, v_sequence);
   v_taken := greatest(v_sequence - v_started, 1);
   if v_sequence / v_taken / 32 <> v_started / v_taken / 32 then

@@ -4,8 +4,8 @@
 -- statement, no snapshot, no lock. It sleeps for a sixteenth of the time that nothing has come, half a millisecond to ten, and 25 after some
 -- seconds: a queue that is busy wakes its reader at once, and a reader that waits for nothing costs some 50 rounds a second and not 330 (on a
 -- virtual machine each is 100 microseconds of the processor, most of it the kernel's).
--- Each message wakes all who wait, and one gets it. Who came too late sleeps twice as long from then on, 4 ms at most, until its RECEIVE has something: so
--- as many readers are alert as there is work for.
+-- Each message wakes all who wait, and one gets it. Who finds nothing after that sleeps twice as long from then on, 4 ms at most, until its RECEIVE has
+-- something: so as many readers are alert as there is work for.
 -- It looks at the queue itself when a sender has drawn a position, for as long as that sender may need to commit, and otherwise ten times a
 -- second at first and twice a second later, for groups that were let go of; the longer a look takes the more seldom. Clients that hold a
 -- connection wait better: they LISTEN (parley.listen_for_messages), and the Go package does.
@@ -67,8 +67,8 @@ $$;
 comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, timestamptz, integer, integer) is
 'Sleeps until it is worth looking for messages again and gives what to give as sent next time, or null when the time is over.
 Arguments: position_sequence of the queue; last, its value before the last look; sent, when somebody last drew a position, or when the wait began;
-looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often the message that somebody
-sent was gone when we looked.';
+looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often nothing was found after
+somebody had drawn a position: the message was gone, or not committed yet.';
 
 create function parley._p_raise_disabled(queue_id integer) returns void
 language plpgsql stable

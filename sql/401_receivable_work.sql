@@ -96,13 +96,13 @@ begin
         join parley._p_endpoint as e
           on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         cross join lateral (
-          select m.position
+          select m.position, m.lane
           from parley._p_message as m
           where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_lane.low)
           order by m.position
           limit 1
         ) as n
-        where n.position < v_lane.resume
+        where n.position < v_lane.resume and n.lane = v_lane.lane
         group by e.group_id
       ) as f
       join parley._p_conversation_group as g on g.group_id = f.group_id

@@ -153,7 +153,7 @@ as $$
     order by s.lane desc, s.hint_id desc
     limit 1
   ) as h on true
-  cross join lateral parley._p_messages_in_order(e, parley._p_low_position_of(h.hint, e.endpoint_id), top) with ordinality as m
+  cross join lateral parley._p_messages_in_order(e, parley._p_begin_of(h.hint, e.endpoint_id), top) with ordinality as m
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
   left join lateral (
     select r.sequence from parley._p_receive_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1

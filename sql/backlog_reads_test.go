@@ -92,6 +92,18 @@ func TestReceiveOfOneMessageReadsLittleOfALongConversation(t *testing.T) {
 	}
 }
 
+// A row may be a frame of many messages.
+func TestReceiveOfSomeMessagesReadsLittleOfManyBatches(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, target := b.conversation()
+	b.exec("select parley.begin_conversation_timer($1::uuid, 3600)", target)
+	for range 20 {
+		b.exec("select parley.send_batch($1::uuid, $2, array(select lpad(n::text, 100) from generate_series(1, 2000) as g (n)))", initiator, request)
+	}
+	b.requireFewReads(300, "select * from parley.receive('Answering', 500)")
+}
+
 // The same for a conversation whose messages a webhook is given.
 func TestNextDeliveryReadsLittleOfALongConversation(t *testing.T) {
 	t.Parallel()
@@ -163,6 +175,22 @@ func TestTimersGoBeforeALongBacklog(t *testing.T) {
 	}
 	b.end(target)
 	equal(b.session, 0, "select count(*) from parley._p_expedited")
+}
+
+// A conversation may be nothing but a clock.
+func TestTimersAloneLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	_, target := b.conversation()
+	for range 10 {
+		b.exec("select parley.begin_conversation_timer($1::uuid, 0)", target)
+		b.fire("timer")
+		if types := typesOf(b.messages(receiveOne)); !slices.Equal(types, []string{dialogTimer}) {
+			t.Fatalf("received %q", types)
+		}
+	}
+	equal(b.session, 0, "select count(*) from parley._p_expedited")
+	equal(b.session, 1, "select count(*) from parley._p_receive_progress")
 }
 
 // Each RECEIVE notes how far it came; what is older goes, also where RECEIVE goes the long way.

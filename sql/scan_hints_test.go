@@ -50,7 +50,7 @@ func (b *broker) findUntilHinted() {
 	b.Fatal("there is no hint")
 }
 
-// Readers side by side hold a few rows all the time; hints about them would send every RECEIVE the long way.
+// Readers side by side hold a few rows all the time; hints about them would cost every RECEIVE two statements more.
 func TestFewRowsOfALockedGroupLeaveNoHint(t *testing.T) {
 	t.Parallel()
 	b, holder, _ := besideAHolder(t, 20)
@@ -92,5 +92,160 @@ func TestConversationThatMovesWhileItsRowsArePassedByIsFound(t *testing.T) {
 	holder.commit()
 	if got := b.bodies("Answering"); len(got) != 400 {
 		t.Errorf("received %d after the move", len(got))
+	}
+}
+
+// settle receives until nothing is found any more and requires that nothing is left.
+func (b *broker) settle(t *testing.T) (bodies []string) {
+	t.Helper()
+	for {
+		got := b.bodies("Answering")
+		if len(got) == 0 {
+			break
+		}
+		bodies = append(bodies, got...)
+	}
+	equal(b.session, 0, "select count(*) from parley._p_message")
+	return bodies
+}
+
+// Keeps S2, S4: a look notes some conversations of a locked group only, and what a hint has named stays named as long as anything is there.
+func TestNothingOfALargeLockedGroupIsForgotten(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	other, _ := b.conversation()
+	_, target := b.conversation()
+	group := b.groupOf(target)
+	for range 69 {
+		_, target := b.conversation()
+		b.exec("select parley.move_conversation($1::uuid, $2::uuid)", target, group)
+	}
+	pick := func(is string) string {
+		return value[string](b.session, `
+			select f.conversation_handle::text
+			from parley._p_endpoint as e
+			join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
+			join parley._p_conversation_group as g on g.group_id = e.group_id
+			where g.conversation_group_id = $1 and e.endpoint_id `+is+` (parley._p_endpoints_of_group(g.group_id, 0))
+			limit 1`, group)
+	}
+	noted, left := pick("= any"), pick("<> all")
+	b.send(noted, request, "first")
+	for i := range 100 {
+		b.send(left, request, strconv.Itoa(i))
+	}
+	for range 500 {
+		b.send(other, request, "other")
+	}
+	holder := b.begin()
+	holder.exec("select from parley._p_conversation_group where conversation_group_id = $1 for update", group)
+	b.findUntilHinted()
+	b.messages("select * from parley.receive('Answering', 350)")
+	b.exec("select setval('parley._p_next_probe', 0)")
+	b.find(3)
+	holder.rollback()
+	b.send(left, request, "100")
+	got := b.settle(t)
+	if len(got) != 252 {
+		t.Fatalf("received %d messages", len(got))
+	}
+	for i := range 101 {
+		if got[i+1] != strconv.Itoa(i) {
+			t.Fatalf("received %q", got)
+		}
+	}
+}
+
+// Keeps S2, S4: MOVE commits while a look goes from the conversations that a hint names to their groups.
+func TestConversationThatMovesWhileItsHintIsReadIsFound(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	stays, staysTarget := b.conversation()
+	moves, movesTarget := b.conversation()
+	other, _ := b.conversation()
+	_, third := b.conversation()
+	for _, handle := range []string{stays, moves} {
+		for i := range 100 {
+			b.send(handle, request, strconv.Itoa(i))
+		}
+	}
+	for range 500 {
+		b.send(other, request, "other")
+	}
+	holder := b.begin()
+	holder.exec("select from parley._p_conversation_group where conversation_group_id = $1 for update", b.groupOf(staysTarget))
+	mover := b.begin()
+	mover.exec("select parley.move_conversation($1::uuid, $2::uuid)", movesTarget, b.groupOf(third))
+	b.findUntilHinted()
+	b.messages("select * from parley.receive('Answering', 350)")
+	// A look stops where it adds the first locked group, as a busy processor may let it.
+	b.exec(`
+		create or replace function parley._p_endpoints_of_group(group_id bigint, without bigint) returns bigint[]
+		language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+		begin
+			perform pg_advisory_lock(77);
+			perform pg_advisory_unlock(77);
+			return array(
+				select e.endpoint_id from parley._p_endpoint as e
+				where e.group_id = _p_endpoints_of_group.group_id and e.endpoint_id <> without limit 63
+			);
+		end $$`)
+	gate, reader := b.connection(), b.connection()
+	gate.exec("select pg_advisory_lock(77)")
+	done := make(chan error, 1)
+	go func() {
+		_, err := reader.db.Exec(t.Context(), "select parley.get_conversation_group('Answering')")
+		done <- err
+	}()
+	b.waitUntil("select exists (select from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database()))")
+	mover.commit()
+	gate.exec("select pg_advisory_unlock(77)")
+	if err := <-done; err != nil {
+		t.Fatal(describe(err))
+	}
+	b.send(moves, request, "100")
+	if got := b.bodies("Answering"); len(got) != 101 || got[0] != "0" || got[100] != "100" {
+		t.Errorf("received %d of the conversation that has moved: %q", len(got), got)
+	}
+	holder.rollback()
+	b.settle(t)
+}
+
+// Who asks for one conversation must not lock another one that a hint names.
+func TestReceiveOfANamedConversationLocksNoOther(t *testing.T) {
+	t.Parallel()
+	b, holder, third := besideAHolder(t, 400)
+	b.findUntilHinted()
+	holder.rollback()
+	reader := b.begin()
+	if got := reader.messages("select * from parley.receive('Answering', conversation_handle => $1)", third); len(got) > 0 {
+		t.Fatalf("received %v", got)
+	}
+	if got := b.bodies("Answering"); len(got) != 400 {
+		t.Errorf("received %d beside a reader of another conversation", len(got))
+	}
+}
+
+// A hint of the old queue says nothing about a service that has another one now.
+func TestReceiveFromTheOldQueueLocksNothingOfTheNewOne(t *testing.T) {
+	t.Parallel()
+	b, holder, _ := besideAHolder(t, 400)
+	b.findUntilHinted()
+	holder.rollback()
+	b.exec("select parley.create_queue('Moved')")
+	b.exec("select parley.alter_service('//test/Answerer', queue => 'Moved')")
+	for _, statement := range []string{"select * from parley.receive('Answering')", "select parley.get_conversation_group('Answering')"} {
+		reader := b.begin()
+		reader.exec(statement)
+		locked := value[int](b.session, `
+			select count(*) from (select g.group_id from parley._p_conversation_group as g for update skip locked) as free
+			full join parley._p_conversation_group as g using (group_id) where free.group_id is null`)
+		if locked > 0 {
+			t.Errorf("%s locks %d groups", statement, locked)
+		}
+		reader.rollback()
+	}
+	if got := b.bodies("Moved"); len(got) != 400 {
+		t.Errorf("received %d from the new queue", len(got))
 	}
 }

@@ -5024,7 +5024,7 @@ create table parley._p_expedited (
   endpoint_id bigint not null
 );
 
-comment on table parley._p_expedited is 'Endpoints that may have a DialogTimer or Error message waiting; a row for each message that arrived.';
+comment on table parley._p_expedited is 'Endpoints that may have a DialogTimer or Error message waiting: a row for each that has arrived and was not received.';
 
 create index on parley._p_expedited (endpoint_id);
 
@@ -7621,8 +7621,10 @@ comment on function parley._p_move_service(parley._p_service, parley._p_queue) i
 -- them left declares P safe; and readers whose look began after that may skip what they find gone or locked up to P. A look that began
 -- before may have missed a row that is safe by now, so each look is judged by what was safe when it began.
 -- What a look has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
--- locked is still found where it was left. With each goes where it was met: others that were received from since must not be searched from
--- where the locked ones begin (a holder's transaction keeps what was received dead, and not gone).
+-- locked is still found where it was left. A conversation that a hint names stays named as long as anything of it waits before where the next
+-- look begins, whatever the look has met: nobody else would find that.
+-- With each goes where it begins: others that were received from since must not be searched from where the locked ones begin (a holder's
+-- transaction keeps what was received dead, and not gone).
 -- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
 
 create function parley._p_lock_next_group(
@@ -7653,13 +7655,13 @@ begin
       left join parley._p_set_aside as s using (endpoint_id)
       cross join lateral (
         -- One probe a conversation, however much waits in it.
-        select m.position
+        select m.position, m.lane
         from parley._p_message as m
         where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
         order by m.position
         limit 1
       ) as n
-      where e.state <> 'DO' and n.position < v_hint.resume_position
+      where e.state <> 'DO' and n.position < v_hint.resume_position and n.lane = v_lane
       group by e.group_id
       order by min(n.position)
     loop
@@ -7675,7 +7677,7 @@ begin
         select n.endpoint_id, n.position
         from parley._p_message as n
         where n.endpoint_id = e.endpoint_id
-          and n.position >= greatest(parley._p_low_position_of(v_hint, e.endpoint_id), s.moved_position)
+          and n.position >= greatest(parley._p_begin_of(v_hint, e.endpoint_id), s.moved_position)
           and n.lane = v_lane
         order by n.position
         limit 1
@@ -7748,7 +7750,7 @@ comment on function parley._p_lock_next_group(integer, integer) is
 Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
 Source: spec 3.6, 4.3.';
 
-create function parley._p_low_position_of(hint parley._p_scan_hint, endpoint_id bigint) returns bigint
+create function parley._p_begin_of(hint parley._p_scan_hint, endpoint_id bigint) returns bigint
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -7759,8 +7761,8 @@ begin
 end
 $$;
 
-comment on function parley._p_low_position_of(parley._p_scan_hint, bigint) is
-'Gives the position before which a conversation has no messages in a lane, by its newest hint, null when there is none.';
+comment on function parley._p_begin_of(parley._p_scan_hint, bigint) is
+'Gives the position before which a conversation has no messages in a lane, by a hint; 0 without a hint.';
 
 create function parley._p_endpoints_of_group(group_id bigint, without bigint) returns bigint[]
 language plpgsql stable
@@ -7811,7 +7813,7 @@ begin
   v_probes := v_old.probe_senders is null or coalesce(pg_sequence_last_value('parley._p_next_probe'), 0) <= extract(epoch from v_started) * 1000000;
   v_walk := case
     when cardinality(blocked) > 0 then resume - greatest(v_old.low_position, v_old.resume_position)
-    else head_position - v_old.low_position
+    else least(head_position, v_old.safe_position) - v_old.low_position
   end;
   if not v_probes and v_walk < 262144 then
     return;
@@ -7840,12 +7842,12 @@ begin
     into v_new.blocked_endpoints, v_new.blocked_positions, v_new.resume_position
     from (
       select s.endpoint_id, n.position, n.position <= resume - 65536 as is_far
-      from unnest(blocked) as s (endpoint_id)
+      from (select distinct u.endpoint_id from unnest(blocked || v_old.blocked_endpoints) as u (endpoint_id)) as s
       left join parley._p_set_aside as a using (endpoint_id)
       cross join lateral (
         select m.position, m.lane
         from parley._p_message as m
-        where m.endpoint_id = s.endpoint_id and m.position >= greatest(parley._p_low_position_of(v_old, s.endpoint_id), a.moved_position)
+        where m.endpoint_id = s.endpoint_id and m.position >= greatest(parley._p_begin_of(v_old, s.endpoint_id), a.moved_position)
         order by m.position
         limit 1
       ) as n
@@ -7945,13 +7947,14 @@ A prepared transaction that has outlived a restart of the server is named anew, 
 -- 3. Take: one message by its position, a frame by its own, or many rows that were sent one by one.
 -- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is already old: then step 2 finds
 -- nothing, or a message in front of the one that step 1 found: senders may have committed since, and a group that was locked when we passed
--- its first message may be free when we come to its second. Therefore steps 2 and 3 begin at the low position of the hint, before which
--- nothing is left (keeps S4, S19). Where a look can end is said as well: an index scan reads all of a page that is in bounds, for one row.
--- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named
+-- its first message may be free when we come to its second. Therefore steps 2 and 3 begin where the hint says, before which nothing is left but
+-- of conversations that it names as blocked (keeps S4, S19); those are tried first, in a statement of their own. Where a look can end is said
+-- as well: an index scan reads all of a page that is in bounds, for one row.
+-- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named or blocked
 -- conversation) goes through 241_receive_group.sql.
 --
--- Cost of a call: what starting a statement costs, five times; see docs/performance.md. Several small statements are cheaper here than
--- few large ones, and their plans have no second choice that stale statistics could tempt the planner to.
+-- Cost of a call: what starting a statement costs, five times, seven beside a blocked conversation; see docs/performance.md. Several small ones are
+-- cheaper here than few large ones, and their plans have no second choice that stale statistics could tempt the planner to.
 
 create type parley.received_message as (
   status smallint,
@@ -8065,7 +8068,8 @@ begin
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
 
-    v_is_blocked := v_low < 0 and v_queue.priorities = 32 and not v_look_past;
+    v_is_blocked := v_low < 0 and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_look_past
+      and conversation_handle is null and conversation_group_id is null;
     if v_is_blocked then
       -- Groups that were locked when somebody passed them by come first when their holders have let go; they are not looked for otherwise.
       select * into v_hint from parley._p_scan_hint as h where h.lane = v_queue.queue_id * 16 + 6 order by h.lane desc, h.hint_id desc limit 1;
@@ -8074,13 +8078,14 @@ begin
       join parley._p_endpoint as e
         on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
       cross join lateral (
-        select n.position
+        select n.position, n.lane
         from parley._p_message as n
         where n.endpoint_id = e.endpoint_id and n.position >= greatest(b.position, v_hint.low_position) and n.position < v_hint.resume_position
         order by n.position
         limit 1
       ) as m
       join parley._p_conversation_group as g on g.group_id = e.group_id
+      where m.lane = v_hint.lane
       order by m.position
       limit 1
       for update of g skip locked;
@@ -8120,7 +8125,7 @@ begin
         exit when found or v_try = 2;
         -- Readers of many messages at a time leave gaps of thousands of rows: walk through it once.
         select m.position into v_first from parley._p_message as m where m.lane = v_lane and m.position >= v_first order by m.position limit 1;
-        exit when v_first is null;
+        exit when v_first is null or v_first < v_bound;
         v_bound := v_first + 204800;
       end loop;
       if v_position is null then
@@ -8383,7 +8388,7 @@ begin
       cross join lateral (
         select n.position, n.xmax::text <> '0' as came_back
         from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id and n.position >= parley._p_low_position_of(h.hint, e.endpoint_id)
+        where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h.hint, e.endpoint_id)
         order by n.position
         limit 1
       ) as m
@@ -8517,6 +8522,9 @@ declare
   v_row parley.received_message;
   v_taken integer;
   v_left integer := top;
+  v_rows integer := 16;
+  v_asked integer;
+  v_seen integer;
   v_lane integer;
   v_expedited bigint[];
 begin
@@ -8537,56 +8545,72 @@ begin
   if not v_endpoint.is_plain then
     v_expedited := array(select x.expedited_id from parley._p_expedited as x where x.endpoint_id = v_endpoint.endpoint_id);
   end if;
-  for v_message in
-    select m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context, t.name, t.validation
-    from parley._p_messages_in_order(v_endpoint, from_position, v_left) with ordinality as m
-    join parley._p_message_type as t using (message_type_id)
-    order by m.ordinality
   loop
-    exit when v_left <= 0;
-    if cardinality(v_expedited) > 0 and v_message.message_type_id not in (1, 5) then
-      -- Those are all received that had arrived when we began.
-      delete from parley._p_expedited as x where x.expedited_id = any (v_expedited);
-      v_expedited := '{}';
-    end if;
-    delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
-    -- Nobody takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
-    -- since (keeps S3).
-    continue when not found;
-    v_taken := least(coalesce(cardinality(v_message.frame), 1), coalesce(v_left, 2147483647));
-    v_row.message_type_id := v_message.message_type_id;
-    v_row.message_type_name := v_message.name;
-    v_row.validation := v_message.validation;
-    v_row.message_enqueue_time := v_message.enqueued_at;
-    v_row.trace_context := v_message.trace_context;
-    for i in 1 .. v_taken loop
-      v_row.queuing_order := v_message.position + i - 1;
-      v_row.message_body := case when v_message.frame is null then v_message.body else v_message.frame[i] end;
-      -- Timer messages and Errors stand outside the sequence.
-      v_row.message_sequence_number := case when v_message.message_type_id in (1, 5) then -1 else v_sequence end;
-      if v_message.message_type_id not in (1, 5) then
-        v_sequence := v_sequence + 1;
+    -- A row may be a frame of many messages: nobody wants to read a hundred of them to take the first. Each portion begins in front again, where a
+    -- sender may have committed meanwhile (keeps S4).
+    v_asked := least(v_left, v_rows);
+    v_seen := 0;
+    for v_message in
+      select m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context, t.name, t.validation
+      from parley._p_messages_in_order(v_endpoint, from_position, v_asked) with ordinality as m
+      join parley._p_message_type as t using (message_type_id)
+      order by m.ordinality
+    loop
+      exit when v_left <= 0;
+      v_seen := v_seen + 1;
+      if v_message.message_type_id in (1, 5) then
+        delete from parley._p_expedited as x where x.expedited_id = v_expedited[1];
+        v_expedited := v_expedited[2:];
+      elsif cardinality(v_expedited) > 0 then
+        -- Those are all received that had arrived when we began.
+        delete from parley._p_expedited as x where x.expedited_id = any (v_expedited);
+        v_expedited := '{}';
       end if;
-      if queue.is_retention_enabled then
-        insert into parley._p_retained (
-          queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
-        )
-        values (
-          queue.queue_id, v_endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
-          v_row.message_enqueue_time, v_row.message_body, v_row.trace_context
-        );
+      delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
+      -- Nobody takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
+      -- since (keeps S3).
+      continue when not found;
+      v_taken := least(coalesce(cardinality(v_message.frame), 1), coalesce(v_left, 2147483647));
+      v_row.message_type_id := v_message.message_type_id;
+      v_row.message_type_name := v_message.name;
+      v_row.validation := v_message.validation;
+      v_row.message_enqueue_time := v_message.enqueued_at;
+      v_row.trace_context := v_message.trace_context;
+      for i in 1 .. v_taken loop
+        v_row.queuing_order := v_message.position + i - 1;
+        v_row.message_body := case when v_message.frame is null then v_message.body else v_message.frame[i] end;
+        -- Timer messages and Errors stand outside the sequence.
+        v_row.message_sequence_number := case when v_message.message_type_id in (1, 5) then -1 else v_sequence end;
+        if v_message.message_type_id not in (1, 5) then
+          v_sequence := v_sequence + 1;
+        end if;
+        if queue.is_retention_enabled then
+          insert into parley._p_retained (
+            queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
+          )
+          values (
+            queue.queue_id, v_endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
+            v_row.message_enqueue_time, v_row.message_body, v_row.trace_context
+          );
+        end if;
+        return next v_row;
+      end loop;
+      if v_taken < cardinality(v_message.frame) then
+        insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
+        select v_message.position + f.first - 1, v_endpoint.endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
+          case when top = 1 then v_message.frame[f.first] end,
+          case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
+        from generate_series(v_taken + 1, cardinality(v_message.frame), top) as f (first);
       end if;
-      return next v_row;
+      v_left := v_left - v_taken;
     end loop;
-    if v_taken < cardinality(v_message.frame) then
-      insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-      select v_message.position + f.first - 1, v_endpoint.endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
-        case when top = 1 then v_message.frame[f.first] end,
-        case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
-      from generate_series(v_taken + 1, cardinality(v_message.frame), top) as f (first);
-    end if;
-    v_left := v_left - v_taken;
+    exit when v_left <= 0 or v_seen < v_asked;
+    v_rows := v_rows * 4;
   end loop;
+  if v_sequence = v_started then
+    -- Timer messages alone move nothing on, and one row is enough.
+    delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id and p.sequence = v_sequence;
+  end if;
   insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint.endpoint_id, v_sequence);
   v_taken := greatest(v_sequence - v_started, 1);
   if v_sequence / v_taken / 32 <> v_started / v_taken / 32 then
@@ -8606,8 +8630,8 @@ comment on function parley._p_take(parley._p_queue, bigint, bigint, integer) is
 -- statement, no snapshot, no lock. It sleeps for a sixteenth of the time that nothing has come, half a millisecond to ten, and 25 after some
 -- seconds: a queue that is busy wakes its reader at once, and a reader that waits for nothing costs some 50 rounds a second and not 330 (on a
 -- virtual machine each is 100 microseconds of the processor, most of it the kernel's).
--- Each message wakes all who wait, and one gets it. Who came too late sleeps twice as long from then on, 4 ms at most, until its RECEIVE has something: so
--- as many readers are alert as there is work for.
+-- Each message wakes all who wait, and one gets it. Who finds nothing after that sleeps twice as long from then on, 4 ms at most, until its RECEIVE has
+-- something: so as many readers are alert as there is work for.
 -- It looks at the queue itself when a sender has drawn a position, for as long as that sender may need to commit, and otherwise ten times a
 -- second at first and twice a second later, for groups that were let go of; the longer a look takes the more seldom. Clients that hold a
 -- connection wait better: they LISTEN (parley.listen_for_messages), and the Go package does.
@@ -8669,8 +8693,8 @@ $$;
 comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, timestamptz, integer, integer) is
 'Sleeps until it is worth looking for messages again and gives what to give as sent next time, or null when the time is over.
 Arguments: position_sequence of the queue; last, its value before the last look; sent, when somebody last drew a position, or when the wait began;
-looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often the message that somebody
-sent was gone when we looked.';
+looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often nothing was found after
+somebody had drawn a position: the message was gone, or not committed yet.';
 
 create function parley._p_raise_disabled(queue_id integer) returns void
 language plpgsql stable
@@ -11842,13 +11866,13 @@ begin
         join parley._p_endpoint as e
           on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         cross join lateral (
-          select m.position
+          select m.position, m.lane
           from parley._p_message as m
           where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_lane.low)
           order by m.position
           limit 1
         ) as n
-        where n.position < v_lane.resume
+        where n.position < v_lane.resume and n.lane = v_lane.lane
         group by e.group_id
       ) as f
       join parley._p_conversation_group as g on g.group_id = f.group_id
@@ -12825,7 +12849,7 @@ as $$
     order by s.lane desc, s.hint_id desc
     limit 1
   ) as h on true
-  cross join lateral parley._p_messages_in_order(e, parley._p_low_position_of(h.hint, e.endpoint_id), top) with ordinality as m
+  cross join lateral parley._p_messages_in_order(e, parley._p_begin_of(h.hint, e.endpoint_id), top) with ordinality as m
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
   left join lateral (
     select r.sequence from parley._p_receive_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1
