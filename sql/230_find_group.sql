@@ -121,7 +121,11 @@ begin
           v_from := position;
         else
           group_id := v_group;
-          perform parley._p_note_scan(queue_id, v_lane, position, v_seen, least(position, coalesce(v_hint.safe_position, 0)));
+          -- With what our hint named, whether we have met it or not: we did not look before where the hint let us begin.
+          perform parley._p_note_scan(
+            queue_id, v_lane, position, case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
+            least(position, coalesce(v_hint.safe_position, 0))
+          );
           return;
         end if;
       end if;

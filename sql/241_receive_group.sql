@@ -42,7 +42,7 @@ begin
         limit 1
       ) as h on true
       cross join lateral (
-        select n.position, n.xmax::text <> '0' as came_back
+        select n.position, n.lane, n.xmax::text <> '0' as came_back
         from parley._p_message as n
         where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h.hint, e.endpoint_id)
         order by n.position
@@ -50,6 +50,8 @@ begin
       ) as m
       where e.group_id = v_group_id
         and e.state <> 'DO'
+        -- MOVE may have put conversations of two services into the group, and ALTER SERVICE one of these into another queue.
+        and m.lane = parley._p_lane(v_queue.queue_id, e.priority)
         and (_p_receive_group.conversation_handle is null or e.conversation_handle = _p_receive_group.conversation_handle)
         and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
       order by e.priority desc, m.position
@@ -120,7 +122,11 @@ declare
 begin
   perform
   from parley._p_service as s
-  where s.service_id = v_group.service_id and s.queue_id = _p_lock_named_group.queue_id;
+  where s.queue_id = _p_lock_named_group.queue_id
+    and (
+      s.service_id = v_group.service_id
+      or exists (select from parley._p_endpoint as e where e.group_id = v_group.group_id and e.service_id = s.service_id)
+    );
   if not found then
     perform parley._p_raise(
       8436,

@@ -112,7 +112,7 @@ begin
     and e.endpoint_id <> _p_pass_by.endpoint_id
     and e.state <> 'DO'
     and not parley._p_is_set_aside(e.endpoint_id)
-    and exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id);
+    and exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id and m.lane / 16 = _p_pass_by.queue_id);
   return case when not found then v_moved end;
 end
 $$;

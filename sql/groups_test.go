@@ -127,3 +127,24 @@ func TestGroupLivesAsLongAsAConversationInIt(t *testing.T) {
 	b.end(second)
 	equal(b.session, false, exists, group)
 }
+
+// A group may have conversations of two services, and one of them may get another queue: each message is received from the queue it is in.
+func TestGroupOfTwoQueuesIsReceivedFromBoth(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley.create_service('//test/Other', 'Answering', '{//test/Work}')")
+	first, firstTarget := b.conversation()
+	other := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Other', '//test/Work')")
+	b.send(other, request, "begun")
+	b.exec("select parley.move_conversation($1::uuid, $2::uuid)", b.farHandle(other), b.groupOf(firstTarget))
+	b.exec("select parley.create_queue('Moved')")
+	b.exec("select parley.alter_service('//test/Other', queue => 'Moved')")
+	b.send(first, request, "here")
+	b.send(other, request, "there")
+	if got := b.bodies("Answering"); len(got) != 1 || got[0] != "here" {
+		t.Errorf("received %q from the old queue", got)
+	}
+	if got := b.bodies("Moved"); len(got) != 2 || got[0] != "begun" || got[1] != "there" {
+		t.Errorf("received %q from the new one", got)
+	}
+}

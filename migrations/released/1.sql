@@ -7733,7 +7733,11 @@ begin
           v_from := position;
         else
           group_id := v_group;
-          perform parley._p_note_scan(queue_id, v_lane, position, v_seen, least(position, coalesce(v_hint.safe_position, 0)));
+          -- With what our hint named, whether we have met it or not: we did not look before where the hint let us begin.
+          perform parley._p_note_scan(
+            queue_id, v_lane, position, case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
+            least(position, coalesce(v_hint.safe_position, 0))
+          );
           return;
         end if;
       end if;
@@ -8386,7 +8390,7 @@ begin
         limit 1
       ) as h on true
       cross join lateral (
-        select n.position, n.xmax::text <> '0' as came_back
+        select n.position, n.lane, n.xmax::text <> '0' as came_back
         from parley._p_message as n
         where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h.hint, e.endpoint_id)
         order by n.position
@@ -8394,6 +8398,8 @@ begin
       ) as m
       where e.group_id = v_group_id
         and e.state <> 'DO'
+        -- MOVE may have put conversations of two services into the group, and ALTER SERVICE one of these into another queue.
+        and m.lane = parley._p_lane(v_queue.queue_id, e.priority)
         and (_p_receive_group.conversation_handle is null or e.conversation_handle = _p_receive_group.conversation_handle)
         and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
       order by e.priority desc, m.position
@@ -8464,7 +8470,11 @@ declare
 begin
   perform
   from parley._p_service as s
-  where s.service_id = v_group.service_id and s.queue_id = _p_lock_named_group.queue_id;
+  where s.queue_id = _p_lock_named_group.queue_id
+    and (
+      s.service_id = v_group.service_id
+      or exists (select from parley._p_endpoint as e where e.group_id = v_group.group_id and e.service_id = s.service_id)
+    );
   if not found then
     perform parley._p_raise(
       8436,
@@ -8997,7 +9007,7 @@ begin
     and e.endpoint_id <> _p_pass_by.endpoint_id
     and e.state <> 'DO'
     and not parley._p_is_set_aside(e.endpoint_id)
-    and exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id);
+    and exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id and m.lane / 16 = _p_pass_by.queue_id);
   return case when not found then v_moved end;
 end
 $$;
