@@ -120,7 +120,7 @@ func (i *intruder) wantOutcome(what string, want parley.Outcome, next int64, spe
 	i.t.Helper()
 	got := i.ask(speaker, run)[0]
 	for end := time.Now().Add(patience); got.Outcome == parley.Held && want != parley.Held && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 		got = i.ask(speaker, run)[0]
 	}
 	if got.Outcome != want || got.Next != next {
