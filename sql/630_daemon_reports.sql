@@ -58,14 +58,19 @@ where r.reported_at > clock_timestamp() - interval '15 seconds';
 
 comment on view parley._p_living_report is 'Reports of daemons that live.';
 
+create view parley._p_recent_report as
+select r.daemon_id, r.daemon, r.endpoint, r.counters
+from parley._p_daemon_report as r
+-- A daemon with nothing else to tell reports once a minute.
+where r.reported_at > clock_timestamp() - interval '150 seconds';
+
+comment on view parley._p_recent_report is 'What does not change from one second to the next, in reports of daemons that live.';
+
 create function parley._p_transport_counter(name text) returns bigint
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  -- A daemon with nothing else to tell reports once a minute.
-  select coalesce(sum((r.counters ->> $1)::bigint), 0)::bigint
-  from parley._p_daemon_report as r
-  where r.reported_at > clock_timestamp() - interval '150 seconds'
+  select coalesce(sum((r.counters ->> $1)::bigint), 0)::bigint from parley._p_recent_report as r
 $$;
 
 comment on function parley._p_transport_counter(text) is 'Adds up a counter of transport over the daemons that live; since they have begun.';

@@ -3,10 +3,7 @@
 -- An endpoint is not an object of the database: it is there while a daemon runs that was started with --listen.
 
 create view parley._p_listening_report as
-select r.daemon_id, r.daemon, r.endpoint
-from parley._p_daemon_report as r
--- A daemon with nothing else to tell reports once a minute.
-where r.reported_at > clock_timestamp() - interval '150 seconds' and r.endpoint <> 'null';
+select r.daemon_id, r.daemon, r.endpoint from parley._p_recent_report as r where r.endpoint <> 'null';
 
 comment on view parley._p_listening_report is 'Reports of daemons that listen for other servers.';
 

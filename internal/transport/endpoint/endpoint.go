@@ -44,6 +44,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+func (c Config) forwardSize() int64 { return cmp.Or(c.ForwardSize, router.DefaultForwardSize) }
+
 // Endpoint serves any number of databases.
 type Endpoint struct {
 	config    Config
@@ -78,7 +80,7 @@ func New(config Config) (*Endpoint, error) {
 	if config.Forward {
 		e.forwarder = &router.Forwarder{
 			Link:    func(address string) (transport.Deliverer, error) { return e.links.to(address) },
-			SizeMax: cmp.Or(config.ForwardSize, router.DefaultForwardSize), Logger: config.Logger,
+			SizeMax: config.forwardSize(), Logger: config.Logger,
 		}
 	}
 	routes := &router.InboundRoutes{Directory: e.directory}

@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"net"
@@ -14,7 +13,6 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/transport"
 	"github.com/parley-broker/parley/internal/transport/link"
-	"github.com/parley-broker/parley/internal/transport/router"
 )
 
 const (
@@ -218,7 +216,7 @@ func (e *Endpoint) listening() *parley.EndpointReport {
 	}
 	return &parley.EndpointReport{
 		IPAddress: at.IP.String(), Port: at.Port, Forwards: e.config.Forward,
-		ForwardSizeMB: cmp.Or(e.config.ForwardSize, router.DefaultForwardSize) >> 20,
+		ForwardSizeMB: e.config.forwardSize() >> 20,
 	}
 }
 
