@@ -26,6 +26,8 @@ declare
   v_priority integer;
   v_lane integer;
   v_from bigint;
+  v_bound bigint;
+  v_safe bigint;
   v_seen bigint[];
   v_group bigint;
   v_moved integer;
@@ -85,18 +87,27 @@ begin
         v_most := v_most - v_moved;
       end if;
     end loop;
-    v_from := greatest(coalesce(v_hint.low_position, 0), coalesce(v_hint.resume_position, 0));
+    v_from := greatest(0, v_hint.low_position, v_hint.resume_position);
+    v_bound := v_from + 4194304;
+    v_safe := coalesce(v_hint.safe_position, 0);
     loop
       select m.endpoint_id, m.position, e.group_id into endpoint_id, position, v_group
       from parley._p_message as m
       join parley._p_endpoint as e using (endpoint_id)
       where m.lane = v_lane
         and m.position >= v_from
+        and m.position < v_bound
         and e.state <> 'DO'
         and m.endpoint_id <> all (v_seen)
       order by m.position
       limit 1;
-      exit when not found;
+      if not found then
+        exit when not exists (select from parley._p_message as m where m.lane = v_lane and m.position >= v_bound);
+        -- It will be a long walk. If no sender is under way, what it passes by is told to others after this walk and not the next one.
+        v_safe := greatest(v_safe, parley._p_safe_position(queue_id));
+        v_bound := 9223372036854775807;
+        continue;
+      end if;
       perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;
       if not found then
         v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
@@ -124,7 +135,7 @@ begin
           -- With what our hint named, whether we have met it or not: we did not look before where the hint let us begin.
           perform parley._p_note_scan(
             queue_id, v_lane, position, case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
-            least(position, coalesce(v_hint.safe_position, 0))
+            least(position, v_safe)
           );
           return;
         end if;
@@ -306,6 +317,22 @@ comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigi
 'Tells the readers after this one where to begin to look.
 Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
 resume, up to where only they have messages, and no further than was safe when the look began.';
+
+create function parley._p_safe_position(queue_id integer) returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_sequence regclass := (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_safe_position.queue_id);
+  -- The last position first: see _p_note_scan.
+  v_last bigint := coalesce(parley._p_last_position(v_sequence), 0);
+begin
+  return case when cardinality(parley._p_senders_under_way(v_sequence)) = 0 then (v_last + 1) * 1024 else 0 end;
+end
+$$;
+
+comment on function parley._p_safe_position(integer) is
+'Gives a position before which a look that begins now sees all that will ever be in a queue: 0 while a sender is under way.';
 
 create function parley._p_senders_under_way(position_sequence regclass) returns text[]
 language plpgsql volatile

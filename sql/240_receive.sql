@@ -86,16 +86,13 @@ begin
     -- A column of its own costs more than a whole row.
     select
       q as queue,
-      coalesce(
-        (
-          select case when cardinality(h.blocked_endpoints) = 0 then h.low_position else -1 end
-          from parley._p_scan_hint as h
-          where h.lane = q.queue_id * 16 + 6
-          order by h.lane desc, h.hint_id desc
-          limit 1
-        ),
-        0
-      ) as low_position
+      (
+        select h
+        from parley._p_scan_hint as h
+        where h.lane = q.queue_id * 16 + 6
+        order by h.lane desc, h.hint_id desc
+        limit 1
+      ) as hint
     into v_look
     from parley._p_queue as q
     where q.lookup_name = queue;
@@ -104,7 +101,9 @@ begin
       continue;
     end if;
     v_queue := v_look.queue;
-    v_low := v_look.low_position;
+    v_hint := v_look.hint;
+    v_low := coalesce(v_hint.low_position, 0);
+    v_is_blocked := cardinality(v_hint.blocked_endpoints) > 0;
     if current_setting('role') <> 'none' or not pg_has_role(session_user, v_queue.owner, 'usage') then
       perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
     end if;
@@ -127,11 +126,9 @@ begin
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
 
-    v_is_blocked := v_low < 0 and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_look_past
-      and conversation_handle is null and conversation_group_id is null;
-    if v_is_blocked then
+    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_look_past
+      and conversation_handle is null and conversation_group_id is null then
       -- Groups that were locked when somebody passed them by come first when their holders have let go; they are not looked for otherwise.
-      select * into v_hint from parley._p_scan_hint as h where h.lane = v_queue.queue_id * 16 + 6 order by h.lane desc, h.hint_id desc limit 1;
       perform
       from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
       join parley._p_endpoint as e
@@ -148,12 +145,13 @@ begin
       order by m.position
       limit 1
       for update of g skip locked;
+      v_look_past := found;
       if not found then
-        v_low := greatest(v_hint.low_position, v_hint.resume_position);
+        v_low := greatest(v_low, v_hint.resume_position);
       end if;
     end if;
 
-    if v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_low < 0 or v_look_past
+    if v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_look_past
       or conversation_handle is not null or conversation_group_id is not null then
       v_look_past := false;
       return query

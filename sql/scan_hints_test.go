@@ -1,6 +1,7 @@
 package sql_test
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 )
@@ -77,6 +78,49 @@ func TestManyRowsOfALockedGroupArePassedByWithAHint(t *testing.T) {
 	if got := b.bodies("Answering"); len(got) != 400 || got[0] != "held 0" || got[399] != "held 399" {
 		t.Errorf("received %d after the holder", len(got))
 	}
+}
+
+// A walk past thousands of rows is not made again only to say that it was made.
+func TestOneLongWalkLeavesAHint(t *testing.T) {
+	t.Parallel()
+	b, other, _ := besideALongBacklog(t)
+	b.send(other, request, "other")
+	b.find(1)
+	equal(b.session, 1, blockedHints)
+	if got := b.bodies("Answering"); !slices.Equal(got, []string{"other"}) {
+		t.Errorf("received %q beside the holder", got)
+	}
+}
+
+// Keeps S2: what a sender has not committed yet cannot be seen by a walk, which says nothing then.
+func TestLongWalkPassesNoSenderBy(t *testing.T) {
+	t.Parallel()
+	b, other, third := besideALongBacklog(t)
+	sender := b.begin()
+	sender.exec("select parley.send($1::uuid, $2, 'late')", third, request)
+	b.send(other, request, "other")
+	b.find(2)
+	equal(b.session, 0, blockedHints)
+	sender.commit()
+	if got := append(b.bodies("Answering"), b.bodies("Answering")...); !slices.Equal(got, []string{"late", "other"}) {
+		t.Errorf("received %q beside the holder", got)
+	}
+}
+
+// besideALongBacklog gives a queue in which a reader holds a group with thousands of rows, and the handles of two initiators of other groups.
+func besideALongBacklog(t *testing.T) (b *broker, other, third string) {
+	t.Helper()
+	b = newWorld(t)
+	held, heldTarget := b.conversation()
+	other, _ = b.conversation()
+	third, _ = b.conversation()
+	for range 3 {
+		b.receive("Answering")
+	}
+	b.exec("select parley.send($1::uuid, $2, n::text) from generate_series(1, 6000) as g (n)", held, request)
+	holder := b.begin()
+	holder.exec("select parley.begin_conversation_timer($1::uuid, 3600)", heldTarget)
+	return b, other, third
 }
 
 // Keeps S2: where nothing comes behind them, nobody else would look at what the hint passes by.

@@ -7638,6 +7638,8 @@ declare
   v_priority integer;
   v_lane integer;
   v_from bigint;
+  v_bound bigint;
+  v_safe bigint;
   v_seen bigint[];
   v_group bigint;
   v_moved integer;
@@ -7697,18 +7699,27 @@ begin
         v_most := v_most - v_moved;
       end if;
     end loop;
-    v_from := greatest(coalesce(v_hint.low_position, 0), coalesce(v_hint.resume_position, 0));
+    v_from := greatest(0, v_hint.low_position, v_hint.resume_position);
+    v_bound := v_from + 4194304;
+    v_safe := coalesce(v_hint.safe_position, 0);
     loop
       select m.endpoint_id, m.position, e.group_id into endpoint_id, position, v_group
       from parley._p_message as m
       join parley._p_endpoint as e using (endpoint_id)
       where m.lane = v_lane
         and m.position >= v_from
+        and m.position < v_bound
         and e.state <> 'DO'
         and m.endpoint_id <> all (v_seen)
       order by m.position
       limit 1;
-      exit when not found;
+      if not found then
+        exit when not exists (select from parley._p_message as m where m.lane = v_lane and m.position >= v_bound);
+        -- It will be a long walk. If no sender is under way, what it passes by is told to others after this walk and not the next one.
+        v_safe := greatest(v_safe, parley._p_safe_position(queue_id));
+        v_bound := 9223372036854775807;
+        continue;
+      end if;
       perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;
       if not found then
         v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
@@ -7736,7 +7747,7 @@ begin
           -- With what our hint named, whether we have met it or not: we did not look before where the hint let us begin.
           perform parley._p_note_scan(
             queue_id, v_lane, position, case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
-            least(position, coalesce(v_hint.safe_position, 0))
+            least(position, v_safe)
           );
           return;
         end if;
@@ -7919,6 +7930,22 @@ comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigi
 Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
 resume, up to where only they have messages, and no further than was safe when the look began.';
 
+create function parley._p_safe_position(queue_id integer) returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_sequence regclass := (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_safe_position.queue_id);
+  -- The last position first: see _p_note_scan.
+  v_last bigint := coalesce(parley._p_last_position(v_sequence), 0);
+begin
+  return case when cardinality(parley._p_senders_under_way(v_sequence)) = 0 then (v_last + 1) * 1024 else 0 end;
+end
+$$;
+
+comment on function parley._p_safe_position(integer) is
+'Gives a position before which a look that begins now sees all that will ever be in a queue: 0 while a sender is under way.';
+
 create function parley._p_senders_under_way(position_sequence regclass) returns text[]
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -8031,16 +8058,13 @@ begin
     -- A column of its own costs more than a whole row.
     select
       q as queue,
-      coalesce(
-        (
-          select case when cardinality(h.blocked_endpoints) = 0 then h.low_position else -1 end
-          from parley._p_scan_hint as h
-          where h.lane = q.queue_id * 16 + 6
-          order by h.lane desc, h.hint_id desc
-          limit 1
-        ),
-        0
-      ) as low_position
+      (
+        select h
+        from parley._p_scan_hint as h
+        where h.lane = q.queue_id * 16 + 6
+        order by h.lane desc, h.hint_id desc
+        limit 1
+      ) as hint
     into v_look
     from parley._p_queue as q
     where q.lookup_name = queue;
@@ -8049,7 +8073,9 @@ begin
       continue;
     end if;
     v_queue := v_look.queue;
-    v_low := v_look.low_position;
+    v_hint := v_look.hint;
+    v_low := coalesce(v_hint.low_position, 0);
+    v_is_blocked := cardinality(v_hint.blocked_endpoints) > 0;
     if current_setting('role') <> 'none' or not pg_has_role(session_user, v_queue.owner, 'usage') then
       perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
     end if;
@@ -8072,11 +8098,9 @@ begin
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
 
-    v_is_blocked := v_low < 0 and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_look_past
-      and conversation_handle is null and conversation_group_id is null;
-    if v_is_blocked then
+    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_look_past
+      and conversation_handle is null and conversation_group_id is null then
       -- Groups that were locked when somebody passed them by come first when their holders have let go; they are not looked for otherwise.
-      select * into v_hint from parley._p_scan_hint as h where h.lane = v_queue.queue_id * 16 + 6 order by h.lane desc, h.hint_id desc limit 1;
       perform
       from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
       join parley._p_endpoint as e
@@ -8093,12 +8117,13 @@ begin
       order by m.position
       limit 1
       for update of g skip locked;
+      v_look_past := found;
       if not found then
-        v_low := greatest(v_hint.low_position, v_hint.resume_position);
+        v_low := greatest(v_low, v_hint.resume_position);
       end if;
     end if;
 
-    if v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_low < 0 or v_look_past
+    if v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_look_past
       or conversation_handle is not null or conversation_group_id is not null then
       v_look_past := false;
       return query
