@@ -190,6 +190,9 @@ create sequence parley._p_next_probe minvalue 0 start 0;
 create function parley._p_note_scan(queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 declare
   v_old parley._p_scan_hint;
@@ -317,6 +320,33 @@ comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigi
 'Tells the readers after this one where to begin to look.
 Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
 resume, up to where only they have messages, and no further than was safe when the look began.';
+
+create function parley._p_renew_hint(queue_id integer, lane integer, head_position bigint, hint parley._p_scan_hint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_resume bigint := 0;
+begin
+  if cardinality(hint.blocked_endpoints) > 0 then
+    -- The first row of all the others, though somebody may hold its group.
+    select least(m.position, hint.safe_position) into v_resume
+    from parley._p_message as m
+    where m.lane = _p_renew_hint.lane and m.position >= hint.resume_position and m.endpoint_id <> all (hint.blocked_endpoints)
+    order by m.position
+    limit 1;
+  end if;
+  perform parley._p_note_scan(queue_id, lane, head_position, coalesce(hint.blocked_endpoints, '{}'), v_resume);
+end
+$$;
+
+comment on function parley._p_renew_hint(integer, integer, bigint, parley._p_scan_hint) is
+'Tells the readers after this one that they need not begin where a hint says any more.
+Arguments: queue_id; lane; head_position, of the first message found in a group that was free, beginning where the hint says; hint, which was read before
+that look.';
 
 create function parley._p_safe_position(queue_id integer) returns bigint
 language plpgsql volatile

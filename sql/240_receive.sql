@@ -11,8 +11,9 @@
 -- as well: an index scan reads all of a page that is in bounds, for one row.
 -- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named or blocked
 -- conversation) goes through 241_receive_group.sql.
+-- No bitmap scans: where the planner expects few rows in a lane, for want of better statistics, it would read all that waits there and sort it.
 --
--- Cost of a call: what starting a statement costs, five times, seven beside a blocked conversation; see docs/performance.md. Several small ones are
+-- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see docs/performance.md. Several small ones are
 -- cheaper here than few large ones, and their plans have no second choice that stale statistics could tempt the planner to.
 
 create type parley.received_message as (
@@ -48,6 +49,7 @@ language plpgsql security definer rows 100
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 declare
@@ -196,12 +198,7 @@ begin
       else
         -- The hint is 64 rows old: renew it, but not all readers at once.
         if v_position - v_low > 65536 and (v_position - v_low > 262144 or (v_position >> 10) % 16 = pg_backend_pid() % 16) then
-          if v_is_blocked then
-            -- A look that walks past what is locked knows up to where nobody else has messages.
-            v_look_past := true;
-            continue;
-          end if;
-          perform parley._p_note_scan(v_queue.queue_id, v_lane, v_position, '{}', 0);
+          perform parley._p_renew_hint(v_queue.queue_id, v_lane, v_position, v_hint);
         end if;
         select e as endpoint, m.message, m.came_back,
           coalesce(

@@ -4,6 +4,7 @@ create function parley.get_conversation_group(queue text, timeout integer defaul
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 declare

@@ -81,6 +81,7 @@ create function parley.next_delivery(queue text, top integer default 1) returns 
 language plpgsql security definer rows 1
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 declare

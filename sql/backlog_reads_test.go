@@ -154,6 +154,20 @@ func TestReceiveBesideALockedGroupDoesNotReadWhatWasReceived(t *testing.T) {
 	}
 }
 
+// Where the statistics say that nearly all is of one conversation the planner expects nothing of others, and would rather sort than look.
+func TestHintIsRenewedWithoutReadingAllThatWaits(t *testing.T) {
+	t.Parallel()
+	b, other, _ := besideALongBacklog(t)
+	b.exec("analyze parley._p_message")
+	b.exec("select parley.send($1::uuid, $2, n::text) from generate_series(1, 20000) as g (n)", other, request)
+	b.find(1)
+	b.exec("set plan_cache_mode = force_generic_plan") // as RECEIVE has it
+	b.requireFewReads(100, `
+		select parley._p_renew_hint(h.lane / 16, h.lane, h.resume_position, h)
+		from parley._p_scan_hint as h
+		where cardinality(h.blocked_endpoints) > 0`)
+}
+
 // Keeps S4: a timer that fires behind a long backlog goes before it, more than once, and leaves nothing behind.
 func TestTimersGoBeforeALongBacklog(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ func (b *broker) findUntilHinted() {
 	b.Fatal("there is no hint")
 }
 
-// Readers side by side hold a few rows all the time; hints about them would cost every RECEIVE two statements more.
+// Readers side by side hold a few rows all the time; hints about them would cost every RECEIVE a statement more.
 func TestFewRowsOfALockedGroupLeaveNoHint(t *testing.T) {
 	t.Parallel()
 	b, holder, _ := besideAHolder(t, 20)

@@ -7802,6 +7802,9 @@ create sequence parley._p_next_probe minvalue 0 start 0;
 create function parley._p_note_scan(queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 declare
   v_old parley._p_scan_hint;
@@ -7930,6 +7933,33 @@ comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigi
 Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
 resume, up to where only they have messages, and no further than was safe when the look began.';
 
+create function parley._p_renew_hint(queue_id integer, lane integer, head_position bigint, hint parley._p_scan_hint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_resume bigint := 0;
+begin
+  if cardinality(hint.blocked_endpoints) > 0 then
+    -- The first row of all the others, though somebody may hold its group.
+    select least(m.position, hint.safe_position) into v_resume
+    from parley._p_message as m
+    where m.lane = _p_renew_hint.lane and m.position >= hint.resume_position and m.endpoint_id <> all (hint.blocked_endpoints)
+    order by m.position
+    limit 1;
+  end if;
+  perform parley._p_note_scan(queue_id, lane, head_position, coalesce(hint.blocked_endpoints, '{}'), v_resume);
+end
+$$;
+
+comment on function parley._p_renew_hint(integer, integer, bigint, parley._p_scan_hint) is
+'Tells the readers after this one that they need not begin where a hint says any more.
+Arguments: queue_id; lane; head_position, of the first message found in a group that was free, beginning where the hint says; hint, which was read before
+that look.';
+
 create function parley._p_safe_position(queue_id integer) returns bigint
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -7983,8 +8013,9 @@ A prepared transaction that has outlived a restart of the server is named anew, 
 -- as well: an index scan reads all of a page that is in bounds, for one row.
 -- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named or blocked
 -- conversation) goes through 241_receive_group.sql.
+-- No bitmap scans: where the planner expects few rows in a lane, for want of better statistics, it would read all that waits there and sort it.
 --
--- Cost of a call: what starting a statement costs, five times, seven beside a blocked conversation; see docs/performance.md. Several small ones are
+-- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see docs/performance.md. Several small ones are
 -- cheaper here than few large ones, and their plans have no second choice that stale statistics could tempt the planner to.
 
 create type parley.received_message as (
@@ -8020,6 +8051,7 @@ language plpgsql security definer rows 100
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 declare
@@ -8168,12 +8200,7 @@ begin
       else
         -- The hint is 64 rows old: renew it, but not all readers at once.
         if v_position - v_low > 65536 and (v_position - v_low > 262144 or (v_position >> 10) % 16 = pg_backend_pid() % 16) then
-          if v_is_blocked then
-            -- A look that walks past what is locked knows up to where nobody else has messages.
-            v_look_past := true;
-            continue;
-          end if;
-          perform parley._p_note_scan(v_queue.queue_id, v_lane, v_position, '{}', 0);
+          perform parley._p_renew_hint(v_queue.queue_id, v_lane, v_position, v_hint);
         end if;
         select e as endpoint, m.message, m.came_back,
           coalesce(
@@ -9491,6 +9518,7 @@ create function parley.get_conversation_group(queue text, timeout integer defaul
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 declare
@@ -11838,6 +11866,7 @@ language plpgsql stable rows 10
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 declare
@@ -12812,6 +12841,7 @@ create function parley.next_delivery(queue text, top integer default 1) returns 
 language plpgsql security definer rows 1
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 declare
