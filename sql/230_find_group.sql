@@ -103,8 +103,10 @@ begin
       limit 1;
       if not found then
         exit when not exists (select from parley._p_message as m where m.lane = v_lane and m.position >= v_bound);
-        -- It will be a long walk. If no sender is under way, what it passes by is told to others after this walk and not the next one.
+        -- It will be a long walk. If no sender is under way, what it passes by is told to others after this walk and not the next one; it begins
+        -- anew, because somebody may have committed before v_from since that was looked at.
         v_safe := greatest(v_safe, parley._p_safe_position(queue_id));
+        v_from := greatest(0, v_hint.low_position, v_hint.resume_position);
         v_bound := 9223372036854775807;
         continue;
       end if;
