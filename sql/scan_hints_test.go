@@ -28,23 +28,31 @@ func besideAHolder(t *testing.T, rows int) (b *broker, holder session, third str
 	return b, holder, third
 }
 
-// find has some readers look past the holder, who take nothing.
+// find has a reader look past the holder some times, which takes nothing.
 func (b *broker) find(times int) {
 	b.Helper()
+	reader := b.connection()
 	for range times {
-		reader := b.begin()
-		if group := value[string](reader, "select coalesce(parley.get_conversation_group('Answering')::text, '')"); group == "" {
-			b.Fatal("the other group was not found")
-		}
-		reader.commit()
+		reader.lookPast()
 	}
 }
 
-// findUntilHinted has readers look past the holder until one has left a hint. Only so many look who is under way at a time.
+// lookPast finds a group, in a transaction of its own.
+func (s session) lookPast() {
+	s.Helper()
+	s.exec("begin")
+	if group := value[string](s, "select coalesce(parley.get_conversation_group('Answering')::text, '')"); group == "" {
+		s.Fatal("the other group was not found")
+	}
+	s.commit()
+}
+
+// findUntilHinted has a reader look past the holder until it has left a hint. Only so many look who is under way at a time.
 func (b *broker) findUntilHinted() {
 	b.Helper()
+	reader := b.connection()
 	for range 2000 {
-		if b.find(1); value[int](b.session, blockedHints) > 0 {
+		if reader.lookPast(); value[int](b.session, blockedHints) > 0 {
 			return
 		}
 	}

@@ -7806,6 +7806,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 as $$
 declare
@@ -7940,6 +7941,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 as $$
 declare
@@ -8015,7 +8017,8 @@ A prepared transaction that has outlived a restart of the server is named anew, 
 -- as well: an index scan reads all of a page that is in bounds, for one row.
 -- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named or blocked
 -- conversation) goes through 241_receive_group.sql.
--- No bitmap scans: where the planner expects few rows in a lane, for want of better statistics, it would read all that waits there and sort it.
+-- No bitmap scans (nor sorts, in 230_find_group.sql): where the planner expects few rows in a lane, for want of better statistics, it would read
+-- all that waits there to sort it.
 --
 -- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see docs/performance.md. Several small ones are
 -- cheaper here than few large ones, and their plans have no second choice that stale statistics could tempt the planner to.
