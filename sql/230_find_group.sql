@@ -228,7 +228,7 @@ begin
     return;
   end if;
   v_new.low_position := v_old.low_position;
-  v_new.safe_position := v_old.safe_position;
+  v_new.safe_position := greatest(v_old.safe_position, resume);
   if head_position - v_old.low_position > 65536 then
     -- Our own look, begun now: the first row of all, though somebody may hold its group.
     select least(m.position, v_old.safe_position) into v_new.low_position
@@ -291,7 +291,7 @@ begin
       v_new.probe_senders := v_senders;
     end if;
     if cardinality(v_new.probe_senders) = 0 then
-      v_new.safe_position := v_new.probe_position;
+      v_new.safe_position := greatest(v_new.safe_position, v_new.probe_position);
     end if;
     perform setval('parley._p_next_probe', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_started)) * 1000000)::bigint);
     if v_is_same and v_new.probe_position = v_old.probe_position then
@@ -336,12 +336,21 @@ declare
   v_resume bigint := 0;
 begin
   if cardinality(hint.blocked_endpoints) > 0 then
-    -- The first row of all the others, though somebody may hold its group.
-    select least(m.position, hint.safe_position) into v_resume
-    from parley._p_message as m
-    where m.lane = _p_renew_hint.lane and m.position >= hint.resume_position and m.endpoint_id <> all (hint.blocked_endpoints)
-    order by m.position
-    limit 1;
+    -- The first row of all the others, though somebody may hold its group. Without one before the head all of that belongs to the blocked ones; what
+    -- the hint says already stays true.
+    v_resume := greatest(
+      hint.resume_position,
+      least(
+        hint.safe_position, head_position, (
+          select m.position
+          from parley._p_message as m
+          where m.lane = _p_renew_hint.lane and m.position >= hint.resume_position and m.position < head_position
+            and m.endpoint_id <> all (hint.blocked_endpoints)
+          order by m.position
+          limit 1
+        )
+      )
+    );
   end if;
   perform parley._p_note_scan(queue_id, lane, head_position, coalesce(hint.blocked_endpoints, '{}'), v_resume);
 end

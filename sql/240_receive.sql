@@ -229,6 +229,8 @@ begin
           v_look_past := true;
           continue;
         end if;
+        -- ALTER SERVICE may have given its messages to another queue between the look and the lock.
+        continue when v_message.lane <> v_lane;
         if v_look.came_back and v_counted is distinct from v_message.position then
           -- Counting may have waited for another reader's, or have set the conversation aside, so look again.
           if parley._p_count_rollback(v_queue.queue_id, v_endpoint_id, v_message.position) is null then
