@@ -15,9 +15,7 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
 begin
   service_queue_id := v_queue.queue_id;
-  -- The position first, then who is under way: the other way round would miss a sender between the two.
-  position := (coalesce(parley._p_last_position(v_queue.position_sequence), 0) + 1) * 1024;
-  senders := parley._p_senders_under_way(v_queue.position_sequence);
+  select p.position, p.senders into position, senders from parley._p_probe(v_queue.position_sequence) as p;
 end
 $$;
 

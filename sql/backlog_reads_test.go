@@ -157,7 +157,7 @@ func TestReceiveBesideALockedGroupDoesNotReadWhatWasReceived(t *testing.T) {
 // Where the statistics say that nearly all is of one conversation the planner expects nothing of others, and would rather sort than look.
 func TestHintIsRenewedWithoutReadingAllThatWaits(t *testing.T) {
 	t.Parallel()
-	b, other, _ := besideALongBacklog(t)
+	b, _, other, _ := besideALockedGroup(t, 6000)
 	b.exec("analyze parley._p_message")
 	b.exec("select parley.send($1::uuid, $2, n::text) from generate_series(1, 20000) as g (n)", other, request)
 	b.find(1)

@@ -8,23 +8,33 @@ import (
 
 const blockedHints = "select count(*) from parley._p_scan_hint where cardinality(blocked_endpoints) > 0"
 
-// besideAHolder gives a queue in which a reader holds the group of a conversation with some messages, each a row, in front of another's; and
-// the handle of a third one, without any.
-func besideAHolder(t *testing.T, rows int) (b *broker, holder session, third string) {
+// besideALockedGroup gives a queue in which a reader holds the group of a conversation with some messages, each a row, and the initiators of two
+// other conversations, without any.
+func besideALockedGroup(t *testing.T, rows int) (b *broker, holder session, other, third string) {
 	t.Helper()
 	b = newWorld(t)
 	held, heldTarget := b.conversation()
-	other, _ := b.conversation()
-	_, third = b.conversation()
+	other, _ = b.conversation()
+	third, _ = b.conversation()
 	for range 3 {
 		b.receive("Answering")
 	}
-	for i := range rows {
-		b.send(held, request, "held "+strconv.Itoa(i))
-	}
-	b.send(other, request, "other")
+	b.exec("select parley.send($1::uuid, $2, 'held ' || n) from generate_series(0, $3::int - 1) as g (n)", held, request, rows)
 	holder = b.begin()
 	holder.exec("select parley.begin_conversation_timer($1::uuid, 3600)", heldTarget)
+	return b, holder, other, third
+}
+
+// besideAHolder gives such a queue in which one of the others has a message, behind those of the holder, and the target of the one without any.
+func besideAHolder(t *testing.T, rows int) (b *broker, holder session, third string) {
+	t.Helper()
+	b, holder, other, initiator := besideALockedGroup(t, rows)
+	b.send(other, request, "other")
+	third = value[string](b.session, `
+		select f.conversation_handle::text
+		from parley._p_endpoint as e
+		join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
+		where e.conversation_handle = $1::uuid`, initiator)
 	return b, holder, third
 }
 
@@ -91,7 +101,7 @@ func TestManyRowsOfALockedGroupArePassedByWithAHint(t *testing.T) {
 // A walk past thousands of rows is not made again only to say that it was made.
 func TestOneLongWalkLeavesAHint(t *testing.T) {
 	t.Parallel()
-	b, other, _ := besideALongBacklog(t)
+	b, _, other, _ := besideALockedGroup(t, 6000)
 	b.send(other, request, "other")
 	b.find(1)
 	equal(b.session, 1, blockedHints)
@@ -103,7 +113,7 @@ func TestOneLongWalkLeavesAHint(t *testing.T) {
 // Keeps S2: what a sender has not committed yet cannot be seen by a walk, which says nothing then.
 func TestLongWalkPassesNoSenderBy(t *testing.T) {
 	t.Parallel()
-	b, other, third := besideALongBacklog(t)
+	b, _, other, third := besideALockedGroup(t, 6000)
 	sender := b.begin()
 	sender.exec("select parley.send($1::uuid, $2, 'late')", third, request)
 	b.send(other, request, "other")
@@ -115,20 +125,48 @@ func TestLongWalkPassesNoSenderBy(t *testing.T) {
 	}
 }
 
-// besideALongBacklog gives a queue in which a reader holds a group with thousands of rows, and the handles of two initiators of other groups.
-func besideALongBacklog(t *testing.T) (b *broker, other, third string) {
-	t.Helper()
-	b = newWorld(t)
-	held, heldTarget := b.conversation()
-	other, _ = b.conversation()
-	third, _ = b.conversation()
-	for range 3 {
-		b.receive("Answering")
+// The same for a sender who commits between two looks of one walk: the next one begins before the message.
+func TestLongWalkFindsWhatIsCommittedMeanwhile(t *testing.T) {
+	t.Parallel()
+	b, holder, other, third := besideALockedGroup(t, 1)
+	second, secondTarget := b.conversation()
+	b.receive("Answering")
+	sender := b.begin()
+	sender.exec("select parley.send($1::uuid, $2, 'late')", third, request)
+	b.exec("select parley.send($1::uuid, $2, n::text) from generate_series(1, 6000) as g (n)", second, request)
+	holder.exec("select parley.begin_conversation_timer($1::uuid, 3600)", secondTarget)
+	b.send(other, request, "other")
+	b.exec("alter function parley._p_probe(regclass) rename to _p_probe_at_once")
+	b.exec(`
+		create function parley._p_probe(position_sequence regclass, out "position" bigint, out senders text[])
+		language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+		begin
+			perform pg_advisory_lock(77);
+			perform pg_advisory_unlock(77);
+			select p.position, p.senders into position, senders from parley._p_probe_at_once(position_sequence) as p;
+		end $$`)
+	b.whileStopped("select parley.get_conversation_group('Answering')", sender.commit)
+	if got := append(b.bodies("Answering"), b.bodies("Answering")...); !slices.Equal(got, []string{"late", "other"}) {
+		t.Errorf("received %q beside the holder", got)
 	}
-	b.exec("select parley.send($1::uuid, $2, n::text) from generate_series(1, 6000) as g (n)", held, request)
-	holder := b.begin()
-	holder.exec("select parley.begin_conversation_timer($1::uuid, 3600)", heldTarget)
-	return b, other, third
+}
+
+// whileStopped runs a statement that comes to wait for the advisory lock 77, does something while it does, and lets it go on.
+func (b *broker) whileStopped(statement string, meanwhile func()) {
+	b.Helper()
+	gate, stopped := b.connection(), b.connection()
+	gate.exec("select pg_advisory_lock(77)")
+	done := make(chan error, 1)
+	go func() {
+		_, err := stopped.db.Exec(b.Context(), statement)
+		done <- err
+	}()
+	b.waitUntil("select exists (select from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database()))")
+	meanwhile()
+	gate.exec("select pg_advisory_unlock(77)")
+	if err := <-done; err != nil {
+		b.Fatal(describe(err))
+	}
 }
 
 // Keeps S2: where nothing comes behind them, nobody else would look at what the hint passes by.
@@ -242,19 +280,7 @@ func TestConversationThatMovesWhileItsHintIsReadIsFound(t *testing.T) {
 				where e.group_id = _p_endpoints_of_group.group_id and e.endpoint_id <> without limit 63
 			);
 		end $$`)
-	gate, reader := b.connection(), b.connection()
-	gate.exec("select pg_advisory_lock(77)")
-	done := make(chan error, 1)
-	go func() {
-		_, err := reader.db.Exec(t.Context(), "select parley.get_conversation_group('Answering')")
-		done <- err
-	}()
-	b.waitUntil("select exists (select from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database()))")
-	mover.commit()
-	gate.exec("select pg_advisory_unlock(77)")
-	if err := <-done; err != nil {
-		t.Fatal(describe(err))
-	}
+	b.whileStopped("select parley.get_conversation_group('Answering')", mover.commit)
 	b.send(moves, request, "100")
 	if got := b.bodies("Answering"); len(got) != 101 || got[0] != "0" || got[100] != "100" {
 		t.Errorf("received %d of the conversation that has moved: %q", len(got), got)

@@ -7637,9 +7637,11 @@ declare
   v_hint parley._p_scan_hint;
   v_priority integer;
   v_lane integer;
+  v_begin bigint;
   v_from bigint;
   v_bound bigint;
   v_safe bigint;
+  v_probe record;
   v_seen bigint[];
   v_group bigint;
   v_moved integer;
@@ -7699,8 +7701,9 @@ begin
         v_most := v_most - v_moved;
       end if;
     end loop;
-    v_from := greatest(0, v_hint.low_position, v_hint.resume_position);
-    v_bound := v_from + 4194304;
+    v_begin := greatest(0, v_hint.low_position, v_hint.resume_position);
+    v_from := v_begin;
+    v_bound := v_begin + 4194304;
     v_safe := coalesce(v_hint.safe_position, 0);
     loop
       select m.endpoint_id, m.position, e.group_id into endpoint_id, position, v_group
@@ -7717,8 +7720,14 @@ begin
         exit when not exists (select from parley._p_message as m where m.lane = v_lane and m.position >= v_bound);
         -- It will be a long walk. If no sender is under way, what it passes by is told to others after this walk and not the next one; it begins
         -- anew, because somebody may have committed before v_from since that was looked at.
-        v_safe := greatest(v_safe, parley._p_safe_position(queue_id));
-        v_from := greatest(0, v_hint.low_position, v_hint.resume_position);
+        select p.position, p.senders into v_probe
+        from parley._p_queue as q
+        cross join lateral parley._p_probe(q.position_sequence) as p
+        where q.queue_id = _p_lock_next_group.queue_id;
+        if cardinality(v_probe.senders) = 0 then
+          v_safe := greatest(v_safe, v_probe.position);
+        end if;
+        v_from := v_begin;
         v_bound := 9223372036854775807;
         continue;
       end if;
@@ -7815,8 +7824,7 @@ declare
   v_probes boolean;
   v_walk bigint;
   v_sequence regclass;
-  v_last bigint;
-  v_senders text[];
+  v_probe record;
   v_is_same boolean;
   v_started timestamptz := clock_timestamp();
 begin
@@ -7893,14 +7901,12 @@ begin
     v_sequence := coalesce(
       (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_note_scan.queue_id), 'parley._p_transmission_position'
     );
-    -- The last position first, then who is under way: the other way round would miss a sender between the two. A prepared transaction that
-    -- has outlived a restart (-1/xid) may be any of the old ones.
-    v_last := coalesce(parley._p_last_position(v_sequence), 0);
-    v_senders := parley._p_senders_under_way(v_sequence);
-    if v_old.probe_senders is null or not (v_old.probe_senders && v_senders or v_senders::text like '%-1/%') then
+    select p.position, p.senders into v_probe from parley._p_probe(v_sequence) as p;
+    -- A prepared transaction that has outlived a restart (-1/xid) may be any of the old ones.
+    if v_old.probe_senders is null or not (v_old.probe_senders && v_probe.senders or v_probe.senders::text like '%-1/%') then
       v_new.safe_position := greatest(v_new.safe_position, coalesce(v_old.probe_position, 0));
-      v_new.probe_position := (v_last + 1) * 1024;
-      v_new.probe_senders := v_senders;
+      v_new.probe_position := v_probe.position;
+      v_new.probe_senders := v_probe.senders;
     end if;
     if cardinality(v_new.probe_senders) = 0 then
       v_new.safe_position := greatest(v_new.safe_position, v_new.probe_position);
@@ -7973,28 +7979,14 @@ comment on function parley._p_renew_hint(integer, integer, bigint, parley._p_sca
 Arguments: queue_id; lane; head_position, of the first message found in a group that was free, beginning where the hint says; hint, which was read before
 that look.';
 
-create function parley._p_safe_position(queue_id integer) returns bigint
-language plpgsql volatile
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_sequence regclass := (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_safe_position.queue_id);
-  -- The last position first: see _p_note_scan.
-  v_last bigint := coalesce(parley._p_last_position(v_sequence), 0);
-begin
-  return case when cardinality(parley._p_senders_under_way(v_sequence)) = 0 then (v_last + 1) * 1024 else 0 end;
-end
-$$;
-
-comment on function parley._p_safe_position(integer) is
-'Gives a position before which a look that begins now sees all that will ever be in a queue: 0 while a sender is under way.';
-
-create function parley._p_senders_under_way(position_sequence regclass) returns text[]
+create function parley._p_probe(position_sequence regclass, out "position" bigint, out senders text[])
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return (
+  -- The position first, then who is under way: the other way round would miss a sender between the two.
+  position := (coalesce(parley._p_last_position(position_sequence), 0) + 1) * 1024;
+  senders := (
     select coalesce(array_agg(l.virtualtransaction), '{}')
     from pg_locks as l
     where l.locktype = 'relation'
@@ -8007,8 +7999,9 @@ begin
 end
 $$;
 
-comment on function parley._p_senders_under_way(regclass) is
-'Gives the transactions that have drawn a position from a queue''s sequence and not ended yet, prepared ones included; not our own.
+comment on function parley._p_probe(regclass) is
+'Gives a position behind all that have been drawn from a queue''s sequence, and the transactions that have drawn one and not ended yet, prepared ones
+included; not our own. When none of these is left, a look that begins then sees all that will ever be before that position.
 A prepared transaction that has outlived a restart of the server is named anew, -1/xid.';
 
 -- sql/240_receive.sql
@@ -15968,9 +15961,7 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
 begin
   service_queue_id := v_queue.queue_id;
-  -- The position first, then who is under way: the other way round would miss a sender between the two.
-  position := (coalesce(parley._p_last_position(v_queue.position_sequence), 0) + 1) * 1024;
-  senders := parley._p_senders_under_way(v_queue.position_sequence);
+  select p.position, p.senders into position, senders from parley._p_probe(v_queue.position_sequence) as p;
 end
 $$;
 
