@@ -104,8 +104,10 @@ func TestOfTwoCopiesOfAServerOneIsRefused(t *testing.T) {
 	outcast := p.courier(placeOf(p.pool(copied.DSN("a"))), p.places[1])
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	// The original speaks under a later term than the one that the copy was made with.
+	// The original speaks under a later term than the one that the copy was made with; not before it has begun to lead anew, or it would be taken to
+	// speak under the earlier one.
 	p.couriers[0].anew.Store(true)
+	await(t, "the original leads anew", func() bool { return !p.couriers[0].anew.Load() })
 	atA.send(handle)
 	atB.receive("target_queue", dialog, 2)
 	inCopy.send(handle)
