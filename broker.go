@@ -35,8 +35,9 @@ type Broker struct {
 //
 // A state that is not ENABLED is no error: the caller decides what it may do.
 //
-// Errors: [ErrNotInstalled]; [ErrUpgradeNeeded] when the schema is older than this package; [ErrReleaseTooOld] when it is so
-// much newer that it no longer serves programs of this version.
+// Errors: [ErrNotInstalled]; [ErrUntrustedSchema] when the schema belongs to a role that may less than the login;
+// [ErrUpgradeNeeded] when the schema is older than this package; [ErrReleaseTooOld] when it is so much newer that it no longer
+// serves programs of this version.
 func Attach(ctx context.Context, db DB) (Broker, error) {
 	return currentDefinition().attach(ctx, db)
 }
@@ -44,6 +45,9 @@ func Attach(ctx context.Context, db DB) (Broker, error) {
 func (d definition) attach(ctx context.Context, db DB) (Broker, error) {
 	var b Broker
 	var oldestClient int
+	if err := requireTrust(ctx, db, useTheSchema); err != nil {
+		return b, fmt.Errorf("attach to the broker: %w", err)
+	}
 	err := db.QueryRow(ctx, `
 		select a.service_broker_guid, a.broker_state, coalesce(a.advice, ''), a.schema_version, a.oldest_client_version, a.release
 		from parley.attach_broker() as a`, pgx.QueryExecModeExec,

@@ -14,14 +14,14 @@ import (
 //
 // The role needs the CREATE privilege on the database, nothing more; it becomes the owner of the schema.
 //
-// Errors: [ErrUpgradeNeeded] and [ErrReleaseTooOld] when another version is installed, [ErrForeignSchema].
+// Errors: [ErrUpgradeNeeded] and [ErrReleaseTooOld] when another version is installed, [ErrForeignSchema], [ErrUntrustedSchema].
 func Install(ctx context.Context, conn *pgx.Conn) error {
 	return currentDefinition().install(ctx, conn)
 }
 
 func (d definition) install(ctx context.Context, conn *pgx.Conn) error {
 	err := changeSchema(ctx, conn, func(tx pgx.Tx) error {
-		installed, err := readInstallation(ctx, tx)
+		installed, err := readInstallation(ctx, tx, changeTheSchema)
 		if errors.Is(err, ErrNotInstalled) {
 			return d.create(ctx, tx)
 		}

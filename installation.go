@@ -39,12 +39,24 @@ type installation struct {
 	isMember    bool // the current role may act as the owner
 }
 
-// readInstallation returns ErrNotInstalled or ErrForeignSchema when there is nothing to read.
-func readInstallation(ctx context.Context, tx pgx.Tx) (installation, error) {
+// readInstallation returns ErrNotInstalled or ErrForeignSchema when there is nothing to read, and ErrUntrustedSchema when it must not be
+// read. From then on the transaction acts as the schema's owner, when the connection is one that may: a superuser creates nothing
+// as himself in a schema of another superuser.
+func readInstallation(ctx context.Context, tx pgx.Tx, use schemaUse) (installation, error) {
 	var in installation
 	var isOurs bool
+	// To the end of the transaction: none of the functions and operators below is to be found in a schema of somebody else.
+	if _, err := tx.Exec(ctx, "set local search_path = pg_catalog, pg_temp", pgx.QueryExecModeExec); err != nil {
+		return in, fmt.Errorf("pin the search path: %w", err)
+	}
+	if err := requireTrustToRead(ctx, tx, use); err != nil {
+		return in, err
+	}
 	err := tx.QueryRow(ctx, `
-		select r.rolname, pg_has_role(n.nspowner, 'member'), c.oid is not null
+		select r.rolname,
+			-- A membership WITH SET FALSE, as 16 has it, does not let anybody act as the role.
+			pg_has_role(n.nspowner, case when current_setting('server_version_num')::integer < 160000 then 'MEMBER' else 'SET' end),
+			c.oid is not null
 		from pg_namespace as n
 		join pg_roles as r on r.oid = n.nspowner
 		left join pg_class as c on c.relnamespace = n.oid and c.relname = '_p_installation'
@@ -56,6 +68,11 @@ func readInstallation(ctx context.Context, tx pgx.Tx) (installation, error) {
 		return in, fmt.Errorf("look for schema parley: %w", err)
 	case !isOurs:
 		return in, ErrForeignSchema
+	}
+	if in.isMember {
+		if err := in.actAsOwner(ctx, tx); err != nil {
+			return in, err
+		}
 	}
 	err = tx.QueryRow(ctx, `
 		select i.schema_version, i.release, i.installed_at, i.upgraded_at

@@ -35,7 +35,7 @@ func (s Status) UpgradeNeeded() bool { return s.Installed && s.SchemaVersion < s
 
 // ReadStatus reads what is installed. A database without the schema is no error.
 //
-// Errors: [ErrForeignSchema].
+// Errors: [ErrForeignSchema], [ErrUntrustedSchema].
 func ReadStatus(ctx context.Context, conn *pgx.Conn) (Status, error) {
 	status, err := currentDefinition().status(ctx, conn)
 	if err != nil {
@@ -46,9 +46,10 @@ func ReadStatus(ctx context.Context, conn *pgx.Conn) (Status, error) {
 
 func (d definition) status(ctx context.Context, conn *pgx.Conn) (Status, error) {
 	status := Status{CurrentSchemaVersion: d.version, CurrentRelease: d.release}
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	// READ COMMITTED, so that the catalogs are checked as they are now, not as an older snapshot has them.
+	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-		found, err := readInstallation(ctx, tx)
+		found, err := readInstallation(ctx, tx, changeTheSchema)
 		if errors.Is(err, ErrNotInstalled) {
 			return nil
 		}

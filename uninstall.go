@@ -17,10 +17,10 @@ var ErrInUse = errors.New("schema parley is in use")
 // Unless forced, it refuses with [ErrInUse] when any conversation exists, or when an object outside the schema, such as
 // a view of the user's, depends on it and would be dropped too.
 //
-// Errors: [ErrInUse], [ErrForeignSchema].
+// Errors: [ErrInUse], [ErrForeignSchema], [ErrUntrustedSchema].
 func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
 	err := changeSchema(ctx, conn, func(tx pgx.Tx) error {
-		found, err := readInstallation(ctx, tx)
+		found, err := readInstallation(ctx, tx, changeTheSchema)
 		if errors.Is(err, ErrNotInstalled) {
 			return nil
 		}

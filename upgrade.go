@@ -14,7 +14,7 @@ import (
 //
 // Senders and receivers may go on while it runs; those that need a table which a migration changes wait for it.
 //
-// Errors: [ErrNotInstalled], [ErrReleaseTooOld], [ErrForeignSchema].
+// Errors: [ErrNotInstalled], [ErrReleaseTooOld], [ErrForeignSchema], [ErrUntrustedSchema].
 func Upgrade(ctx context.Context, conn *pgx.Conn) error {
 	return currentDefinition().upgrade(ctx, conn, false)
 }
@@ -27,7 +27,7 @@ func Repair(ctx context.Context, conn *pgx.Conn) error {
 
 func (d definition) upgrade(ctx context.Context, conn *pgx.Conn, always bool) error {
 	err := changeSchema(ctx, conn, func(tx pgx.Tx) error {
-		installed, err := readInstallation(ctx, tx)
+		installed, err := readInstallation(ctx, tx, changeTheSchema)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,8 @@
 package parley_test
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"regexp"
@@ -103,19 +105,24 @@ func TestUpgradeNeedsAnOlderInstallation(t *testing.T) {
 	requireIs(t, parley.Upgrade(t.Context(), conn), parley.ErrReleaseTooOld)
 }
 
-func TestUpgradeBelongsToTheOwnerWhoeverRunsIt(t *testing.T) {
+func TestUpgradeByAMemberBelongsToTheOwner(t *testing.T) {
 	t.Parallel()
 	owner := ordinaryOwner(t)
 	if err := parley.Install(t.Context(), owner); err != nil {
 		t.Fatal(err)
 	}
-	admin := owner.Config().Copy()
-	admin.User = parleytest.EmptyDatabase(t).Config().ConnConfig.User
-	conn, err := pgx.ConnectConfig(t.Context(), admin)
+	admin := parleytest.EmptyDatabase(t)
+	member := "member_" + strings.ToLower(rand.Text())
+	execute(t, admin, "create role "+member+" login in role "+owner.Config().User)
+	t.Cleanup(func() { execute(t, admin, "drop role "+member) })
+	config := owner.Config().Copy()
+	config.User = member
+	config.RuntimeParams["options"] = "-c role=" + owner.Config().User
+	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	if err := nextVersion().Upgrade(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +130,29 @@ func TestUpgradeBelongsToTheOwnerWhoeverRunsIt(t *testing.T) {
 	if got := value[string](t, conn, query); got != owner.Config().User {
 		t.Errorf("the new table belongs to %s, want %s", got, owner.Config().User)
 	}
-	if role := value[string](t, conn, "select current_user::text"); role != admin.User {
+}
+
+func TestUpgradeByASuperuserBelongsToTheSuperuserWhoInstalled(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	other := "super_" + strings.ToLower(rand.Text())
+	execute(t, pool, "create role "+other+" login superuser")
+	t.Cleanup(func() { execute(t, pool, "drop role "+other) })
+	config := pool.Config().ConnConfig.Copy()
+	config.User = other
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	if err := nextVersion().Upgrade(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	const query = "select c.relowner::regrole::text from pg_class as c where c.oid = 'parley._p_extra'::regclass"
+	if got, want := value[string](t, conn, query), pool.Config().ConnConfig.User; got != want {
+		t.Errorf("the new table belongs to %s, want %s", got, want)
+	}
+	if role := value[string](t, conn, "select current_user::text"); role != other {
 		t.Errorf("the connection stayed %s", role)
 	}
 }

@@ -47,7 +47,7 @@ func (d Difference) String() string {
 //
 // The sequences and views that belong to users' queues are not compared, nor are rows.
 //
-// Errors: [ErrNotInstalled], [ErrUpgradeNeeded], [ErrReleaseTooOld], [ErrForeignSchema].
+// Errors: [ErrNotInstalled], [ErrUpgradeNeeded], [ErrReleaseTooOld], [ErrForeignSchema], [ErrUntrustedSchema].
 func Verify(ctx context.Context, conn *pgx.Conn) ([]Difference, error) {
 	return currentDefinition().verify(ctx, conn)
 }
@@ -58,7 +58,7 @@ var errUndo = errors.New("roll back")
 func (d definition) verify(ctx context.Context, conn *pgx.Conn) ([]Difference, error) {
 	var differences []Difference
 	err := changeSchema(ctx, conn, func(tx pgx.Tx) error {
-		found, err := readInstallation(ctx, tx)
+		found, err := readInstallation(ctx, tx, describeTheSchema)
 		if err != nil {
 			return err
 		}

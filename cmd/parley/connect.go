@@ -47,6 +47,10 @@ func (a *app) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
+	if err := pinSearchPath(ctx, conn); err != nil {
+		closeConnection(ctx, conn)
+		return nil, err
+	}
 	return conn, nil
 }
 

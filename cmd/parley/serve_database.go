@@ -46,6 +46,7 @@ func (s *serving) openDatabase(ctx context.Context, number int) (*servedDatabase
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "parley serve"
 	}
+	config.AfterConnect = pinSearchPath
 	var listen *pgx.ConnConfig
 	if len(s.listenDSNs) > 0 && s.listenDSNs[number] != "" {
 		if listen, err = pgx.ParseConfig(s.listenDSNs[number]); err != nil {
