@@ -82,7 +82,7 @@ func newDatabase(t testing.TB, create func(context.Context, *testRun, *pgx.Conn,
 	}
 	t.Cleanup(func() {
 		err := run.administer(context.Background(), func(ctx context.Context, conn *pgx.Conn) error {
-			return dropDatabase(ctx, conn, name)
+			return run.dropWithPrepared(ctx, conn, name)
 		})
 		if err != nil {
 			t.Errorf("parleytest: %v", err)

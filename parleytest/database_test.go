@@ -29,3 +29,24 @@ func TestEmptyDatabaseHasNoSchema(t *testing.T) {
 		t.Error("the schema parley is there")
 	}
 }
+
+func TestDatabaseIsDroppedWithThePreparedTransactionsLeftInIt(t *testing.T) {
+	t.Parallel()
+	observer := parleytest.EmptyDatabase(t)
+	var name string
+	t.Run("a test that leaves one", func(t *testing.T) {
+		pool := parleytest.EmptyDatabase(t)
+		name = pool.Config().ConnConfig.Database
+		statement := "begin; create table public.left_behind (); prepare transaction 'it''s " + name + "'"
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	})
+	var left int
+	if err := observer.QueryRow(t.Context(), "select count(*) from pg_database where datname = $1", name).Scan(&left); err != nil {
+		t.Fatal(err)
+	}
+	if left != 0 {
+		t.Errorf("database %s is still there", name)
+	}
+}

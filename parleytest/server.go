@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -74,6 +75,8 @@ func join(ctx context.Context) (*testRun, error) {
 			"max_wal_size":    "1GB",
 			"max_connections": "500",
 			"log_checkpoints": "off",
+			// By default there are none, and what is said of them would go untested.
+			"max_prepared_transactions": "50",
 		},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
@@ -152,12 +155,45 @@ func (r *testRun) sweep(ctx context.Context) error {
 		return fmt.Errorf("look for databases left behind: %w", err)
 	}
 	for _, name := range names {
-		if err := dropDatabase(ctx, r.guard, name); err != nil {
+		if err := r.dropWithPrepared(ctx, r.guard, name); err != nil {
 			return err
 		}
 	}
 	if _, err := r.guard.Exec(ctx, "select pg_advisory_unlock($1, $2)", lockClass, sweepLock); err != nil {
 		return fmt.Errorf("end the sweep: %w", err)
+	}
+	return nil
+}
+
+// dropWithPrepared drops a database of a test. A transaction that the test prepared and did not finish outlives its session
+// and the server, and FORCE does not end it: it is rolled back first, which only a session in its database can do.
+func (r *testRun) dropWithPrepared(ctx context.Context, conn *pgx.Conn, name string) error {
+	rows, err := conn.Query(ctx, "select gid from pg_prepared_xacts where database = $1", name)
+	if err != nil {
+		return fmt.Errorf("look for prepared transactions in %s: %w", name, err)
+	}
+	prepared, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("look for prepared transactions in %s: %w", name, err)
+	}
+	if len(prepared) > 0 {
+		if err := r.rollBackPrepared(ctx, name, prepared); err != nil {
+			return err
+		}
+	}
+	return dropDatabase(ctx, conn, name)
+}
+
+func (r *testRun) rollBackPrepared(ctx context.Context, database string, prepared []string) error {
+	conn, err := pgx.Connect(ctx, r.server.DSN(database))
+	if err != nil {
+		return fmt.Errorf("connect to %s, which has prepared transactions: %w", database, err)
+	}
+	defer conn.Close(ctx)
+	for _, gid := range prepared {
+		if _, err := conn.Exec(ctx, "rollback prepared '"+strings.ReplaceAll(gid, "'", "''")+"'"); err != nil {
+			return fmt.Errorf("roll back prepared transaction %s: %w", gid, err)
+		}
 	}
 	return nil
 }

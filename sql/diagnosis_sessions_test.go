@@ -86,21 +86,27 @@ func TestDiagnosisTakesShortTransactionsForWhatTheyAre(t *testing.T) {
 
 func TestDiagnosisFindsPreparedTransactions(t *testing.T) {
 	t.Parallel()
-	b := newWorld(t)
-	if value[string](b.session, "show max_prepared_transactions") == "0" {
-		t.Skip("the server allows no prepared transactions")
+	b, neighbour := newWorld(t), newWorld(t)
+	gid := b.prepareTransaction()
+	neighbour.prepareTransaction()
+	f := b.requireFinding(runtime, "old-prepared-transaction")
+	if f.ObjectName != gid || !f.HasSince {
+		t.Errorf("the finding is %+v, want one of %q since a time", f, gid)
 	}
+	b.requireNoFinding("parley.diagnose_runtime(level => 'INFO', patience => '1 hour')", "old-prepared-transaction")
+	b.exec(f.Cure)
+	b.requireNoFinding(runtime, "old-prepared-transaction")
+}
+
+// prepareTransaction sends in a transaction that nobody finishes, and gives its identifier.
+func (b *broker) prepareTransaction() (gid string) {
+	b.Helper()
 	s := b.lonely()
-	gid := "it's " + value[string](b.session, "select current_database()")
+	gid = "it's " + value[string](b.session, "select current_database()")
 	s.exec("begin")
 	s.send(s.dialog(), request, "x")
 	s.exec("prepare transaction '" + strings.ReplaceAll(gid, "'", "''") + "'")
-	f := b.requireFinding(runtime, "old-prepared-transaction")
-	if f.ObjectName != gid {
-		t.Errorf("the finding names %q, want %q", f.ObjectName, gid)
-	}
-	b.exec(f.Cure)
-	b.requireNoFinding(runtime, "old-prepared-transaction")
+	return gid
 }
 
 // Who looks again and again at an empty queue is a reader, even if it leaves no other trace.
