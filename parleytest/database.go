@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -95,6 +96,8 @@ func newDatabase(t testing.TB, create func(context.Context, *testRun, *pgx.Conn,
 		t.Fatalf("parleytest: %v", err)
 	}
 	config.MaxConns = poolConnections
+	// Not in the connection string: the programs that get it wait as they do for users.
+	config.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(Patience.Milliseconds(), 10)
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		t.Fatalf("parleytest: %v", err)

@@ -31,9 +31,9 @@ func TestBeginDialogDefaults(t *testing.T) {
 	b := newWorld(t)
 	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Answerer')")
 	equal(b.session, "DEFAULT", "select service_contract_name from parley.conversation_endpoints where conversation_handle = $1", handle)
-	// 2147483647 seconds, about 68 years.
+	// 2147483647 seconds, about 68 years. More do not fit into an interval literal of version 14.
 	equal(b.session, true, `
-		select lifetime between now() + interval '2147483500 seconds' and now() + interval '2147483800 seconds'
+		select lifetime between now() + 2147483500 * interval '1 second' and now() + 2147483800 * interval '1 second'
 		from parley.conversation_endpoints where conversation_handle = $1`, handle)
 	equal(b.session, true, "select far_broker_instance is null from parley.conversation_endpoints where conversation_handle = $1", handle)
 }

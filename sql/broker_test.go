@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -214,16 +213,8 @@ func clip(statement string) string {
 	return statement[:min(len(statement), 300)]
 }
 
-// waitUntil looks until a query says true.
+// waitUntil asks until a query says true.
 func (s session) waitUntil(query string, arguments ...any) {
 	s.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !value[bool](s, query, arguments...) {
-		select {
-		case <-s.Context().Done():
-			s.Fatalf("%s never became true", clip(query))
-		case <-tick.C:
-		}
-	}
+	parleytest.Until(s, clip(query), func() bool { return value[bool](s, query, arguments...) })
 }

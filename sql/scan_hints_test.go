@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/parley-broker/parley/parleytest"
 )
 
 const blockedHints = "select count(*) from parley._p_scan_hint where cardinality(blocked_endpoints) > 0"
@@ -164,7 +166,7 @@ func (b *broker) whileStopped(statement string, meanwhile func()) {
 	b.waitUntil("select exists (select from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database()))")
 	meanwhile()
 	gate.exec("select pg_advisory_unlock(77)")
-	if err := <-done; err != nil {
+	if err := parleytest.Receive(b, done, "the end of "+clip(statement)); err != nil {
 		b.Fatal(describe(err))
 	}
 }

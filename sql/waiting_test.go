@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // waiter is a statement under way in a session of its own.
@@ -50,14 +52,14 @@ func (b *broker) start(statement string, arguments ...any) *waiter {
 func (w *waiter) requireRefusal(number int) {
 	w.Helper()
 	var refusal *pgconn.PgError
-	if err := <-w.done; !errors.As(err, &refusal) || refusal.Code != sqlState(number) {
+	if err := parleytest.Receive(w, w.done, "the end of the statement"); !errors.As(err, &refusal) || refusal.Code != sqlState(number) {
 		w.Errorf("the statement ended with %v, want error %d", err, number)
 	}
 }
 
 func (w *waiter) requireSuccess() {
 	w.Helper()
-	if err := <-w.done; err != nil {
+	if err := parleytest.Receive(w, w.done, "the end of the statement"); err != nil {
 		w.Errorf("the statement ended with %s", describe(err))
 	}
 }
