@@ -61,11 +61,11 @@ func TestBatchWithOneBadBodyIsNotDelivered(t *testing.T) {
 
 func TestMillionSmallMessagesInOneBatch(t *testing.T) {
 	t.Parallel()
-	b := newWorld(t)
+	b := newWorld(t).unhurried()
 	handle := b.dialog()
 	b.exec("select parley.send_batch($1::uuid, '//test/Request', array(select i::text from generate_series(0, 999999) as i))", handle)
-	equal(b.session, 1000000, "select waiting from parley.stuck_conversations where conversation_handle = $1", b.farHandle(handle))
-	equal(b.session, "1000000 1000000 t", `
+	equal(b, 1000000, "select waiting from parley.stuck_conversations where conversation_handle = $1", b.farHandle(handle))
+	equal(b, "1000000 1000000 t", `
 		select format('%s %s %s', count(*), count(distinct message_sequence_number), bool_and(convert_from(message_body, 'UTF8')::bigint = message_sequence_number))
 		from parley.receive('Answering')`)
 }

@@ -87,6 +87,14 @@ func (b *broker) connection() session {
 	return session{T: b.T, db: conn}
 }
 
+// unhurried opens a session for statements that a slow machine may need minutes for.
+func (b *broker) unhurried() session {
+	b.Helper()
+	s := b.connection()
+	s.exec("set statement_timeout = 0")
+	return s
+}
+
 var roles atomic.Int64
 
 // role creates a role that may do nothing yet. Roles are the server's, so each test has its own names.

@@ -112,14 +112,14 @@ func TestTextWithNULIsRefused(t *testing.T) {
 
 func TestBodyOfAHundredMegabytes(t *testing.T) {
 	t.Parallel()
-	b := newWorld(t)
-	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Answerer')")
+	b := newWorld(t).unhurried()
+	handle := value[string](b, "select parley.begin_dialog('//test/Asker', '//test/Answerer')")
 	b.exec("create table public.large as select decode(repeat(md5('x') || 'fe00', 5555556), 'hex') as body")
 	b.send(handle, "DEFAULT", "before")
 	b.exec("select parley.send($1::uuid, 'DEFAULT', l.body) from public.large as l", handle)
 	b.send(handle, "DEFAULT", "behind")
-	equal(b.session, 1, "select count(*) from parley.receive('Answering', 1)")
-	equal(b.session, "100000008 t", `
+	equal(b, 1, "select count(*) from parley.receive('Answering', 1)")
+	equal(b, "100000008 t", `
 		select format('%s %s', octet_length(m.message_body), m.message_body = l.body) from parley.receive('Answering', 1) as m, public.large as l`)
 	if got := b.bodies("Answering"); !slices.Equal(got, []string{"behind"}) {
 		t.Errorf("received %q", got)

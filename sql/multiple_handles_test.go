@@ -78,7 +78,7 @@ func TestSendToAMillionConversations(t *testing.T) {
 		t.Skip("a million endpoints take half a minute to make")
 	}
 	t.Parallel()
-	b := newWorld(t)
+	b := newWorld(t).unhurried()
 	initiator, target := b.conversation()
 	b.send(initiator, request, "x")
 	b.receive("Answering")
@@ -86,8 +86,8 @@ func TestSendToAMillionConversations(t *testing.T) {
 	const columns = `
 		from pg_attribute
 		where attrelid = 'parley._p_endpoint'::regclass and attnum > 0 and not attisdropped and attname <> 'endpoint_id'`
-	names := value[string](b.session, "select string_agg(attname, ', ' order by attnum)"+columns)
-	copies := value[string](b.session, `
+	names := value[string](b, "select string_agg(attname, ', ' order by attnum)"+columns)
+	copies := value[string](b, `
 		select string_agg(case when attname in ('conversation_handle', 'conversation_id') then 'gen_random_uuid()' else 'e.' || attname end, ', ' order by attnum)`+columns)
 	b.exec("insert into parley._p_endpoint ("+names+") select "+copies+" from parley._p_endpoint as e cross join generate_series(1, 999999) where e.conversation_handle = $1",
 		initiator)
@@ -96,7 +96,7 @@ func TestSendToAMillionConversations(t *testing.T) {
 	const all = "array(select conversation_handle from parley._p_endpoint where is_initiator)"
 	b.refuses(8451, "select parley.send("+all+" || $1::uuid, '//test/Request', 'x'::text)", initiator)
 	b.refuses(8441, "select parley.send("+all+" || null::uuid, '//test/Request', 'x'::text)")
-	equal(b.session, 0, "select count(*) from parley.queue_contents('Answering')")
+	equal(b, 0, "select count(*) from parley.queue_contents('Answering')")
 	b.exec("select parley.send(" + all + ", '//test/Request', 'x'::text)")
-	equal(b.session, 1000000, "select count(*) from parley.receive('Answering', conversation_handle => $1)", target)
+	equal(b, 1000000, "select count(*) from parley.receive('Answering', conversation_handle => $1)", target)
 }
