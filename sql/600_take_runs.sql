@@ -53,7 +53,7 @@ select
   t.enqueued_at,
   case when e.lifetime < e.begun_at + '68 years'::interval then e.lifetime end as ends_at,
   t.trace_context,
-  e.owner::text as owner,
+  pg_get_userbyid(e.owner)::text as owner,
   e.is_encrypted,
   t.destination_id
 from parley._p_transit as t

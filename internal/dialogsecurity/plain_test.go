@@ -138,3 +138,49 @@ func TestLogTellsOfCertificatesThatExpireSoon(t *testing.T) {
 		t.Errorf("the log tells %d times:\n%s", n, log.String())
 	}
 }
+
+// A daemon that has just begun knows no dialog. What has come in clear for one that is secured it finds in the database alone, and a first message
+// is one that could bring a second one with it.
+func TestRunInClearForASecuredDialogIsRefusedByADaemonThatHasJustBegun(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, asker, answerer *side) {
+		handle := asker.begin(true)
+		asker.send(handle, "one")
+		way := &forwarder{}
+		asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+		answerer.expect("one")
+		for _, first := range []int64{0, 1} {
+			answerer.restart()
+			inClear := parley.Run{
+				ConversationID: way.seen[0].ConversationID, FromInitiator: true, FirstSequence: first, MessageType: "DEFAULT",
+				Bodies: [][]byte{[]byte("one"), []byte("forged")}, FromService: asking, ToService: answering, Contract: "DEFAULT",
+			}
+			answerer.requireOutcomes(answerer.accept(asker.speaker(), inClear), parley.Held, "9727: it came in clear for a dialog that is secured")
+		}
+		if got := answerer.receive(); len(got.texts) > 0 {
+			t.Errorf("received %q", got.texts)
+		}
+	})
+}
+
+// Who forwards over links in clear can strip a seal, and cannot make the mark go away without making another dialog of it.
+func TestRunThatIsMarkedEncryptedAndCameInClearIsRefusedWhereLinksAreNotEncrypted(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	answerer.exec("select parley.grant('SEND', 'service', $1, 'public')", answering)
+	run := parley.Run{
+		ConversationID: parley.UUID{7}, FromInitiator: true, MessageType: "DEFAULT", Bodies: [][]byte{[]byte("hello")},
+		FromService: asking, ToService: answering, Contract: "DEFAULT", IsEncrypted: true,
+	}
+	for _, security := range [][]byte{nil, {0}} {
+		run.Security = security
+		answerer.requireOutcomes(answerer.accept(asker.speaker(), run), parley.Held, "9727: it is of a dialog that is to be encrypted")
+		if n := one[int](answerer, "select count(*)::int from parley._p_endpoint"); n != 0 {
+			t.Fatalf("%d conversations were begun", n)
+		}
+	}
+	// Where links are encrypted this is how such a dialog travels.
+	answerer.guard = dialogsecurity.New(dialogsecurity.Config{Keys: answerer.keys, IsLinkEncrypted: true})
+	answerer.requireOutcomes(answerer.accept(asker.speaker(), run), parley.Accepted, "")
+	answerer.expect("hello")
+}

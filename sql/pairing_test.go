@@ -1,0 +1,102 @@
+package sql_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// redeem is what the daemon asks for somebody who has proven to have an invitation.
+const redeem = `select parley._p_redeem_invitation($1::text::uuid, $2, '\x3000', now() - interval '1 hour', now() + interval '1 year',
+	jsonb_build_object('name', $3::text, 'databases', jsonb_build_array(jsonb_build_object('instance', gen_random_uuid(), 'services', '[]'::jsonb))))`
+
+// invitation gives the id of a new one.
+func (b *broker) invitation() string {
+	b.Helper()
+	b.exec("select parley.invite_peer()")
+	return value[string](b.session, "select pairing_id::text from parley._p_pairing order by opened_at desc limit 1")
+}
+
+// beside runs a query in a session of its own while another transaction is open, lets that one commit as soon as the session waits for it,
+// and gives the value of the query; "" for null.
+func (b *broker) beside(first session, query string, arguments ...any) string {
+	b.Helper()
+	second := b.connection()
+	pid := value[int](second, "select pg_backend_pid()")
+	type outcome struct {
+		value *string
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		o.err = second.db.QueryRow(b.Context(), query, arguments...).Scan(&o.value)
+		done <- o
+	}()
+	b.waitUntil("select exists (select from pg_locks where pid = $1 and not granted)", pid)
+	first.commit()
+	o := <-done
+	switch {
+	case o.err != nil:
+		b.Fatalf("%s: %v", clip(query), describe(o.err))
+	case o.value == nil:
+		return ""
+	}
+	return *o.value
+}
+
+// Two daemons, or two connections of one, may bring the same invitation in the same instant.
+func TestInvitationThatIsRedeemedTwiceAtOnceIsGoodOnce(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	invitation := b.invitation()
+	first := b.begin()
+	equal(first, "first", redeem, invitation, oneKey, "first")
+	if name := b.beside(first, redeem, invitation, anotherKey, "second"); name != "" {
+		t.Errorf("the invitation was good for %q too", name)
+	}
+	equal(b.session, "first", "select string_agg(name, ' ' order by name) from parley.peers")
+}
+
+// The window closes with the first peer that both sides have confirmed.
+func TestWindowThatTwoAreConfirmedInAtOnceIsGoodForOne(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec("select parley.open_pairing()")
+	request := func(key, name string) string {
+		return value[string](b.session, "select parley._p_request_pairing($1, '\\x3000', jsonb_build_object('name', $2::text), 'code', 'remote')::text", key, name)
+	}
+	requests := []string{request(oneKey, "first"), request(anotherKey, "second")}
+	const complete = `select parley._p_complete_pairing($1::text::uuid, now() - interval '1 hour', now() + interval '1 year',
+		jsonb_build_object('name', $2::text))`
+	equal(b.session, true, "select ("+strings.TrimPrefix(complete, "select ")+") is null", requests[0], "first") // nobody has confirmed
+	for _, r := range requests {
+		b.exec("select parley.confirm_pairing($1::text::uuid)", r)
+	}
+	first := b.begin()
+	equal(first, "first", complete, requests[0], "first")
+	if name := b.beside(first, complete, requests[1], "second"); name != "" {
+		t.Errorf("the window was good for %q too", name)
+	}
+	equal(b.session, "first", "select string_agg(name, ' ' order by name) from parley.peers")
+}
+
+func TestInvitationIsNoWindowAndAWindowNoInvitation(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.invitation()
+	equal(b.session, "false true", "select parley._p_is_pairing_window_open() || ' ' || parley._p_is_pairing_open()")
+	equal(b.session, true, "select parley._p_request_pairing($1, '\\x3000', '{}', 'code', 'remote') is null", oneKey)
+	window := value[string](b.session, "select parley.open_pairing()::text")
+	equal(b.session, true, "select parley._p_find_invitation($1::text::uuid) is null", window)
+	equal(b.session, true, "select ("+strings.TrimPrefix(redeem, "select ")+") is null", window, oneKey, "thief")
+	equal(b.session, 0, "select count(*)::int from parley.peers")
+}
+
+func TestStrangersCanMakeTwentyRequestsInAWindow(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec("select parley.open_pairing()")
+	equal(b.session, 20, `
+		select count(r)::int from generate_series(1, 25) as n,
+			lateral (select parley._p_request_pairing(lpad(n::text, 64, '0'), '\x3000', '{}', 'code', 'remote') as r) as q`)
+}
