@@ -23,11 +23,11 @@ func AcceptArrival(ctx context.Context, db DB, arrival Arrival) ([]Result, error
 		select r.ordinal, r.outcome, r.next_sequence, coalesce(r.error_number, 0), coalesce(r.description, ''), b.service_broker_guid, b.epoch
 		from parley._p_accept_runs($1::uuid, $2::bigint, $3::bigint, $4::uuid, $5::uuid[], $6::boolean[], $7::bigint[], $8::text[],
 			$9::integer[], $10::bigint[], $11::bytea[], $12::text[], $13::text[], $14::text[], $15::uuid[], $16::timestamptz[], $17::text[],
-			$18::text[], $19::boolean[], $20::bigint[], $21::bigint[]) as r
+			$18::text[], $19::boolean[], $20::bigint[], $21::bigint[], $22::timestamptz[]) as r
 		cross join parley._p_broker as b`,
 		arrival.Speaker.Instance, arrival.Speaker.Epoch, arrival.Speaker.Term, arrival.Speaker.Token,
 		uuidTexts(a.conversations), a.fromInitiators, a.firsts, a.types, a.counts, a.sizes, a.bodies, a.fromServices, a.toServices, a.contracts,
-		uuidTexts(a.toBrokers), a.endsAt, a.traces, a.identities, a.encrypted, a.given, a.expected)
+		uuidTexts(a.toBrokers), a.endsAt, a.traces, a.identities, a.encrypted, a.given, a.expected, a.sealedAt)
 	if err != nil {
 		return nil, statementError(err, "accept messages")
 	}
@@ -60,7 +60,7 @@ type arrivalColumns struct {
 	types, fromServices, toServices, contracts, traces, identities []string
 	counts                                                         []int32
 	bodies                                                         [][]byte
-	endsAt                                                         []*time.Time
+	endsAt, sealedAt                                               []*time.Time
 	given, expected                                                []*int64
 }
 
@@ -73,16 +73,20 @@ func (a *arrivalColumns) add(run Run, identity string) {
 	a.contracts, a.identities = append(a.contracts, run.Contract), append(a.identities, identity)
 	a.counts = append(a.counts, int32(len(run.Bodies)))
 	a.bodies = append(a.bodies, run.Bodies...)
-	var endsAt *time.Time
-	if !run.EndsAt.IsZero() {
-		endsAt = &run.EndsAt
-	}
-	a.endsAt = append(a.endsAt, endsAt)
+	a.endsAt, a.sealedAt = append(a.endsAt, timeOrNull(run.EndsAt)), append(a.sealedAt, timeOrNull(run.SealedAt))
 	var given, expected *int64
 	if run.Probe != nil {
 		given, expected = &run.Probe.Given, &run.Probe.Expected
 	}
 	a.given, a.expected = append(a.given, given), append(a.expected, expected)
+}
+
+// timeOrNull gives null for a time that is not given.
+func timeOrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
 
 // AcceptFragment stores a part of a large message, and returns how many bytes of it are stored without a hole from the first:
@@ -91,9 +95,9 @@ func AcceptFragment(ctx context.Context, db DB, f Fragment) (stored int64, err e
 	var count *int64
 	err = db.QueryRow(ctx, `
 		select parley._p_accept_fragment($1::uuid, $2::bigint, $3::bigint, $4::uuid, $5::uuid, $6::boolean, $7::bigint, $8::bigint, $9::bigint,
-			$10::bytea, $11::text, $12::uuid, $13::text)`,
+			$10::bytea, $11::text, $12::uuid, $13::text, $14::timestamptz)`,
 		f.Speaker.Instance, f.Speaker.Epoch, f.Speaker.Term, f.Speaker.Token, f.ConversationID, f.FromInitiator, f.Sequence, f.Offset, f.Size,
-		f.Data, f.ToService, f.ToBroker, f.Identity).Scan(&count)
+		f.Data, f.ToService, f.ToBroker, f.Identity, timeOrNull(f.SealedAt)).Scan(&count)
 	if err != nil {
 		return 0, statementError(err, "accept a part of a message")
 	}

@@ -55,6 +55,9 @@ type Run struct {
 	IsEncrypted bool
 	// Probe is set in a run without messages that compares both sides of a conversation after the sender's epoch has changed.
 	Probe *Probe
+	// SealedAt is when the run was sealed for this transmission, as its seal proves; zero for one in clear. It is read out of Security by who
+	// opens it, and does not travel by itself.
+	SealedAt time.Time
 	// Security is the security header of a secured dialog: who has sealed the bodies, and for whom. Nil when the bodies are
 	// in clear. At most [SecurityMax] bytes; whatever stands between the two databases passes it on as it is.
 	Security []byte
@@ -136,6 +139,8 @@ type Fragment struct {
 	Data         []byte
 	ToService    string
 	ToBroker     UUID
+	// SealedAt is as in [Run].
+	SealedAt time.Time
 	// Security is that of the run to which the fragment belongs; nil when Data is in clear.
 	Security []byte
 	// Identity is as whom the sender was recognised, as in [Arrival.Identities]; it does not travel.

@@ -40,7 +40,8 @@ create table parley._p_broker (
   abandoned_seconds integer not null default 1800 check (abandoned_seconds >= 0),
   is_priority_honored boolean not null default false,
   epoch bigint not null default 1,
-  timeline text
+  timeline text,
+  remembers_since timestamptz
 );
 
 comment on table parley._p_broker is 'One row: this database as a broker instance, and its settings.';
@@ -53,6 +54,8 @@ comment on column parley._p_broker.abandoned_seconds is
 comment on column parley._p_broker.is_priority_honored is 'HONOR_BROKER_PRIORITY: priorities also govern transmission (spec 6.11).';
 comment on column parley._p_broker.epoch is 'Grows when the database goes on from a history that may have lost its end; see 291_epoch.sql.';
 comment on column parley._p_broker.timeline is 'The timeline of the server in this epoch; null before anything was transmitted.';
+comment on column parley._p_broker.remembers_since is
+'Since when this broker knows all that it has done: when it has gone on from an older state last; null when it never has.';
 
 -- The switch itself (430_broker_switches.sql): without a value while the broker is enabled. A sequence, because whoever asks for its value sees
 -- the present state at any isolation level, and holds a lock until the end of his transaction that lets the switch wait for him.

@@ -14,12 +14,15 @@ create table parley._p_dialog_security (
   far_principal oid check ((mode = 'anonymous') or (far_principal is not null)),
   key_id bytea check ((mode = 'anonymous') = (key_id is not null)),
   secured_at timestamptz not null default clock_timestamp(),
+  opened_at timestamptz,
   primary key (conversation_id, is_initiator)
 );
 
 comment on table parley._p_dialog_security is 'The sides here of dialogs that are secured: for whom, and by whom, messages are sealed (spec 7.3).';
 comment on column parley._p_dialog_security.far_principal is 'Role that stands for the other side; null for an initiator that is anonymous.';
 comment on column parley._p_dialog_security.key_id is 'The session key of an anonymous dialog, which both sides use; in full security each side makes its own.';
+comment on column parley._p_dialog_security.opened_at is
+'When the dialog began at a target; null where it has not, and for initiators. Such a row outlives its dialog: see 615_replays.sql.';
 
 create index on parley._p_dialog_security (key_id) where key_id is not null;
 
@@ -242,7 +245,7 @@ begin
   elsif v_noted.mode = mode and v_noted.key_id is not distinct from key_id and (mode = 'anonymous' or v_noted.far_principal = far_principal) then
     return true;
   -- Somebody who has never been let in may have taken the place: what counts is who comes in.
-  elsif is_initiator or v_is_open then
+  elsif is_initiator or v_is_open or v_noted.opened_at is not null then
     return false;
   end if;
   update parley._p_dialog_security as s

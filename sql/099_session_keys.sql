@@ -45,6 +45,7 @@ begin
     select d.conversation_id, d.is_initiator
     from parley._p_dialog_security as d
     where d.secured_at < clock_timestamp() - interval '10 minutes'
+      and (d.opened_at is null or d.opened_at < clock_timestamp() - parley._p_replay_memory())
       and not exists (
         select from parley._p_endpoint as e where e.conversation_id = d.conversation_id and e.is_initiator = d.is_initiator
       )
@@ -62,5 +63,6 @@ end
 $$;
 
 comment on function parley._p_forget_dialogs(integer) is
-'Removes what is noted of secured dialogs that have ended, and session keys that no dialog has any more; gives the number of dialogs.
+'Removes what is noted of secured dialogs that have ended, once a replay is recognised by its age, and session keys that no dialog has any more; gives
+the number of dialogs.
 Arguments: dialogs_max, how many at most.';

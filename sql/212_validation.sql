@@ -10,7 +10,7 @@ as $$
 declare
   v_body bytea;
   v_low integer;
-  v_parts text[] := '{}';
+  v_parts text[] := array[]::text[];
   v_text text := '';
   v_high integer := 0;
   v_unit integer;

@@ -38,7 +38,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   update parley._p_broker as b
-  set epoch = greatest(b.epoch + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint), timeline = parley._p_timeline();
+  set epoch = greatest(b.epoch + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint), timeline = parley._p_timeline(),
+    remembers_since = clock_timestamp();
   perform parley._p_doubt(null);
 end
 $$;

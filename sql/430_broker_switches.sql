@@ -224,7 +224,7 @@ begin
     '_p_message', '_p_transmission', '_p_transit', '_p_send_progress', '_p_accept_progress', '_p_parked', '_p_unresumed', '_p_compared',
     '_p_fragment', '_p_expedited',
     '_p_destination', '_p_neighbour_service', '_p_retained', '_p_receive_progress', '_p_scan_hint', '_p_alarm', '_p_tombstone', '_p_set_aside', '_p_failure',
-    '_p_delivery_failure', '_p_daemon_report', '_p_configuration_request', '_p_dialog_security', '_p_session_key', '_p_endpoint',
+    '_p_delivery_failure', '_p_daemon_report', '_p_configuration_request', '_p_session_key', '_p_endpoint',
     '_p_conversation_group'
   ] loop
     -- Emptying an empty table costs a file and locks out everybody for nothing.
@@ -233,8 +233,11 @@ begin
       execute format('truncate parley.%I', v_table);
     end if;
   end loop;
+  -- What would open a dialog a second time is still recognised, also in a copy of the database that has got it first.
+  delete from parley._p_dialog_security as s where s.opened_at is null or s.opened_at < clock_timestamp() - parley._p_replay_memory();
   perform setval(q.rollback_sequence, 0) from parley._p_queue as q where pg_sequence_last_value(q.rollback_sequence) > 0;
-  update parley._p_broker as b set service_broker_guid = gen_random_uuid() returning b.service_broker_guid into v_guid;
+  -- A broker of a new id has forgotten nothing.
+  update parley._p_broker as b set service_broker_guid = gen_random_uuid(), remembers_since = null returning b.service_broker_guid into v_guid;
   -- Event notifications are definitions; the conversations that they speak through were among those removed.
   update parley._p_event_notification as n
   set conversation_handle = parley._p_begin_notices(n.to_service, i.instance), broker_instance = i.instance, is_told = false

@@ -13,7 +13,7 @@ create function parley._p_accept_runs(
   broker_instance uuid, epoch bigint, term bigint, token uuid,
   conversation_ids uuid[], from_initiators boolean[], first_sequences bigint[], message_types text[], body_counts integer[], body_sizes bigint[],
   bodies bytea[], from_services text[], to_services text[], contracts text[], to_brokers uuid[], ends_at timestamptz[], trace_contexts text[],
-  identities text[], are_encrypted boolean[], probes_given bigint[], probes_expected bigint[]
+  identities text[], are_encrypted boolean[], probes_given bigint[], probes_expected bigint[], sealed_at timestamptz[]
 ) returns table (ordinal integer, outcome text, next_sequence bigint, error_number integer, description text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -157,7 +157,7 @@ begin
     from parley._p_accept_run(
       broker_instance, conversation_ids[ordinal], from_initiators[ordinal], first_sequences[ordinal], message_types[ordinal],
       bodies[v_starts[ordinal] : v_starts[ordinal] + body_counts[ordinal] - 1], body_sizes[ordinal], from_services[ordinal], to_services[ordinal],
-      contracts[ordinal], to_brokers[ordinal], ends_at[ordinal], trace_contexts[ordinal], identities[ordinal], are_encrypted[ordinal]
+      contracts[ordinal], to_brokers[ordinal], ends_at[ordinal], trace_contexts[ordinal], identities[ordinal], are_encrypted[ordinal], sealed_at[ordinal]
     ) as a;
     return next;
   end loop;
@@ -166,11 +166,12 @@ $$;
 
 comment on function parley._p_accept_runs(
   uuid, bigint, bigint, uuid, uuid[], boolean[], bigint[], text[], integer[], bigint[], bytea[], text[], text[], text[], uuid[], timestamptz[], text[],
-  text[], boolean[], bigint[], bigint[]
+  text[], boolean[], bigint[], bigint[], timestamptz[]
 ) is
 'Takes in what another broker has sent, and gives an answer for each run: accepted, expected, held (error number 0: busy), refused, gone, unroutable or
 superseded, with the number that is expected next.
 Arguments: broker_instance, epoch, term and token of the speaker; then for each run its fields (Run in Go), where body_counts says how many of bodies
 belong to it and body_sizes is above 0 for a body that came in fragments; identities, as whom the sender was recognised; probes_given and
-probes_expected for a run that compares instead of carrying messages (620_resume.sql), null otherwise.
+probes_expected for a run that compares instead of carrying messages (620_resume.sql), null otherwise; sealed_at, when it was sealed, as its seal proves,
+null for one in clear.
 Source: spec 6.9, 6.10.';

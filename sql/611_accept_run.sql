@@ -13,7 +13,8 @@ comment on type parley._p_verdict is 'What became of a run: Result in Go.';
 
 create function parley._p_accept_run(
   broker_instance uuid, conversation_id uuid, from_initiator boolean, first_sequence bigint, message_type text, bodies bytea[], body_size bigint,
-  from_service text, to_service text, contract text, to_broker uuid, ends_at timestamptz, trace_context text, identity text, is_encrypted boolean
+  from_service text, to_service text, contract text, to_broker uuid, ends_at timestamptz, trace_context text, identity text, is_encrypted boolean,
+  sealed_at timestamptz
 ) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -47,7 +48,7 @@ begin
       return ('held', 0, 0, 'The conversation is in use.')::parley._p_verdict;
     elsif exists (
       select from parley._p_tombstone as t where t.conversation_id = _p_accept_run.conversation_id and t.is_initiator = not from_initiator
-    ) then
+    ) or from_initiator and parley._p_was_opened(conversation_id) then
       -- A replay of what is over.
       return ('accepted', case when first_sequence < 9223372036854775807 then first_sequence + v_count else first_sequence end, null, null)::parley._p_verdict;
     elsif not from_initiator then
@@ -57,7 +58,10 @@ begin
     elsif first_sequence > 0 then
       return ('expected', 0, null, 'The conversation does not exist here.')::parley._p_verdict;
     end if;
-    v_refusal := parley._p_refuse_dialog(to_service, contract, message_type, to_broker, identity);
+    v_refusal := parley._p_refuse_replay(sealed_at);
+    if v_refusal.outcome is null then
+      v_refusal := parley._p_refuse_dialog(to_service, contract, message_type, to_broker, identity);
+    end if;
     if v_refusal.outcome is null then
       v_refusal := parley._p_open_dialog(
         broker_instance, conversation_id, from_service, to_service, contract, ends_at, identity, is_encrypted
@@ -68,6 +72,9 @@ begin
     end if;
     if v_refusal.outcome is not null then
       return v_refusal;
+    end if;
+    if sealed_at is not null then
+      perform parley._p_note_opened(conversation_id);
     end if;
   end if;
   if v_endpoint.far_endpoint_id is null then
@@ -87,7 +94,7 @@ end
 $$;
 
 comment on function parley._p_accept_run(
-  uuid, uuid, boolean, bigint, text, bytea[], bigint, text, text, text, uuid, timestamptz, text, text, boolean
+  uuid, uuid, boolean, bigint, text, bytea[], bigint, text, text, text, uuid, timestamptz, text, text, boolean, timestamptz
 ) is
 'Takes in one run, the long way, and says what became of it. Arguments: those of _p_accept_runs, for one run.
 Source: spec 6.10.';

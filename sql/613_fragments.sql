@@ -21,7 +21,7 @@ alter table parley._p_fragment alter column data set storage external;
 create function parley._p_accept_fragment(
   broker_instance uuid, epoch bigint, term bigint, token uuid,
   conversation_id uuid, from_initiator boolean, sequence bigint, first_byte bigint, size bigint, data bytea,
-  to_service text, to_broker uuid, identity text
+  to_service text, to_broker uuid, identity text, sealed_at timestamptz
 ) returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -47,6 +47,8 @@ begin
     select * into v_service from parley._p_service as s where s.name = to_service;
     if not found or not from_initiator or sequence <> 0
       or to_broker <> (select b.service_broker_guid from parley._p_broker as b)
+      or parley._p_was_opened(conversation_id)
+      or (parley._p_refuse_replay(sealed_at)).outcome is not null
       or not parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) then
       return null;
     end if;
@@ -66,11 +68,13 @@ begin
 end
 $$;
 
-comment on function parley._p_accept_fragment(uuid, bigint, bigint, uuid, uuid, boolean, bigint, bigint, bigint, bytea, text, uuid, text) is
+comment on function parley._p_accept_fragment(
+  uuid, bigint, bigint, uuid, uuid, boolean, bigint, bigint, bigint, bytea, text, uuid, text, timestamptz
+) is
 'Stores the next part of a large message, and gives how many bytes of it there are, from the first on: where to go on. A part that is not the next one
 is not stored. Null when it is not wanted: the speaker is superseded, or may not send there; the run itself will be told why.
 Arguments: the speaker; conversation_id, from_initiator, sequence of the message; first_byte of the part; size of the message in bytes; data;
-to_service, to_broker and identity, as for a run.
+to_service, to_broker, identity and sealed_at, as for a run.
 Source: spec 6.9.';
 
 create function parley._p_assemble(conversation_id uuid, from_initiator boolean, sequence bigint, size bigint) returns bytea[]

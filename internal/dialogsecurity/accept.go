@@ -32,6 +32,12 @@ type arrived struct {
 	digest []byte
 }
 
+// mayBegin tells of a first message.
+func (a *arrived) mayBegin() bool { return a.run.FromInitiator && a.run.FirstSequence == 0 }
+
+// maybeReplayed is the number of a first message that was sealed too long ago, or by a clock that is wrong.
+const maybeReplayed = 28066
+
 // errSecuredMeanwhile tells that a dialog was secured between the look at a run in clear and its acceptance.
 var errSecuredMeanwhile = errors.New("a message came in clear for a dialog that is being secured")
 
@@ -97,7 +103,10 @@ func (d *Dialogs) accept(ctx context.Context, db Beginner, arrival parley.Arriva
 			// Its endpoint is there now, so nobody can take its place any more.
 			d.bindings.put(a.at, a.from)
 		}
-		if a.agreed != nil {
+		if a.agreed != nil && taken[i].ErrorNumber == maybeReplayed {
+			d.counts.corrupted.Add(1)
+			d.log.complain(undelivered, a.run.ConversationID, "28066: the first message was sealed too long ago, or by a wrong clock")
+		} else if a.agreed != nil {
 			d.counts.opened.Add(1)
 			taken[i].Security = sign(a.agreed, a.salt, &arrival.Runs[a.index], &taken[i])
 		}
@@ -168,7 +177,8 @@ func (d *Dialogs) open(ctx context.Context, db parley.DB, speaker parley.Speaker
 	}
 	a.salt = h.salt
 	known, ok := d.bindings.get(a.at)
-	a.isBound = ok && known == a.from
+	// What may begin a dialog is bound by the database each time: one that is known here may be over there, and forgotten.
+	a.isBound = ok && known == a.from && !a.mayBegin()
 	return "", nil
 }
 

@@ -141,7 +141,7 @@ func sealRun(a *agreement, salt []byte, speaker parley.Speaker, run parley.Run, 
 // openRun is the reverse of sealRun.
 func openRun(a *agreement, h header, speaker parley.Speaker, run parley.Run) (opened parley.Run, digest []byte, err error) {
 	aead := cipherOfRun(a.secret, h.salt, speaker, &run)
-	run.Security, run.IsEncrypted, run.Owner = nil, true, ""
+	run.Security, run.IsEncrypted, run.Owner, run.SealedAt = nil, true, "", h.sealedAt()
 	if len(run.Bodies) == 0 {
 		digest, err = aead.Open(nil, nonceOf(run.FirstSequence, true), h.tag, nil)
 		if err != nil || (run.Size > 0) != (len(digest) == digestSize) {

@@ -67,7 +67,10 @@ func anAgreement(t testing.TB) *agreement {
 	return made
 }
 
-var aSalt = bytes.Repeat([]byte{9}, saltSize)
+var (
+	aTime = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+	aSalt = newSalt(aTime)
+)
 
 func TestSealedRunOpensAsItWas(t *testing.T) {
 	t.Parallel()
@@ -95,7 +98,10 @@ func TestSealedRunOpensAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run.IsEncrypted = true
+	if !opened.SealedAt.Equal(aTime) {
+		t.Errorf("sealed at %s, want %s", opened.SealedAt, aTime)
+	}
+	run.IsEncrypted, run.SealedAt = true, opened.SealedAt
 	if !reflect.DeepEqual(opened, run) {
 		t.Errorf("opened %+v, want %+v", opened, run)
 	}

@@ -41,6 +41,7 @@ type Dialogs struct {
 	keys            *MasterKeys
 	isLinkEncrypted bool
 	log             *complaints
+	clock           func() time.Time // of what is sealed
 	counts          counts
 
 	mu         sync.Mutex
@@ -94,6 +95,7 @@ func New(config Config) *Dialogs {
 		keys:            config.Keys,
 		isLinkEncrypted: config.IsLinkEncrypted,
 		log:             newComplaints(config.Logger),
+		clock:           time.Now,
 		anonymous:       map[uint32]dated[string]{},
 		lastTidied:      time.Now(),
 		plans:           newMemory[int64, parley.DialogPlan](dialogsKept),

@@ -2,6 +2,7 @@ package dialogsecurity
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,7 +31,7 @@ func (d *Dialogs) AcceptFragment(ctx context.Context, db Beginner, fragment parl
 		if len(open) == 0 {
 			return notStored, nil
 		}
-		fragment.Security = nil
+		fragment.Security, fragment.SealedAt = nil, time.Time{}
 		return parley.AcceptFragment(ctx, db, fragment)
 	}
 	h, err := parseHeader(fragment.Security)
@@ -48,7 +49,7 @@ func (d *Dialogs) AcceptFragment(ctx context.Context, db Beginner, fragment parl
 	if err != nil {
 		return discarded(errTampered.Error())
 	}
-	fragment.Data, fragment.Security = opened, nil
+	fragment.Data, fragment.Security, fragment.SealedAt = opened, nil, h.sealedAt()
 	if a.identity != "" {
 		fragment.Identity = a.identity + over(fragment.Identity)
 	}

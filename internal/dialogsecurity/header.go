@@ -2,8 +2,11 @@ package dialogsecurity
 
 import (
 	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
+	"time"
 
 	"github.com/parley-broker/parley"
 )
@@ -14,7 +17,8 @@ import (
 //	kind anonymous: receiver (32), secret sealed by HPKE (80)
 //	kind full:      receiver (32), signer (32), secret sealed by HPKE (80), signature (64)
 //	kind known:     id of the session key (32)
-//	salt (16), then in a run without bodies of its own a tag: 16 bytes, or 48 with the sealed digest of a large body
+//	salt (24): 16 bytes at random, then when it was sealed, in microseconds since 1970;
+//	then in a run without bodies of its own a tag: 16 bytes, or 48 with the sealed digest of a large body
 //
 // What comes before the salt is the agreement; it is the same for many runs.
 const (
@@ -27,8 +31,12 @@ const (
 	fingerprintSize  = sha256.Size
 	secretSize       = 32
 	sealedSecretSize = 32 + secretSize + gcmTagSize // encapsulated key, then the sealed secret
-	saltSize         = 16
+	saltSize         = saltRandomSize + 8
+	saltRandomSize   = 16
 	digestSize       = sha256.Size
+
+	// timeMost is the end of the year 9999.
+	timeMost = 253_402_300_799_000_000
 
 	anonymousSize = 2 + fingerprintSize + sealedSecretSize
 	signedSize    = 2 + 2*fingerprintSize + sealedSecretSize
@@ -76,6 +84,19 @@ func parseHeader(data []byte) (header, error) {
 		h.keyID = parts
 	}
 	return h, nil
+}
+
+// newSalt makes what no other sealing has, with its time. Keys are derived from it, so nobody else can change the time.
+func newSalt(sealedAt time.Time) []byte {
+	salt := make([]byte, saltRandomSize, saltSize)
+	rand.Read(salt)
+	return binary.BigEndian.AppendUint64(salt, uint64(sealedAt.UnixMicro()))
+}
+
+// sealedAt is the time of a salt. A time that PostgreSQL has no value for is as far from now as any.
+func (h *header) sealedAt() time.Time {
+	microseconds := int64(binary.BigEndian.Uint64(h.salt[saltRandomSize:]))
+	return time.UnixMicro(min(max(microseconds, 0), timeMost))
 }
 
 // linkOnly is the header of what is to be encrypted and is not sealed: only the link protects it, so it is for the broker at the other

@@ -2,7 +2,6 @@ package dialogsecurity
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 
 	"github.com/parley-broker/parley"
@@ -30,9 +29,8 @@ func (d *Dialogs) Seal(ctx context.Context, db parley.DB, speaker parley.Speaker
 		return nil, nil, err
 	}
 	// No other call has this salt, so no key is used twice: not for a run that is sent again, nor for a number that was given
-	// again after the database had lost it.
-	salt := make([]byte, saltSize)
-	rand.Read(salt)
+	// again after the database had lost it. Its time is that of this transmission, however long the messages have waited.
+	salt := newSalt(d.clock())
 	sealed, held := make([]parley.Run, 0, len(runs)), []Held(nil)
 	for i := range runs {
 		run := &runs[i]
@@ -237,8 +235,7 @@ func (d *Dialogs) SealFragment(run parley.Run, fragment parley.Fragment) (parley
 	if !ok {
 		return fragment, fmt.Errorf("seal a fragment: the run of the message was sealed too long ago")
 	}
-	salt := make([]byte, saltSize)
-	rand.Read(salt)
+	salt := newSalt(d.clock())
 	sealed := fragment
 	sealed.Security = append(append(make([]byte, 0, len(h.agreement)+saltSize), h.agreement...), salt...)
 	sealed.Data = cipherOfFragment(agreed.secret, salt, &sealed).Seal(nil, nonceOf(fragment.Sequence, false), fragment.Data, nil)
