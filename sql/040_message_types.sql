@@ -246,6 +246,16 @@ comment on function parley._p_find_message_type(text, text) is
 'Finds a message type the caller may use for something.
 Errors: 229, 9663 when a system object would be changed, 15151.';
 
+create function parley._p_is_system_message(message_type_id integer) returns boolean
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select message_type_id in (1, 2, 5)
+$$;
+
+comment on function parley._p_is_system_message(integer) is
+'Tells whether only the broker sends messages of a type: Error, EndDialog, DialogTimer (spec 2.2).';
+
 create function parley._p_did_you_mean(name text, names text[]) returns text
 language sql immutable
 set search_path = pg_catalog, pg_temp

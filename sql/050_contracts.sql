@@ -72,6 +72,14 @@ begin
       );
     end if;
     v_type := parley._p_find_message_type(v_usage.name, 'REFERENCES');
+    if parley._p_is_system_message(v_type.message_type_id) then
+      perform parley._p_raise(
+        9663,
+        format('message type "%s" belongs to the system', v_usage.name),
+        'The broker itself sends messages of this type, on every conversation, whatever its contract says.',
+        'Leave it out of the contract; end_conversation and begin_conversation_timer bring such messages about.'
+      );
+    end if;
     insert into parley._p_contract_message_type (service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target)
     values (v_id, v_type.message_type_id, v_usage.sent_by in ('INITIATOR', 'ANY'), v_usage.sent_by in ('TARGET', 'ANY'));
   end loop;
@@ -91,8 +99,10 @@ $$;
 comment on function parley.create_contract(text, jsonb, text) is
 'Creates a contract and returns its id.
 Arguments: name, 1 to 128 characters; message_types, a JSON object of message type to INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
-Errors: 229 not allowed, 2714 exists, 8402 bad argument, 8492 nothing for the initiator, 9609 bad name, 15151 unknown message type.
-Source: spec 2.3.';
+A JSON value keeps the last of two equal keys; pass the text itself, as a literal or of type text, to have a message type named twice refused.
+Errors: 229 not allowed, 2714 exists, 8402 bad argument, 8492 nothing for the initiator, 9609 bad name, 9663 EndDialog, Error or DialogTimer,
+15151 unknown message type.
+Source: spec 2.2, 2.3.';
 
 create function parley.create_contract(name text, message_types text[], sent_by text default 'ANY', "authorization" text default null) returns integer
 language plpgsql security definer
@@ -103,12 +113,7 @@ declare
 begin
   select t.name into v_repeated from unnest(message_types) as t (name) group by t.name having count(*) > 1 limit 1;
   if found then
-    perform parley._p_raise(
-      8403,
-      format('message type "%s" is named twice', v_repeated),
-      null,
-      'Name each message type once; ANY lets both sides send it.'
-    );
+    perform parley._p_raise_repeated_message_type(v_repeated);
   end if;
   return parley.create_contract(name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization");
 end
@@ -127,20 +132,46 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_types jsonb;
+  v_repeated text;
 begin
   begin
     v_types := message_types::jsonb;
+    if jsonb_typeof(v_types) = 'object' then
+      select t.name into v_repeated from json_object_keys(message_types::json) as t (name) group by t.name having count(*) > 1 limit 1;
+    end if;
   exception
     when data_exception then
       perform parley._p_raise(8402, 'message_types is not JSON', null, 'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.');
   end;
+  if v_repeated is not null then
+    perform parley._p_raise_repeated_message_type(v_repeated);
+  end if;
   return parley.create_contract(name, v_types, "authorization");
 end
 $$;
 
 comment on function parley.create_contract(text, text, text) is
 'Creates a contract from JSON that is written as a literal.
-Errors: 8402 not JSON, and those of create_contract with JSON.';
+Errors: 8402 not JSON, 8403 a message type named twice, and those of create_contract with JSON.
+Source: spec 2.3.';
+
+create function parley._p_raise_repeated_message_type(name text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_raise(
+    8403,
+    format('message type "%s" is named twice', name),
+    null,
+    'Name each message type once; ANY lets both sides send it.'
+  );
+end
+$$;
+
+comment on function parley._p_raise_repeated_message_type(text) is
+'Refuses a contract that names a message type twice.
+Errors: 8403, always.';
 
 create function parley._p_find_contract(name text, permission text) returns parley._p_contract
 language plpgsql stable

@@ -158,7 +158,9 @@ begin
   end if;
   select * into v_usage
   from parley._p_contract_message_type as u
-  where u.service_contract_id = endpoint.service_contract_id and u.message_type_id = v_type.message_type_id;
+  where u.service_contract_id = endpoint.service_contract_id
+    and u.message_type_id = v_type.message_type_id
+    and not parley._p_is_system_message(u.message_type_id);
   if not found then
     perform parley._p_raise(
       8431,

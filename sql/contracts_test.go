@@ -83,6 +83,42 @@ func TestContractRefusedLeavesNothing(t *testing.T) {
 	equal(b.session, false, "select exists (select from parley.service_contracts where name = '//c')")
 }
 
+// A second entry could only contradict the first, or be lost without a word (spec 2.3).
+func TestContractThatNamesAMessageTypeTwiceIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.refuses(8403, `select parley.create_contract('//c', '{"//test/Note": "ANY", "//test/Note": "INITIATOR"}')`)
+	b.refuses(8403, `select parley.create_contract('//c', '{"//test/Note": "ANY", "//test/\u004eote": "ANY"}'::text)`)
+	b.refuses(8403, "select parley.create_contract('//c', array['//test/Note', '//test/Note'])")
+	equal(b.session, false, "select exists (select from parley.service_contracts where name = '//c')")
+	b.refuses(8402, `select parley.create_contract('//c', '["//test/Note", "//test/Note"]')`)
+	b.exec(`select parley.create_contract('//c', '{"//test/Note": "ANY"}')`)
+}
+
+// EndDialog, Error and DialogTimer are the broker's: sent by hand they would end a side that has not ended (spec 2.2).
+func TestSystemMessagesAreInNoContractAndCannotBeSent(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, target := b.conversation()
+	for _, name := range []string{endDialog, errorMessage, dialogTimer} {
+		b.refuses(9663, "select parley.create_contract('//c', jsonb_build_object($1::text, 'ANY'))", name)
+		b.refuses(9663, "select parley.create_contract('//c', array['//test/Note', $1])", name)
+		b.refuses(8431, "select parley.send($1::uuid, $2, '<a/>'::text)", initiator, name)
+	}
+	// Not even where a contract of an older installation lists one.
+	b.exec(`
+		insert into parley._p_contract_message_type (service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target)
+		select e.service_contract_id, t.message_type_id, true, true
+		from parley._p_endpoint as e, parley._p_message_type as t
+		where e.is_initiator and t.message_type_id in (1, 2, 5)`)
+	for _, name := range []string{endDialog, errorMessage, dialogTimer} {
+		b.refuses(8431, "select parley.send($1::uuid, $2, '<a/>'::text)", initiator, name)
+		b.refuses(8431, "select parley.send_batch($1::uuid, $2, array['<a/>'])", target, name)
+	}
+	b.requireState(initiator, "CO")
+	b.requireState(target, "CO")
+}
+
 // There is no ALTER CONTRACT (spec 2.3): endpoints may remember what a contract allows.
 func TestContractCannotBeAltered(t *testing.T) {
 	t.Parallel()
