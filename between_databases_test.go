@@ -181,6 +181,29 @@ func TestTargetRefusesWhatItMustNotTake(t *testing.T) {
 	}
 }
 
+// What comes before a bad body has arrived, as if each had been sent alone; it comes once, however often the run is brought.
+func TestBadBodyFromAnotherDatabaseTakesNothingFromThoseBeforeIt(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	handle := asker.dialog()
+	asker.send(handle, request, "first")
+	asker.exchange(answerer)
+	asker.exec("select parley.send_batch($1::uuid, '//test/Checked', array['<a/>', null, 'bad', '<c/>'])", handle)
+	runs := asker.take(answerer)
+	results := answerer.deliver(asker.speaker(), runs...)
+	if len(results) != 1 || results[0].Outcome != parley.Refused || results[0].ErrorNumber != 9615 {
+		t.Fatalf("got %+v", results)
+	}
+	answerer.deliver(asker.speaker(), runs...)
+	asker.acknowledge(runs, results)
+	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"Error", "first", "<a/>", ""}) {
+		t.Errorf("received %q", got)
+	}
+	if got := asker.receivedTexts("Asking"); !slices.Equal(got, []string{"Error"}) {
+		t.Errorf("received %q", got)
+	}
+}
+
 func TestTracesTravelBetweenDatabases(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)

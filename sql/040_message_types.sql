@@ -67,12 +67,12 @@ begin
       'Give validation_function => ''schema.name(bytea)''::regprocedure, a function that returns true for a good body.'
     );
   end if;
-  if upper(replace(validation, ' ', '_')) = 'VALID_XML' and validation_function is null and schema_collection is null then
+  if upper(replace(validation, ' ', '_')) = 'VALID_XML' and validation_function is null then
     perform parley._p_raise(
       8402,
-      'validation VALID_XML needs a schema collection or a function',
-      null,
-      'PostgreSQL has no XML Schema validator: give validation_function to check more than well-formedness.'
+      'validation VALID_XML needs a function',
+      'PostgreSQL has no XML Schema validator and no schema collections: without a function a body would only have to be well-formed.',
+      'Give validation_function => ''schema.name(bytea)''::regprocedure, or say WELL_FORMED_XML.'
     );
   end if;
   if validation_function is not null then
@@ -140,7 +140,8 @@ $$;
 comment on function parley.create_message_type(text, text, regprocedure, text, text) is
 'Creates a message type and returns its id.
 Arguments: name, 1 to 128 characters, compared byte by byte; validation, NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION;
-validation_function, takes the body as bytea and returns whether it is good (required for JSON_SCHEMA and FUNCTION); schema_collection, kept for VALID_XML;
+validation_function, takes the body as bytea, null when it is empty, and returns whether it is good (required for VALID_XML, JSON_SCHEMA and FUNCTION);
+schema_collection, only kept, for VALID_XML;
 authorization, the owner (default: the caller).
 Errors: 229 not allowed, 2714 exists, 8402 bad validation, 9609 bad name, 15151 unknown owner.
 Source: spec 2.2.';

@@ -193,8 +193,10 @@ $$;
 comment on function parley.send_batch(uuid, text, bytea[]) is
 'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
 Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body.
+Each body is validated by itself, in the order of the array, as if it had been sent alone: what comes before the first bad one is delivered, that one and
+what follows it are not, and an Error message comes back on the conversation.
 Errors: those of send.
-Source: spec 4.2, R-PERF-3.';
+Source: spec 2.2, 4.2, R-PERF-3.';
 
 create function parley.send_batch(conversation_handle uuid, message_type text, bodies text[]) returns void
 language sql security definer

@@ -217,7 +217,7 @@ as $$
 declare
   v_far parley._p_endpoint;
   v_queue parley._p_queue;
-  v_body bytea;
+  v_valid integer;
   v_refusal record;
 begin
   if endpoint.far_endpoint_id is null then
@@ -234,26 +234,19 @@ begin
       return;
     end if;
   end if;
-  if message_type.validation <> 'N' then
-    foreach v_body in array bodies loop
-      if not parley._p_is_valid(message_type, nullif(v_body, '')) then
-        perform parley._p_break_conversations(
-          array[endpoint.endpoint_id],
-          case message_type.validation when 'X' then 9615 else 8430 end,
-          format('A message of type "%s" failed its validation.', message_type.name)
-        );
-        return;
-      end if;
-    end loop;
-  end if;
+  v_valid := parley._p_count_valid(message_type, bodies);
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_far.service_id;
   perform parley._p_append(
-    v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id, bodies,
-    trace_context
+    v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id,
+    case when v_valid < cardinality(bodies) then bodies[: array_lower(bodies, 1) + v_valid - 1] else bodies end, trace_context
   );
   perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
+  if v_valid < cardinality(bodies) then
+    v_refusal := parley._p_invalid(message_type);
+    perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description);
+  end if;
 end
 $$;
 
 comment on function parley._p_deliver(parley._p_endpoint, parley._p_message_type, bytea[], text) is
-'Delivers messages to the far side in this database, or breaks the conversation when the target refuses them.';
+'Delivers messages to the far side in this database, or breaks the conversation when the target refuses them; what comes before a bad body is delivered.';

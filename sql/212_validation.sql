@@ -100,7 +100,8 @@ begin
     when 'E' then
       return body is null;
     when 'X' then
-      if body is null or not xml_is_well_formed_document(parley.body_text(body)) then
+      -- An empty body is none, and good for XML too (spec 2.2).
+      if body is not null and not xml_is_well_formed_document(parley.body_text(body)) then
         return false;
       end if;
     when 'J' then
@@ -123,3 +124,34 @@ $$;
 
 comment on function parley._p_is_valid(parley._p_message_type, bytea) is
 'Tells whether a body is good for a message type (spec 2.2). A validation function that raises a data exception says no.';
+
+create function parley._p_count_valid(message_type parley._p_message_type, bodies bytea[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_count integer := 0;
+  v_body bytea;
+begin
+  if message_type.validation = 'N' or bodies is null then
+    return cardinality(bodies);
+  end if;
+  foreach v_body in array bodies loop
+    exit when not parley._p_is_valid(message_type, nullif(v_body, ''));
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end
+$$;
+
+comment on function parley._p_count_valid(parley._p_message_type, bytea[]) is
+'Tells how many messages come before the first whose body is not good for its type: those are delivered (spec 2.2).';
+
+create function parley._p_invalid(message_type parley._p_message_type, out error_number integer, out description text)
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case message_type.validation when 'X' then 9615 else 8430 end, format('A message of type "%s" failed its validation.', message_type.name)
+$$;
+
+comment on function parley._p_invalid(parley._p_message_type) is 'Gives number and text of the Error for a body that is not good for its message type.';

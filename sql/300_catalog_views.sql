@@ -1,7 +1,8 @@
 -- The catalog under Service Broker's own names and columns (spec 8.1).
 
 create view parley.databases as
-select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled, false as is_honor_broker_priority_on,
+select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled,
+  b.is_priority_honored as is_honor_broker_priority_on,
   parley._p_broker_state() as broker_state, b.disabled_at
 from parley._p_broker as b
 join pg_catalog.pg_database as d on d.datname = current_database();

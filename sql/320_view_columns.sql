@@ -5,7 +5,7 @@ comment on column parley.databases.name is 'This database.';
 comment on column parley.databases.database_id is 'Its oid.';
 comment on column parley.databases.service_broker_guid is 'Its identity as a broker instance, which BEGIN DIALOG may name.';
 comment on column parley.databases.is_broker_enabled is 'Whether the broker is enabled.';
-comment on column parley.databases.is_honor_broker_priority_on is 'Always false: priorities do not order what leaves the database.';
+comment on column parley.databases.is_honor_broker_priority_on is 'Whether priorities also order what leaves the database (parley.honor_broker_priority).';
 comment on column parley.databases.broker_state is
 'ENABLED, DISABLED, or ELSEWHERE: this is not the database in which the broker was enabled last (parley.attach_broker).';
 comment on column parley.databases.disabled_at is 'Since when the broker is disabled; null while it is enabled.';

@@ -114,6 +114,7 @@ declare
   v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
   v_next bigint;
   v_is_unsequenced boolean := first_sequence = 9223372036854775807;
+  v_valid integer;
   v_type parley._p_message_type;
   v_queue parley._p_queue;
   v_refusal parley._p_verdict;
@@ -169,17 +170,25 @@ begin
         from parley._p_broker as b;
       end if;
     else
-      v_refusal := parley._p_refuse_message(endpoint, v_type, message_type, bodies);
+      v_refusal := parley._p_refuse_message(endpoint, v_type, message_type);
+      if v_refusal.outcome is null then
+        v_valid := parley._p_count_valid(v_type, bodies);
+        if v_valid < cardinality(bodies) then
+          select 'refused', 0, i.error_number, i.description into v_refusal from parley._p_invalid(v_type) as i;
+        end if;
+      end if;
+      if v_valid > 0 then
+        perform parley._p_append(
+          endpoint.endpoint_id, parley._p_lane(v_queue.queue_id, endpoint.priority), v_queue.position_sequence, v_type.message_type_id,
+          bodies[array_lower(bodies, 1) : array_lower(bodies, 1) + v_valid - 1], trace_context
+        );
+        perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
+      end if;
       if v_refusal.outcome is not null then
         -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
         perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description, v_refusal.error_number);
         return v_refusal;
       end if;
-      perform parley._p_append(
-        endpoint.endpoint_id, parley._p_lane(v_queue.queue_id, endpoint.priority), v_queue.position_sequence, v_type.message_type_id, bodies,
-        trace_context
-      );
-      perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
   end case;
   if not v_is_unsequenced then
     insert into parley._p_accept_progress (endpoint_id, sequence) values (endpoint.endpoint_id, v_next);
@@ -194,14 +203,13 @@ comment on function parley._p_accept_in_order(parley._p_endpoint, bigint, text, 
 Source: spec 3.2, 5.1, 6.10.';
 
 create function parley._p_refuse_message(
-  endpoint parley._p_endpoint, message_type parley._p_message_type, message_type_name text, bodies bytea[]
+  endpoint parley._p_endpoint, message_type parley._p_message_type, message_type_name text
 ) returns parley._p_verdict
-language plpgsql
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_usage parley._p_contract_message_type;
-  v_body bytea;
 begin
   if message_type.message_type_id is null then
     return ('refused', 0, 8428, format('The target does not know the message type "%s".', message_type_name))::parley._p_verdict;
@@ -218,21 +226,11 @@ begin
   elsif not endpoint.is_initiator and not v_usage.is_sent_by_initiator then
     return ('refused', 0, 8437, format('The message type "%s" is for the target to send.', message_type_name))::parley._p_verdict;
   end if;
-  if message_type.validation <> 'N' then
-    foreach v_body in array bodies loop
-      if not parley._p_is_valid(message_type, nullif(v_body, '')) then
-        return (
-          'refused', 0, case message_type.validation when 'X' then 9615 else 8430 end,
-          format('A message of type "%s" failed its validation.', message_type_name)
-        )::parley._p_verdict;
-      end if;
-    end loop;
-  end if;
   return null;
 end
 $$;
 
-comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_message_type, text, bytea[]) is
-'Tells why a side of a conversation refuses messages: type unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437), a body that
-is not valid (9615, 8430); null when it takes them.
+comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_message_type, text) is
+'Tells why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437);
+null when it takes them. Bodies are another question: _p_count_valid.
 Source: spec 6.10.';

@@ -49,16 +49,6 @@ func TestBatchMayBeginAConversation(t *testing.T) {
 	}
 }
 
-func TestBatchWithOneBadBodyIsNotDelivered(t *testing.T) {
-	t.Parallel()
-	b := newWorld(t)
-	b.exec("select parley.alter_message_type('//test/Request', 'JSON')")
-	handle := b.dialog()
-	b.exec("select parley.send_batch($1::uuid, '//test/Request', array['{}', '{}', 'no'])", handle)
-	b.requireError("Asking", -8430)
-	equal(b.session, 0, "select count(*) from parley.queue_contents('Answering') where message_type_name = '//test/Request'")
-}
-
 func TestMillionSmallMessagesInOneBatch(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t).unhurried()

@@ -74,6 +74,17 @@ func TestUsagesTellWhatIsBoundToWhat(t *testing.T) {
 	}
 }
 
+func TestDatabasesShowWhetherPrioritiesAreHonored(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	shown := "select is_honor_broker_priority_on from parley.databases"
+	equal(b.session, false, shown)
+	for _, honored := range []bool{true, false} {
+		b.exec("select parley.honor_broker_priority($1)", honored)
+		equal(b.session, honored, shown)
+	}
+}
+
 func TestEndpointsCountWhatWasSentAndReceived(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

@@ -72,7 +72,7 @@ func TestValidationWordsGiveCatalogLetters(t *testing.T) {
 		{"'empty'", "E EMPTY"},
 		{"'WELL_FORMED_XML'", "X XML"},
 		{"'well formed xml'", "X XML"},
-		{"'VALID_XML', schema_collection => 'orders'", "X XML"},
+		{"'VALID_XML', schema_collection => 'orders', validation_function => 'public.check_body(bytea)'", "X XML"},
 		{"'VALID_XML', validation_function => 'public.check_body(bytea)'", "X XML"},
 		{"'JSON'", "J JSON"},
 		{"'JSON_SCHEMA', validation_function => 'public.check_body(bytea)'", "J JSON"},
@@ -86,6 +86,17 @@ func TestValidationWordsGiveCatalogLetters(t *testing.T) {
 		equal(b.session, c.want, "select validation || ' ' || validation_desc from parley.service_message_types where name = '//m'")
 		b.exec("select parley.drop_message_type('//m')")
 	}
+}
+
+// A schema collection that nothing reads would let every document pass.
+func TestValidXMLWithoutAFunctionIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.refuses(8402, "select parley.create_message_type('//m', 'VALID_XML', schema_collection => 'orders')")
+	b.refuses(8402, "select parley.create_message_type('//m', 'VALID_XML')")
+	b.refuses(8402, "select parley.alter_message_type('//test/Note', 'valid xml', schema_collection => 'orders')")
+	equal(b.session, "N", "select validation from parley.service_message_types where name = '//test/Note'")
+	equal(b.session, false, "select exists (select from parley.service_message_types where name = '//m')")
 }
 
 func TestNamesOfMessageTypesAreComparedByteByByte(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"unicode/utf16"
 
@@ -32,6 +33,7 @@ func TestBodiesAreValidatedOnDelivery(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	b.exec(`create function public.is_even(body bytea) returns boolean language sql as 'select octet_length(body) % 2 = 0'`)
+	b.exec(`create function public.is_nothing(body bytea) returns boolean language sql as 'select body is null'`)
 	b.exec(`create function public.is_number(body bytea) returns boolean language sql as $$ select convert_from(body, 'UTF8')::int is not null $$`)
 	for _, v := range []struct {
 		validation string
@@ -45,7 +47,9 @@ func TestBodiesAreValidatedOnDelivery(t *testing.T) {
 			{"nothing", nil, true}, {"empty", []byte{}, true}, {"a byte", []byte{0}, false},
 		}},
 		{"'WELL_FORMED_XML'", -9615, []validationCase{
-			{"nothing", nil, false},
+			{"nothing", nil, true},
+			{"empty", []byte{}, true},
+			{"blanks", text(" "), false},
 			{"an element", text("<a/>"), true},
 			{"open element", text("<a>"), false},
 			{"two roots", text("<a/><b/>"), false},
@@ -58,6 +62,10 @@ func TestBodiesAreValidatedOnDelivery(t *testing.T) {
 		}},
 		{"'VALID_XML', validation_function => 'public.is_even(bytea)'", -9615, []validationCase{
 			{"good", text("<a/>"), true}, {"function says no", text("<aa/>"), false}, {"no XML", text("<a>>"), false},
+			{"nothing, and the function does not say yes", nil, false},
+		}},
+		{"'VALID_XML', validation_function => 'public.is_nothing(bytea)'", -9615, []validationCase{
+			{"nothing, and the function says yes", nil, true}, {"empty", []byte{}, true}, {"function says no", text("<a/>"), false},
 		}},
 		{"'JSON'", -8430, []validationCase{
 			{"nothing", nil, false},
@@ -102,6 +110,43 @@ func (s session) requireValidated(c validationCase, code int) {
 		s.requireState(handle, "CO")
 	}
 	s.exec("select parley.end_conversation(conversation_handle, cleanup => true) from parley.conversation_endpoints where state <> 'CD'")
+}
+
+// Each body of a batch is judged by itself, in its order, as if it had been sent alone (spec 2.2): a bad one takes nothing from those before it.
+func TestBatchWithABadBodyDeliversWhatComesBeforeIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, bodies string
+		want         []string
+	}{
+		{"in the middle", "array['{}', '{\"a\": 1}', 'bad', '[]']", []string{"{}", `{"a": 1}`}},
+		{"first", "array['bad', '{}']", nil},
+		{"last", "array['{}', 'bad']", []string{"{}"}},
+		{"in an array that begins elsewhere", "'[5:7]={[],bad,[]}'::text[]", []string{"[]"}},
+		{"none", "array['{}', '[]']", []string{"{}", "[]"}},
+		{"no bodies", "'{}'::text[]", nil},
+		{"no array", "null::text[]", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			b.exec("select parley.alter_message_type('//test/Note', 'JSON')")
+			handle := b.dialog()
+			b.exec("select parley.send_batch($1::uuid, '//test/Note', "+c.bodies+")", handle)
+			got := values[string](b.session, `
+				select convert_from(message_body, 'UTF8') from parley.queue_contents('Answering')
+				where message_type_name = '//test/Note' order by queuing_order`)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("arrived: %q, want %q", got, c.want)
+			}
+			if !strings.Contains(c.bodies, "bad") {
+				b.requireState(handle, "CO")
+				return
+			}
+			b.requireError("Asking", -8430)
+			b.requireState(handle, "ER")
+		})
+	}
 }
 
 func TestValidationFunctionMustBeAnAdministrators(t *testing.T) {
