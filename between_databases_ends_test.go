@@ -52,6 +52,99 @@ func TestErrorOfAnApplicationDropsWhatIsNotTransmitted(t *testing.T) {
 	answerer.requireForgotten()
 }
 
+// What the far side did not take has its number already; the hole that it leaves must not keep the Error back.
+func TestErrorOfAnApplicationDropsWhatTheFarSideDidNotTake(t *testing.T) {
+	t.Parallel()
+	asker, answerer, initiator, target := talking(t)
+	answerer.exec("select parley.alter_queue('Answering', status => false)")
+	asker.send(initiator, request, "refused")
+	asker.carry(answerer)
+	asker.send(initiator, request, "behind it")
+	asker.endWithError(initiator, 7, "no more")
+	asker.carry(answerer)
+	equal(asker, "1 true", "select format('%s %s', count(*), bool_and(is_conversation_error)::text) from parley.transmission_queue")
+	answerer.exec("select parley.alter_queue('Answering', status => true)")
+	asker.exec("update parley._p_parked set due_at = clock_timestamp()")
+	asker.exchange(answerer)
+	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"Error"}) {
+		t.Errorf("received %v", got)
+	}
+	asker.requireForgotten()
+	answerer.end(target)
+	answerer.requireForgotten()
+}
+
+// A database that asks in between hears of no loss: what is missing was dropped.
+func TestDatabasesAgreeOnWhatAnErrorOfAnApplicationDropped(t *testing.T) {
+	t.Parallel()
+	asker, answerer, initiator, _ := talking(t)
+	answerer.exec("select parley.alter_queue('Answering', status => false)")
+	asker.send(initiator, request, "refused")
+	asker.carry(answerer)
+	asker.endWithError(initiator, 7, "no more")
+	answerer.exec("select parley.alter_queue('Answering', status => true)")
+	if results := asker.probe(answerer); len(results) != 1 || results[0].Outcome != parley.Accepted {
+		t.Fatalf("got %+v", results)
+	}
+	asker.exchange(answerer)
+	got := answerer.messages("select message_type_name, message_body from parley.receive('Answering')")
+	if len(got) != 1 || !bytes.Contains(got[0].MessageBody, []byte(">7<")) {
+		t.Errorf("received %v", got)
+	}
+	asker.requireForgotten()
+}
+
+// Of what never arrived anywhere nobody has to hear that it has failed.
+func TestErrorBeforeTheFarSideTookAnything(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		begin func(asker, answerer *side)
+	}{
+		{"nothing was transmitted", func(_, _ *side) {}},
+		{"the queue of the target was off", func(asker, answerer *side) {
+			answerer.exec("select parley.alter_queue('Answering', status => false)")
+			asker.carry(answerer)
+			answerer.exec("select parley.alter_queue('Answering', status => true)")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			asker, answerer := newSides(t)
+			handle := asker.dialog()
+			asker.send(handle, request, "1")
+			asker.resolve(answerer)
+			c.begin(asker, answerer)
+			asker.send(handle, request, "2")
+			asker.endWithError(handle, 7, "no more")
+			asker.exchange(answerer)
+			if got := answerer.receivedTexts("Answering"); got != nil {
+				t.Errorf("received %v", got)
+			}
+			asker.requireForgotten()
+			answerer.requireForgotten()
+		})
+	}
+}
+
+// The first message is under way: it makes the far side, which must hear that this one has failed.
+func TestErrorFollowsAFirstMessageThatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	handle := asker.dialog()
+	asker.send(handle, request, "1")
+	asker.resolve(answerer)
+	runs := asker.take(answerer)
+	asker.send(handle, request, "2")
+	asker.endWithError(handle, 7, "no more")
+	asker.acknowledge(runs, answerer.deliver(asker.speaker(), runs...))
+	asker.exchange(answerer)
+	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"Error", "1"}) {
+		t.Errorf("received %v", got)
+	}
+	asker.requireForgotten()
+}
+
 func TestBothSidesMayEndAtOnce(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, target := talking(t)

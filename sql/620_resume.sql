@@ -17,13 +17,19 @@ begin
   given := coalesce(
     (select p.sequence from parley._p_send_progress as p where p.endpoint_id = _p_positions.endpoint_id order by p.sequence desc limit 1), 0
   );
-  kept := coalesce(
-    (
-      select min(t.first_sequence)
-      from parley._p_transit as t
-      where t.endpoint_id = _p_positions.endpoint_id and t.first_sequence < 9223372036854775807
-    ), given
-  );
+  -- What was dropped is not asked for any more when an Error outside the order follows.
+  kept := case
+    when exists (
+      select from parley._p_endpoint as e where e.endpoint_id = _p_positions.endpoint_id and parley._p_is_telling_far(e)
+    ) then 0
+    else coalesce(
+      (
+        select min(t.first_sequence)
+        from parley._p_transit as t
+        where t.endpoint_id = _p_positions.endpoint_id and t.first_sequence < 9223372036854775807
+      ), given
+    )
+  end;
   expected := coalesce(
     (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = _p_positions.endpoint_id order by p.sequence desc limit 1), 0
   );

@@ -163,3 +163,40 @@ func TestEndWaitsForASendUnderWayOnItsSide(t *testing.T) {
 		t.Errorf("received %q", got)
 	}
 }
+
+// What came while the queue of the target is off is not sent yet: an Error of the sender drops it, and nothing else (spec 3.2, 4.6).
+func TestEndWithErrorDropsWhatWasNotSentYet(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, off, on string }{
+		{"the target's queue is off", "select parley.alter_queue('Answering', status => false)", "select parley.alter_queue('Answering', status => true)"},
+		{"the broker is disabled", "select parley.disable_broker()", "select parley.enable_broker()"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			initiator, target := b.conversation()
+			other, _ := b.conversation()
+			b.send(initiator, request, "sent")
+			b.exec("select parley.begin_conversation_timer($1::uuid, 0)", target)
+			b.exec(c.off)
+			b.exec("select parley.fire_timers()")
+			b.send(initiator, request, "not sent")
+			b.exec("select parley.send_batch($1::uuid, '//test/Request', array['nor', 'these'])", initiator)
+			b.send(other, request, "of another")
+			b.endWithError(initiator, 7, "seven")
+			equal(b.session, 0, `
+				select count(*) from parley.transmission_queue
+				where conversation_handle = $1 and message_type_name = '//test/Request'`, initiator)
+			b.exec(c.on)
+			b.exec("select parley.fire_timers()")
+			got := typesOf(b.messages("select * from parley.receive('Answering', conversation_handle => $1)", target))
+			if want := []string{dialogTimer, errorMessage, request}; !slices.Equal(got, want) {
+				t.Errorf("received %q, want %q", got, want)
+			}
+			b.requireState(target, "ER")
+			if got := b.bodies("Answering"); !slices.Equal(got, []string{"of another"}) {
+				t.Errorf("of the other conversation came %q", got)
+			}
+		})
+	}
+}
