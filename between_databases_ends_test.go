@@ -137,8 +137,12 @@ func TestErrorFollowsAFirstMessageThatIsUnderWay(t *testing.T) {
 	runs := asker.take(answerer)
 	asker.send(handle, request, "2")
 	asker.endWithError(handle, 7, "no more")
+	ends := asker.take(answerer)
+	if early := answerer.deliver(asker.speaker(), ends...); len(early) != 1 || early[0].Outcome != parley.Expected {
+		t.Errorf("an Error that comes first is answered %+v", early)
+	}
 	asker.acknowledge(runs, answerer.deliver(asker.speaker(), runs...))
-	asker.exchange(answerer)
+	asker.acknowledge(ends, answerer.deliver(asker.speaker(), ends...))
 	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"Error", "1"}) {
 		t.Errorf("received %v", got)
 	}
