@@ -204,6 +204,26 @@ func TestBadBodyFromAnotherDatabaseTakesNothingFromThoseBeforeIt(t *testing.T) {
 	}
 }
 
+// Numbers between databases are given in transit: those of copies are the same.
+func TestCopiesOfWhatGoesToAnotherDatabaseHaveItsNumbers(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	handle := asker.dialog()
+	asker.send(handle, request, "0")
+	asker.exchange(answerer)
+	asker.send(handle, request, "1")
+	asker.take(answerer)
+	asker.send(handle, request, "2")
+	asker.exec("select parley.alter_queue('Asking', retention => true)")
+	asker.send(handle, request, "3")
+	asker.exec("select parley.send_batch($1::uuid, $2, array['4', '5'])", handle, request)
+	got := all[string](asker, `
+		select format('%s %s', message_sequence_number, convert_from(message_body, 'UTF8')) from parley.queue_contents('Asking') order by queuing_order`)
+	if want := []string{"3 3", "4 4", "5 5"}; !slices.Equal(got, want) {
+		t.Errorf("the copies are %q, want %q", got, want)
+	}
+}
+
 func TestTracesTravelBetweenDatabases(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)

@@ -1,6 +1,6 @@
 -- The settings of a queue, their rules, and what changing them sets off.
 --
--- Locks: the queue's row. Switching retention on or off makes senders on the queue look again (_p_forget_routes).
+-- Locks: the queue's row. Switching retention on or off waits for the senders on the queue and makes them look again (_p_forget_routes).
 
 create function parley._p_check_activation(procedure text, execute_as text) returns void
 language plpgsql stable
@@ -126,6 +126,7 @@ begin
     update parley._p_event_notification as n set is_told = false where n.queue_id = _p_alter_queue.queue_id and n.is_told;
   end if;
   if v_new.is_retention_enabled is distinct from v_old.is_retention_enabled then
+    perform parley._p_forget_copy_numbers(queue_id);
     perform parley._p_forget_routes_of_queue(queue_id);
   end if;
 end

@@ -129,8 +129,9 @@ begin
       parley._p_ring_bell(r.destination_lane, r.destination_doorbell), r.destination_lane, r.usual_message_type_id, nullif(send.body, '')
     from ready as r
   )
-  select array_agg(h.handle order by h.position) into v_rest
+  select array_agg(h.handle order by e.endpoint_id nulls first, h.position) into v_rest
   from unnest(conversation_handles) with ordinality as h (handle, position)
+  left join parley._p_endpoint as e on e.conversation_handle = h.handle
   left join ready as r on r.conversation_handle = h.handle
   where r.conversation_handle is null;
   for i in 1 .. coalesce(cardinality(v_rest), 0) loop

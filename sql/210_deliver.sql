@@ -4,7 +4,7 @@
 -- Delivery inside the database happens in the sender's transaction (spec 3.4). What cannot be delivered waits in
 -- _p_transmission with a status text. What must not be delivered comes back as an Error message (spec 2.2, 4.10).
 -- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long as there is no far
--- side, so that a message that is delayed and one that is delivered keep their order (S4).
+-- side, so that a message that is delayed and one that is delivered keep their order (S4), and under retention (203_copies.sql).
 
 create function parley._p_send(handle uuid, message_type text, bodies bytea[], trace_context text default null) returns void
 language plpgsql
@@ -32,13 +32,7 @@ begin
         format('Switch it on: select parley.alter_queue(%L, status => true);', v_queue.lookup_name)
       );
     end if;
-    insert into parley._p_retained (
-      queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
-    )
-    select v_queue.queue_id, v_endpoint.endpoint_id, 3, nextval(v_queue.position_sequence) * 1024,
-      (select count(*) from parley._p_retained as r where r.endpoint_id = v_endpoint.endpoint_id and r.status = 3) + b.ordinal - 1,
-      v_type.message_type_id, clock_timestamp(), nullif(b.body, ''), _p_send.trace_context
-    from unnest(bodies) with ordinality as b (body, ordinal);
+    perform parley._p_keep_sent(v_endpoint, v_queue, v_type.message_type_id, bodies, trace_context);
   end if;
   if v_endpoint.state = 'SO' then
     update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;

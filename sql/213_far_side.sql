@@ -337,56 +337,6 @@ $$;
 comment on function parley._p_tell_far(bigint, integer, bytea) is
 'Sends EndDialog (2), the Error of an application (1) or one of the broker (-1) to a far side in another database, behind what was sent before.';
 
-create function parley._p_drop_outgoing(endpoint parley._p_endpoint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-begin
-  perform parley._p_forget_routes(array[endpoint.endpoint_id]);
-  delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
-  -- First the lane: what the daemon is just giving its number is waited for, and is in transit then.
-  delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id;
-  -- An acknowledgement locks what it deletes, in an order of its own.
-  delete from parley._p_transit as t
-  where t.ctid = any (array(select o.ctid from parley._p_transit as o where o.endpoint_id = endpoint.endpoint_id for update skip locked));
-  delete from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
-end
-$$;
-
-comment on function parley._p_drop_outgoing(parley._p_endpoint) is
-'Forgets what a conversation, locked FOR UPDATE by the caller, has not transmitted.';
-
-create function parley._p_drop_untransmitted(endpoint parley._p_endpoint) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-begin
-  -- As in _p_drop_outgoing, what is just given its number is waited for.
-  delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id;
-  if endpoint.is_initiator and not exists (select from parley._p_send_progress as p where p.endpoint_id = endpoint.endpoint_id) then
-    return null;
-  elsif not exists (select from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id) then
-    return 1;
-  elsif endpoint.is_initiator
-    and exists (select from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id and t.first_sequence = 0)
-    and not exists (select from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity') then
-    -- The first message may arrive any moment, and nobody remembers an Error that came before it: the Error has to follow it.
-    return 1;
-  end if;
-  -- What has a number and is forgotten leaves a hole, which only a message outside the order gets across.
-  perform parley._p_drop_outgoing(endpoint);
-  return -1;
-end
-$$;
-
-comment on function parley._p_drop_untransmitted(parley._p_endpoint) is
-'Drops what the far side in another database has not acknowledged; all that the daemon may be sending stays when the far side may be made by it.
-The result is that of _p_drop_unsent.';
-
 create function parley._p_hold_outgoing(endpoint parley._p_endpoint, status text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -299,39 +299,6 @@ comment on function parley._p_tell_end(parley._p_endpoint, integer, bytea) is
 'Tells the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before; a far side in another database also with an
 Error that stands outside the order (-1).';
 
-create function parley._p_drop_unsent(endpoint parley._p_endpoint) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-begin
-  delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
-  if endpoint.far_endpoint_id > 0 then
-    -- What came while the queue of the target is off. A reader that has got at it since, because the queue is on again, keeps it.
-    delete from parley._p_message as m
-    where m.ctid = any (array(
-      select o.ctid
-      from parley._p_endpoint as f
-      join parley._p_service as s using (service_id)
-      join parley._p_queue as q using (queue_id)
-      join parley._p_message as o on o.endpoint_id = f.endpoint_id and o.position >= q.disabled_position
-      where f.endpoint_id = endpoint.far_endpoint_id and not parley._p_is_system_message(o.message_type_id)
-      order by o.position
-      for update of o skip locked
-    ));
-  elsif endpoint.far_endpoint_id < 0 then
-    return parley._p_drop_untransmitted(endpoint);
-  end if;
-  return 1;
-end
-$$;
-
-comment on function parley._p_drop_unsent(parley._p_endpoint) is
-'Drops what a side, locked FOR UPDATE by the caller, has sent and the far side does not have yet, because it ends with an Error. Gives the type of message
-that has to tell of the Error: 1 in the order, -1 outside of it, null when nobody has heard of the conversation.
-Source: spec 3.2, 4.6.';
-
 create function parley._p_is_telling_far(endpoint parley._p_endpoint) returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -367,6 +334,9 @@ as $$
 begin
   delete from parley._p_message as m where m.endpoint_id = $1;
   delete from parley._p_retained as r where r.endpoint_id = $1;
+  if found then
+    delete from parley._p_copy_progress as p where p.endpoint_id = $1;
+  end if;
   delete from parley._p_alarm as a where a.endpoint_id = $1;
   delete from parley._p_expedited as x where x.endpoint_id = $1;
 end

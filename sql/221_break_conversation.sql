@@ -179,6 +179,19 @@ begin
   for v_endpoint in select e.* from parley._p_endpoint as e where e.service_id = service.service_id order by e.endpoint_id loop
     perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
     perform parley._p_use_priority(queue, v_endpoint.priority);
+    -- Copies come first: their positions would be given once more in the other queue.
+    update parley._p_retained as r
+    set queue_id = queue.queue_id, position = o.position
+    from (
+      select k.row_id, nextval(queue.position_sequence) * 1024 as position
+      from (
+        select c.ctid as row_id from parley._p_retained as c where c.endpoint_id = v_endpoint.endpoint_id order by c.position, c.status
+      ) as k
+    ) as o
+    where r.ctid = o.row_id;
+    if found then
+      delete from parley._p_copy_progress as p where p.endpoint_id = v_endpoint.endpoint_id;
+    end if;
     with moved as (
       delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id
       returning m.position, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
@@ -194,4 +207,4 @@ end
 $$;
 
 comment on function parley._p_move_service(parley._p_service, parley._p_queue) is
-'Moves a service and its waiting messages, in their order, to another queue.';
+'Moves a service, its waiting messages and the copies that retention keeps, in their order, to another queue.';
