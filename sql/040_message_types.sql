@@ -36,7 +36,7 @@ comment on function parley._p_name(text, text) is
 'Checks the length of a new name (spec 2.0).
 Errors: 9609.';
 
-create function parley._p_validation(validation text, validation_function regprocedure, schema_collection text) returns "char"
+create function parley._p_validation(validation text, validation_function regprocedure) returns "char"
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -96,7 +96,7 @@ begin
 end
 $$;
 
-comment on function parley._p_validation(text, regprocedure, text) is
+comment on function parley._p_validation(text, regprocedure) is
 'Turns the words of a validation into its letter and checks that its function can serve.
 Errors: 8402.';
 
@@ -119,7 +119,7 @@ begin
     nextval('parley._p_object_id'),
     parley._p_name('message type', create_message_type.name),
     parley._p_new_owner("authorization"),
-    parley._p_validation(create_message_type.validation, create_message_type.validation_function, create_message_type.schema_collection),
+    parley._p_validation(create_message_type.validation, create_message_type.validation_function),
     create_message_type.validation_function,
     create_message_type.schema_collection
   )
@@ -160,7 +160,7 @@ declare
 begin
   v_type := parley._p_find_message_type(name, 'ALTER');
   update parley._p_message_type as t
-  set validation = parley._p_validation(alter_message_type.validation, alter_message_type.validation_function, alter_message_type.schema_collection),
+  set validation = parley._p_validation(alter_message_type.validation, alter_message_type.validation_function),
     validation_function = alter_message_type.validation_function,
     schema_collection = alter_message_type.schema_collection
   where t.message_type_id = v_type.message_type_id;

@@ -87,3 +87,18 @@ $$;
 comment on function parley._p_drop_untransmitted(parley._p_endpoint) is
 'Drops what the far side in another database has not acknowledged; all that the daemon may be sending stays when the far side may be made by it.
 The result is that of _p_drop_unsent.';
+
+create function parley._p_is_telling_far(endpoint parley._p_endpoint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select endpoint.far_endpoint_id < 0
+    and (
+      exists (select from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1)
+      or exists (select from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id and m.message_type_id = -1)
+      or exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1)
+    )
+$$;
+
+comment on function parley._p_is_telling_far(parley._p_endpoint) is
+'Tells whether an Error of the broker is still on its way to a far side in another database.';

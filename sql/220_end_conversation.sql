@@ -299,21 +299,6 @@ comment on function parley._p_tell_end(parley._p_endpoint, integer, bytea) is
 'Tells the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before; a far side in another database also with an
 Error that stands outside the order (-1).';
 
-create function parley._p_is_telling_far(endpoint parley._p_endpoint) returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select endpoint.far_endpoint_id < 0
-    and (
-      exists (select from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1)
-      or exists (select from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id and m.message_type_id = -1)
-      or exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1)
-    )
-$$;
-
-comment on function parley._p_is_telling_far(parley._p_endpoint) is
-'Tells whether an Error of the broker is still on its way to a far side in another database.';
-
 create function parley._p_set_state(endpoint_id bigint, state text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

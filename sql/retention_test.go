@@ -280,6 +280,11 @@ func TestCopiesMoveWithTheirService(t *testing.T) {
 	b := newWorld(t)
 	b.exec("select parley.create_queue('Elsewhere')")
 	b.exec("select parley.alter_queue('Asking', retention => true), parley.alter_queue('Elsewhere', retention => true)")
+	// So that positions in the old queue are far beyond those in the new one.
+	for range 8 {
+		past, _ := b.conversation()
+		b.end(past)
+	}
 	initiator, target := b.conversation()
 	b.send(initiator, request, "1")
 	b.send(target, reply, "r0")

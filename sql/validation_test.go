@@ -61,7 +61,9 @@ func TestBodiesAreValidatedOnDelivery(t *testing.T) {
 			{"NUL", text("<a>\x00</a>"), false},
 		}},
 		{"'VALID_XML', validation_function => 'public.is_even(bytea)'", -9615, []validationCase{
-			{"good", text("<a/>"), true}, {"function says no", text("<aa/>"), false}, {"no XML", text("<a>>"), false},
+			{"good", text("<a/>"), true},
+			{"function says no", text("<aa/>"), false},
+			{"no XML", text("<a>>"), false},
 			{"nothing, and the function does not say yes", nil, false},
 		}},
 		{"'VALID_XML', validation_function => 'public.is_nothing(bytea)'", -9615, []validationCase{
