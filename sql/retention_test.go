@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // kept gives what a queue keeps, as status and body.
@@ -210,17 +211,18 @@ func TestCopiesOfConcurrentSendersHaveNumbersOfTheirOwn(t *testing.T) {
 // waitUntilWaiting waits until the statement with a text in it waits for a lock; should it end instead, the test fails.
 func (b *broker) waitUntilWaiting(text string, done <-chan error) {
 	b.Helper()
-	for !value[bool](b.session, `
-		select exists (
-			select from pg_stat_activity
-			where datname = current_database() and pid <> pg_backend_pid() and wait_event_type = 'Lock' and query like '%' || $1 || '%'
-		)`, text) {
+	parleytest.Until(b, text+" waits for a lock", func() bool {
 		select {
 		case err := <-done:
 			b.Fatalf("%s did not wait: %v", text, err)
-		case <-time.After(5 * time.Millisecond):
+		default:
 		}
-	}
+		return value[bool](b.session, `
+			select exists (
+				select from pg_stat_activity
+				where datname = current_database() and pid <> pg_backend_pid() and wait_event_type = 'Lock' and query like '%' || $1 || '%'
+			)`, text)
+	})
 }
 
 // A sender that took the short way before retention was on has not committed: its messages come before the first copy.
