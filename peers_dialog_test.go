@@ -45,15 +45,20 @@ func TestRoleOfAPeerDecidesWhatItMaySend(t *testing.T) {
 	answerer.exec("select parley.revoke('SEND', 'service', '//test/Answerer', 'public')")
 	answerer.exec("select parley.trust_peer($1, 'one')", oneKey)
 	answerer.exec("select parley.trust_peer($1, 'two', role => $2)", anotherKey, shop)
+	// Each of them is to be the first who speaks for the asker.
+	release := func() { answerer.exec("delete from parley._p_peer_broker") }
 	for _, nobody := range []string{oneKey, anotherKey, thirdKey} {
+		release()
 		if got := answerer.deliverAs(nobody, asker.speaker(), runs...); got[0].Outcome != parley.Refused || got[0].ErrorNumber != 8494 {
 			t.Errorf("%s: %+v", nobody, got)
 		}
 	}
 	answerer.exec("select parley.grant('SEND', 'service', '//test/Answerer', $1)", shop)
+	release()
 	if got := answerer.deliverAs(oneKey, asker.speaker(), runs...); got[0].Outcome != parley.Refused || got[0].ErrorNumber != 8494 {
 		t.Errorf("the grant of another peer's role counts: %+v", got)
 	}
+	release()
 	if got := answerer.deliverAs(anotherKey, asker.speaker(), runs...); got[0].Outcome != parley.Accepted {
 		t.Errorf("%+v", got)
 	}

@@ -22,7 +22,8 @@ create table parley._p_peer (
 comment on table parley._p_peer is 'Brokers elsewhere that are, or were, trusted here.';
 comment on column parley._p_peer.role is 'Role whose grants count for what the peer sends; null: only PUBLIC.';
 comment on column parley._p_peer.address is 'Where it listens: at this address nobody else may answer. Null when it is not known.';
-comment on column parley._p_peer.broker_instances is 'Brokers in whose name this peer alone, and forwarders, may speak.';
+comment on column parley._p_peer.broker_instances is
+'Brokers in whose name this peer alone, and forwarders, may speak, as an operator or a pairing has said; see also _p_peer_broker.';
 
 create table parley._p_peer_certificate (
   fingerprint text collate "C" primary key check (fingerprint ~ '^[0-9a-f]{64}$'),
@@ -40,6 +41,24 @@ comment on column parley._p_peer_certificate.not_after is 'When trust in the key
 comment on column parley._p_peer_certificate.succeeds is 'Fingerprint of the key of the same peer that has signed this one; null when a person added it.';
 
 create index on parley._p_peer_certificate (peer_id);
+
+create table parley._p_peer_broker (
+  broker_instance uuid primary key,
+  peer_id integer references parley._p_peer on delete cascade,
+  authority_name text collate "C",
+  fingerprint text collate "C",
+  first_used_at timestamptz not null default clock_timestamp(),
+  check (num_nonnulls(peer_id, authority_name, fingerprint) = 1)
+);
+
+comment on table parley._p_peer_broker is
+'Brokers of which nobody has said whose they are, and who has spoken in their name first: from then on nobody else may (095_identities.sql).';
+comment on column parley._p_peer_broker.peer_id is 'The peer, whatever its keys are.';
+comment on column parley._p_peer_broker.authority_name is
+'Name for which a certificate authority vouches, of a broker that is no peer of this database; keys may change.';
+comment on column parley._p_peer_broker.fingerprint is 'Key of a broker that only another database of the daemon trusts.';
+
+create index on parley._p_peer_broker (peer_id);
 
 create function parley._p_fingerprint(fingerprint text) returns text
 language plpgsql immutable
@@ -180,7 +199,15 @@ select
   c.fingerprints,
   case when c.not_after < 'infinity' then c.not_after end as not_after,
   p.address,
-  p.broker_instances,
+  array(
+    select i.instance
+    from (
+      select u.instance from pg_catalog.unnest(p.broker_instances) as u (instance)
+      union
+      select b.broker_instance from parley._p_peer_broker as b where b.peer_id = p.peer_id
+    ) as i
+    order by i.instance
+  ) as broker_instances,
   p.is_forwarder,
   p.create_date,
   p.modify_date,
@@ -204,7 +231,8 @@ comment on column parley.peers.state is 'TRUSTED, EXPIRED, REVOKED, or WITHOUT K
 comment on column parley.peers.fingerprints is 'Its keys, the newest first; more than one while it changes its key.';
 comment on column parley.peers.not_after is 'When the last of them expires; null when that is not limited here.';
 comment on column parley.peers.address is 'Where it listens, tcp://host:port: at this address nobody else may answer. Null when it is not known.';
-comment on column parley.peers.broker_instances is 'Brokers in whose name no other peer may speak, unless it forwards.';
+comment on column parley.peers.broker_instances is
+'Brokers in whose name no other peer may speak, unless it forwards: what was said of it, and in whose name it has spoken first (parley.peer_brokers).';
 comment on column parley.peers.is_forwarder is 'Whether it may pass on what other brokers send.';
 comment on column parley.peers.create_date is 'When it was trusted first.';
 comment on column parley.peers.modify_date is 'When it was changed last.';
@@ -239,3 +267,26 @@ comment on column parley.peer_certificates.not_after is 'Until when it is truste
 comment on column parley.peer_certificates.succeeds is 'Key of the same peer that has signed this one; null when a person added it.';
 comment on column parley.peer_certificates.certificate is 'X.509 certificate in DER, or null.';
 comment on column parley.peer_certificates.added_at is 'When it was added.';
+
+create view parley.peer_brokers as
+select
+  u.instance as broker_instance,
+  p.peer_id,
+  p.name as peer_name,
+  null::text as authority_name,
+  null::text as fingerprint,
+  null::timestamp with time zone as first_used_at
+from parley._p_peer as p
+cross join lateral pg_catalog.unnest(p.broker_instances) as u (instance)
+union all
+select b.broker_instance, b.peer_id, p.name, b.authority_name, b.fingerprint, b.first_used_at
+from parley._p_peer_broker as b
+left join parley._p_peer as p using (peer_id);
+
+comment on view parley.peer_brokers is 'Which broker elsewhere may speak in the name of which broker instance, and since when, where that was learned.';
+comment on column parley.peer_brokers.broker_instance is 'The broker instance.';
+comment on column parley.peer_brokers.peer_id is 'Peer that may speak in its name; null for a broker that is no peer of this database.';
+comment on column parley.peer_brokers.peer_name is 'Name of that peer.';
+comment on column parley.peer_brokers.authority_name is 'Name for which a certificate authority vouches, of a broker that was let in by that.';
+comment on column parley.peer_brokers.fingerprint is 'Key of a broker that was let in because another database of the daemon trusts it.';
+comment on column parley.peer_brokers.first_used_at is 'When it spoke in that name first; null where an operator or a pairing has said so.';

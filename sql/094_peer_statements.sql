@@ -46,6 +46,7 @@ begin
     );
   end if;
   perform parley._p_add_peer_certificate(v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null);
+  perform parley._p_settle_brokers(v_id, trust_peer.broker_instances);
   perform parley._p_tell_peers();
   return v_id;
 end
@@ -56,7 +57,8 @@ comment on function parley.trust_peer(text, text, text, bytea, timestamptz, time
 Arguments: fingerprint, the SHA-256 of its public key in hexadecimal digits, as parley certificate list shows it there; name, any name for it;
 role, the role of this database that it acts as (null or PUBLIC: none, only what is granted to PUBLIC counts); certificate, X.509 in DER, to be looked
 at; not_before and not_after, when the key may be used (null: as the certificate says that the peer shows); address, where it listens,
-tcp://host:port: there nobody else may answer (null: any trusted peer may); broker_instances, the brokers in whose name it alone may speak;
+tcp://host:port: there nobody else may answer (null: any trusted peer may); broker_instances, the brokers in whose name it alone may speak (those of
+which nobody has said anything become those of the peer that speaks in their name first);
 is_forwarder, whether it may pass on what other brokers send, although these are peers themselves.
 Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 9609 bad name, 15151 no such role or not an administrator,
 28055 the key has expired.
@@ -117,6 +119,10 @@ begin
     modify_date = clock_timestamp()
   where p.peer_id = v_peer.peer_id
   returning p.role into v_role;
+  if alter_peer.broker_instances is not null then
+    perform parley._p_settle_brokers(v_peer.peer_id, alter_peer.broker_instances);
+    delete from parley._p_peer_broker as b where b.peer_id = v_peer.peer_id;
+  end if;
   if v_role is distinct from v_peer.role then
     perform parley._p_map_dialog_certificates(v_peer.peer_id, v_role);
   end if;
@@ -128,7 +134,8 @@ comment on function parley.alter_peer(text, text, text, text, bytea, timestamptz
 'Changes what is given of a peer; what is null stays as it is. A dialog certificate that came with it stands for its new role; it is dropped when that is
 none, or has other certificates.
 Arguments: name; new_name; role, PUBLIC for none; add_fingerprint, a further key, with certificate, not_before and not_after as trust_peer takes them;
-drop_fingerprint, a key that is no longer trusted; address, empty for none; broker_instances, all of them; is_forwarder.
+drop_fingerprint, a key that is no longer trusted; address, empty for none; broker_instances, all of them,
+also those that it has spoken for first; is_forwarder.
 Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 8493 nothing to change, 9609 bad name, 15151 not found or not an administrator,
 28034 the peer is revoked, 28055 the key has expired.
 Source: spec 7.2, 7.5.';
@@ -145,6 +152,7 @@ begin
   update parley._p_peer as p
   set revoked_at = clock_timestamp(), modify_date = clock_timestamp()
   where p.peer_id = v_peer.peer_id and p.revoked_at is null;
+  delete from parley._p_peer_broker as b where b.peer_id = v_peer.peer_id;
   perform parley._p_revoke_dialog_certificates(v_peer.peer_id);
   perform parley._p_tell_peers();
 end

@@ -111,14 +111,26 @@ begin
       28034, format('peer "%s" is revoked', v_name), null, 'Drop it with parley.drop_peer; then it may be trusted anew.'
     );
   end if;
-  perform from parley._p_peer as p where p.broker_instances && v_instances and p.name <> v_name and p.revoked_at is null;
+  perform
+  from parley._p_peer as p
+  where (
+      p.broker_instances && v_instances
+      or exists (select from parley._p_peer_broker as b where b.peer_id = p.peer_id and b.broker_instance = any (v_instances))
+    )
+    and p.name <> v_name and p.revoked_at is null;
   if found then
     perform parley._p_raise(
       2714,
       'the other side says that it is the broker of another peer',
       (
         select format('That is peer "%s".', p.name)
-        from parley._p_peer as p where p.broker_instances && v_instances and p.name <> v_name and p.revoked_at is null limit 1
+        from parley._p_peer as p
+        where (
+            p.broker_instances && v_instances
+            or exists (select from parley._p_peer_broker as b where b.peer_id = p.peer_id and b.broker_instance = any (v_instances))
+          )
+          and p.name <> v_name and p.revoked_at is null
+        limit 1
       ),
       'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its place, drop that peer first.'
     );
@@ -150,6 +162,7 @@ begin
     end if;
     select * into v_peer from parley._p_peer as p where p.peer_id = v_peer.peer_id;
   end if;
+  perform parley._p_settle_brokers(v_peer.peer_id, v_instances);
   if not exists (select from parley._p_peer_certificate as c where c.fingerprint = _p_pair.fingerprint) then
     perform parley._p_add_peer_certificate(v_peer.peer_id, fingerprint, certificate, not_before, not_after, null);
   end if;

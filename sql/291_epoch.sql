@@ -5,7 +5,8 @@
 -- carries an epoch, which grows whenever the server begins a new timeline (each promotion and each recovery to a point in time does) and whenever
 -- the broker is enabled in another place. With a new epoch all conversations with other databases stop, until each was compared with its far side
 -- (620_resume.sql). Who is told of a newer epoch takes nothing of an older one any more, so a primary that comes back finds nobody to talk to.
--- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call it the same.
+-- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call it the same. So one that lies
+-- ahead of the clock here, by more than clocks differ, is not believed: nobody can shut a broker out for longer than that.
 
 create function parley._p_timeline() returns text
 language plpgsql stable
@@ -101,13 +102,15 @@ create table parley._p_known_broker (
   broker_instance uuid primary key,
   epoch bigint not null,
   term bigint not null,
-  token uuid not null
+  token uuid not null,
+  is_beside boolean not null default false
 );
 
 comment on table parley._p_known_broker is
 'Brokers that have sent something here: the newest epoch, in it the newest term of the daemon that speaks for them, and its token.';
+comment on column parley._p_known_broker.is_beside is 'Whether it was heard of from a database of the same daemon first, and so over no link.';
 
-create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid) returns text
+create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -119,8 +122,8 @@ begin
   end if;
   select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance;
   if not found then
-    insert into parley._p_known_broker (broker_instance, epoch, term, token)
-    values (_p_hear.broker_instance, _p_hear.epoch, _p_hear.term, _p_hear.token)
+    insert into parley._p_known_broker (broker_instance, epoch, term, token, is_beside)
+    values (_p_hear.broker_instance, _p_hear.epoch, _p_hear.term, _p_hear.token, _p_hear.is_beside)
     on conflict do nothing;
   elsif (v_known.epoch, v_known.term) < (epoch, term) then
     update parley._p_known_broker as k
@@ -145,10 +148,11 @@ begin
 end
 $$;
 
-comment on function parley._p_hear(uuid, bigint, bigint, uuid) is
+comment on function parley._p_hear(uuid, bigint, bigint, uuid, boolean) is
 'Tells why what a broker says must not be heard: somebody newer speaks for it, or two copies of its database do; null when it may. It stays so to the
 end of the transaction.
-Arguments: broker_instance, epoch, term, token: Speaker in Go.';
+Arguments: broker_instance, epoch, term, token: Speaker in Go; is_beside, whether it has come from a database of the same daemon. Who speaks was
+looked at before (_p_refusal_of_speaker).';
 
 create function parley._p_speaker(term bigint, out instance uuid, out epoch bigint, out token uuid)
 language plpgsql

@@ -25,8 +25,10 @@ set jit = off
 as $$
 declare
   -- Who may not speak for a broker must not shut out the one who does.
-  v_barred text := parley._p_refusal_of_identities(identities, broker_instance);
-  v_refusal text := case when v_barred is null then parley._p_hear(broker_instance, epoch, term, token) end;
+  v_barred text := parley._p_refusal_of_speaker(identities, broker_instance, epoch);
+  v_refusal text := case when v_barred is null then parley._p_hear(
+    broker_instance, epoch, term, token, array_to_string(identities, ' ') !~ 'peer:'
+  ) end;
   v_locked bigint[];
   v_taken integer[];
   v_next bigint[];

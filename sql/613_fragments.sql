@@ -32,8 +32,8 @@ declare
   v_stored bigint;
   v_service parley._p_service;
 begin
-  if parley._p_refusal_of_identities(array[identity], broker_instance) is not null
-    or parley._p_hear(broker_instance, epoch, term, token) is not null then
+  if parley._p_refusal_of_speaker(array[identity], broker_instance, epoch) is not null
+    or parley._p_hear(broker_instance, epoch, term, token, identity !~ 'peer:') is not null then
     return null;
   end if;
   if not exists (

@@ -13,6 +13,8 @@ type Passage struct {
 	// the spelling of the link. "" between databases of one daemon, and on a link without TLS. The receiving side fills it in; it
 	// does not travel.
 	Identity string
+	// Name is that in its certificate, when it was let in because a certificate authority vouches for that; like Identity it does not travel.
+	Name string
 	// HopsRemaining is how many more brokers may pass it on; at zero it can only be delivered.
 	HopsRemaining int
 	// TimeToLive is how long it may be with forwarders altogether, and TimeConsumed how long it has been with those before.

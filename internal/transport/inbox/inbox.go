@@ -115,6 +115,9 @@ func peer(passage transport.Passage) string {
 	if passage.Identity == "" {
 		return ""
 	}
+	if passage.Name != "" {
+		return "peer:" + passage.Identity + " named " + passage.Name
+	}
 	return "peer:" + passage.Identity
 }
 

@@ -32,7 +32,7 @@ func (r *reception) answerBatch(ctx context.Context, id uint64, payload []byte) 
 		return malformed(err)
 	}
 	r.traffic.fragmentsReceived.Add(int64(messages(batch.Runs)))
-	batch.Identity = r.identity
+	batch.Identity, batch.Name = r.identity, r.name
 	results, err := r.server.deliverer.Deliver(ctx, batch)
 	if err == nil && len(results) != len(batch.Runs) {
 		err = errors.New("not one result for each run")
@@ -53,7 +53,7 @@ func (r *reception) answerFragment(ctx context.Context, id uint64, payload []byt
 		return malformed(err)
 	}
 	r.traffic.fragmentsReceived.Add(1)
-	passage.Identity = r.identity
+	passage.Identity, passage.Name = r.identity, r.name
 	stored, err := r.server.deliverer.DeliverFragment(ctx, fragment, passage)
 	var answer []byte
 	if err == nil {

@@ -25,7 +25,7 @@ type reception struct {
 	socket *socket
 	stream grpc.BidiStreamingServer[pb.Frame, pb.Frame]
 
-	authentication, algorithm, identity string
+	authentication, algorithm, identity, name string
 
 	hello    wire.Hello
 	agreed   wire.Agreement
@@ -83,6 +83,7 @@ func (s *Server) Exchange(stream grpc.BidiStreamingServer[pb.Frame, pb.Frame]) e
 	r.slots[forBatches] = make(chan struct{}, s.config.Parallel)
 	r.slots[forFragments] = make(chan struct{}, s.config.ParallelFragments)
 	r.authentication, r.algorithm, r.identity = encryption(info.tls)
+	r.name = vouchedName(info.tls)
 	log := s.config.Log.With("address", info.socket.RemoteAddr().String(), "peer", r.identity)
 
 	// What has begun is not given up when the connection breaks: it is under way in the database, and the sender hears of it when it

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -163,4 +164,18 @@ func encryption(state *tls.ConnectionState) (authentication, algorithm, identity
 		return "NONE", "NONE", ""
 	}
 	return "CERTIFICATE", tls.CipherSuiteName(state.CipherSuite), Fingerprint(state.PeerCertificates[0])
+}
+
+// vouchedName is the name in a certificate for which an authority vouches; "" when none does, or it has none.
+func vouchedName(state *tls.ConnectionState) string {
+	if state == nil || len(state.VerifiedChains) == 0 || len(state.PeerCertificates) == 0 {
+		return ""
+	}
+	leaf := state.PeerCertificates[0]
+	name := leaf.Subject.CommonName
+	if len(leaf.DNSNames) > 0 {
+		name = strings.ToLower(leaf.DNSNames[0])
+	}
+	// What no database has a text for is no name.
+	return strings.ReplaceAll(strings.ToValidUTF8(name, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -3,6 +3,8 @@ package link
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"io"
 	"net"
 	"testing"
@@ -23,9 +25,34 @@ func TestTheFingerprintOfThePeerComesWithWhatItSends(t *testing.T) {
 	if got := far.batches[0].Identity; got != Fingerprint(ours.Leaf) {
 		t.Errorf("identity %q, want %q", got, Fingerprint(ours.Leaf))
 	}
+	// An authority vouches for its name.
+	if got := far.batches[0].Name; got != "ours" {
+		t.Errorf("name %q", got)
+	}
 	for _, state := range append(server.Connections(), l.Connections()...) {
 		if state.State != LoggedIn || state.AuthenticationMethod != "CERTIFICATE" || state.EncryptionAlgorithm == "NONE" {
 			t.Errorf("connection %+v", state)
+		}
+	}
+}
+
+// Without an authority a name says nothing: anybody may write any into a certificate.
+func TestNameInACertificateComesOnlyWhereAnAuthorityVouchesForIt(t *testing.T) {
+	t.Parallel()
+	leaf := certify(t, "ours").Leaf
+	shown := []*x509.Certificate{leaf}
+	named := &x509.Certificate{Subject: pkix.Name{CommonName: "a\x00b\xff"}}
+	for _, c := range []struct {
+		state *tls.ConnectionState
+		want  string
+	}{
+		{nil, ""},
+		{&tls.ConnectionState{PeerCertificates: shown}, ""},
+		{&tls.ConnectionState{PeerCertificates: shown, VerifiedChains: [][]*x509.Certificate{shown}}, "ours"},
+		{&tls.ConnectionState{PeerCertificates: []*x509.Certificate{named}, VerifiedChains: [][]*x509.Certificate{{named}}}, "a\uFFFDb\uFFFD"},
+	} {
+		if got := vouchedName(c.state); got != c.want {
+			t.Errorf("named %q, want %q", got, c.want)
 		}
 	}
 }

@@ -195,7 +195,7 @@ func (f *Forwarder) deliverFragment(
 // admit takes up memory for a batch and gives its passage from here, or the reason why it is dropped.
 func (f *Forwarder) admit(p *passing) (onward transport.Passage, reason string) {
 	onward = p.passage
-	onward.Identity = ""
+	onward.Identity, onward.Name = "", ""
 	onward.HopsRemaining--
 	switch {
 	case onward.HopsRemaining < 0:

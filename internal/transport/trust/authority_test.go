@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -135,4 +136,39 @@ func TestAuthorityVouchesForPeers(t *testing.T) {
 	b.trusts(self)
 	m = self.meet(b)
 	m.requireOpen(t)
+}
+
+// The name in a certificate tells who has called, where nothing but an authority has let him in; keys under that name may change.
+func TestWhoIsLetInByAnAuthorityAloneIsToldFromAPeer(t *testing.T) {
+	t.Parallel()
+	company := newAuthority(t)
+	caller, listed := company.files("caller.test", time.Now().Add(time.Hour), company), company.files("listed.test", time.Now().Add(time.Hour), company)
+	called := company.files("called.test", time.Now().Add(time.Hour), company)
+	b := newBroker(t, "b", func(c *trust.Config) { c.Source, c.Authorities = called, called.Authorities })
+	known, err := listed.Certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.exec("select parley.trust_peer($1, 'listed')", known.Fingerprint.String())
+	for files, isAlone := range map[*identity.Files]bool{caller: true, listed: false} {
+		c, err := files.Certificate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		near, far := net.Pipe()
+		t.Cleanup(func() { _, _ = near.Close(), far.Close() })
+		go func() {
+			_ = tls.Client(near, &tls.Config{
+				InsecureSkipVerify: true, NextProtos: []string{trust.LinkProtocol}, Certificates: []tls.Certificate{*c.TLS()},
+			}).HandshakeContext(t.Context())
+		}()
+		conn, state, err := b.trust.Accept(t.Context(), far)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close()
+		if got := len(state.VerifiedChains) > 0; got != isAlone {
+			t.Errorf("%s is let in by an authority alone: %v, want %v", c.Leaf.Subject.CommonName, got, isAlone)
+		}
+	}
 }

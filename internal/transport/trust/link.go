@@ -101,7 +101,26 @@ func (t *Trust) Accept(ctx context.Context, raw net.Conn) (net.Conn, tls.Connect
 		t.receive(conn)
 		return nil, tls.ConnectionState{}, credentials.ErrConnDispatched
 	}
-	return t.keep(conn, "")
+	secured, state, err := t.keep(conn, "")
+	if err == nil && t.isAuthorizedAlone(ctx, state.PeerCertificates) {
+		// This is how the layers above learn of it.
+		state.VerifiedChains = [][]*x509.Certificate{state.PeerCertificates}
+	}
+	return secured, state, err
+}
+
+// isAuthorizedAlone tells of who is in no list, and was let in because an authority vouches for it.
+func (t *Trust) isAuthorizedAlone(ctx context.Context, shown []*x509.Certificate) bool {
+	if t.authorities == nil || len(shown) == 0 {
+		return false
+	}
+	l, err := t.snapshot(ctx)
+	if err != nil {
+		return false
+	}
+	now := time.Now()
+	known, _ := l.trusts(identity.FingerprintOf(shown[0]), "", now)
+	return !known && t.authorized(shown, "", now)
 }
 
 // receive serves a stranger aside, when there is a place for him.
