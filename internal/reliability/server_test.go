@@ -35,6 +35,7 @@ func newOwnServer(t *testing.T, settings ...map[string]string) *ownServer {
 		t.Fatal(err)
 	}
 	all := map[string]string{
+		"fsync":                     "off", // only processes die, and the page cache outlives them
 		"shared_buffers":            "32MB",
 		"max_prepared_transactions": "10",
 	}
@@ -64,26 +65,41 @@ func newOwnServer(t *testing.T, settings ...map[string]string) *ownServer {
 	return &ownServer{Server: server}
 }
 
-// bed creates a database with the schema on the server.
+// bed creates a database with the schema on the server. Only the first is installed; the others are copies of it as it was then.
 func (o *ownServer) bed(t testing.TB) *bed {
 	t.Helper()
-	o.databases++
-	name := fmt.Sprint("bed_", o.databases)
+	const installed = "bed_template"
 	maintenance, err := connect(t, o.DSN("postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	maintenance.exec("create database " + name)
-	maintenance.close()
-	conn, err := pgx.Connect(t.Context(), o.DSN(name))
+	defer maintenance.close()
+	if o.databases == 0 {
+		maintenance.exec("create database " + installed)
+		o.in(t, installed, parley.Install)
+	}
+	o.databases++
+	name := fmt.Sprint("bed_", o.databases)
+	maintenance.exec("create database " + name + " template " + installed)
+	// A copy is a broker of its own.
+	o.in(t, name, func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := parley.NewBroker(ctx, conn)
+		return err
+	})
+	return prepareBed(t, o.DSN(name))
+}
+
+// in runs work on a connection to a database of the server.
+func (o *ownServer) in(t testing.TB, database string, work func(context.Context, *pgx.Conn) error) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), o.DSN(database))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	if err := parley.Install(t.Context(), conn); err != nil {
+	if err := work(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	return prepareBed(t, o.DSN(name))
 }
 
 // killBackend kills a session's process as the kernel would when memory runs out. The server restarts itself.
