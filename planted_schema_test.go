@@ -129,8 +129,8 @@ func TestASchemaThatSomebodyPlantedIsNeitherReadNorCalled(t *testing.T) {
 			execute(t, p.conn, "create schema parley")
 			execute(t, p.conn, "grant usage on schema parley to public")
 			if _, err := p.conn.Exec(t.Context(), strings.Join(plant, ";\n")); err != nil {
-				if refused, ok := errors.AsType[*pgconn.PgError](err); ok && name == "table with a rule" && refused.Code == "55000" {
-					t.Skip("this version makes no view of a table")
+				if refused, ok := errors.AsType[*pgconn.PgError](err); ok && name == "table with a rule" && refused.Code == "42809" {
+					t.Skip("from version 16 on, no rule makes a view of a table")
 				}
 				t.Fatal(err)
 			}
