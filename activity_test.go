@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 func readActivity(t *testing.T, pool *pgxpool.Pool) parley.Activity {
@@ -124,7 +125,7 @@ func TestActivityTellsWhoseLockASessionWaitsFor(t *testing.T) {
 	if err := holder.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err != nil {
+	if err := parleytest.Receive(t, done, "the end of the conversation"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -144,7 +145,7 @@ func TestActivityTellsInWhichQueueASessionWaits(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "select pg_terminate_backend($1)", pid); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err == nil {
+	if err := parleytest.Receive(t, done, "the end of the reader"); err == nil {
 		t.Error("a reader that was cut off came back without an error")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // Keeps T5: by the time a probe comes again the numbers in it are long past.
@@ -169,7 +170,7 @@ func TestTakeDoesNotPassByWhatAnotherTakeHolds(t *testing.T) {
 		continue
 	}
 	asker.noError(cutOff.Rollback(t.Context()))
-	asker.noError(<-taking)
+	asker.noError(parleytest.Receive(asker, taking, "the end of the transaction that takes"))
 	asker.acknowledge(taken, answerer.deliver(asker.speaker(), taken...))
 	asker.exchange(answerer)
 	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"first", "second", "third"}) {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 func TestConsumerThatIsStoppedLetsTheHandlerFinish(t *testing.T) {
@@ -21,7 +22,7 @@ func TestConsumerThatIsStoppedLetsTheHandlerFinish(t *testing.T) {
 	}})
 	handle := beginDialog(t, pool)
 	send(t, pool, handle, "one")
-	<-handling
+	parleytest.Receive(t, handling, "the handler")
 	send(t, pool, handle, "two")
 	consumer.stop()
 	close(goOn)
@@ -42,7 +43,7 @@ func TestConsumerThatIsStoppedCutsHandlersOffAfterTheGraceTime(t *testing.T) {
 		return store(ctx, tx, messages)
 	}})
 	send(t, pool, beginDialog(t, pool), "one")
-	<-handling
+	parleytest.Receive(t, handling, "the handler")
 	if err := consumer.finish(); err == nil || !strings.Contains(err.Error(), "did not finish") {
 		t.Errorf("got error %v", err)
 	}

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -28,13 +28,7 @@ func waitingReaders(t *testing.T, pool *pgxpool.Pool) (count int) {
 
 func awaitReaders(t *testing.T, pool *pgxpool.Pool, want int) {
 	t.Helper()
-	for waitingReaders(t, pool) != want {
-		select {
-		case <-t.Context().Done():
-			t.Fatal(t.Context().Err())
-		case <-time.After(awaitPoll):
-		}
-	}
+	parleytest.Until(t, fmt.Sprintf("%d readers wait", want), func() bool { return waitingReaders(t, pool) == want })
 }
 
 // A reader that stays behind in the database would take the next message, and lose the way to tell anybody.
@@ -54,7 +48,7 @@ func TestReceiveThatIsInterruptedLeavesNoReaderBehind(t *testing.T) {
 	}()
 	awaitReaders(t, pool, 1)
 	interrupt()
-	if got := <-code; got != 1 {
+	if got := parleytest.Receive(t, code, "the end of the command"); got != 1 {
 		t.Errorf("exit code %d, want 1", got)
 	}
 	if !strings.Contains(complaints.String(), "interrupted: nothing was received") || printed.Len() > 0 {

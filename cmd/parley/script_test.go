@@ -11,7 +11,11 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-const awaitPoll = 20 * time.Millisecond
+const (
+	awaitPoll = 20 * time.Millisecond
+	// storyPatience is more than a step of a story takes on a slow machine: some start a server or several.
+	storyPatience = 3 * parleytest.Patience
+)
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
@@ -86,8 +90,8 @@ func scriptFound(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], string(regexp.MustCompile(args[1]).FindSubmatch(text)[1]))
 }
 
-// scriptAwait has no limit of its own: on a slow machine it takes longer, and a story that never goes on ends
-// with the whole test.
+// scriptAwait waits until a file holds a pattern. A story that never goes on ends with what the file holds, and not with the time-out of
+// the package.
 func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: await PATTERN FILE")
@@ -96,13 +100,16 @@ func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	retry := time.NewTicker(awaitPoll)
 	defer retry.Stop()
-	for ; ; <-retry.C {
+	for deadline := time.Now().Add(storyPatience); ; <-retry.C {
 		text, err := os.ReadFile(ts.MkAbs(args[1]))
 		if err == nil && pattern.Match(text) {
 			return
 		}
 		if err != nil && !os.IsNotExist(err) {
 			ts.Check(err)
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("waited %v in vain for %s in %s, which holds:\n%s", storyPatience, pattern, args[1], text)
 		}
 	}
 }

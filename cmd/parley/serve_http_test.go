@@ -57,7 +57,7 @@ func TestServeTellsMonitoringSystemsHowItIs(t *testing.T) {
 		}
 	}
 	stop()
-	if got := <-code; got != 0 {
+	if got := parleytest.Receive(t, code, "the end of the daemon"); got != 0 {
 		t.Errorf("the daemon ended with %d", got)
 	}
 }
@@ -84,8 +84,8 @@ func logged(t *testing.T, log io.Reader, what *regexp.Regexp) string {
 			}
 		}
 	}()
-	text, ok := <-found
-	if !ok {
+	text := parleytest.Receive(t, found, "a line of the log like "+what.String())
+	if text == "" {
 		t.Fatalf("the log never said %s", what)
 	}
 	return text

@@ -262,7 +262,9 @@ func ownServer(t *testing.T) (*postgres.Server, string) {
 		t.Fatal(err)
 	}
 	server, err := postgres.Start(t.Context(), postgres.Config{
-		Data: folder, Version: os.Getenv("PARLEY_TEST_POSTGRES"), Settings: map[string]string{"shared_buffers": "32MB"},
+		Data: folder, Version: os.Getenv("PARLEY_TEST_POSTGRES"),
+		// Only processes die, and the page cache outlives them.
+		Settings: map[string]string{"shared_buffers": "32MB", "fsync": "off"},
 	})
 	if err != nil {
 		t.Fatal(err)
