@@ -34,12 +34,25 @@ func Resign(ctx context.Context, db DB, term int64) error {
 	return nil
 }
 
-// BeginReader tells whether the daemon that has a term may start a reader on a connection now. It gives the connection the role of the
-// reader, and lets the server end it unless the reader's statement follows within two seconds and before the lease is over. With
-// an empty role, for a connection that may lead through a pooler, it only asks.
-func BeginReader(ctx context.Context, db DB, term int64, role string) (bool, error) {
+// BeginReader tells whether the daemon that has a term may start a reader of a queue on a connection now. It gives the connection the role
+// of the reader, and lets the server end it unless the reader's statement follows within two seconds and before the lease is over.
+// When it is not direct, because it may lead through a pooler, it only asks. The error has SQLSTATE 42501 when who said what reads the queue
+// may not, or no longer.
+func BeginReader(ctx context.Context, db DB, term int64, queueID int32, role string, isDirect bool) (bool, error) {
 	var may bool
-	err := db.QueryRow(ctx, "select parley._p_begin_reader($1::bigint, nullif($2::text, ''))", term, role).Scan(&may)
+	err := db.QueryRow(ctx, "select parley._p_begin_reader($1::bigint, $2::integer, $3::text, $4::boolean)", term, queueID, role, isDirect).Scan(&may)
+	if err != nil {
+		return false, statementError(err, "begin a reader")
+	}
+	return may, nil
+}
+
+// MayBeginReader is [BeginReader] for a reader that runs elsewhere than on the connection that asks. It is told how long the lease of the
+// daemon must last; an empty role is for readers that are no procedures.
+func MayBeginReader(ctx context.Context, db DB, term int64, queueID int32, role string, lease time.Duration) (bool, error) {
+	var may bool
+	err := db.QueryRow(ctx, "select parley._p_may_begin_reader($1::bigint, $2::integer, nullif($3::text, ''), $4::integer)",
+		term, queueID, role, lease.Milliseconds()).Scan(&may)
 	if err != nil {
 		return false, statementError(err, "begin a reader")
 	}
@@ -58,13 +71,15 @@ type ActivatedQueue struct {
 	External                            json.RawMessage
 	// Version changes whenever anything about the definition does.
 	Version string
+	// Refusal says why nothing may be started: who said what reads could not do it himself. Nil when he could.
+	Refusal *string
 }
 
 // ReadActivatedQueues reads the queues with activation on; none when the broker is disabled.
 func ReadActivatedQueues(ctx context.Context, db DB) ([]ActivatedQueue, error) {
 	rows, err := db.Query(ctx, `
 		select q.queue_id, q.name, q.max_readers, q.min_readers, q.kind, q.procedure_call, q.procedure_name, q.execute_as,
-			q.external, q.version
+			q.external, q.version, q.refusal
 		from parley._p_activated_queues() as q`)
 	if err != nil {
 		return nil, statementError(err, "read the activated queues")

@@ -25,6 +25,9 @@ create table parley._p_queue (
   activation_procedure text,
   max_readers integer not null default 0 check (max_readers between 0 and 32767),
   execute_as text,
+  -- Who set these two; each of them must be able to act as the role that the procedure runs as, whenever it is called.
+  procedure_set_by regrole,
+  execute_as_set_by regrole,
   -- Bit n is set when an endpoint of priority n has existed here; a queue that only knows priority 5 is the fast case.
   priorities integer not null default 32,
   -- Messages that arrived while the queue was off stand at or after this position; they are still the sender's.
@@ -223,11 +226,13 @@ comment on function parley.create_queue(text, boolean, boolean, boolean, text, i
 'Creates a queue, and a view of it in schema parley_queue, and returns its id.
 Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention, keep copies until the conversation ends;
 poison_message_handling, count the rollbacks of a message; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
-execute_as, SELF, OWNER or a role; activation, whether it is on (default: when a procedure is given); authorization, the owner (default: the caller);
+execute_as, SELF, OWNER or a role that the caller may act as; activation, whether it is on (default: when a procedure is given);
+authorization, the owner (default: the caller);
 poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default), its conversation is passed by until
 parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does; poison_rollbacks, 1 to 15, how often is too often (default 5).
 Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad name,
-9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 15151 unknown owner.
+9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 15151 unknown owner or role,
+15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4.';
 
 create function parley.alter_queue(
@@ -260,7 +265,8 @@ comment on function parley.alter_queue(text, boolean, boolean, boolean, text, in
 What is set aside stays so, whatever becomes of the settings.
 Arguments: as create_queue.
 Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653 activation, 9663 system object,
-9717 and 9718 the queue is activated in another way.
+9717 and 9718 the queue is activated in another way, 15151 unknown role,
+15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4, 5.1.';
 
 create function parley.drop_activation(queue text) returns void
@@ -271,7 +277,8 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
 begin
   update parley._p_queue as q
-  set activation_procedure = null, max_readers = 0, execute_as = null, is_activation_enabled = false, modify_date = now()
+  set activation_procedure = null, max_readers = 0, execute_as = null, procedure_set_by = null, execute_as_set_by = null,
+    is_activation_enabled = false, modify_date = now()
   where q.queue_id = v_queue.queue_id;
 end
 $$;

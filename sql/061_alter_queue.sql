@@ -49,6 +49,62 @@ comment on function parley._p_check_activation(text, text) is
 Errors: 9613, 9614, 9620, 9653.
 Source: spec 2.4.';
 
+create function parley._p_execute_as(execute_as text, owner oid) returns oid
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select r.oid
+  from pg_roles as r
+  where case execute_as when 'OWNER' then r.oid = owner else execute_as in (r.rolname, quote_ident(r.rolname)) end
+  order by execute_as = r.rolname desc
+  limit 1
+$$;
+
+comment on function parley._p_execute_as(text, oid) is
+'Gives the role that a procedure runs as, or null when there is none.
+Arguments: execute_as, as a queue has it; owner of the queue.';
+
+create function parley._p_acting_refusal(queue parley._p_queue) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select format(
+      'role %s, which set %s of the activation, may not act as role %s, which the procedure runs as',
+      coalesce(pg_get_userbyid(s.setter), 'that nobody knows'), s.what, pg_get_userbyid(r.role)
+    )
+  from (select parley._p_execute_as(queue.execute_as, queue.owner) as role) as r
+  cross join (values (queue.procedure_set_by::oid, 'the procedure'), (queue.execute_as_set_by::oid, 'execute_as')) as s (setter, what)
+  where r.role is not null and parley._p_may_act_as(s.setter, r.role) is not true
+  order by s.what desc
+  limit 1
+$$;
+
+comment on function parley._p_acting_refusal(parley._p_queue) is
+'Says why the procedure of a queue must not be run as the role that it would be: because who set it, or the role, could not act as that role himself.
+Null when nothing speaks against it.';
+
+create function parley._p_require_acting(queue parley._p_queue) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_refusal text := parley._p_acting_refusal(queue);
+begin
+  if v_refusal is not null then
+    perform parley._p_raise(
+      15517,
+      format('cannot execute as role "%s"', pg_get_userbyid(parley._p_execute_as(queue.execute_as, queue.owner))),
+      'In this activation ' || v_refusal || '.',
+      'Let a member of that role set both: select parley.alter_queue(queue, activation_procedure => ..., execute_as => ...); or choose execute_as => ''SELF''.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_require_acting(parley._p_queue) is
+'Refuses an activation whose procedure would run as a role that who set it could not act as.
+Errors: 15517.';
+
 create function parley._p_alter_queue(
   queue_id integer,
   status boolean,
@@ -88,7 +144,7 @@ begin
     perform parley._p_raise(8402, format('poison_rollbacks is %s', poison_rollbacks), '1 to 15 are allowed.', 'Give a number in that range.');
   end if;
   if upper(execute_as) not in ('SELF', 'OWNER') then
-    perform parley._p_new_owner(execute_as);
+    perform parley._p_role(execute_as);
   end if;
   update parley._p_queue as q
   set is_receive_enabled = coalesce(status, q.is_receive_enabled),
@@ -103,6 +159,8 @@ begin
       case upper(_p_alter_queue.execute_as) when 'SELF' then parley._p_caller()::regrole::text when 'OWNER' then 'OWNER' else _p_alter_queue.execute_as end,
       q.execute_as
     ),
+    procedure_set_by = case when _p_alter_queue.activation_procedure is null then q.procedure_set_by else parley._p_caller()::regrole end,
+    execute_as_set_by = case when _p_alter_queue.execute_as is null then q.execute_as_set_by else parley._p_caller()::regrole end,
     is_activation_enabled = coalesce(activation, q.is_activation_enabled),
     disabled_position = case
       when coalesce(status, q.is_enqueue_enabled) then null
@@ -111,6 +169,10 @@ begin
     modify_date = now()
   where q.queue_id = _p_alter_queue.queue_id
   returning * into v_new;
+  -- To change one of the two is to choose what runs as the role, whatever the other was set by.
+  if num_nonnulls(activation_procedure, execute_as, nullif(activation, false)) > 0 and v_new.activation_procedure is not null then
+    perform parley._p_require_acting(v_new);
+  end if;
   if v_new.is_activation_enabled then
     perform parley._p_check_activation(v_new.activation_procedure, v_new.execute_as);
     perform parley._p_require_sole_activator(v_new.queue_id, 'procedure');
@@ -134,4 +196,4 @@ $$;
 
 comment on function parley._p_alter_queue(integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
 'Changes the settings of a queue; null leaves a setting as it is.
-Errors: 8402, 9613, 9614, 9620, 9653, 9717, 9718, 15151.';
+Errors: 8402, 9613, 9614, 9620, 9653, 9717, 9718, 15151, 15517.';

@@ -14,7 +14,9 @@ create table parley._p_leader (
   leader text,
   leads_since timestamptz,
   -- Tells apart two copies of this database in which a daemon leads under the same term.
-  token uuid not null default gen_random_uuid()
+  token uuid not null default gen_random_uuid(),
+  -- The role that it logged in as.
+  login regrole
 );
 
 comment on table parley._p_leader is 'One row: the daemon that leads, and its term. Until when it leads: the sequence _p_leader_lease.';
@@ -92,7 +94,8 @@ begin
     return null;
   end if;
   update parley._p_leader as l
-  set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp(), token = gen_random_uuid()
+  set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp(), token = gen_random_uuid(),
+    login = (select r.oid::regrole from pg_roles as r where r.rolname = session_user)
   returning l.term into v_term;
   perform parley._p_lease(milliseconds);
   perform parley._p_note_timeline();
@@ -106,7 +109,7 @@ comment on function parley._p_lead(text, bigint, integer) is
 'Renews the lease of the leader whose term this is, or takes over when nobody leads; gives the term, or null when another daemon leads.
 Arguments: leader, the name of the daemon; term that it held, or 0; milliseconds that the lease lasts.';
 
-create function parley._p_begin_reader(term bigint, role text) returns boolean
+create function parley._p_may_begin_reader(term bigint, queue_id integer, role text, milliseconds integer) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -117,22 +120,49 @@ begin
     return false;
   end if;
   v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
-  if v_left_ms is null or v_left_ms < 1000 then
+  if v_left_ms is null or v_left_ms < milliseconds then
     return false;
   end if;
-  if role is not null then
+  perform parley._p_require_reader(queue_id);
+  return role is null or exists (
+    select
+    from parley._p_queue as q
+    join pg_roles as r on r.oid = parley._p_execute_as(q.execute_as, q.owner)
+    where q.queue_id = _p_may_begin_reader.queue_id and q.is_activation_enabled and r.rolname = role
+  );
+end
+$$;
+
+comment on function parley._p_may_begin_reader(bigint, integer, text, integer) is
+'Tells whether the daemon that has a term may start a reader of a queue now: its lease lasts, and the queue still says that role.
+Arguments: term, as _p_lead gave it; queue_id; role that a procedure runs as, or null for another kind of reader; milliseconds that the lease must last.
+Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
+
+create function parley._p_begin_reader(term bigint, queue_id integer, role text, is_direct boolean) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_left_ms bigint;
+begin
+  if not parley._p_may_begin_reader(term, queue_id, role, 1000) then
+    return false;
+  end if;
+  if is_direct then
     -- The call has to come while nobody else can lead: a daemon that is paused in between finds that its session has ended.
-    perform set_config('idle_session_timeout', least(v_left_ms - 500, 2000)::text, false);
-    perform set_config('role', role, false);
+    v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
+    perform set_config('idle_session_timeout', greatest(1, least(v_left_ms - 500, 2000))::text, false);
+    perform set_config('role', case when role = session_user then 'none' else role end, false);
   end if;
   return true;
 end
 $$;
 
-comment on function parley._p_begin_reader(bigint, text) is
+comment on function parley._p_begin_reader(bigint, integer, text, boolean) is
 'Tells whether the daemon that has a term may start a reader in this session now, which is then ended by the server unless a statement comes before the
 lease can be over, two seconds at most. Neither the daemon''s clock nor its being awake matters.
-Arguments: term, as _p_lead gave it; role that the reader runs as, or null behind a pooler, where nothing can be set for a session.';
+Arguments: term, as _p_lead gave it; queue_id; role that the reader runs as; is_direct, false behind a pooler, where nothing can be set for a session.
+Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
 
 create function parley._p_resign(term bigint) returns void
 language plpgsql

@@ -1,8 +1,9 @@
 -- External activation: what the daemon starts for a queue outside of the database, a program or a web address.
 --
 -- Here stands only what is wanted. Whether a program may run on a host, or an address be called from it, is the decision of whoever
--- operates that host: the daemon starts nothing that its operator has not allowed (docs/activation.md). So the right to ALTER the
--- queue is enough to define an activation, and no definition is a way onto the host.
+-- operates that host: the daemon starts nothing that its operator has not allowed (docs/activation.md). So no definition is a way onto the host.
+-- It is a way to the messages, which go to whoever reads: so who says what reads must be able to act as the queue's owner, or be an
+-- administrator, then and whenever it is started. For numbers and times the right to ALTER the queue is enough.
 --
 -- A queue has one kind of activation: a procedure that is enabled, an external activation, or QUEUE_ACTIVATION event notifications.
 -- Secrets of webhooks and values of environments are shown by no view; only the daemon reads them (_p_external_definition). A daemon with a master
@@ -30,6 +31,8 @@ create table parley._p_external_activation (
   max_attempts integer,
   first_retry_ms integer,
   longest_retry_ms integer,
+  -- Who said what reads.
+  set_by regrole,
   create_date timestamptz not null default now(),
   modify_date timestamptz not null default now(),
   check ((kind = 'program') = (program is not null)),
@@ -147,14 +150,14 @@ begin
   insert into parley._p_external_activation (
     queue_id, kind, is_enabled, min_instances, max_instances, program, environment, working_directory, stop_timeout_ms,
     url, secret_name, secret, sealed_secret, timeout_ms, batch_size, body_format, system_messages, max_attempts, first_retry_ms, longest_retry_ms,
-    create_date, modify_date
+    set_by, create_date, modify_date
   )
   values (
     activation.queue_id, activation.kind, activation.is_enabled, activation.min_instances, activation.max_instances,
     activation.program, activation.environment, activation.working_directory, activation.stop_timeout_ms,
     activation.url, activation.secret_name, activation.secret, activation.sealed_secret, activation.timeout_ms, activation.batch_size,
     activation.body_format, activation.system_messages, activation.max_attempts, activation.first_retry_ms, activation.longest_retry_ms,
-    coalesce(activation.create_date, now()), clock_timestamp()
+    activation.set_by, coalesce(activation.create_date, now()), clock_timestamp()
   );
 end
 $$;
@@ -162,6 +165,49 @@ $$;
 comment on function parley._p_put_external_activation(parley._p_external_activation) is
 'Stores the external activation of a queue, in place of an earlier one, when it makes sense.
 Errors: 8402.';
+
+create function parley._p_external_refusal(activation parley._p_external_activation) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select format(
+      'role %s, which set the %s, may not act as role %s, which owns the queue, and is no administrator of the broker',
+      coalesce(pg_get_userbyid(activation.set_by), 'that nobody knows'), activation.kind, pg_get_userbyid(q.owner)
+    )
+  from parley._p_queue as q
+  where q.queue_id = activation.queue_id
+    and parley._p_may_act_as(activation.set_by, q.owner) is not true
+    and (exists (select from pg_roles as r where r.oid = activation.set_by) and parley._p_is_administrator(activation.set_by)) is not true
+$$;
+
+comment on function parley._p_external_refusal(parley._p_external_activation) is
+'Says why what an external activation names must not be started: because who named it could not
+act as the owner of the queue. Null when nothing speaks against it.';
+
+create function parley._p_set_external_reader(activation parley._p_external_activation) returns regrole
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_refusal text;
+begin
+  activation.set_by := parley._p_caller();
+  v_refusal := parley._p_external_refusal(activation);
+  if v_refusal is not null then
+    perform parley._p_raise(
+      15517,
+      format('cannot let a %s read for the owner of the queue', activation.kind),
+      'In this activation ' || v_refusal || '.',
+      'Let a member of that role or an administrator set it; the right to ALTER the queue is enough for numbers, times, and switching it on and off.'
+    );
+  end if;
+  return activation.set_by;
+end
+$$;
+
+comment on function parley._p_set_external_reader(parley._p_external_activation) is
+'Gives the caller, as who says what reads a queue, if he may.
+Errors: 15517.';
 
 create function parley._p_require_sole_activator(queue_id integer, activator text) returns void
 language plpgsql

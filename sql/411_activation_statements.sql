@@ -19,13 +19,14 @@ begin
   end if;
   v_activation.queue_id := v_queue.queue_id;
   v_activation.kind := kind;
+  v_activation.set_by := parley._p_set_external_reader(v_activation);
   return v_activation;
 end
 $$;
 
 comment on function parley._p_new_external_activation(text, text) is
 'Begins the external activation of a queue that has none.
-Errors: 208, 229, 2714, 9609, 9663.';
+Errors: 208, 229, 2714, 9609, 9663, 15517.';
 
 create function parley._p_existing_external_activation(queue text, kind text) returns parley._p_external_activation
 language plpgsql
@@ -89,7 +90,7 @@ Arguments: queue; program, its full path and its arguments, which no shell reads
 the operator allows them; working_directory, a full path (null: the folder of the program); min_instances, how many always run;
 max_instances, how many run at most; stop_timeout_ms, milliseconds from SIGTERM to SIGKILL; activation, whether it is on.
 Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed, 9609 malformed name,
-9663 system object, 9717 and 9718 the queue is activated in another way.
+9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not act as the owner of the queue.
 Source: spec 5.5.';
 
 create function parley.alter_program_activation(
@@ -111,6 +112,9 @@ begin
   if activation then
     perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
+  if num_nonnulls(program, environment, working_directory) > 0 then
+    v_activation.set_by := parley._p_set_external_reader(v_activation);
+  end if;
   v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
   v_activation.min_instances := coalesce(min_instances, v_activation.min_instances);
   v_activation.max_instances := coalesce(max_instances, v_activation.max_instances);
@@ -126,7 +130,8 @@ comment on function parley.alter_program_activation(text, text[], jsonb, text, i
 'Changes what is given of the program that reads a queue; what is null stays as it is. Programs that run already are left alone.
 Arguments: as create_program_activation.
 Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609 malformed name, 9663 system object,
-9717 and 9718 the queue is activated in another way, 15151 the queue has no program.
+9717 and 9718 the queue is activated in another way, 15151 the queue has no program,
+15517 the caller may not act as the owner of the queue.
 Source: spec 5.5.';
 
 create function parley._p_new_secret() returns text
@@ -194,7 +199,7 @@ conversation in a request; body_format, envelope (JSON) or raw; system_messages,
 conversation; max_attempts, after how many refusals a conversation is set aside (0: never); first_retry_ms and longest_retry_ms, milliseconds that a
 conversation waits after its first refusal, doubling up to the longest; activation, whether it is on.
 Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed, 9609 malformed name,
-9663 system object, 9717 and 9718 the queue is activated in another way.
+9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not act as the owner of the queue.
 Source: spec 5.5.';
 
 create function parley.alter_webhook_activation(
@@ -221,6 +226,9 @@ begin
   if activation then
     perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
+  if num_nonnulls(url, secret, body_format, system_messages) > 0 then
+    v_activation.set_by := parley._p_set_external_reader(v_activation);
+  end if;
   v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
   v_activation.max_instances := coalesce(max_instances, v_activation.max_instances);
   v_activation.url := coalesce(url, v_activation.url);
@@ -246,7 +254,8 @@ comment on function parley.alter_webhook_activation(
 'Changes what is given of the webhook that reads a queue; what is null stays as it is. A request on its way is left alone.
 Arguments: as create_webhook_activation; secret, a new one.
 Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609 malformed name, 9663 system object,
-9717 and 9718 the queue is activated in another way, 15151 the queue has no webhook.
+9717 and 9718 the queue is activated in another way, 15151 the queue has no webhook,
+15517 the caller may not act as the owner of the queue.
 Source: spec 5.5.';
 
 create function parley.drop_external_activation(queue text) returns void
@@ -265,7 +274,19 @@ comment on function parley.drop_external_activation(text) is
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9663 system object, 15151 there is none.
 Source: spec 5.5.';
 
-create view parley.external_activations as
+create function parley._p_sees_definition(caller oid, queue_id integer) returns boolean
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_has_permission(caller, 'VIEW DEFINITION', 'queue', q.queue_id, q.owner) is true
+  from parley._p_queue as q
+  where q.queue_id = _p_sees_definition.queue_id
+$$;
+
+comment on function parley._p_sees_definition(oid, integer) is
+'Tells whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an administrator.';
+
+create view parley.external_activations with (security_barrier = true) as
 select
   q.lookup_name as queue_name,
   a.queue_id as service_queue_id,
@@ -289,8 +310,10 @@ select
   a.create_date,
   a.modify_date
 from parley._p_external_activation as a
-join parley._p_queue as q using (queue_id);
+join parley._p_queue as q using (queue_id)
+where parley._p_sees_definition(parley._p_caller(), a.queue_id) is true;
 
 comment on view parley.external_activations is
-'What the daemon starts outside of the database, for each queue that has such an activation. Secrets, values of environments and the query of a url are
+'What the daemon starts outside of the database, for each queue that has such an activation and whose definition the caller may view.
+Secrets, values of environments and the query of a url are
 shown to nobody.';

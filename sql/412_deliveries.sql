@@ -306,7 +306,7 @@ comment on function parley.seconds_to_next_delivery(text) is
 'Tells in how many seconds a conversation of a queue that failed to be delivered may be tried again; null when there is none.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
-create view parley.delivery_failures as
+create view parley.delivery_failures with (security_barrier = true) as
 select
   q.lookup_name as queue_name,
   f.queue_id as service_queue_id,

@@ -2,7 +2,7 @@
 
 create function parley._p_activated_queues() returns table (
   queue_id integer, name text, max_readers integer, min_readers integer, kind text, procedure_call text, procedure_name text, execute_as text,
-  external jsonb, version text
+  external jsonb, version text, refusal text
 )
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -18,16 +18,12 @@ as $$
     q.activation_procedure,
     r.rolname::text,
     null::jsonb,
-    concat_ws(' ', q.modify_date::text, p.oid::text, p.xmin::text, r.rolname::text)
+    concat_ws(' ', q.modify_date::text, p.oid::text, p.xmin::text, r.rolname::text, f.refusal),
+    f.refusal
   from parley._p_queue as q
   left join pg_proc as p on p.oid = to_regproc(q.activation_procedure) and p.prokind = 'p' and p.pronargs = 0
-  left join lateral (
-    select a.rolname
-    from pg_roles as a
-    where case q.execute_as when 'OWNER' then a.oid = q.owner else q.execute_as in (a.rolname, quote_ident(a.rolname)) end
-    order by q.execute_as = a.rolname desc
-    limit 1
-  ) as r on true
+  left join pg_roles as r on r.oid = parley._p_execute_as(q.execute_as, q.owner)
+  cross join lateral (select parley._p_acting_refusal(q) as refusal) as f
   where q.is_activation_enabled and (select b.is_broker_enabled from parley._p_broker as b)
   union all
   select
@@ -40,15 +36,54 @@ as $$
     null,
     null,
     x.definition,
-    concat_ws(' ', q.modify_date::text, x.kind, x.min_readers::text, x.max_readers::text, md5(x.definition::text))
+    concat_ws(' ', q.modify_date::text, x.kind, x.min_readers::text, x.max_readers::text, md5(x.definition::text), f.refusal),
+    f.refusal
   from parley._p_external_readers() as x
-  join parley._p_queue as q using (queue_id)
+  left join parley._p_external_activation as e on e.queue_id = x.queue_id and x.kind in ('program', 'webhook')
+  left join lateral (select parley._p_external_refusal(e) as refusal where e.queue_id is not null) as f on true
+  join parley._p_queue as q on q.queue_id = x.queue_id
   where (select b.is_broker_enabled from parley._p_broker as b)
 $$;
 
 comment on function parley._p_activated_queues() is
 'Gives the queues with activation on, in an enabled broker, and what to start for each. procedure_call is null when the procedure is gone, execute_as
-when the role is. version changes whenever the definition does, that of the procedure included.';
+when the role is. refusal says why nothing may be started, because who said what is could not do it himself. version
+changes whenever the definition does, that of the procedure included.';
+
+create function parley._p_reader_refusal(queue_id integer) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_acting_refusal(q)
+  from parley._p_queue as q
+  where q.queue_id = _p_reader_refusal.queue_id and q.is_activation_enabled
+  union all
+  select parley._p_external_refusal(a)
+  from parley._p_external_activation as a
+  where a.queue_id = _p_reader_refusal.queue_id and a.is_enabled
+$$;
+
+comment on function parley._p_reader_refusal(integer) is 'Says why no reader of a queue may be started now; null when one may.';
+
+create function parley._p_require_reader(queue_id integer) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_refusal text := parley._p_reader_refusal(queue_id);
+begin
+  if v_refusal is not null then
+    raise exception using
+      errcode = '42501',
+      message = v_refusal,
+      detail = 'The rights that count are those of now, not those of when it was set.',
+      hint = 'Let a role that may set the activation again, or grant the membership.';
+  end if;
+end
+$$;
+
+comment on function parley._p_require_reader(integer) is 'Refuses to start a reader of a queue when who said what reads it may not, or no longer.
+Errors: SQLSTATE 42501.';
 
 create function parley._p_notify_daemon() returns trigger
 language plpgsql

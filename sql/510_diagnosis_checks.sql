@@ -73,7 +73,7 @@ from (
     ('activation-role-missing', 'CONFIGURATION', 'ERROR', 9707, interval '0', '_p_find_activation_faults',
       'The role that activation runs as does not exist.'),
     ('activation-not-permitted', 'CONFIGURATION', 'ERROR', 229, interval '0', '_p_find_activation_faults',
-      'The role that activation runs as may not call the procedure.'),
+      'The role that activation runs as may not call the procedure, or who set it may not act as that role.'),
     ('receive-not-permitted', 'CONFIGURATION', 'ERROR', 229, interval '0', '_p_find_activation_faults',
       'The role that activation runs as may not RECEIVE from the queue.'),
 
@@ -88,6 +88,8 @@ from (
       'The role that a peer acts as does not exist.'),
 
     ('no-daemon', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_missing_daemon', 'Activation is on for some queues, and no daemon runs.'),
+    ('daemon-superuser', 'RUNTIME', 'WARNING', null, interval '0', '_p_find_superuser_daemon',
+      'The daemon logs in as a superuser, which code that it runs can take on.'),
     ('no-reader', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_unread_queues', 'Messages wait, and nobody receives from the queue.'),
     ('reader-slow', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_unread_queues',
       'Messages wait although somebody listens on the queue, or activation has as many readers as it may have.'),

@@ -99,7 +99,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   with activated as (
-    select a.queue_id, a.name, a.max_readers, a.kind, a.procedure_call, a.procedure_name, a.execute_as, q.owner, q.modify_date,
+    select a.queue_id, a.name, a.max_readers, a.kind, a.procedure_call, a.procedure_name, a.execute_as, a.refusal, q.owner, q.modify_date,
       r.oid as role, p.oid as procedure, p.pronamespace as namespace
     from parley._p_activated_queues() as a
     join parley._p_queue as q on q.queue_id = a.queue_id
@@ -123,6 +123,16 @@ as $$
     format('select parley.alter_queue(%L, execute_as => ''OWNER'');', a.name)
   from activated as a
   where a.kind = 'procedure' and a.execute_as is null
+  union all
+  select 'activation-not-permitted', 'queue', a.name, 'No reader is started: ' || a.refusal || '.', null,
+    case
+      when a.kind = 'procedure' then format(
+        'select parley.alter_queue(%L, activation_procedure => %L, execute_as => ''SELF'');  -- as a role that may be trusted with it', a.name, a.procedure_name
+      )
+      else format('select parley.drop_external_activation(%L);  -- and let the owner of the queue define it again', a.name)
+    end
+  from activated as a
+  where a.refusal is not null
   union all
   select 'activation-not-permitted', 'queue', a.name,
     format('The role "%s" may not %s.', a.execute_as, t.what), null, t.cure

@@ -22,6 +22,24 @@ $$;
 
 comment on function parley._p_find_missing_daemon(parley._p_scope) is 'Finds out whether activation is on and nobody does it.';
 
+create function parley._p_find_superuser_daemon(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    'daemon-superuser', 'role', r.rolname::text,
+    'The daemon logs in as this superuser. What runs in its sessions, such as a procedure that calls RESET ROLE, gets the rights of the login.',
+    l.leads_since,
+    format('parley serve --dsn postgres://%s@...  -- as the owner of the schema; see also --procedure-dsn', pg_get_userbyid(n.nspowner))
+  from parley._p_leader as l
+  join pg_roles as r on r.oid = l.login
+  join pg_namespace as n on n.nspname = 'parley'
+  where l.leader is not null and r.rolsuper and parley._p_is_led() and scope.queue_ids is null and scope.endpoint_ids is null
+$$;
+
+comment on function parley._p_find_superuser_daemon(parley._p_scope) is 'Finds out whether the daemon that leads logs in as superuser.';
+
 create function parley._p_find_unread_queues(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
 language sql volatile

@@ -94,6 +94,7 @@ begin
   grant execute on function parley._p_performance_counters(), parley._p_may_view_state(oid) to public;
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
+  grant execute on function parley._p_sees_definition(oid, integer) to public;
   grant execute on function parley._p_failing_conversations(), parley._p_count_set_aside(integer) to public;
 end
 $$;

@@ -65,17 +65,24 @@ func TestSecretsAreInNoViewAndNoFunctionForOthers(t *testing.T) {
 	}
 }
 
-func TestActivatingNeedsAlterOnTheQueueOnly(t *testing.T) {
+func TestActivatingNeedsAlterOnTheQueueAndItsOwnersRole(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	name := b.role("definer")
+	name, owner := b.role("definer"), b.role("owner")
+	b.exec("select parley.alter_authorization('queue', 'Answering', $1)", owner)
 	definer := b.as(name)
-	statement := "select parley.create_webhook_activation('Answering', 'https://example.com')"
-	definer.requireDenied(statement)
-	b.grant(right{"ALTER", "queue", "Answering"}, name)
-	definer.requireAllowed(statement)
-	definer.requireAllowed("select parley.create_program_activation('Answering', array['/opt/reader'])")
-	b.revoke(right{"ALTER", "queue", "Answering"}, name)
+	for _, statement := range []string{
+		"select parley.create_webhook_activation('Answering', 'https://example.com')",
+		"select parley.create_program_activation('Answering', array['/opt/reader'])",
+	} {
+		definer.requireDenied(statement)
+		b.grant(right{"ALTER", "queue", "Answering"}, name)
+		definer.refuses(15517, statement)
+		b.revoke(right{"ALTER", "queue", "Answering"}, name)
+		b.exec("grant " + quote(owner) + " to " + quote(name))
+		definer.requireAllowed(statement)
+		b.exec("revoke " + quote(owner) + " from " + quote(name))
+	}
 }
 
 func TestActivationThatIsOffMayStandBesideAnother(t *testing.T) {

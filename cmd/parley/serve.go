@@ -15,6 +15,7 @@ import (
 type serving struct {
 	dsns        []string
 	listenDSNs  []string
+	procedures  []string
 	ramp        time.Duration
 	graceTime   time.Duration
 	sessionsMax int
@@ -37,7 +38,8 @@ messages wait in them, timers fire and lifetimes end on time.
 
 Any number of daemons may serve one database: one leads, and another takes over at once when it stops, within seconds when
 it is killed. The role it logs in as has to own the schema parley, or be a member of that role, and be allowed to SET ROLE
-to each role that procedures execute as.
+to each role that procedures execute as. It should be no superuser: what it runs can take its rights by RESET ROLE. With --procedure-dsn
+procedures run on a login of their own, which needs no right but that; with {role} in place of its user they log in as the very role.
 
 Services of the databases of one daemon talk to each other. With --listen they also talk to those of other servers, which connect to
 this address; nothing goes over the network without it. Others are trusted by their keys: see parley pair.
@@ -61,6 +63,8 @@ Queues may name programs and web addresses to be read by. The daemon starts and 
 		"database to serve, may be given several times (default PARLEY_DSN, then DATABASE_URL, then a private PostgreSQL)")
 	flags.StringArrayVar(&s.listenDSNs, "listen-dsn", nil,
 		"how to reach the database without a pooler, for notifications; one for each --dsn, in their order, empty for none")
+	flags.StringArrayVar(&s.procedures, "procedure-dsn", nil,
+		"how procedures connect, with rights of their own; {role} stands for the role of each; one for each --dsn, in their order, empty for none")
 	flags.DurationVar(&s.ramp, "ramp", 0, "time between two further readers of a queue; Service Broker waits 5s, here all start at once")
 	flags.DurationVar(&s.graceTime, "grace-time", 10*time.Second, "how long readers may go on after the daemon was told to stop")
 	flags.IntVar(&s.sessionsMax, "sessions", 50, "sessions that run procedures at once, for each database")
@@ -77,6 +81,8 @@ func (s *serving) validate() error {
 	switch {
 	case len(s.listenDSNs) > 0 && len(s.listenDSNs) != max(1, len(s.dsns)):
 		return usagef("give one --listen-dsn for each --dsn, or none; an empty one is none for that database")
+	case len(s.procedures) > 0 && len(s.procedures) != max(1, len(s.dsns)):
+		return usagef("give one --procedure-dsn for each --dsn, or none; an empty one is none for that database")
 	case s.ramp < 0 || s.graceTime <= 0 || s.sessionsMax < 1:
 		return usagef("--ramp must not be negative, --grace-time and --sessions must be positive")
 	}

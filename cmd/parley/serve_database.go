@@ -26,7 +26,8 @@ const idleTime = time.Minute
 // servedDatabase is one of the databases of the daemon.
 type servedDatabase struct {
 	pool     *pgxpool.Pool
-	listen   *pgx.ConnConfig // for notifications; nil when there is no better way than that of the pool
+	listen   *pgx.ConnConfig                            // for notifications; nil when there is no better way than that of the pool
+	login    func(role string) (*pgx.ConnConfig, error) // of procedures; nil when it is the daemon's
 	observer *metrics.Database
 	logger   *slog.Logger
 
@@ -53,6 +54,10 @@ func (s *serving) openDatabase(ctx context.Context, number int) (*servedDatabase
 			return nil, fmt.Errorf("read the DSN for notifications: %w", err)
 		}
 	}
+	login, err := s.procedureLogin(number)
+	if err != nil {
+		return nil, err
+	}
 	observer := s.observing.database(config.ConnConfig)
 	logger := s.logger.With("database", config.ConnConfig.Database)
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
@@ -64,7 +69,7 @@ func (s *serving) openDatabase(ctx context.Context, number int) (*servedDatabase
 		pool.Close()
 		return nil, err
 	}
-	return &servedDatabase{pool: pool, listen: listen, observer: observer, logger: logger}, nil
+	return &servedDatabase{pool: pool, listen: listen, login: login, observer: observer, logger: logger}, nil
 }
 
 // prepare makes what serves the database.
@@ -78,15 +83,16 @@ func (d *servedDatabase) prepare(ctx context.Context, s *serving, number int, di
 	}
 	d.observer.AttachTransport(d.dialogs.Figures)
 	d.engine, err = activation.New(activation.Config{
-		Pool:         d.pool,
-		ListenConfig: d.listen,
-		Starters:     d.starters.byKind,
-		SessionsMax:  s.sessionsMax,
-		Ramp:         s.ramp,
-		GraceTime:    s.graceTime,
-		Companion:    d.dialogs.Transmit,
-		Observer:     d.observer,
-		Logger:       d.logger,
+		Pool:            d.pool,
+		ListenConfig:    d.listen,
+		ProcedureConfig: d.login,
+		Starters:        d.starters.byKind,
+		SessionsMax:     s.sessionsMax,
+		Ramp:            s.ramp,
+		GraceTime:       s.graceTime,
+		Companion:       d.dialogs.Transmit,
+		Observer:        d.observer,
+		Logger:          d.logger,
 	})
 	return err
 }
@@ -105,6 +111,7 @@ func requireSchema(ctx context.Context, pool *pgxpool.Pool, logger *slog.Logger)
 	if err != nil {
 		return fmt.Errorf("database %s: %w", conn.Conn().Config().Database, err)
 	}
+	warnOfSuperuser(ctx, conn.Conn(), logger)
 	if broker.State != parley.BrokerEnabled {
 		// Somebody may enable it while the daemon runs.
 		logger.Warn("nothing is activated: the broker is not enabled", "state", broker.State, "advice", broker.Advice)

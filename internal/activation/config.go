@@ -26,6 +26,9 @@ type Config struct {
 	// ListenConfig is how to reach the database for notifications, without a pooler in between. When nil the settings of
 	// Pool are used, and the engine looks at intervals when these lead through a pooler.
 	ListenConfig *pgx.ConnConfig
+	// ProcedureConfig says how the sessions that run procedures connect, given the role of the procedure; its user is that role or a login
+	// that may act as it. When nil they log in as Pool does, and a procedure that calls RESET ROLE has the rights of the daemon.
+	ProcedureConfig func(role string) (*pgx.ConnConfig, error)
 	// SessionsMax bounds the sessions that run procedures, for all queues together; 0 means 50. They are connected with the
 	// settings of Pool, beside it.
 	SessionsMax int

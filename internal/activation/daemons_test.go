@@ -228,11 +228,14 @@ func TestASessionThatIsAllowedToCallAndPausesIsEndedByTheServer(t *testing.T) {
 	defer paused.Close(t.Context())
 	const lease = 4 * time.Second
 	role := b.role()
+	b.activate(1)
+	b.exec("select parley.alter_queue('target', execute_as => '" + role + "')")
+	queue := value[int32](b, "select queue_id from parley._p_queue where lookup_name = 'target'")
 	term, leads, err := parley.Lead(t.Context(), b.pool, "first", 0, lease)
 	if err != nil || !leads {
 		t.Fatalf("leads %t, error %v", leads, err)
 	}
-	if may, err := parley.BeginReader(t.Context(), paused, term, role); err != nil || !may {
+	if may, err := parley.BeginReader(t.Context(), paused, term, queue, role, true); err != nil || !may {
 		t.Fatalf("may begin: %t, error %v", may, err)
 	}
 	pid := paused.PgConn().PID()
@@ -243,7 +246,7 @@ func TestASessionThatIsAllowedToCallAndPausesIsEndedByTheServer(t *testing.T) {
 	if _, err := paused.Exec(t.Context(), "call app.reader()"); err == nil {
 		t.Error("the procedure is called")
 	}
-	if may, err := parley.BeginReader(t.Context(), b.pool, term, ""); err != nil || may {
+	if may, err := parley.BeginReader(t.Context(), b.pool, term, queue, role, false); err != nil || may {
 		t.Errorf("with the old term it may begin: %t, error %v", may, err)
 	}
 }

@@ -98,5 +98,6 @@ func describe(one parley.ActivatedQueue) Queue {
 		ID: int(one.QueueID), Name: one.Name, Kind: one.Kind,
 		MaxReaders: int(one.MaxReaders), MinReaders: int(one.MinReaders),
 		Procedure: text(one.ProcedureCall), ExecuteAs: text(one.ExecuteAs), External: one.External,
+		Refusal: text(one.Refusal),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +47,7 @@ func (r *procedureReader) PID() uint32 { return r.pid.Load() }
 
 // Run calls the procedure. When ctx ends the procedure may go on for the time of grace; then it is cancelled.
 func (r *procedureReader) Run(ctx context.Context) error {
-	s, err := r.sessions.take(ctx, r.queue.Name)
+	s, err := r.sessions.take(ctx, r.queue)
 	if err != nil {
 		if ctx.Err() != nil {
 			return errNotStarted
@@ -72,7 +73,7 @@ func (r *procedureReader) Run(ctx context.Context) error {
 
 	r.pid.Store(s.pid)
 	s.queue = r.queue.Name
-	if err = s.begin(working, r.term.number, r.queue.ExecuteAs); err == nil {
+	if err = s.begin(working, r.config, r.term.number, r.queue); err == nil {
 		err = s.call(working, r.queue)
 	}
 	switch {
@@ -109,21 +110,41 @@ const idleSessionEnded = "57P05"
 // begin takes on a role, and has the database say that this daemon still leads: isFresh cannot know, a process may be paused
 // behind it, and the clock of a machine may stand still with it. Between this and the call the server ends the session before
 // another daemon can lead; only behind a pooler, where that cannot be set, a call may come late by as much as the pause.
-func (s *session) begin(ctx context.Context, term int64, role string) error {
-	switch {
-	case !s.isDirect:
-		role = ""
-	case role == s.login:
-		role = "none"
+func (s *session) begin(ctx context.Context, config Config, term int64, q Queue) error {
+	var leads bool
+	var err error
+	if config.ProcedureConfig == nil {
+		leads, err = parley.BeginReader(ctx, s.conn, term, int32(q.ID), q.ExecuteAs, s.isDirect)
+	} else {
+		leads, err = s.beginApart(ctx, config, term, q)
 	}
-	leads, err := parley.BeginReader(ctx, s.conn, term, role)
 	switch {
 	case err != nil:
-		return fmt.Errorf("execute as %s: %w", role, err)
+		return fmt.Errorf("execute as %s: %w", q.ExecuteAs, err)
 	case !leads:
 		return errNotStarted
 	}
 	return nil
+}
+
+// apartTime is within which the call must follow where the login of the session is not the daemon's.
+const apartTime = 2 * time.Second
+
+// beginApart is for a session whose login may ask nothing of the daemon's. First the server is told to end it when no call follows; then the
+// daemon's own connection asks whether the lease lasts for longer than that. So a call that comes too late finds no session.
+func (s *session) beginApart(ctx context.Context, config Config, term int64, q Queue) (bool, error) {
+	if s.isDirect {
+		role := q.ExecuteAs
+		if role == s.login {
+			role = "none"
+		}
+		_, err := s.conn.Exec(ctx, "select pg_catalog.set_config('idle_session_timeout', $1, false), pg_catalog.set_config('role', $2, false)",
+			pgx.QueryExecModeExec, strconv.FormatInt(apartTime.Milliseconds(), 10), role)
+		if err != nil {
+			return false, err
+		}
+	}
+	return parley.MayBeginReader(ctx, config.Pool, term, int32(q.ID), q.ExecuteAs, apartTime)
 }
 
 func (s *session) call(ctx context.Context, q Queue) error {

@@ -24,6 +24,9 @@ type Queue struct {
 	Procedure string
 	ExecuteAs string
 
+	// Refusal says why nothing may be started: who said what reads the queue could not do it himself.
+	Refusal string
+
 	// External is what the definition of an external activation says, for the starter of its kind.
 	External json.RawMessage
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"github.com/parley-broker/parley"
 )
 
 // run is one reader while it runs.
@@ -40,6 +42,9 @@ func (m *monitor) start(ctx context.Context, q *queueMonitor, now time.Time) {
 		return
 	}
 	reader, err := starter.NewReader(q.Queue, number)
+	if q.Refusal != "" {
+		err = &stateError{state: "42501", text: q.Refusal}
+	}
 	if err != nil {
 		q.tally.aborted++
 		m.failed(q, err, now)
@@ -54,7 +59,7 @@ func (m *monitor) start(ctx context.Context, q *queueMonitor, now time.Time) {
 	m.config.Observer.ReaderStarted(observed)
 	m.running.Add(1)
 	m.reading.Go(func() {
-		r.err = r.run(ctx)
+		r.err = r.run(ctx, m.config.Pool, m.term.number)
 		m.running.Add(-1)
 		failure := r.err
 		if errors.Is(failure, errNotStarted) {
@@ -73,13 +78,32 @@ func (m *monitor) start(ctx context.Context, q *queueMonitor, now time.Time) {
 }
 
 // run keeps a panic of a reader from ending the daemon.
-func (r *run) run(ctx context.Context) (err error) {
+func (r *run) run(ctx context.Context, pool parley.DB, term int64) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("reader panicked: %v\n%s", value, debug.Stack())
 		}
 	}()
+	// The database is asked each time whether who said what reads may still say so. Procedures ask in the session that runs them.
+	if r.queue.Kind != KindProcedure {
+		if err := mayBegin(ctx, pool, term, r.queue.ID); err != nil {
+			return err
+		}
+	}
 	return r.reader.Run(ctx)
+}
+
+func mayBegin(ctx context.Context, pool parley.DB, term int64, queue int) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	may, err := parley.MayBeginReader(ctx, pool, term, int32(queue), "", 0)
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask whether the reader may be started: %w", err)
+	case !may:
+		return errNotStarted
+	}
+	return nil
 }
 
 // left takes a reader out that has ended, and has its queue looked at: there may be messages that came too late for it.

@@ -33,6 +33,8 @@ type session struct {
 	pid      uint32
 	isDirect bool
 	login    string
+	// role is the one that it was connected for: another one may need another login.
+	role string
 	// queue is what it was used for last: the same procedure finds its plans there.
 	queue  string
 	since  time.Time
@@ -58,16 +60,16 @@ func newSessions(config Config) *sessions {
 }
 
 // take gives a session for a procedure of a queue, waiting for a place when there is none.
-func (s *sessions) take(ctx context.Context, queue string) (*session, error) {
+func (s *sessions) take(ctx context.Context, q Queue) (*session, error) {
 	select {
 	case s.places <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if warm := s.takeIdle(queue); warm != nil {
+	if warm := s.takeIdle(q); warm != nil {
 		return warm, nil
 	}
-	fresh, err := s.connect(ctx)
+	fresh, err := s.connect(ctx, q.ExecuteAs)
 	if err != nil {
 		<-s.places
 		return nil, err
@@ -75,19 +77,25 @@ func (s *sessions) take(ctx context.Context, queue string) (*session, error) {
 	return fresh, nil
 }
 
-// takeIdle prefers a session that served the same queue, then the one used last.
-func (s *sessions) takeIdle(queue string) *session {
+// takeIdle prefers a session that served the same queue, then the one used last. It takes none of another role's where that may be another
+// login.
+func (s *sessions) takeIdle(q Queue) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.idle) == 0 {
-		return nil
-	}
-	best := len(s.idle) - 1
+	best := -1
 	for i, candidate := range slices.Backward(s.idle) {
-		if candidate.queue == queue {
+		if s.config.ProcedureConfig != nil && candidate.role != q.ExecuteAs {
+			continue
+		}
+		if best < 0 || candidate.queue == q.Name {
 			best = i
+		}
+		if candidate.queue == q.Name {
 			break
 		}
+	}
+	if best < 0 {
+		return nil
 	}
 	taken := s.idle[best]
 	s.idle = slices.Delete(s.idle, best, best+1)
@@ -136,13 +144,16 @@ func (s *sessions) tend(ctx context.Context, isNeeded func() bool) {
 }
 
 func (s *sessions) warmUp(ctx context.Context) {
+	if s.config.ProcedureConfig != nil {
+		return // which login it takes is known when there is a reader
+	}
 	for s.missing() > 0 && ctx.Err() == nil {
 		select {
 		case s.places <- struct{}{}:
 		default:
 			return
 		}
-		fresh, err := s.connect(ctx)
+		fresh, err := s.connect(ctx, "")
 		if err != nil {
 			<-s.places
 			return // the readers that need one will tell
@@ -194,10 +205,10 @@ func (s *session) close() {
 }
 
 // connect opens a session and lets it run through RECEIVE once, so that the first reader finds it compiled.
-func (s *sessions) connect(ctx context.Context) (*session, error) {
+func (s *sessions) connect(ctx context.Context, role string) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	opened := &session{logger: s.config.Logger}
+	opened := &session{logger: s.config.Logger, role: role}
 	conn, err := s.open(ctx, opened)
 	if err != nil {
 		return nil, fmt.Errorf("connect a session for procedures: %w", err)
@@ -206,6 +217,9 @@ func (s *sessions) connect(ctx context.Context) (*session, error) {
 	opened.pid, opened.isDirect, err = backend(ctx, conn)
 	if err == nil {
 		err = conn.QueryRow(ctx, "select session_user", pgx.QueryExecModeSimpleProtocol).Scan(&opened.login)
+	}
+	if err == nil && s.config.ProcedureConfig != nil {
+		err = s.checkLogin(ctx, opened)
 	}
 	if err != nil {
 		opened.close()
@@ -221,7 +235,10 @@ func (s *sessions) connect(ctx context.Context) (*session, error) {
 // does when it is not; some servers cannot, and poolers do not let that through.
 func (s *sessions) open(ctx context.Context, opened *session) (*pgx.Conn, error) {
 	const check = "client_connection_check_interval"
-	config := s.config.Pool.Config().ConnConfig.Copy()
+	config, err := s.settings(opened.role)
+	if err != nil {
+		return nil, err
+	}
 	setName(config, "parley reader")
 	config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) { opened.tell(notice) }
 	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
@@ -244,6 +261,36 @@ func (s *sessions) open(ctx context.Context, opened *session) (*pgx.Conn, error)
 		}
 	}
 	return conn, err
+}
+
+// settings says how to connect a session for a role.
+func (s *sessions) settings(role string) (*pgx.ConnConfig, error) {
+	if s.config.ProcedureConfig == nil {
+		return s.config.Pool.Config().ConnConfig.Copy(), nil
+	}
+	return s.config.ProcedureConfig(role)
+}
+
+// checkLogin refuses a session of another broker than the daemon's, whose messages the procedure would look for in vain, and warns of one that
+// gives procedures more than a login of their own is for.
+func (s *sessions) checkLogin(ctx context.Context, opened *session) error {
+	const broker = "select service_broker_guid from parley.databases"
+	var here, there parley.UUID
+	if err := s.config.Pool.QueryRow(ctx, broker).Scan(&here); err != nil {
+		return err
+	}
+	var isSuperuser bool
+	err := opened.conn.QueryRow(ctx, "select d.service_broker_guid, r.rolsuper from parley.databases as d, pg_catalog.pg_roles as r where r.rolname = session_user").
+		Scan(&there, &isSuperuser)
+	switch {
+	case err != nil:
+		return err
+	case here != there:
+		return fmt.Errorf("the login of procedures leads to broker %s, the daemon works for %s", there, here)
+	case isSuperuser:
+		opened.logger.Warn("procedures log in as a superuser: RESET ROLE in one of them gives it all rights", "login", opened.login)
+	}
+	return nil
 }
 
 // tell logs what a procedure prints.

@@ -63,12 +63,13 @@ func Tolerates(function, message string) bool {
 // withinReach names the private functions that run with their owner's rights for everybody, with the reason. None
 // may believe its arguments: whoever calls it can make them up.
 var withinReach = map[string]string{
-	"parley._p_broker_state()":           "parley.databases calls it for whoever looks",
-	"parley._p_is_poisoned(integer)":     "the queue views call it for whoever looks",
-	"parley._p_performance_counters()":   "the view of counters calls it; it looks at rights itself",
-	"parley._p_current_term()":           "the views of the daemon call it for whoever looks",
-	"parley._p_failing_conversations()":  "the views of poison call it; it looks at rights itself",
-	"parley._p_count_set_aside(integer)": "the view of queues calls it for whoever looks",
+	"parley._p_broker_state()":               "parley.databases calls it for whoever looks",
+	"parley._p_is_poisoned(integer)":         "the queue views call it for whoever looks",
+	"parley._p_performance_counters()":       "the view of counters calls it; it looks at rights itself",
+	"parley._p_current_term()":               "the views of the daemon call it for whoever looks",
+	"parley._p_failing_conversations()":      "the views of poison call it; it looks at rights itself",
+	"parley._p_sees_definition(oid,integer)": "the view of external activations calls it for whoever looks",
+	"parley._p_count_set_aside(integer)":     "the view of queues calls it for whoever looks",
 }
 
 // MayBeWithinReach tells whether everybody may call a private function, given by its argument types.

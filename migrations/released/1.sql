@@ -373,6 +373,32 @@ comment on function parley._p_new_owner(text) is
 'Gives the owner of a new object: the caller, or the named role when the caller may name it (spec 2.0).
 Errors: 15151.';
 
+-- sql/021_acting_as.sql
+
+-- Who may act as which role: the one place that knows what a membership is worth on each version of PostgreSQL.
+
+create function parley._p_may_act_as(caller oid, role oid) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- pg_has_role takes an oid for a member of itself whether there is such a role or not.
+  if not exists (select from pg_roles as r where r.oid = caller) or not exists (select from pg_roles as r where r.oid = role) then
+    return false;
+  end if;
+  if current_setting('server_version_num')::integer >= 160000 then
+    -- A membership WITH SET FALSE is one that does not allow SET ROLE.
+    return coalesce(pg_has_role(caller, role, 'SET'), false);
+  end if;
+  return coalesce(pg_has_role(caller, role, 'MEMBER'), false);
+end
+$$;
+
+comment on function parley._p_may_act_as(oid, oid) is
+'Tells whether a role may become another one by SET ROLE: itself, a role that it is a member of and may set, any as superuser. Never null: false when either
+of the two does not exist.
+Arguments: caller, the role that acts; role, the one it would act as.';
+
 -- sql/030_permissions.sql
 
 -- Permissions on the broker's objects.
@@ -972,6 +998,9 @@ create table parley._p_queue (
   activation_procedure text,
   max_readers integer not null default 0 check (max_readers between 0 and 32767),
   execute_as text,
+  -- Who set these two; each of them must be able to act as the role that the procedure runs as, whenever it is called.
+  procedure_set_by regrole,
+  execute_as_set_by regrole,
   -- Bit n is set when an endpoint of priority n has existed here; a queue that only knows priority 5 is the fast case.
   priorities integer not null default 32,
   -- Messages that arrived while the queue was off stand at or after this position; they are still the sender's.
@@ -1170,11 +1199,13 @@ comment on function parley.create_queue(text, boolean, boolean, boolean, text, i
 'Creates a queue, and a view of it in schema parley_queue, and returns its id.
 Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention, keep copies until the conversation ends;
 poison_message_handling, count the rollbacks of a message; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
-execute_as, SELF, OWNER or a role; activation, whether it is on (default: when a procedure is given); authorization, the owner (default: the caller);
+execute_as, SELF, OWNER or a role that the caller may act as; activation, whether it is on (default: when a procedure is given);
+authorization, the owner (default: the caller);
 poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default), its conversation is passed by until
 parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does; poison_rollbacks, 1 to 15, how often is too often (default 5).
 Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad name,
-9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 15151 unknown owner.
+9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 15151 unknown owner or role,
+15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4.';
 
 create function parley.alter_queue(
@@ -1207,7 +1238,8 @@ comment on function parley.alter_queue(text, boolean, boolean, boolean, text, in
 What is set aside stays so, whatever becomes of the settings.
 Arguments: as create_queue.
 Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653 activation, 9663 system object,
-9717 and 9718 the queue is activated in another way.
+9717 and 9718 the queue is activated in another way, 15151 unknown role,
+15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4, 5.1.';
 
 create function parley.drop_activation(queue text) returns void
@@ -1218,7 +1250,8 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
 begin
   update parley._p_queue as q
-  set activation_procedure = null, max_readers = 0, execute_as = null, is_activation_enabled = false, modify_date = now()
+  set activation_procedure = null, max_readers = 0, execute_as = null, procedure_set_by = null, execute_as_set_by = null,
+    is_activation_enabled = false, modify_date = now()
   where q.queue_id = v_queue.queue_id;
 end
 $$;
@@ -1345,6 +1378,62 @@ comment on function parley._p_check_activation(text, text) is
 Errors: 9613, 9614, 9620, 9653.
 Source: spec 2.4.';
 
+create function parley._p_execute_as(execute_as text, owner oid) returns oid
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select r.oid
+  from pg_roles as r
+  where case execute_as when 'OWNER' then r.oid = owner else execute_as in (r.rolname, quote_ident(r.rolname)) end
+  order by execute_as = r.rolname desc
+  limit 1
+$$;
+
+comment on function parley._p_execute_as(text, oid) is
+'Gives the role that a procedure runs as, or null when there is none.
+Arguments: execute_as, as a queue has it; owner of the queue.';
+
+create function parley._p_acting_refusal(queue parley._p_queue) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select format(
+      'role %s, which set %s of the activation, may not act as role %s, which the procedure runs as',
+      coalesce(pg_get_userbyid(s.setter), 'that nobody knows'), s.what, pg_get_userbyid(r.role)
+    )
+  from (select parley._p_execute_as(queue.execute_as, queue.owner) as role) as r
+  cross join (values (queue.procedure_set_by::oid, 'the procedure'), (queue.execute_as_set_by::oid, 'execute_as')) as s (setter, what)
+  where r.role is not null and parley._p_may_act_as(s.setter, r.role) is not true
+  order by s.what desc
+  limit 1
+$$;
+
+comment on function parley._p_acting_refusal(parley._p_queue) is
+'Says why the procedure of a queue must not be run as the role that it would be: because who set it, or the role, could not act as that role himself.
+Null when nothing speaks against it.';
+
+create function parley._p_require_acting(queue parley._p_queue) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_refusal text := parley._p_acting_refusal(queue);
+begin
+  if v_refusal is not null then
+    perform parley._p_raise(
+      15517,
+      format('cannot execute as role "%s"', pg_get_userbyid(parley._p_execute_as(queue.execute_as, queue.owner))),
+      'In this activation ' || v_refusal || '.',
+      'Let a member of that role set both: select parley.alter_queue(queue, activation_procedure => ..., execute_as => ...); or choose execute_as => ''SELF''.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_require_acting(parley._p_queue) is
+'Refuses an activation whose procedure would run as a role that who set it could not act as.
+Errors: 15517.';
+
 create function parley._p_alter_queue(
   queue_id integer,
   status boolean,
@@ -1384,7 +1473,7 @@ begin
     perform parley._p_raise(8402, format('poison_rollbacks is %s', poison_rollbacks), '1 to 15 are allowed.', 'Give a number in that range.');
   end if;
   if upper(execute_as) not in ('SELF', 'OWNER') then
-    perform parley._p_new_owner(execute_as);
+    perform parley._p_role(execute_as);
   end if;
   update parley._p_queue as q
   set is_receive_enabled = coalesce(status, q.is_receive_enabled),
@@ -1399,6 +1488,8 @@ begin
       case upper(_p_alter_queue.execute_as) when 'SELF' then parley._p_caller()::regrole::text when 'OWNER' then 'OWNER' else _p_alter_queue.execute_as end,
       q.execute_as
     ),
+    procedure_set_by = case when _p_alter_queue.activation_procedure is null then q.procedure_set_by else parley._p_caller()::regrole end,
+    execute_as_set_by = case when _p_alter_queue.execute_as is null then q.execute_as_set_by else parley._p_caller()::regrole end,
     is_activation_enabled = coalesce(activation, q.is_activation_enabled),
     disabled_position = case
       when coalesce(status, q.is_enqueue_enabled) then null
@@ -1407,6 +1498,10 @@ begin
     modify_date = now()
   where q.queue_id = _p_alter_queue.queue_id
   returning * into v_new;
+  -- To change one of the two is to choose what runs as the role, whatever the other was set by.
+  if num_nonnulls(activation_procedure, execute_as, nullif(activation, false)) > 0 and v_new.activation_procedure is not null then
+    perform parley._p_require_acting(v_new);
+  end if;
   if v_new.is_activation_enabled then
     perform parley._p_check_activation(v_new.activation_procedure, v_new.execute_as);
     perform parley._p_require_sole_activator(v_new.queue_id, 'procedure');
@@ -1429,7 +1524,7 @@ $$;
 
 comment on function parley._p_alter_queue(integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
 'Changes the settings of a queue; null leaves a setting as it is.
-Errors: 8402, 9613, 9614, 9620, 9653, 9717, 9718, 15151.';
+Errors: 8402, 9613, 9614, 9620, 9653, 9717, 9718, 15151, 15517.';
 
 -- sql/070_services.sql
 
@@ -11834,7 +11929,9 @@ create table parley._p_leader (
   leader text,
   leads_since timestamptz,
   -- Tells apart two copies of this database in which a daemon leads under the same term.
-  token uuid not null default gen_random_uuid()
+  token uuid not null default gen_random_uuid(),
+  -- The role that it logged in as.
+  login regrole
 );
 
 comment on table parley._p_leader is 'One row: the daemon that leads, and its term. Until when it leads: the sequence _p_leader_lease.';
@@ -11912,7 +12009,8 @@ begin
     return null;
   end if;
   update parley._p_leader as l
-  set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp(), token = gen_random_uuid()
+  set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp(), token = gen_random_uuid(),
+    login = (select r.oid::regrole from pg_roles as r where r.rolname = session_user)
   returning l.term into v_term;
   perform parley._p_lease(milliseconds);
   perform parley._p_note_timeline();
@@ -11926,7 +12024,7 @@ comment on function parley._p_lead(text, bigint, integer) is
 'Renews the lease of the leader whose term this is, or takes over when nobody leads; gives the term, or null when another daemon leads.
 Arguments: leader, the name of the daemon; term that it held, or 0; milliseconds that the lease lasts.';
 
-create function parley._p_begin_reader(term bigint, role text) returns boolean
+create function parley._p_may_begin_reader(term bigint, queue_id integer, role text, milliseconds integer) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -11937,22 +12035,49 @@ begin
     return false;
   end if;
   v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
-  if v_left_ms is null or v_left_ms < 1000 then
+  if v_left_ms is null or v_left_ms < milliseconds then
     return false;
   end if;
-  if role is not null then
+  perform parley._p_require_reader(queue_id);
+  return role is null or exists (
+    select
+    from parley._p_queue as q
+    join pg_roles as r on r.oid = parley._p_execute_as(q.execute_as, q.owner)
+    where q.queue_id = _p_may_begin_reader.queue_id and q.is_activation_enabled and r.rolname = role
+  );
+end
+$$;
+
+comment on function parley._p_may_begin_reader(bigint, integer, text, integer) is
+'Tells whether the daemon that has a term may start a reader of a queue now: its lease lasts, and the queue still says that role.
+Arguments: term, as _p_lead gave it; queue_id; role that a procedure runs as, or null for another kind of reader; milliseconds that the lease must last.
+Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
+
+create function parley._p_begin_reader(term bigint, queue_id integer, role text, is_direct boolean) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_left_ms bigint;
+begin
+  if not parley._p_may_begin_reader(term, queue_id, role, 1000) then
+    return false;
+  end if;
+  if is_direct then
     -- The call has to come while nobody else can lead: a daemon that is paused in between finds that its session has ended.
-    perform set_config('idle_session_timeout', least(v_left_ms - 500, 2000)::text, false);
-    perform set_config('role', role, false);
+    v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
+    perform set_config('idle_session_timeout', greatest(1, least(v_left_ms - 500, 2000))::text, false);
+    perform set_config('role', case when role = session_user then 'none' else role end, false);
   end if;
   return true;
 end
 $$;
 
-comment on function parley._p_begin_reader(bigint, text) is
+comment on function parley._p_begin_reader(bigint, integer, text, boolean) is
 'Tells whether the daemon that has a term may start a reader in this session now, which is then ended by the server unless a statement comes before the
 lease can be over, two seconds at most. Neither the daemon''s clock nor its being awake matters.
-Arguments: term, as _p_lead gave it; role that the reader runs as, or null behind a pooler, where nothing can be set for a session.';
+Arguments: term, as _p_lead gave it; queue_id; role that the reader runs as; is_direct, false behind a pooler, where nothing can be set for a session.
+Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
 
 create function parley._p_resign(term bigint) returns void
 language plpgsql
@@ -12393,8 +12518,9 @@ comment on function parley._p_fire_alarms_one_by_one(integer) is
 -- External activation: what the daemon starts for a queue outside of the database, a program or a web address.
 --
 -- Here stands only what is wanted. Whether a program may run on a host, or an address be called from it, is the decision of whoever
--- operates that host: the daemon starts nothing that its operator has not allowed (docs/activation.md). So the right to ALTER the
--- queue is enough to define an activation, and no definition is a way onto the host.
+-- operates that host: the daemon starts nothing that its operator has not allowed (docs/activation.md). So no definition is a way onto the host.
+-- It is a way to the messages, which go to whoever reads: so who says what reads must be able to act as the queue's owner, or be an
+-- administrator, then and whenever it is started. For numbers and times the right to ALTER the queue is enough.
 --
 -- A queue has one kind of activation: a procedure that is enabled, an external activation, or QUEUE_ACTIVATION event notifications.
 -- Secrets of webhooks and values of environments are shown by no view; only the daemon reads them (_p_external_definition). A daemon with a master
@@ -12422,6 +12548,8 @@ create table parley._p_external_activation (
   max_attempts integer,
   first_retry_ms integer,
   longest_retry_ms integer,
+  -- Who said what reads.
+  set_by regrole,
   create_date timestamptz not null default now(),
   modify_date timestamptz not null default now(),
   check ((kind = 'program') = (program is not null)),
@@ -12539,14 +12667,14 @@ begin
   insert into parley._p_external_activation (
     queue_id, kind, is_enabled, min_instances, max_instances, program, environment, working_directory, stop_timeout_ms,
     url, secret_name, secret, sealed_secret, timeout_ms, batch_size, body_format, system_messages, max_attempts, first_retry_ms, longest_retry_ms,
-    create_date, modify_date
+    set_by, create_date, modify_date
   )
   values (
     activation.queue_id, activation.kind, activation.is_enabled, activation.min_instances, activation.max_instances,
     activation.program, activation.environment, activation.working_directory, activation.stop_timeout_ms,
     activation.url, activation.secret_name, activation.secret, activation.sealed_secret, activation.timeout_ms, activation.batch_size,
     activation.body_format, activation.system_messages, activation.max_attempts, activation.first_retry_ms, activation.longest_retry_ms,
-    coalesce(activation.create_date, now()), clock_timestamp()
+    activation.set_by, coalesce(activation.create_date, now()), clock_timestamp()
   );
 end
 $$;
@@ -12554,6 +12682,49 @@ $$;
 comment on function parley._p_put_external_activation(parley._p_external_activation) is
 'Stores the external activation of a queue, in place of an earlier one, when it makes sense.
 Errors: 8402.';
+
+create function parley._p_external_refusal(activation parley._p_external_activation) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select format(
+      'role %s, which set the %s, may not act as role %s, which owns the queue, and is no administrator of the broker',
+      coalesce(pg_get_userbyid(activation.set_by), 'that nobody knows'), activation.kind, pg_get_userbyid(q.owner)
+    )
+  from parley._p_queue as q
+  where q.queue_id = activation.queue_id
+    and parley._p_may_act_as(activation.set_by, q.owner) is not true
+    and (exists (select from pg_roles as r where r.oid = activation.set_by) and parley._p_is_administrator(activation.set_by)) is not true
+$$;
+
+comment on function parley._p_external_refusal(parley._p_external_activation) is
+'Says why what an external activation names must not be started: because who named it could not
+act as the owner of the queue. Null when nothing speaks against it.';
+
+create function parley._p_set_external_reader(activation parley._p_external_activation) returns regrole
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_refusal text;
+begin
+  activation.set_by := parley._p_caller();
+  v_refusal := parley._p_external_refusal(activation);
+  if v_refusal is not null then
+    perform parley._p_raise(
+      15517,
+      format('cannot let a %s read for the owner of the queue', activation.kind),
+      'In this activation ' || v_refusal || '.',
+      'Let a member of that role or an administrator set it; the right to ALTER the queue is enough for numbers, times, and switching it on and off.'
+    );
+  end if;
+  return activation.set_by;
+end
+$$;
+
+comment on function parley._p_set_external_reader(parley._p_external_activation) is
+'Gives the caller, as who says what reads a queue, if he may.
+Errors: 15517.';
 
 create function parley._p_require_sole_activator(queue_id integer, activator text) returns void
 language plpgsql
@@ -12621,13 +12792,14 @@ begin
   end if;
   v_activation.queue_id := v_queue.queue_id;
   v_activation.kind := kind;
+  v_activation.set_by := parley._p_set_external_reader(v_activation);
   return v_activation;
 end
 $$;
 
 comment on function parley._p_new_external_activation(text, text) is
 'Begins the external activation of a queue that has none.
-Errors: 208, 229, 2714, 9609, 9663.';
+Errors: 208, 229, 2714, 9609, 9663, 15517.';
 
 create function parley._p_existing_external_activation(queue text, kind text) returns parley._p_external_activation
 language plpgsql
@@ -12691,7 +12863,7 @@ Arguments: queue; program, its full path and its arguments, which no shell reads
 the operator allows them; working_directory, a full path (null: the folder of the program); min_instances, how many always run;
 max_instances, how many run at most; stop_timeout_ms, milliseconds from SIGTERM to SIGKILL; activation, whether it is on.
 Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed, 9609 malformed name,
-9663 system object, 9717 and 9718 the queue is activated in another way.
+9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not act as the owner of the queue.
 Source: spec 5.5.';
 
 create function parley.alter_program_activation(
@@ -12713,6 +12885,9 @@ begin
   if activation then
     perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
+  if num_nonnulls(program, environment, working_directory) > 0 then
+    v_activation.set_by := parley._p_set_external_reader(v_activation);
+  end if;
   v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
   v_activation.min_instances := coalesce(min_instances, v_activation.min_instances);
   v_activation.max_instances := coalesce(max_instances, v_activation.max_instances);
@@ -12728,7 +12903,8 @@ comment on function parley.alter_program_activation(text, text[], jsonb, text, i
 'Changes what is given of the program that reads a queue; what is null stays as it is. Programs that run already are left alone.
 Arguments: as create_program_activation.
 Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609 malformed name, 9663 system object,
-9717 and 9718 the queue is activated in another way, 15151 the queue has no program.
+9717 and 9718 the queue is activated in another way, 15151 the queue has no program,
+15517 the caller may not act as the owner of the queue.
 Source: spec 5.5.';
 
 create function parley._p_new_secret() returns text
@@ -12796,7 +12972,7 @@ conversation in a request; body_format, envelope (JSON) or raw; system_messages,
 conversation; max_attempts, after how many refusals a conversation is set aside (0: never); first_retry_ms and longest_retry_ms, milliseconds that a
 conversation waits after its first refusal, doubling up to the longest; activation, whether it is on.
 Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed, 9609 malformed name,
-9663 system object, 9717 and 9718 the queue is activated in another way.
+9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not act as the owner of the queue.
 Source: spec 5.5.';
 
 create function parley.alter_webhook_activation(
@@ -12823,6 +12999,9 @@ begin
   if activation then
     perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
+  if num_nonnulls(url, secret, body_format, system_messages) > 0 then
+    v_activation.set_by := parley._p_set_external_reader(v_activation);
+  end if;
   v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
   v_activation.max_instances := coalesce(max_instances, v_activation.max_instances);
   v_activation.url := coalesce(url, v_activation.url);
@@ -12848,7 +13027,8 @@ comment on function parley.alter_webhook_activation(
 'Changes what is given of the webhook that reads a queue; what is null stays as it is. A request on its way is left alone.
 Arguments: as create_webhook_activation; secret, a new one.
 Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609 malformed name, 9663 system object,
-9717 and 9718 the queue is activated in another way, 15151 the queue has no webhook.
+9717 and 9718 the queue is activated in another way, 15151 the queue has no webhook,
+15517 the caller may not act as the owner of the queue.
 Source: spec 5.5.';
 
 create function parley.drop_external_activation(queue text) returns void
@@ -12867,7 +13047,19 @@ comment on function parley.drop_external_activation(text) is
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9663 system object, 15151 there is none.
 Source: spec 5.5.';
 
-create view parley.external_activations as
+create function parley._p_sees_definition(caller oid, queue_id integer) returns boolean
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_has_permission(caller, 'VIEW DEFINITION', 'queue', q.queue_id, q.owner) is true
+  from parley._p_queue as q
+  where q.queue_id = _p_sees_definition.queue_id
+$$;
+
+comment on function parley._p_sees_definition(oid, integer) is
+'Tells whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an administrator.';
+
+create view parley.external_activations with (security_barrier = true) as
 select
   q.lookup_name as queue_name,
   a.queue_id as service_queue_id,
@@ -12891,10 +13083,12 @@ select
   a.create_date,
   a.modify_date
 from parley._p_external_activation as a
-join parley._p_queue as q using (queue_id);
+join parley._p_queue as q using (queue_id)
+where parley._p_sees_definition(parley._p_caller(), a.queue_id) is true;
 
 comment on view parley.external_activations is
-'What the daemon starts outside of the database, for each queue that has such an activation. Secrets, values of environments and the query of a url are
+'What the daemon starts outside of the database, for each queue that has such an activation and whose definition the caller may view.
+Secrets, values of environments and the query of a url are
 shown to nobody.';
 
 -- sql/412_deliveries.sql
@@ -13207,7 +13401,7 @@ comment on function parley.seconds_to_next_delivery(text) is
 'Tells in how many seconds a conversation of a queue that failed to be delivered may be tried again; null when there is none.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
-create view parley.delivery_failures as
+create view parley.delivery_failures with (security_barrier = true) as
 select
   q.lookup_name as queue_name,
   f.queue_id as service_queue_id,
@@ -14197,7 +14391,7 @@ Source: spec 9.1, NEW_BROKER.';
 
 create function parley._p_activated_queues() returns table (
   queue_id integer, name text, max_readers integer, min_readers integer, kind text, procedure_call text, procedure_name text, execute_as text,
-  external jsonb, version text
+  external jsonb, version text, refusal text
 )
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -14213,16 +14407,12 @@ as $$
     q.activation_procedure,
     r.rolname::text,
     null::jsonb,
-    concat_ws(' ', q.modify_date::text, p.oid::text, p.xmin::text, r.rolname::text)
+    concat_ws(' ', q.modify_date::text, p.oid::text, p.xmin::text, r.rolname::text, f.refusal),
+    f.refusal
   from parley._p_queue as q
   left join pg_proc as p on p.oid = to_regproc(q.activation_procedure) and p.prokind = 'p' and p.pronargs = 0
-  left join lateral (
-    select a.rolname
-    from pg_roles as a
-    where case q.execute_as when 'OWNER' then a.oid = q.owner else q.execute_as in (a.rolname, quote_ident(a.rolname)) end
-    order by q.execute_as = a.rolname desc
-    limit 1
-  ) as r on true
+  left join pg_roles as r on r.oid = parley._p_execute_as(q.execute_as, q.owner)
+  cross join lateral (select parley._p_acting_refusal(q) as refusal) as f
   where q.is_activation_enabled and (select b.is_broker_enabled from parley._p_broker as b)
   union all
   select
@@ -14235,15 +14425,54 @@ as $$
     null,
     null,
     x.definition,
-    concat_ws(' ', q.modify_date::text, x.kind, x.min_readers::text, x.max_readers::text, md5(x.definition::text))
+    concat_ws(' ', q.modify_date::text, x.kind, x.min_readers::text, x.max_readers::text, md5(x.definition::text), f.refusal),
+    f.refusal
   from parley._p_external_readers() as x
-  join parley._p_queue as q using (queue_id)
+  left join parley._p_external_activation as e on e.queue_id = x.queue_id and x.kind in ('program', 'webhook')
+  left join lateral (select parley._p_external_refusal(e) as refusal where e.queue_id is not null) as f on true
+  join parley._p_queue as q on q.queue_id = x.queue_id
   where (select b.is_broker_enabled from parley._p_broker as b)
 $$;
 
 comment on function parley._p_activated_queues() is
 'Gives the queues with activation on, in an enabled broker, and what to start for each. procedure_call is null when the procedure is gone, execute_as
-when the role is. version changes whenever the definition does, that of the procedure included.';
+when the role is. refusal says why nothing may be started, because who said what is could not do it himself. version
+changes whenever the definition does, that of the procedure included.';
+
+create function parley._p_reader_refusal(queue_id integer) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_acting_refusal(q)
+  from parley._p_queue as q
+  where q.queue_id = _p_reader_refusal.queue_id and q.is_activation_enabled
+  union all
+  select parley._p_external_refusal(a)
+  from parley._p_external_activation as a
+  where a.queue_id = _p_reader_refusal.queue_id and a.is_enabled
+$$;
+
+comment on function parley._p_reader_refusal(integer) is 'Says why no reader of a queue may be started now; null when one may.';
+
+create function parley._p_require_reader(queue_id integer) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_refusal text := parley._p_reader_refusal(queue_id);
+begin
+  if v_refusal is not null then
+    raise exception using
+      errcode = '42501',
+      message = v_refusal,
+      detail = 'The rights that count are those of now, not those of when it was set.',
+      hint = 'Let a role that may set the activation again, or grant the membership.';
+  end if;
+end
+$$;
+
+comment on function parley._p_require_reader(integer) is 'Refuses to start a reader of a queue when who said what reads it may not, or no longer.
+Errors: SQLSTATE 42501.';
 
 create function parley._p_notify_daemon() returns trigger
 language plpgsql
@@ -14742,7 +14971,7 @@ from (
     ('activation-role-missing', 'CONFIGURATION', 'ERROR', 9707, interval '0', '_p_find_activation_faults',
       'The role that activation runs as does not exist.'),
     ('activation-not-permitted', 'CONFIGURATION', 'ERROR', 229, interval '0', '_p_find_activation_faults',
-      'The role that activation runs as may not call the procedure.'),
+      'The role that activation runs as may not call the procedure, or who set it may not act as that role.'),
     ('receive-not-permitted', 'CONFIGURATION', 'ERROR', 229, interval '0', '_p_find_activation_faults',
       'The role that activation runs as may not RECEIVE from the queue.'),
 
@@ -14757,6 +14986,8 @@ from (
       'The role that a peer acts as does not exist.'),
 
     ('no-daemon', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_missing_daemon', 'Activation is on for some queues, and no daemon runs.'),
+    ('daemon-superuser', 'RUNTIME', 'WARNING', null, interval '0', '_p_find_superuser_daemon',
+      'The daemon logs in as a superuser, which code that it runs can take on.'),
     ('no-reader', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_unread_queues', 'Messages wait, and nobody receives from the queue.'),
     ('reader-slow', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_unread_queues',
       'Messages wait although somebody listens on the queue, or activation has as many readers as it may have.'),
@@ -15164,7 +15395,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   with activated as (
-    select a.queue_id, a.name, a.max_readers, a.kind, a.procedure_call, a.procedure_name, a.execute_as, q.owner, q.modify_date,
+    select a.queue_id, a.name, a.max_readers, a.kind, a.procedure_call, a.procedure_name, a.execute_as, a.refusal, q.owner, q.modify_date,
       r.oid as role, p.oid as procedure, p.pronamespace as namespace
     from parley._p_activated_queues() as a
     join parley._p_queue as q on q.queue_id = a.queue_id
@@ -15188,6 +15419,16 @@ as $$
     format('select parley.alter_queue(%L, execute_as => ''OWNER'');', a.name)
   from activated as a
   where a.kind = 'procedure' and a.execute_as is null
+  union all
+  select 'activation-not-permitted', 'queue', a.name, 'No reader is started: ' || a.refusal || '.', null,
+    case
+      when a.kind = 'procedure' then format(
+        'select parley.alter_queue(%L, activation_procedure => %L, execute_as => ''SELF'');  -- as a role that may be trusted with it', a.name, a.procedure_name
+      )
+      else format('select parley.drop_external_activation(%L);  -- and let the owner of the queue define it again', a.name)
+    end
+  from activated as a
+  where a.refusal is not null
   union all
   select 'activation-not-permitted', 'queue', a.name,
     format('The role "%s" may not %s.', a.execute_as, t.what), null, t.cure
@@ -15427,6 +15668,24 @@ as $$
 $$;
 
 comment on function parley._p_find_missing_daemon(parley._p_scope) is 'Finds out whether activation is on and nobody does it.';
+
+create function parley._p_find_superuser_daemon(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    'daemon-superuser', 'role', r.rolname::text,
+    'The daemon logs in as this superuser. What runs in its sessions, such as a procedure that calls RESET ROLE, gets the rights of the login.',
+    l.leads_since,
+    format('parley serve --dsn postgres://%s@...  -- as the owner of the schema; see also --procedure-dsn', pg_get_userbyid(n.nspowner))
+  from parley._p_leader as l
+  join pg_roles as r on r.oid = l.login
+  join pg_namespace as n on n.nspname = 'parley'
+  where l.leader is not null and r.rolsuper and parley._p_is_led() and scope.queue_ids is null and scope.endpoint_ids is null
+$$;
+
+comment on function parley._p_find_superuser_daemon(parley._p_scope) is 'Finds out whether the daemon that leads logs in as superuser.';
 
 create function parley._p_find_unread_queues(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -19122,6 +19381,7 @@ begin
   grant execute on function parley._p_performance_counters(), parley._p_may_view_state(oid) to public;
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
+  grant execute on function parley._p_sees_definition(oid, integer) to public;
   grant execute on function parley._p_failing_conversations(), parley._p_count_set_aside(integer) to public;
 end
 $$;

@@ -1,0 +1,195 @@
+package sql_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+func requireSQLState(s session, state, statement string, arguments ...any) {
+	s.Helper()
+	_, err := s.db.Exec(s.Context(), statement, arguments...)
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || refused.Code != state {
+		s.Errorf("%s: got %v, want SQLSTATE %s", statement, err, state)
+	}
+}
+
+// A queue of an owner, which runs a procedure as him, and somebody who may ALTER it and is no member of anything.
+func activatedQueue(t *testing.T) (b *broker, owner, mallory string) {
+	t.Helper()
+	b = newWorld(t)
+	owner, mallory = b.role("owner"), b.role("mallory")
+	b.exec("create procedure public.read() language sql as ''; create procedure public.steal() language sql as ''")
+	b.exec("select parley.create_queue('Own', \"authorization\" => $1)", owner)
+	o := b.as(owner)
+	o.exec("select parley.alter_queue('Own', activation_procedure => 'public.read', execute_as => 'OWNER', max_queue_readers => 1, activation => true)")
+	b.grant(right{"ALTER", "queue", "Own"}, mallory)
+	b.exec("select parley.create_service('//test/Own', 'Own')")
+	return b, owner, mallory
+}
+
+func TestWhoMayActAsWhomIsTheSameOnEveryVersion(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	group, member, stranger, super := b.role("group"), b.role("member"), b.role("stranger"), b.role("super")
+	b.exec("grant " + quote(group) + " to " + quote(member))
+	b.exec("alter role " + quote(super) + " superuser")
+	const query = `
+		select parley._p_may_act_as((select oid from pg_roles where rolname = $1), (select oid from pg_roles where rolname = $2))`
+	for _, pair := range []struct {
+		caller, role string
+		may          bool
+	}{
+		{member, group, true},
+		{group, member, false},
+		{member, member, true},
+		{stranger, group, false},
+		{super, group, true},
+		{"no such role", group, false},
+		{super, "no such role", false},
+	} {
+		equal(b.session, pair.may, query, pair.caller, pair.role)
+	}
+	// A role that is gone is no member of itself.
+	equal(b.session, false, "select parley._p_may_act_as(4294967295, 4294967295)")
+	if value[int](b.session, "select current_setting('server_version_num')::integer") < 160000 {
+		return
+	}
+	b.exec("grant " + quote(group) + " to " + quote(member) + " with set false")
+	equal(b.session, false, query, member, group)
+	b.exec("grant " + quote(group) + " to " + quote(member) + " with set true, inherit false")
+	equal(b.session, true, query, member, group)
+}
+
+func TestTheRightToAlterAQueueRunsNothingAsItsOwner(t *testing.T) {
+	t.Parallel()
+	b, owner, name := activatedQueue(t)
+	mallory := b.as(name)
+	for _, statement := range []string{
+		"select parley.alter_queue('Own', activation_procedure => 'public.steal')",
+		"select parley.alter_queue('Own', activation_procedure => 'public.steal', activation => false)",
+		"select parley.alter_queue('Own', execute_as => 'OWNER')",
+		"select parley.alter_queue('Own', execute_as => '" + owner + "')",
+		"select parley.alter_queue('Own', activation_procedure => 'public.steal', execute_as => 'postgres')",
+		"select parley.alter_queue('Own', execute_as => 'SELF')", // the owner, who set the procedure, cannot act as mallory
+	} {
+		mallory.refuses(15517, statement)
+	}
+	equal(b.session, "public.read", "select activation_procedure from parley.service_queues where name = 'Own'")
+	// Numbers and the switch are ALTER's, and what mallory may be himself.
+	mallory.exec("select parley.alter_queue('Own', max_queue_readers => 2)")
+	mallory.exec("select parley.alter_queue('Own', activation => false)")
+	mallory.exec("select parley.alter_queue('Own', activation => true)")
+	mallory.exec("select parley.alter_queue('Own', activation_procedure => 'public.steal', execute_as => 'SELF')")
+	equal(b.session, true, "select refusal is null from parley._p_activated_queues() where name = 'Own'")
+	// The owner may act as himself, and yet what mallory chose must not run as him.
+	b.as(owner).refuses(15517, "select parley.alter_queue('Own', execute_as => 'OWNER')")
+	b.as(owner).exec("select parley.alter_queue('Own', activation_procedure => 'public.read', execute_as => 'OWNER')")
+}
+
+func TestAProcedureSetWhileNobodyWasNamedToRunItIsNotRunAsWhoeverIsNamedNext(t *testing.T) {
+	t.Parallel()
+	b, owner, mallory := activatedQueue(t)
+	b.as(owner).exec("select parley.drop_activation('Own')")
+	b.as(mallory).exec("select parley.alter_queue('Own', activation_procedure => 'public.steal')")
+	b.as(owner).refuses(15517, "select parley.alter_queue('Own', execute_as => 'OWNER', max_queue_readers => 1, activation => true)")
+}
+
+func TestTheOwnerOfTheDatabaseRunsNothingAsASuperuser(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	dbo := b.role("dbo")
+	b.exec("create procedure public.read() language sql as ''")
+	database := quote(value[string](b.session, "select current_database()"))
+	b.exec("alter database " + database + " owner to " + quote(dbo))
+	b.afterwards("alter database " + database + " owner to postgres")
+	s := b.as(dbo)
+	super := value[string](b.session, "select current_user")
+	s.refuses(15517, "select parley.create_queue('New', activation_procedure => 'public.read', execute_as => $1)", super)
+	s.refuses(15517, "select parley.alter_queue('Answering', activation_procedure => 'public.read', execute_as => 'OWNER')")
+	s.exec("select parley.create_queue('New', activation_procedure => 'public.read', execute_as => 'SELF')")
+}
+
+func TestAReaderIsRefusedOnceWhoSetItMayNoLonger(t *testing.T) {
+	t.Parallel()
+	b, owner, _ := activatedQueue(t)
+	setter := b.role("setter")
+	b.exec("grant " + quote(owner) + " to " + quote(setter))
+	b.as(setter).exec("select parley.alter_queue('Own', activation_procedure => 'public.read', execute_as => $1)", owner)
+	id := value[int](b.session, "select parley.listen_for_messages('Own')::int")
+	const version = "select version from parley._p_activated_queues() where name = 'Own'"
+	before := value[string](b.session, version)
+	b.exec("select parley._p_require_reader($1)", id)
+
+	b.exec("revoke " + quote(owner) + " from " + quote(setter))
+	requireSQLState(b.session, "42501", "select parley._p_require_reader($1)", id)
+	if f := b.requireFinding(configuration, "activation-not-permitted"); !strings.Contains(f.Cause, setter) {
+		t.Errorf("the cause does not name who set it: %s", f.Cause)
+	}
+	if value[string](b.session, version) == before {
+		t.Error("the daemon does not learn of it")
+	}
+	b.exec("grant " + quote(owner) + " to " + quote(setter))
+	b.exec("select parley._p_require_reader($1)", id)
+
+	// A role that was dropped is nobody.
+	b.exec("update parley._p_queue set procedure_set_by = 4294967295::oid::regrole where queue_id = $1", id)
+	requireSQLState(b.session, "42501", "select parley._p_require_reader($1)", id)
+	b.exec("update parley._p_queue set procedure_set_by = null where queue_id = $1", id)
+	requireSQLState(b.session, "42501", "select parley._p_require_reader($1)", id)
+}
+
+func TestANewOwnerOfAQueueIsNotActedAsByWhoSetTheProcedureForTheOldOne(t *testing.T) {
+	t.Parallel()
+	b, _, _ := activatedQueue(t)
+	next := b.role("next")
+	id := value[int](b.session, "select parley.listen_for_messages('Own')::int")
+	b.exec("select parley.alter_authorization('queue', 'Own', $1)", next)
+	requireSQLState(b.session, "42501", "select parley._p_require_reader($1)", id)
+}
+
+func TestTheRightToAlterAQueueGivesItsMessagesToNobody(t *testing.T) {
+	t.Parallel()
+	b, owner, name := activatedQueue(t)
+	o, mallory := b.as(owner), b.as(name)
+	o.exec("select parley.drop_activation('Own')")
+	mallory.refuses(15517, "select parley.create_webhook_activation('Own', 'https://evil.example.com')")
+	mallory.refuses(15517, "select parley.create_program_activation('Own', array['/opt/reader'])")
+	o.exec("select parley.create_webhook_activation('Own', 'https://example.com')")
+	for _, argument := range []string{"url => 'https://evil.example.com'", "secret => 'sixteen characters'", "body_format => 'raw'", "system_messages => true"} {
+		mallory.refuses(15517, "select parley.alter_webhook_activation('Own', "+argument+")")
+	}
+	mallory.exec("select parley.alter_webhook_activation('Own', max_instances => 1, activation => false)")
+	mallory.exec("select parley.alter_webhook_activation('Own', activation => true)")
+	o.exec("select parley.drop_external_activation('Own')")
+	o.exec("select parley.create_program_activation('Own', array['/opt/reader'])")
+	for _, argument := range []string{"program => array['/bin/sh']", "environment => '{\"A\": \"1\"}'", "working_directory => '/tmp'"} {
+		mallory.refuses(15517, "select parley.alter_program_activation('Own', "+argument+")")
+	}
+	id := value[int](b.session, "select parley.listen_for_messages('Own')::int")
+	b.exec("select parley._p_require_reader($1)", id)
+	b.exec("select parley.alter_authorization('queue', 'Own', $1)", b.role("next"))
+	requireSQLState(b.session, "42501", "select parley._p_require_reader($1)", id)
+	b.requireFinding(configuration, "activation-not-permitted")
+}
+
+func TestProgramsAndAddressesAreShownToWhoMayViewTheDefinition(t *testing.T) {
+	t.Parallel()
+	b, owner, altering := activatedQueue(t)
+	b.as(owner).exec("select parley.drop_activation('Own')")
+	b.as(owner).exec("select parley.create_program_activation('Own', array['/opt/reader', '--key=secret'])")
+	viewing, stranger := b.role("viewing"), b.role("stranger")
+	b.grant(right{"VIEW DEFINITION", "queue", "Own"}, viewing)
+	const query = "select count(*) from parley.external_activations where queue_name = 'Own'"
+	for _, s := range []session{b.session, b.as(owner), b.as(altering), b.as(viewing)} {
+		equal(s, 1, query)
+	}
+	s := b.as(stranger)
+	equal(s, 0, query)
+	// Nor does a cheap function of his see what the view leaves out.
+	s.exec("create function pg_temp.peek(text[]) returns boolean language plpgsql cost 0.0001 as $$ begin raise exception 'seen %', $1; end $$")
+	equal(s, 0, "select count(*) from parley.external_activations where pg_temp.peek(program)")
+}
