@@ -64,7 +64,7 @@ Queues may name programs and web addresses to be read by. The daemon starts and 
 	flags.StringArrayVar(&s.listenDSNs, "listen-dsn", nil,
 		"how to reach the database without a pooler, for notifications; one for each --dsn, in their order, empty for none")
 	flags.StringArrayVar(&s.procedures, "procedure-dsn", nil,
-		"how procedures connect, with rights of their own; {role} stands for the role of each; one for each --dsn, in their order, empty for none")
+		"how procedures connect, with rights of their own; {role} stands for the role of each; one for each --dsn, empty for none")
 	flags.DurationVar(&s.ramp, "ramp", 0, "time between two further readers of a queue; Service Broker waits 5s, here all start at once")
 	flags.DurationVar(&s.graceTime, "grace-time", 10*time.Second, "how long readers may go on after the daemon was told to stop")
 	flags.IntVar(&s.sessionsMax, "sessions", 50, "sessions that run procedures at once, for each database")

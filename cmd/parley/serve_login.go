@@ -24,7 +24,8 @@ func (s *serving) procedureLogin(number int) (func(role string) (*pgx.ConnConfig
 			return nil, fmt.Errorf("read the DSN of procedures: %w", err)
 		}
 		if strings.Contains(dsn, rolePlaceholder) && config.User != role {
-			return nil, fmt.Errorf("read the DSN of procedures: it logs in as %q instead of %q: write %s as its user", config.User, role, rolePlaceholder)
+			return nil, fmt.Errorf("read the DSN of procedures: it logs in as %q instead of %q: write %s as its user",
+				config.User, role, rolePlaceholder)
 		}
 		return config, nil
 	}
@@ -51,7 +52,8 @@ func withRole(dsn, role string) string {
 // warnOfSuperuser says so when the daemon logs in with rights that nothing of what it runs should have.
 func warnOfSuperuser(ctx context.Context, conn *pgx.Conn, logger *slog.Logger) {
 	var isSuperuser bool
-	err := conn.QueryRow(ctx, "select r.rolsuper from pg_catalog.pg_roles as r where r.rolname operator(pg_catalog.=) session_user").Scan(&isSuperuser)
+	err := conn.QueryRow(ctx, `
+		select r.rolsuper from pg_catalog.pg_roles as r where r.rolname operator(pg_catalog.=) session_user`).Scan(&isSuperuser)
 	if err == nil && isSuperuser {
 		logger.Warn("the daemon logs in as a superuser: a procedure that calls RESET ROLE has all its rights; "+
 			"let it log in as the owner of the schema, and procedures by --procedure-dsn", "login", conn.Config().User)

@@ -130,8 +130,8 @@ func (s *session) begin(ctx context.Context, config Config, term int64, q Queue)
 // apartTime is within which the call must follow where the login of the session is not the daemon's.
 const apartTime = 2 * time.Second
 
-// beginApart is for a session whose login may ask nothing of the daemon's. First the server is told to end it when no call follows; then the
-// daemon's own connection asks whether the lease lasts for longer than that. So a call that comes too late finds no session.
+// beginApart is for a session whose login may ask nothing of the daemon's. First the server is told to end it when no call follows; then
+// the daemon's own connection asks whether the lease lasts for longer than that. So a call that comes too late finds no session.
 func (s *session) beginApart(ctx context.Context, config Config, term int64, q Queue) (bool, error) {
 	if s.isDirect {
 		role := q.ExecuteAs

@@ -271,8 +271,8 @@ func (s *sessions) settings(role string) (*pgx.ConnConfig, error) {
 	return s.config.ProcedureConfig(role)
 }
 
-// checkLogin refuses a session of another broker than the daemon's, whose messages the procedure would look for in vain, and warns of one that
-// gives procedures more than a login of their own is for.
+// checkLogin refuses a session of another broker than the daemon's, whose messages the procedure would look for in vain, and warns of one
+// that gives procedures more than a login of their own is for.
 func (s *sessions) checkLogin(ctx context.Context, opened *session) error {
 	const broker = "select service_broker_guid from parley.databases"
 	var here, there parley.UUID
@@ -280,7 +280,10 @@ func (s *sessions) checkLogin(ctx context.Context, opened *session) error {
 		return err
 	}
 	var isSuperuser bool
-	err := opened.conn.QueryRow(ctx, "select d.service_broker_guid, r.rolsuper from parley.databases as d, pg_catalog.pg_roles as r where r.rolname = session_user").
+	err := opened.conn.QueryRow(ctx, `
+		select d.service_broker_guid, r.rolsuper
+		from parley.databases as d, pg_catalog.pg_roles as r
+		where r.rolname operator(pg_catalog.=) session_user`).
 		Scan(&there, &isSuperuser)
 	switch {
 	case err != nil:

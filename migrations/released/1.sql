@@ -196,7 +196,8 @@ create table parley._p_broker (
   abandoned_seconds integer not null default 1800 check (abandoned_seconds >= 0),
   is_priority_honored boolean not null default false,
   epoch bigint not null default 1,
-  timeline text
+  timeline text,
+  remembers_since timestamptz
 );
 
 comment on table parley._p_broker is 'One row: this database as a broker instance, and its settings.';
@@ -209,6 +210,8 @@ comment on column parley._p_broker.abandoned_seconds is
 comment on column parley._p_broker.is_priority_honored is 'HONOR_BROKER_PRIORITY: priorities also govern transmission (spec 6.11).';
 comment on column parley._p_broker.epoch is 'Grows when the database goes on from a history that may have lost its end; see 291_epoch.sql.';
 comment on column parley._p_broker.timeline is 'The timeline of the server in this epoch; null before anything was transmitted.';
+comment on column parley._p_broker.remembers_since is
+'Since when this broker knows all that it has done: when it has gone on from an older state last; null when it never has.';
 
 -- The switch itself (430_broker_switches.sql): without a value while the broker is enabled. A sequence, because whoever asks for its value sees
 -- the present state at any isolation level, and holds a lock until the end of his transaction that lets the switch wait for him.
@@ -527,7 +530,7 @@ comment on function parley._p_name(text, text) is
 'Checks the length of a new name (spec 2.0).
 Errors: 9609.';
 
-create function parley._p_validation(validation text, validation_function regprocedure, schema_collection text) returns "char"
+create function parley._p_validation(validation text, validation_function regprocedure) returns "char"
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -558,12 +561,12 @@ begin
       'Give validation_function => ''schema.name(bytea)''::regprocedure, a function that returns true for a good body.'
     );
   end if;
-  if upper(replace(validation, ' ', '_')) = 'VALID_XML' and validation_function is null and schema_collection is null then
+  if upper(replace(validation, ' ', '_')) = 'VALID_XML' and validation_function is null then
     perform parley._p_raise(
       8402,
-      'validation VALID_XML needs a schema collection or a function',
-      null,
-      'PostgreSQL has no XML Schema validator: give validation_function to check more than well-formedness.'
+      'validation VALID_XML needs a function',
+      'PostgreSQL has no XML Schema validator and no schema collections: without a function a body would only have to be well-formed.',
+      'Give validation_function => ''schema.name(bytea)''::regprocedure, or say WELL_FORMED_XML.'
     );
   end if;
   if validation_function is not null then
@@ -587,7 +590,7 @@ begin
 end
 $$;
 
-comment on function parley._p_validation(text, regprocedure, text) is
+comment on function parley._p_validation(text, regprocedure) is
 'Turns the words of a validation into its letter and checks that its function can serve.
 Errors: 8402.';
 
@@ -610,7 +613,7 @@ begin
     nextval('parley._p_object_id'),
     parley._p_name('message type', create_message_type.name),
     parley._p_new_owner("authorization"),
-    parley._p_validation(create_message_type.validation, create_message_type.validation_function, create_message_type.schema_collection),
+    parley._p_validation(create_message_type.validation, create_message_type.validation_function),
     create_message_type.validation_function,
     create_message_type.schema_collection
   )
@@ -631,7 +634,8 @@ $$;
 comment on function parley.create_message_type(text, text, regprocedure, text, text) is
 'Creates a message type and returns its id.
 Arguments: name, 1 to 128 characters, compared byte by byte; validation, NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION;
-validation_function, takes the body as bytea and returns whether it is good (required for JSON_SCHEMA and FUNCTION); schema_collection, kept for VALID_XML;
+validation_function, takes the body as bytea, null when it is empty, and returns whether it is good (required for VALID_XML, JSON_SCHEMA and FUNCTION);
+schema_collection, only kept, for VALID_XML;
 authorization, the owner (default: the caller).
 Errors: 229 not allowed, 2714 exists, 8402 bad validation, 9609 bad name, 15151 unknown owner.
 Source: spec 2.2.';
@@ -650,7 +654,7 @@ declare
 begin
   v_type := parley._p_find_message_type(name, 'ALTER');
   update parley._p_message_type as t
-  set validation = parley._p_validation(alter_message_type.validation, alter_message_type.validation_function, alter_message_type.schema_collection),
+  set validation = parley._p_validation(alter_message_type.validation, alter_message_type.validation_function),
     validation_function = alter_message_type.validation_function,
     schema_collection = alter_message_type.schema_collection
   where t.message_type_id = v_type.message_type_id;
@@ -736,6 +740,16 @@ $$;
 comment on function parley._p_find_message_type(text, text) is
 'Finds a message type the caller may use for something.
 Errors: 229, 9663 when a system object would be changed, 15151.';
+
+create function parley._p_is_system_message(message_type_id integer) returns boolean
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select message_type_id in (1, 2, 5)
+$$;
+
+comment on function parley._p_is_system_message(integer) is
+'Tells whether only the broker sends messages of a type: Error, EndDialog, DialogTimer (spec 2.2).';
 
 create function parley._p_did_you_mean(name text, names text[]) returns text
 language sql immutable
@@ -825,6 +839,14 @@ begin
       );
     end if;
     v_type := parley._p_find_message_type(v_usage.name, 'REFERENCES');
+    if parley._p_is_system_message(v_type.message_type_id) then
+      perform parley._p_raise(
+        9663,
+        format('message type "%s" belongs to the system', v_usage.name),
+        'The broker itself sends messages of this type, on every conversation, whatever its contract says.',
+        'Leave it out of the contract; end_conversation and begin_conversation_timer bring such messages about.'
+      );
+    end if;
     insert into parley._p_contract_message_type (service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target)
     values (v_id, v_type.message_type_id, v_usage.sent_by in ('INITIATOR', 'ANY'), v_usage.sent_by in ('TARGET', 'ANY'));
   end loop;
@@ -844,8 +866,10 @@ $$;
 comment on function parley.create_contract(text, jsonb, text) is
 'Creates a contract and returns its id.
 Arguments: name, 1 to 128 characters; message_types, a JSON object of message type to INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
-Errors: 229 not allowed, 2714 exists, 8402 bad argument, 8492 nothing for the initiator, 9609 bad name, 15151 unknown message type.
-Source: spec 2.3.';
+A JSON value keeps the last of two equal keys; pass the text itself, as a literal or of type text, to have a message type named twice refused.
+Errors: 229 not allowed, 2714 exists, 8402 bad argument, 8492 nothing for the initiator, 9609 bad name, 9663 EndDialog, Error or DialogTimer,
+15151 unknown message type.
+Source: spec 2.2, 2.3.';
 
 create function parley.create_contract(name text, message_types text[], sent_by text default 'ANY', "authorization" text default null) returns integer
 language plpgsql security definer
@@ -856,12 +880,7 @@ declare
 begin
   select t.name into v_repeated from unnest(message_types) as t (name) group by t.name having count(*) > 1 limit 1;
   if found then
-    perform parley._p_raise(
-      8403,
-      format('message type "%s" is named twice', v_repeated),
-      null,
-      'Name each message type once; ANY lets both sides send it.'
-    );
+    perform parley._p_raise_repeated_message_type(v_repeated);
   end if;
   return parley.create_contract(name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization");
 end
@@ -880,20 +899,46 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_types jsonb;
+  v_repeated text;
 begin
   begin
     v_types := message_types::jsonb;
+    if jsonb_typeof(v_types) = 'object' then
+      select t.name into v_repeated from json_object_keys(message_types::json) as t (name) group by t.name having count(*) > 1 limit 1;
+    end if;
   exception
     when data_exception then
       perform parley._p_raise(8402, 'message_types is not JSON', null, 'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.');
   end;
+  if v_repeated is not null then
+    perform parley._p_raise_repeated_message_type(v_repeated);
+  end if;
   return parley.create_contract(name, v_types, "authorization");
 end
 $$;
 
 comment on function parley.create_contract(text, text, text) is
 'Creates a contract from JSON that is written as a literal.
-Errors: 8402 not JSON, and those of create_contract with JSON.';
+Errors: 8402 not JSON, 8403 a message type named twice, and those of create_contract with JSON.
+Source: spec 2.3.';
+
+create function parley._p_raise_repeated_message_type(name text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_raise(
+    8403,
+    format('message type "%s" is named twice', name),
+    null,
+    'Name each message type once; ANY lets both sides send it.'
+  );
+end
+$$;
+
+comment on function parley._p_raise_repeated_message_type(text) is
+'Refuses a contract that names a message type twice.
+Errors: 8403, always.';
 
 create function parley._p_find_contract(name text, permission text) returns parley._p_contract
 language plpgsql stable
@@ -1329,7 +1374,7 @@ Source: spec 2.4.';
 
 -- The settings of a queue, their rules, and what changing them sets off.
 --
--- Locks: the queue's row. Switching retention on or off makes senders on the queue look again (_p_forget_routes).
+-- Locks: the queue's row. Switching retention on or off waits for the senders on the queue and makes them look again (_p_forget_routes).
 
 create function parley._p_check_activation(procedure text, execute_as text) returns void
 language plpgsql stable
@@ -1517,6 +1562,7 @@ begin
     update parley._p_event_notification as n set is_told = false where n.queue_id = _p_alter_queue.queue_id and n.is_told;
   end if;
   if v_new.is_retention_enabled is distinct from v_old.is_retention_enabled then
+    perform parley._p_forget_copy_numbers(queue_id);
     perform parley._p_forget_routes_of_queue(queue_id);
   end if;
 end
@@ -3533,12 +3579,15 @@ create table parley._p_dialog_security (
   far_principal oid check ((mode = 'anonymous') or (far_principal is not null)),
   key_id bytea check ((mode = 'anonymous') = (key_id is not null)),
   secured_at timestamptz not null default clock_timestamp(),
+  opened_at timestamptz,
   primary key (conversation_id, is_initiator)
 );
 
 comment on table parley._p_dialog_security is 'The sides here of dialogs that are secured: for whom, and by whom, messages are sealed (spec 7.3).';
 comment on column parley._p_dialog_security.far_principal is 'Role that stands for the other side; null for an initiator that is anonymous.';
 comment on column parley._p_dialog_security.key_id is 'The session key of an anonymous dialog, which both sides use; in full security each side makes its own.';
+comment on column parley._p_dialog_security.opened_at is
+'When the dialog began at a target; null where it has not, and for initiators. Such a row outlives its dialog: see 615_replays.sql.';
 
 create index on parley._p_dialog_security (key_id) where key_id is not null;
 
@@ -3761,7 +3810,7 @@ begin
   elsif v_noted.mode = mode and v_noted.key_id is not distinct from key_id and (mode = 'anonymous' or v_noted.far_principal = far_principal) then
     return true;
   -- Somebody who has never been let in may have taken the place: what counts is who comes in.
-  elsif is_initiator or v_is_open then
+  elsif is_initiator or v_is_open or v_noted.opened_at is not null then
     return false;
   end if;
   update parley._p_dialog_security as s
@@ -4773,6 +4822,7 @@ begin
     select d.conversation_id, d.is_initiator
     from parley._p_dialog_security as d
     where d.secured_at < clock_timestamp() - interval '10 minutes'
+      and (d.opened_at is null or d.opened_at < clock_timestamp() - parley._p_replay_memory())
       and not exists (
         select from parley._p_endpoint as e where e.conversation_id = d.conversation_id and e.is_initiator = d.is_initiator
       )
@@ -4790,7 +4840,8 @@ end
 $$;
 
 comment on function parley._p_forget_dialogs(integer) is
-'Removes what is noted of secured dialogs that have ended, and session keys that no dialog has any more; gives the number of dialogs.
+'Removes what is noted of secured dialogs that have ended, once a replay is recognised by its age, and session keys that no dialog has any more; gives
+the number of dialogs.
 Arguments: dialogs_max, how many at most.';
 
 -- sql/100_conversations.sql
@@ -5952,8 +6003,9 @@ begin
       parley._p_ring_bell(r.destination_lane, r.destination_doorbell), r.destination_lane, r.usual_message_type_id, nullif(send.body, '')
     from ready as r
   )
-  select array_agg(h.handle order by h.position) into v_rest
+  select array_agg(h.handle order by e.endpoint_id nulls first, h.position) into v_rest
   from unnest(conversation_handles) with ordinality as h (handle, position)
+  left join parley._p_endpoint as e on e.conversation_handle = h.handle
   left join ready as r on r.conversation_handle = h.handle
   where r.conversation_handle is null;
   for i in 1 .. coalesce(cardinality(v_rest), 0) loop
@@ -6016,8 +6068,10 @@ $$;
 comment on function parley.send_batch(uuid, text, bytea[]) is
 'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
 Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body.
+Each body is validated by itself, in the order of the array, as if it had been sent alone: what comes before the first bad one is delivered, that one and
+what follows it are not, and an Error message comes back on the conversation.
 Errors: those of send.
-Source: spec 4.2, R-PERF-3.';
+Source: spec 2.2, 4.2, R-PERF-3.';
 
 create function parley.send_batch(conversation_handle uuid, message_type text, bodies text[]) returns void
 language sql security definer
@@ -6188,6 +6242,118 @@ Arguments: conversation_handle; message_type; bodies, null or empty ones stand f
 Errors: those of send.
 Source: ours; OpenTelemetry.';
 
+-- sql/203_copies.sql
+
+-- Copies of what is sent, for queues with retention (spec 5.2): status 3.
+--
+-- A copy has the number that its message gets when it is received. Numbers are not given out at SEND otherwise, so senders of one conversation come one
+-- after the other while its queue retains: they hold the endpoint's row FOR NO KEY UPDATE. Where the numbers stand is kept as RECEIVE keeps
+-- it: a row is appended for each SEND and its predecessor deleted, and the newest is found from the end, however many dead ones an old snapshot holds.
+-- What was sent while retention was off is counted once, when the first copy is made: whoever switches retention on, or moves the service,
+-- has waited for all senders before (_p_forget_copy_numbers), so all of it is visible then.
+-- A transaction at REPEATABLE READ that does not see the newest row fails with 40001, because it deletes a row that is gone or updates an endpoint that
+-- was updated.
+-- Cost: beside the copy, one row locked, one found, one inserted and one deleted, whatever the conversation has sent.
+
+create table parley._p_copy_progress (
+  endpoint_id bigint not null,
+  sequence bigint not null
+);
+
+comment on table parley._p_copy_progress is
+'The number of the next copy of what an endpoint sends under retention: the largest row counts. No row: it has to be counted.';
+
+create index on parley._p_copy_progress (endpoint_id, sequence);
+
+create function parley._p_keep_sent(
+  endpoint parley._p_endpoint, queue parley._p_queue, message_type_id integer, bodies bytea[], trace_context text
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_count integer := coalesce(cardinality(bodies), 0);
+  v_next bigint;
+begin
+  if v_count = 0 then
+    return;
+  end if;
+  perform from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id for no key update;
+  select p.sequence into v_next
+  from parley._p_copy_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1;
+  if v_next is null then
+    v_next := parley._p_count_sent(endpoint.endpoint_id);
+    -- So that an older snapshot, which does not see the first row, fails.
+    update parley._p_endpoint as e set state_since = e.state_since where e.endpoint_id = endpoint.endpoint_id;
+  else
+    delete from parley._p_copy_progress as p where p.endpoint_id = endpoint.endpoint_id and p.sequence = v_next;
+  end if;
+  insert into parley._p_copy_progress (endpoint_id, sequence) values (endpoint.endpoint_id, v_next + v_count);
+  insert into parley._p_retained (
+    queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
+  )
+  select queue.queue_id, endpoint.endpoint_id, 3, nextval(queue.position_sequence) * 1024, v_next + b.ordinal - 1, _p_keep_sent.message_type_id,
+    clock_timestamp(), nullif(b.body, ''), _p_keep_sent.trace_context
+  from unnest(bodies) with ordinality as b (body, ordinal);
+end
+$$;
+
+comment on function parley._p_keep_sent(parley._p_endpoint, parley._p_queue, integer, bytea[], text) is
+'Keeps copies of what an endpoint, whose row the caller has locked against its end, is about to send, under the numbers that it will be received with.';
+
+create function parley._p_count_sent(endpoint_id bigint) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    -- What has got its number: received by a far side here, or taken for transmission.
+    coalesce(
+      (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.far_endpoint_id order by p.sequence desc limit 1),
+      (select p.sequence from parley._p_send_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
+      0
+    ) + coalesce(
+      (
+        select sum(coalesce(cardinality(m.frame), 1))
+        from parley._p_message as m
+        where m.endpoint_id = e.far_endpoint_id and m.message_type_id not in (-1, 1, 5)
+      ), 0
+    )::bigint + (
+      select count(*) from parley._p_transmission as t where t.endpoint_id = e.endpoint_id and t.message_type_id not in (-1, 1, 5)
+    )
+  from parley._p_endpoint as e
+  where e.endpoint_id = $1
+$$;
+
+comment on function parley._p_count_sent(bigint) is
+'Counts the messages that an endpoint has sent and whose senders have committed: the message_sequence_number of the next one.';
+
+create function parley._p_forget_copy_numbers(queue_id integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  perform
+  from parley._p_endpoint as e
+  where e.service_id in (select s.service_id from parley._p_service as s where s.queue_id = _p_forget_copy_numbers.queue_id)
+  order by e.endpoint_id
+  for update;
+  delete from parley._p_copy_progress as p
+  where p.endpoint_id in (
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    join parley._p_service as s using (service_id)
+    where s.queue_id = _p_forget_copy_numbers.queue_id
+  );
+end
+$$;
+
+comment on function parley._p_forget_copy_numbers(integer) is
+'Waits for all senders on a queue whose retention is switched, and lets what they have sent be counted anew when the next copy is made.';
+
 -- sql/210_deliver.sql
 
 -- SEND when something has to be looked at: the first message of a conversation, unusual message types, validation, retention,
@@ -6196,7 +6362,7 @@ Source: ours; OpenTelemetry.';
 -- Delivery inside the database happens in the sender's transaction (spec 3.4). What cannot be delivered waits in
 -- _p_transmission with a status text. What must not be delivered comes back as an Error message (spec 2.2, 4.10).
 -- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long as there is no far
--- side, so that a message that is delayed and one that is delivered keep their order (S4).
+-- side, so that a message that is delayed and one that is delivered keep their order (S4), and under retention (203_copies.sql).
 
 create function parley._p_send(handle uuid, message_type text, bodies bytea[], trace_context text default null) returns void
 language plpgsql
@@ -6224,13 +6390,7 @@ begin
         format('Switch it on: select parley.alter_queue(%L, status => true);', v_queue.lookup_name)
       );
     end if;
-    insert into parley._p_retained (
-      queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
-    )
-    select v_queue.queue_id, v_endpoint.endpoint_id, 3, nextval(v_queue.position_sequence) * 1024,
-      (select count(*) from parley._p_retained as r where r.endpoint_id = v_endpoint.endpoint_id and r.status = 3) + b.ordinal - 1,
-      v_type.message_type_id, clock_timestamp(), nullif(b.body, ''), _p_send.trace_context
-    from unnest(bodies) with ordinality as b (body, ordinal);
+    perform parley._p_keep_sent(v_endpoint, v_queue, v_type.message_type_id, bodies, trace_context);
   end if;
   if v_endpoint.state = 'SO' then
     update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
@@ -6350,7 +6510,9 @@ begin
   end if;
   select * into v_usage
   from parley._p_contract_message_type as u
-  where u.service_contract_id = endpoint.service_contract_id and u.message_type_id = v_type.message_type_id;
+  where u.service_contract_id = endpoint.service_contract_id
+    and u.message_type_id = v_type.message_type_id
+    and not parley._p_is_system_message(u.message_type_id);
   if not found then
     perform parley._p_raise(
       8431,
@@ -6407,7 +6569,7 @@ as $$
 declare
   v_far parley._p_endpoint;
   v_queue parley._p_queue;
-  v_body bytea;
+  v_valid integer;
   v_refusal record;
 begin
   if endpoint.far_endpoint_id is null then
@@ -6424,29 +6586,22 @@ begin
       return;
     end if;
   end if;
-  if message_type.validation <> 'N' then
-    foreach v_body in array bodies loop
-      if not parley._p_is_valid(message_type, nullif(v_body, '')) then
-        perform parley._p_break_conversations(
-          array[endpoint.endpoint_id],
-          case message_type.validation when 'X' then 9615 else 8430 end,
-          format('A message of type "%s" failed its validation.', message_type.name)
-        );
-        return;
-      end if;
-    end loop;
-  end if;
+  v_valid := parley._p_count_valid(message_type, bodies);
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_far.service_id;
   perform parley._p_append(
-    v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id, bodies,
-    trace_context
+    v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id,
+    case when v_valid < cardinality(bodies) then bodies[: array_lower(bodies, 1) + v_valid - 1] else bodies end, trace_context
   );
   perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
+  if v_valid < cardinality(bodies) then
+    v_refusal := parley._p_invalid(message_type);
+    perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description);
+  end if;
 end
 $$;
 
 comment on function parley._p_deliver(parley._p_endpoint, parley._p_message_type, bytea[], text) is
-'Delivers messages to the far side in this database, or breaks the conversation when the target refuses them.';
+'Delivers messages to the far side in this database, or breaks the conversation when the target refuses them; what comes before a bad body is delivered.';
 
 -- sql/211_connect.sql
 
@@ -6738,37 +6893,53 @@ language plpgsql immutable strict parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_is_little boolean := substr(body, 1, 2) = '\xfffe';
+  v_body bytea;
+  v_low integer;
+  v_parts text[] := array[]::text[];
   v_text text := '';
   v_high integer := 0;
   v_unit integer;
 begin
   if substr(body, 1, 3) = '\xefbbbf' then
     return convert_from(substr(body, 4), 'UTF8');
-  elsif not v_is_little and substr(body, 1, 2) <> '\xfeff' then
+  elsif substr(body, 1, 2) not in ('\xfffe', '\xfeff') then
     return convert_from(body, 'UTF8');
   end if;
-  for i in 1 .. octet_length(body) / 2 - 1 loop
-    v_unit := case
-      when v_is_little then get_byte(body, 2 * i) + 256 * get_byte(body, 2 * i + 1)
-      else 256 * get_byte(body, 2 * i) + get_byte(body, 2 * i + 1)
-    end;
-    if v_unit between 55296 and 56319 then
-      v_high := v_unit;
-    elsif v_unit between 56320 and 57343 and v_high > 0 then
-      v_text := v_text || chr(65536 + (v_high - 55296) * 1024 + v_unit - 56320);
-      v_high := 0;
-    else
-      v_text := v_text || chr(v_unit);
+  v_low := case when substr(body, 1, 2) = '\xfffe' then 0 else 1 end;
+  -- A copy in memory: of a stored value each get_byte would unpack all of it.
+  v_body := body || ''::bytea;
+  for i in 1 .. octet_length(v_body) / 2 - 1 loop
+    v_unit := get_byte(v_body, 2 * i + v_low) + 256 * get_byte(v_body, 2 * i + 1 - v_low);
+    case
+      when v_unit between 56320 and 57343 and v_high > 0 then
+        v_text := v_text || chr(65536 + (v_high - 55296) * 1024 + v_unit - 56320);
+        v_high := 0;
+      when v_unit = 0 then
+        perform convert_from('\x00', 'UTF8');
+      -- Half of a pair alone.
+      when v_high > 0 or v_unit between 56320 and 57343 then
+        perform convert_from('\xeda080', 'UTF8');
+      when v_unit between 55296 and 56319 then
+        v_high := v_unit;
+      else
+        v_text := v_text || chr(v_unit);
+    end case;
+    -- Appending copies the text, so it is kept short.
+    if i % 1024 = 0 then
+      v_parts := v_parts || v_text;
+      v_text := '';
     end if;
   end loop;
-  return v_text;
+  if v_high > 0 then
+    perform convert_from('\xeda080', 'UTF8');
+  end if;
+  return array_to_string(v_parts || v_text, '');
 end
 $$;
 
 comment on function parley.body_text(bytea) is
-'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark.
-Errors: 22021 when it is neither.';
+'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark. The time it takes grows with the length of the body.
+Errors: 22021 when it is neither: bytes that are no text, half of a surrogate pair, a NUL.';
 
 -- Not ours, so it is planned as anything else of its database: SEND and what accepts from afar scan no table from end to end, which can be the best way
 -- through a small one, and compile nothing. The options are named here so that they come back at the end; what a session has set for itself is not known.
@@ -6814,7 +6985,8 @@ begin
     when 'E' then
       return body is null;
     when 'X' then
-      if body is null or not xml_is_well_formed_document(parley.body_text(body)) then
+      -- An empty body is none, and good for XML too (spec 2.2).
+      if body is not null and not xml_is_well_formed_document(parley.body_text(body)) then
         return false;
       end if;
     when 'J' then
@@ -6837,6 +7009,37 @@ $$;
 
 comment on function parley._p_is_valid(parley._p_message_type, bytea) is
 'Tells whether a body is good for a message type (spec 2.2). A validation function that raises a data exception says no.';
+
+create function parley._p_count_valid(message_type parley._p_message_type, bodies bytea[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_count integer := 0;
+  v_body bytea;
+begin
+  if message_type.validation = 'N' or bodies is null then
+    return cardinality(bodies);
+  end if;
+  foreach v_body in array bodies loop
+    exit when not parley._p_is_valid(message_type, nullif(v_body, ''));
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end
+$$;
+
+comment on function parley._p_count_valid(parley._p_message_type, bytea[]) is
+'Tells how many messages come before the first whose body is not good for its type: those are delivered (spec 2.2).';
+
+create function parley._p_invalid(message_type parley._p_message_type, out error_number integer, out description text)
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case message_type.validation when 'X' then 9615 else 8430 end, format('A message of type "%s" failed its validation.', message_type.name)
+$$;
+
+comment on function parley._p_invalid(parley._p_message_type) is 'Gives number and text of the Error for a body that is not good for its message type.';
 
 -- sql/213_far_side.sql
 
@@ -7166,6 +7369,8 @@ begin
       select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
       if found and message_type_id > 0 then
         perform parley._p_tell_end(v_endpoint, message_type_id, body);
+      elsif v_endpoint.state = 'DO' then
+        perform parley._p_remove_endpoint(v_endpoint);
       end if;
       return;
     end if;
@@ -7176,24 +7381,6 @@ $$;
 
 comment on function parley._p_tell_far(bigint, integer, bytea) is
 'Sends EndDialog (2), the Error of an application (1) or one of the broker (-1) to a far side in another database, behind what was sent before.';
-
-create function parley._p_drop_outgoing(endpoint parley._p_endpoint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-begin
-  perform parley._p_forget_routes(array[endpoint.endpoint_id]);
-  delete from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id;
-  delete from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
-  delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
-  delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id;
-end
-$$;
-
-comment on function parley._p_drop_outgoing(parley._p_endpoint) is
-'Forgets what a conversation, locked FOR UPDATE by the caller, has not transmitted.';
 
 create function parley._p_hold_outgoing(endpoint parley._p_endpoint, status text) returns void
 language plpgsql
@@ -7231,6 +7418,113 @@ end
 $$;
 
 comment on function parley._p_forget_far_side(bigint) is 'Removes whatever is kept of an endpoint for the sake of its far side in another database.';
+
+-- sql/214_drop_unsent.sql
+
+-- What has been sent and is not with the far side yet, dropped because this side ends with an Error (spec 3.2, 4.6).
+--
+-- Here that is what came while the queue of the target is off. In another database it is all that was not acknowledged. Dropping what has its number
+-- already leaves a hole in the order that the far side would wait behind for ever, so the Error then stands outside the order, as those of the broker do.
+-- Locks: the endpoint's row FOR UPDATE, by the caller, so that nobody sends; rows of the lane, for which the daemon is waited; rows that readers and
+-- acknowledgements delete SKIP LOCKED.
+
+create function parley._p_drop_unsent(endpoint parley._p_endpoint) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  if endpoint.far_endpoint_id > 0 then
+    -- What came while the queue of the target is off. A reader that has got at it since, because the queue is on again, keeps it.
+    delete from parley._p_message as m
+    where m.ctid = any (array(
+      select o.ctid
+      from parley._p_endpoint as f
+      join parley._p_service as s using (service_id)
+      join parley._p_queue as q using (queue_id)
+      join parley._p_message as o on o.endpoint_id = f.endpoint_id and o.position >= q.disabled_position
+      where f.endpoint_id = endpoint.far_endpoint_id and not parley._p_is_system_message(o.message_type_id)
+      order by o.position
+      for update of o skip locked
+    ));
+  elsif endpoint.far_endpoint_id < 0 then
+    return parley._p_drop_untransmitted(endpoint);
+  end if;
+  return 1;
+end
+$$;
+
+comment on function parley._p_drop_unsent(parley._p_endpoint) is
+'Drops what a side, locked FOR UPDATE by the caller, has sent and the far side does not have yet, because it ends with an Error. Gives the type of message
+that has to tell of the Error: 1 in the order, -1 outside of it, null when nobody has heard of the conversation.
+Source: spec 3.2, 4.6.';
+
+create function parley._p_drop_outgoing(endpoint parley._p_endpoint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  perform parley._p_forget_routes(array[endpoint.endpoint_id]);
+  delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  -- First the lane: what the daemon is just giving its number is waited for, and is in transit then.
+  delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id;
+  -- An acknowledgement locks what it deletes, in an order of its own.
+  delete from parley._p_transit as t
+  where t.ctid = any (array(select o.ctid from parley._p_transit as o where o.endpoint_id = endpoint.endpoint_id for update skip locked));
+  delete from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
+end
+$$;
+
+comment on function parley._p_drop_outgoing(parley._p_endpoint) is
+'Forgets what a conversation, locked FOR UPDATE by the caller, has not transmitted.';
+
+create function parley._p_drop_untransmitted(endpoint parley._p_endpoint) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  -- As in _p_drop_outgoing, what is just given its number is waited for.
+  delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id;
+  if endpoint.is_initiator and not exists (select from parley._p_send_progress as p where p.endpoint_id = endpoint.endpoint_id) then
+    return null;
+  elsif not exists (select from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id) then
+    return 1;
+  elsif endpoint.is_initiator
+    and exists (select from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id and t.first_sequence = 0)
+    and not exists (select from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity') then
+    -- The first message may arrive any moment, and nobody remembers an Error that came before it: the Error has to follow it.
+    return 1;
+  end if;
+  -- What has a number and is forgotten leaves a hole, which only a message outside the order gets across.
+  perform parley._p_drop_outgoing(endpoint);
+  return -1;
+end
+$$;
+
+comment on function parley._p_drop_untransmitted(parley._p_endpoint) is
+'Drops what the far side in another database has not acknowledged; all that the daemon may be sending stays when the far side may be made by it.
+The result is that of _p_drop_unsent.';
+
+create function parley._p_is_telling_far(endpoint parley._p_endpoint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select endpoint.far_endpoint_id < 0
+    and (
+      exists (select from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1)
+      or exists (select from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id and m.message_type_id = -1)
+      or exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1)
+    )
+$$;
+
+comment on function parley._p_is_telling_far(parley._p_endpoint) is
+'Tells whether an Error of the broker is still on its way to a far side in another database.';
 
 -- sql/220_end_conversation.sql
 
@@ -7462,11 +7756,14 @@ begin
     when 'CO' then
       perform parley._p_discard_messages(endpoint.endpoint_id);
       if message_type_id = 1 then
-        delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
-        delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id;
+        message_type_id := parley._p_drop_unsent(endpoint);
       end if;
       perform parley._p_set_state(endpoint.endpoint_id, 'DO');
-      perform parley._p_tell_end(endpoint, message_type_id, body);
+      if message_type_id is null then
+        perform parley._p_remove_endpoint(endpoint);
+      else
+        perform parley._p_tell_end(endpoint, message_type_id, body);
+      end if;
     when 'DI' then
       perform parley._p_close_both(endpoint);
     when 'ER' then
@@ -7529,22 +7826,8 @@ end
 $$;
 
 comment on function parley._p_tell_end(parley._p_endpoint, integer, bytea) is
-'Tells the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before.';
-
-create function parley._p_is_telling_far(endpoint parley._p_endpoint) returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select endpoint.far_endpoint_id < 0
-    and (
-      exists (select from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1)
-      or exists (select from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id and m.message_type_id = -1)
-      or exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1)
-    )
-$$;
-
-comment on function parley._p_is_telling_far(parley._p_endpoint) is
-'Tells whether an Error of the broker is still on its way to a far side in another database.';
+'Tells the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before; a far side in another database also with an
+Error that stands outside the order (-1).';
 
 create function parley._p_set_state(endpoint_id bigint, state text) returns void
 language plpgsql
@@ -7566,6 +7849,9 @@ as $$
 begin
   delete from parley._p_message as m where m.endpoint_id = $1;
   delete from parley._p_retained as r where r.endpoint_id = $1;
+  if found then
+    delete from parley._p_copy_progress as p where p.endpoint_id = $1;
+  end if;
   delete from parley._p_alarm as a where a.endpoint_id = $1;
   delete from parley._p_expedited as x where x.endpoint_id = $1;
 end
@@ -7818,6 +8104,19 @@ begin
   for v_endpoint in select e.* from parley._p_endpoint as e where e.service_id = service.service_id order by e.endpoint_id loop
     perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
     perform parley._p_use_priority(queue, v_endpoint.priority);
+    -- Copies come first: their positions would be given once more in the other queue.
+    update parley._p_retained as r
+    set queue_id = queue.queue_id, position = o.position
+    from (
+      select k.row_id, nextval(queue.position_sequence) * 1024 as position
+      from (
+        select c.ctid as row_id from parley._p_retained as c where c.endpoint_id = v_endpoint.endpoint_id order by c.position, c.status
+      ) as k
+    ) as o
+    where r.ctid = o.row_id;
+    if found then
+      delete from parley._p_copy_progress as p where p.endpoint_id = v_endpoint.endpoint_id;
+    end if;
     with moved as (
       delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id
       returning m.position, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
@@ -7833,7 +8132,7 @@ end
 $$;
 
 comment on function parley._p_move_service(parley._p_service, parley._p_queue) is
-'Moves a service and its waiting messages, in their order, to another queue.';
+'Moves a service, its waiting messages and the copies that retention keeps, in their order, to another queue.';
 
 -- sql/230_find_group.sql
 
@@ -11029,7 +11328,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   update parley._p_broker as b
-  set epoch = greatest(b.epoch + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint), timeline = parley._p_timeline();
+  set epoch = greatest(b.epoch + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint), timeline = parley._p_timeline(),
+    remembers_since = clock_timestamp();
   perform parley._p_doubt(null);
 end
 $$;
@@ -11350,7 +11650,8 @@ comment on column parley.failing_conversations.is_estimated is 'Whether there ar
 -- The catalog under Service Broker's own names and columns (spec 8.1).
 
 create view parley.databases as
-select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled, false as is_honor_broker_priority_on,
+select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled,
+  b.is_priority_honored as is_honor_broker_priority_on,
   parley._p_broker_state() as broker_state, b.disabled_at
 from parley._p_broker as b
 join pg_catalog.pg_database as d on d.datname = current_database();
@@ -11752,7 +12053,7 @@ comment on column parley.databases.name is 'This database.';
 comment on column parley.databases.database_id is 'Its oid.';
 comment on column parley.databases.service_broker_guid is 'Its identity as a broker instance, which BEGIN DIALOG may name.';
 comment on column parley.databases.is_broker_enabled is 'Whether the broker is enabled.';
-comment on column parley.databases.is_honor_broker_priority_on is 'Always false: priorities do not order what leaves the database.';
+comment on column parley.databases.is_honor_broker_priority_on is 'Whether priorities also order what leaves the database (parley.honor_broker_priority).';
 comment on column parley.databases.broker_state is
 'ENABLED, DISABLED, or ELSEWHERE: this is not the database in which the broker was enabled last (parley.attach_broker).';
 comment on column parley.databases.disabled_at is 'Since when the broker is disabled; null while it is enabled.';
@@ -14351,8 +14652,9 @@ begin
   foreach v_table in array array[
     '_p_message', '_p_transmission', '_p_transit', '_p_send_progress', '_p_accept_progress', '_p_parked', '_p_unresumed', '_p_compared',
     '_p_fragment', '_p_expedited',
-    '_p_destination', '_p_neighbour_service', '_p_retained', '_p_receive_progress', '_p_scan_hint', '_p_alarm', '_p_tombstone', '_p_set_aside', '_p_failure',
-    '_p_delivery_failure', '_p_daemon_report', '_p_configuration_request', '_p_dialog_security', '_p_session_key', '_p_endpoint',
+    '_p_destination', '_p_neighbour_service', '_p_retained', '_p_copy_progress', '_p_receive_progress', '_p_scan_hint', '_p_alarm', '_p_tombstone',
+    '_p_set_aside', '_p_failure',
+    '_p_delivery_failure', '_p_daemon_report', '_p_configuration_request', '_p_session_key', '_p_endpoint',
     '_p_conversation_group'
   ] loop
     -- Emptying an empty table costs a file and locks out everybody for nothing.
@@ -14361,8 +14663,11 @@ begin
       execute format('truncate parley.%I', v_table);
     end if;
   end loop;
+  -- What would open a dialog a second time is still recognised, also in a copy of the database that has got it first.
+  delete from parley._p_dialog_security as s where s.opened_at is null or s.opened_at < clock_timestamp() - parley._p_replay_memory();
   perform setval(q.rollback_sequence, 0) from parley._p_queue as q where pg_sequence_last_value(q.rollback_sequence) > 0;
-  update parley._p_broker as b set service_broker_guid = gen_random_uuid() returning b.service_broker_guid into v_guid;
+  -- A broker of a new id has forgotten nothing.
+  update parley._p_broker as b set service_broker_guid = gen_random_uuid(), remembers_since = null returning b.service_broker_guid into v_guid;
   -- Event notifications are definitions; the conversations that they speak through were among those removed.
   update parley._p_event_notification as n
   set conversation_handle = parley._p_begin_notices(n.to_service, i.instance), broker_instance = i.instance, is_told = false
@@ -17308,7 +17613,7 @@ select
   t.enqueued_at,
   case when e.lifetime < e.begun_at + '68 years'::interval then e.lifetime end as ends_at,
   t.trace_context,
-  e.owner::text as owner,
+  pg_get_userbyid(e.owner)::text as owner,
   e.is_encrypted,
   t.destination_id
 from parley._p_transit as t
@@ -18185,7 +18490,7 @@ create function parley._p_accept_runs(
   broker_instance uuid, epoch bigint, term bigint, token uuid,
   conversation_ids uuid[], from_initiators boolean[], first_sequences bigint[], message_types text[], body_counts integer[], body_sizes bigint[],
   bodies bytea[], from_services text[], to_services text[], contracts text[], to_brokers uuid[], ends_at timestamptz[], trace_contexts text[],
-  identities text[], are_encrypted boolean[], probes_given bigint[], probes_expected bigint[]
+  identities text[], are_encrypted boolean[], probes_given bigint[], probes_expected bigint[], sealed_at timestamptz[]
 ) returns table (ordinal integer, outcome text, next_sequence bigint, error_number integer, description text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -18329,7 +18634,7 @@ begin
     from parley._p_accept_run(
       broker_instance, conversation_ids[ordinal], from_initiators[ordinal], first_sequences[ordinal], message_types[ordinal],
       bodies[v_starts[ordinal] : v_starts[ordinal] + body_counts[ordinal] - 1], body_sizes[ordinal], from_services[ordinal], to_services[ordinal],
-      contracts[ordinal], to_brokers[ordinal], ends_at[ordinal], trace_contexts[ordinal], identities[ordinal], are_encrypted[ordinal]
+      contracts[ordinal], to_brokers[ordinal], ends_at[ordinal], trace_contexts[ordinal], identities[ordinal], are_encrypted[ordinal], sealed_at[ordinal]
     ) as a;
     return next;
   end loop;
@@ -18338,13 +18643,14 @@ $$;
 
 comment on function parley._p_accept_runs(
   uuid, bigint, bigint, uuid, uuid[], boolean[], bigint[], text[], integer[], bigint[], bytea[], text[], text[], text[], uuid[], timestamptz[], text[],
-  text[], boolean[], bigint[], bigint[]
+  text[], boolean[], bigint[], bigint[], timestamptz[]
 ) is
 'Takes in what another broker has sent, and gives an answer for each run: accepted, expected, held (error number 0: busy), refused, gone, unroutable or
 superseded, with the number that is expected next.
 Arguments: broker_instance, epoch, term and token of the speaker; then for each run its fields (Run in Go), where body_counts says how many of bodies
 belong to it and body_sizes is above 0 for a body that came in fragments; identities, as whom the sender was recognised; probes_given and
-probes_expected for a run that compares instead of carrying messages (620_resume.sql), null otherwise.
+probes_expected for a run that compares instead of carrying messages (620_resume.sql), null otherwise; sealed_at, when it was sealed, as its seal proves,
+null for one in clear.
 Source: spec 6.9, 6.10.';
 
 -- sql/611_accept_run.sql
@@ -18364,7 +18670,8 @@ comment on type parley._p_verdict is 'What became of a run: Result in Go.';
 
 create function parley._p_accept_run(
   broker_instance uuid, conversation_id uuid, from_initiator boolean, first_sequence bigint, message_type text, bodies bytea[], body_size bigint,
-  from_service text, to_service text, contract text, to_broker uuid, ends_at timestamptz, trace_context text, identity text, is_encrypted boolean
+  from_service text, to_service text, contract text, to_broker uuid, ends_at timestamptz, trace_context text, identity text, is_encrypted boolean,
+  sealed_at timestamptz
 ) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -18398,7 +18705,7 @@ begin
       return ('held', 0, 0, 'The conversation is in use.')::parley._p_verdict;
     elsif exists (
       select from parley._p_tombstone as t where t.conversation_id = _p_accept_run.conversation_id and t.is_initiator = not from_initiator
-    ) then
+    ) or from_initiator and parley._p_was_opened(conversation_id) then
       -- A replay of what is over.
       return ('accepted', case when first_sequence < 9223372036854775807 then first_sequence + v_count else first_sequence end, null, null)::parley._p_verdict;
     elsif not from_initiator then
@@ -18408,7 +18715,10 @@ begin
     elsif first_sequence > 0 then
       return ('expected', 0, null, 'The conversation does not exist here.')::parley._p_verdict;
     end if;
-    v_refusal := parley._p_refuse_dialog(to_service, contract, message_type, to_broker, identity);
+    v_refusal := parley._p_refuse_replay(sealed_at);
+    if v_refusal.outcome is null then
+      v_refusal := parley._p_refuse_dialog(to_service, contract, message_type, to_broker, identity);
+    end if;
     if v_refusal.outcome is null then
       v_refusal := parley._p_open_dialog(
         broker_instance, conversation_id, from_service, to_service, contract, ends_at, identity, is_encrypted
@@ -18419,6 +18729,9 @@ begin
     end if;
     if v_refusal.outcome is not null then
       return v_refusal;
+    end if;
+    if sealed_at is not null then
+      perform parley._p_note_opened(conversation_id);
     end if;
   end if;
   if v_endpoint.far_endpoint_id is null then
@@ -18438,7 +18751,7 @@ end
 $$;
 
 comment on function parley._p_accept_run(
-  uuid, uuid, boolean, bigint, text, bytea[], bigint, text, text, text, uuid, timestamptz, text, text, boolean
+  uuid, uuid, boolean, bigint, text, bytea[], bigint, text, text, text, uuid, timestamptz, text, text, boolean, timestamptz
 ) is
 'Takes in one run, the long way, and says what became of it. Arguments: those of _p_accept_runs, for one run.
 Source: spec 6.10.';
@@ -18458,6 +18771,7 @@ declare
   v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
   v_next bigint;
   v_is_unsequenced boolean := first_sequence = 9223372036854775807;
+  v_valid integer;
   v_type parley._p_message_type;
   v_queue parley._p_queue;
   v_refusal parley._p_verdict;
@@ -18513,17 +18827,25 @@ begin
         from parley._p_broker as b;
       end if;
     else
-      v_refusal := parley._p_refuse_message(endpoint, v_type, message_type, bodies);
+      v_refusal := parley._p_refuse_message(endpoint, v_type, message_type);
+      if v_refusal.outcome is null then
+        v_valid := parley._p_count_valid(v_type, bodies);
+        if v_valid < cardinality(bodies) then
+          select 'refused', 0, i.error_number, i.description into v_refusal from parley._p_invalid(v_type) as i;
+        end if;
+      end if;
+      if v_valid > 0 then
+        perform parley._p_append(
+          endpoint.endpoint_id, parley._p_lane(v_queue.queue_id, endpoint.priority), v_queue.position_sequence, v_type.message_type_id,
+          bodies[array_lower(bodies, 1) : array_lower(bodies, 1) + v_valid - 1], trace_context
+        );
+        perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
+      end if;
       if v_refusal.outcome is not null then
         -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
         perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description, v_refusal.error_number);
         return v_refusal;
       end if;
-      perform parley._p_append(
-        endpoint.endpoint_id, parley._p_lane(v_queue.queue_id, endpoint.priority), v_queue.position_sequence, v_type.message_type_id, bodies,
-        trace_context
-      );
-      perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
   end case;
   if not v_is_unsequenced then
     insert into parley._p_accept_progress (endpoint_id, sequence) values (endpoint.endpoint_id, v_next);
@@ -18538,14 +18860,13 @@ comment on function parley._p_accept_in_order(parley._p_endpoint, bigint, text, 
 Source: spec 3.2, 5.1, 6.10.';
 
 create function parley._p_refuse_message(
-  endpoint parley._p_endpoint, message_type parley._p_message_type, message_type_name text, bodies bytea[]
+  endpoint parley._p_endpoint, message_type parley._p_message_type, message_type_name text
 ) returns parley._p_verdict
-language plpgsql
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_usage parley._p_contract_message_type;
-  v_body bytea;
 begin
   if message_type.message_type_id is null then
     return ('refused', 0, 8428, format('The target does not know the message type "%s".', message_type_name))::parley._p_verdict;
@@ -18562,23 +18883,13 @@ begin
   elsif not endpoint.is_initiator and not v_usage.is_sent_by_initiator then
     return ('refused', 0, 8437, format('The message type "%s" is for the target to send.', message_type_name))::parley._p_verdict;
   end if;
-  if message_type.validation <> 'N' then
-    foreach v_body in array bodies loop
-      if not parley._p_is_valid(message_type, nullif(v_body, '')) then
-        return (
-          'refused', 0, case message_type.validation when 'X' then 9615 else 8430 end,
-          format('A message of type "%s" failed its validation.', message_type_name)
-        )::parley._p_verdict;
-      end if;
-    end loop;
-  end if;
   return null;
 end
 $$;
 
-comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_message_type, text, bytea[]) is
-'Tells why a side of a conversation refuses messages: type unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437), a body that
-is not valid (9615, 8430); null when it takes them.
+comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_message_type, text) is
+'Tells why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437);
+null when it takes them. Bodies are another question: _p_count_valid.
 Source: spec 6.10.';
 
 -- sql/612_open_dialog.sql
@@ -18735,7 +19046,7 @@ alter table parley._p_fragment alter column data set storage external;
 create function parley._p_accept_fragment(
   broker_instance uuid, epoch bigint, term bigint, token uuid,
   conversation_id uuid, from_initiator boolean, sequence bigint, first_byte bigint, size bigint, data bytea,
-  to_service text, to_broker uuid, identity text
+  to_service text, to_broker uuid, identity text, sealed_at timestamptz
 ) returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -18761,6 +19072,8 @@ begin
     select * into v_service from parley._p_service as s where s.name = to_service;
     if not found or not from_initiator or sequence <> 0
       or to_broker <> (select b.service_broker_guid from parley._p_broker as b)
+      or parley._p_was_opened(conversation_id)
+      or (parley._p_refuse_replay(sealed_at)).outcome is not null
       or not parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) then
       return null;
     end if;
@@ -18780,11 +19093,13 @@ begin
 end
 $$;
 
-comment on function parley._p_accept_fragment(uuid, bigint, bigint, uuid, uuid, boolean, bigint, bigint, bigint, bytea, text, uuid, text) is
+comment on function parley._p_accept_fragment(
+  uuid, bigint, bigint, uuid, uuid, boolean, bigint, bigint, bigint, bytea, text, uuid, text, timestamptz
+) is
 'Stores the next part of a large message, and gives how many bytes of it there are, from the first on: where to go on. A part that is not the next one
 is not stored. Null when it is not wanted: the speaker is superseded, or may not send there; the run itself will be told why.
 Arguments: the speaker; conversation_id, from_initiator, sequence of the message; first_byte of the part; size of the message in bytes; data;
-to_service, to_broker and identity, as for a run.
+to_service, to_broker, identity and sealed_at, as for a run.
 Source: spec 6.9.';
 
 create function parley._p_assemble(conversation_id uuid, from_initiator boolean, sequence bigint, size bigint) returns bytea[]
@@ -18869,6 +19184,96 @@ comment on function parley._p_verify_fragments(uuid, boolean, bigint, bigint, by
 are not. Then they are deleted, and the sender begins again.
 Arguments: the message; size in bytes and digest of the whole body.';
 
+-- sql/615_replays.sql
+
+-- First messages of secured dialogs that come again.
+--
+-- Whoever forwards a dialog that he cannot read can still keep its first message, and bring it again when both sides have ended and forgotten it. Then
+-- the target would begin the dialog, and do the work, a second time. So each transmission is sealed with its time (dialogsecurity), and the target
+-- (1) remembers which secured dialogs it has begun, for longer than (2) it takes their first messages after they were sealed. The memory is
+-- opened_at in _p_dialog_security: not the tombstone, whose time is a setting, and which goes with its service or by a cleanup.
+-- A database that goes on from an older state has lost some of its memory: it takes only (3) what was sealed after it has begun its epoch.
+-- All of it allows for clocks of senders that are ahead by a minute. One that is behind, by half an hour, or ahead by more, begins no dialog.
+-- An honest sender that is refused seals its message anew at the next attempt, so nothing is lost however long it has waited before.
+-- Cost: an update for each secured dialog that is begun here, none for others or for further messages.
+
+create function parley._p_replay_memory() returns interval
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select interval '40 minutes'
+$$;
+
+comment on function parley._p_replay_memory() is
+'Gives how long a target remembers at least that it has begun a secured dialog. It is longer than a first message is taken after it was sealed (half an hour),
+by more than the clocks of senders may be ahead (a minute).';
+
+create function parley._p_was_opened(conversation_id uuid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select
+    from parley._p_dialog_security as s
+    where s.conversation_id = _p_was_opened.conversation_id and not s.is_initiator and s.opened_at is not null
+  )
+$$;
+
+comment on function parley._p_was_opened(uuid) is 'Tells whether a secured dialog has begun here, also when it is over, as far as that is remembered.';
+
+create function parley._p_note_opened(conversation_id uuid) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  update parley._p_dialog_security as s
+  set opened_at = clock_timestamp()
+  where s.conversation_id = _p_note_opened.conversation_id and not s.is_initiator
+$$;
+
+comment on function parley._p_note_opened(uuid) is 'Notes that a secured dialog has begun here.';
+
+create function parley._p_refuse_replay(sealed_at timestamptz) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_reason text;
+begin
+  if sealed_at is null then
+    return null;
+  end if;
+  -- What was restored must have its epoch before it says what it remembers.
+  perform parley._p_note_timeline()
+  from parley._p_broker as b
+  where b.timeline is null or not parley._p_is_epoch_current();
+  select case
+      when sealed_at > v_now + interval '1 minute' then 'by a clock that is ahead of the one here'
+      when sealed_at <= v_now - interval '30 minutes' then 'longer ago than this server remembers dialogs'
+      when sealed_at <= b.remembers_since + interval '1 minute' then 'before this database has gone on from an older state'
+    end
+  into v_reason
+  from parley._p_broker as b;
+  if v_reason is null then
+    return null;
+  end if;
+  return (
+    'held', 0, 28066,
+    format(
+      '28066: the first message of the dialog was sealed at %s, %s: it may be a replay. '
+        || 'A sender seals it anew each time; if this stays, compare the clocks, here it is %s.',
+      to_char(sealed_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'), v_reason, to_char(v_now at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')
+    )
+  )::parley._p_verdict;
+end
+$$;
+
+comment on function parley._p_refuse_replay(timestamptz) is
+'Tells why what would begin a dialog is not taken for the time at which it was sealed (28066): it may have been here already, and be forgotten. Null when
+it is taken, and for what was not sealed.
+Arguments: sealed_at, as the seal proves it.
+Source: spec 3.3, 7.3.';
+
 -- sql/620_resume.sql
 
 -- Going on in a new epoch: each conversation is compared with its far side first.
@@ -18890,13 +19295,19 @@ begin
   given := coalesce(
     (select p.sequence from parley._p_send_progress as p where p.endpoint_id = _p_positions.endpoint_id order by p.sequence desc limit 1), 0
   );
-  kept := coalesce(
-    (
-      select min(t.first_sequence)
-      from parley._p_transit as t
-      where t.endpoint_id = _p_positions.endpoint_id and t.first_sequence < 9223372036854775807
-    ), given
-  );
+  -- What was dropped is not asked for any more when an Error outside the order follows.
+  kept := case
+    when exists (
+      select from parley._p_endpoint as e where e.endpoint_id = _p_positions.endpoint_id and parley._p_is_telling_far(e)
+    ) then 0
+    else coalesce(
+      (
+        select min(t.first_sequence)
+        from parley._p_transit as t
+        where t.endpoint_id = _p_positions.endpoint_id and t.first_sequence < 9223372036854775807
+      ), given
+    )
+  end;
   expected := coalesce(
     (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = _p_positions.endpoint_id order by p.sequence desc limit 1), 0
   );
@@ -18916,7 +19327,7 @@ as $$
   select
     row(
       e.endpoint_id, e.conversation_id, e.is_initiator, p.kept, '', '{}'::bytea[], 0, e.service_name, e.far_service, e.service_contract_name,
-      e.far_broker_instance::uuid, e.priority, clock_timestamp(), null, null, e.owner::text, e.is_encrypted
+      e.far_broker_instance::uuid, e.priority, clock_timestamp(), null, null, pg_get_userbyid(e.owner)::text, e.is_encrypted
     )::parley._p_run,
     p.given, p.expected
   from parley._p_unresumed as u
