@@ -108,6 +108,110 @@ func TestConversationThatHasBegunElsewhereDoesNotComeBack(t *testing.T) {
 	asker.requireLanes("tcp://far:4023: 1 2")
 }
 
+// refused gives an asker whose dialog with a service no other database has any more was put aside, with two messages that have their numbers.
+func refused(t *testing.T) (asker, answerer *side, handle string, runs []parley.Run) {
+	t.Helper()
+	asker, answerer = newSides(t)
+	earlier := asker.dialog()
+	asker.send(earlier, request, "earlier")
+	asker.exchange(answerer)
+	answerer.exec("select parley.drop_service('//test/Answerer')")
+	answerer.exchange(asker)
+	asker.receivedTexts("Asking")
+	asker.end(earlier)
+	asker.exchange(answerer)
+	asker.exec("select parley.create_queue('Here')")
+	handle = asker.dialog()
+	asker.send(handle, request, "1")
+	asker.send(handle, request, "2")
+	runs = asker.take(answerer)
+	asker.acknowledge(runs, answerer.deliver(asker.speaker(), runs...))
+	equal(asker, true, "select transmission_status like '%does not exist%' from parley.transmission_queue limit 1")
+	return asker, answerer, handle, runs
+}
+
+const createHere = "select parley.create_service('//test/Answerer', 'Here', array['//test/Work'])"
+
+// createServiceBehindTheScenes makes the service without looking for what waits for it.
+func (s *side) createServiceBehindTheScenes() {
+	s.Helper()
+	s.exec("select parley.create_service('//test/Other', 'Here', array['//test/Work'])")
+	s.exec("update parley._p_service set name = '//test/Answerer' where name = '//test/Other'")
+}
+
+// The service has moved into the database of the sender. What its old database did not take goes to the new one, at once and in order.
+func TestConversationComesBackWhenItsTargetTookNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		then func(asker *side, handle string)
+		want []string
+	}{
+		{"the service is created", func(asker *side, handle string) {
+			asker.send(handle, request, "3")
+			asker.exec(createHere)
+		}, []string{"1", "2", "3"}},
+		{"it has ended before", func(asker *side, handle string) {
+			asker.end(handle)
+			asker.exec(createHere)
+		}, []string{"1", "2", "EndDialog"}},
+		{"its time has come", func(asker *side, _ string) {
+			asker.createServiceBehindTheScenes()
+			asker.exec("update parley._p_parked set due_at = clock_timestamp()")
+			asker.takeAt(one[string](asker, "select d.address from parley._p_destination as d join parley._p_parked as p using (destination_id)"))
+		}, []string{"1", "2"}},
+		{"it sends", func(asker *side, handle string) {
+			asker.createServiceBehindTheScenes()
+			asker.send(handle, request, "3")
+		}, []string{"1", "2", "3"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			asker, answerer, handle, runs := refused(t)
+			c.then(asker, handle)
+			if got := asker.receivedTexts("Here"); !slices.Equal(got, c.want) {
+				t.Errorf("received %q, want %q", got, c.want)
+			}
+			for _, table := range []string{"_p_transit", "_p_send_progress", "_p_parked", "_p_transmission"} {
+				equal(asker, 0, "select count(*)::integer from parley."+table)
+			}
+			// Answers from elsewhere are no answers any more.
+			for _, late := range []parley.Result{
+				{Outcome: parley.Accepted, Next: 2, Broker: answerer.guid}, {Outcome: parley.Refused, ErrorNumber: 8494, Description: "late"},
+			} {
+				asker.acknowledge(runs, slices.Repeat([]parley.Result{late}, len(runs)))
+			}
+			equal(asker, 0, "select count(*)::integer from parley.conversation_endpoints where state = 'ER'")
+			target := one[string](asker, "select conversation_handle::text from parley.conversation_endpoints where is_initiator = 0 and state <> 'CD'")
+			asker.end(target)
+			asker.receivedTexts("Asking")
+			asker.exec("select parley.end_conversation(conversation_handle) from parley.conversation_endpoints where state = 'DI'")
+			asker.requireForgotten()
+		})
+	}
+}
+
+// It is being tried once more: only when that is refused too may it have its far side here.
+func TestConversationThatIsUnderWayAgainDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	asker, answerer, handle, _ := refused(t)
+	asker.exec("update parley._p_parked set due_at = clock_timestamp()")
+	again := asker.take(answerer)
+	if len(again) == 0 {
+		t.Fatal("it is not tried again")
+	}
+	asker.exec(createHere)
+	asker.send(handle, request, "3")
+	if got := asker.receivedTexts("Here"); got != nil {
+		t.Errorf("received %q", got)
+	}
+	asker.acknowledge(again, answerer.deliver(asker.speaker(), again...))
+	asker.exec("select parley.fire_timers()")
+	if got := asker.receivedTexts("Here"); !slices.Equal(got, []string{"1", "2", "3"}) {
+		t.Errorf("received %q", got)
+	}
+}
+
 // LOCAL comes first where any database of the daemon has the service; only then the default forwarder gets it (spec 6.3).
 func TestForwarderGetsWhatNoDatabaseOfTheDaemonHas(t *testing.T) {
 	t.Parallel()

@@ -235,11 +235,12 @@ declare
   v_type parley._p_message_type;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
-  -- What is held because the other side has ended, or is parked, stays.
+  -- What is held because the other side has ended, or is parked, stays. The time for which it is parked counts elsewhere, not here.
   if not found
     or v_endpoint.state in ('DI', 'ER')
       and not exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id and t.message_type_id = -1)
-    or exists (select from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id and p.due_at < 'infinity') then
+    or exists (select from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id and p.due_at < 'infinity')
+      and parley._p_is_at_home(v_endpoint) is not true then
     return;
   elsif v_endpoint.far_endpoint_id is null or v_endpoint.far_endpoint_id < 0 and v_endpoint.destination_id is null then
     v_reason := parley._p_bind(v_endpoint);

@@ -125,29 +125,6 @@ $$;
 comment on function parley._p_unbind(parley._p_endpoint, text) is
 'Takes a conversation, locked FOR UPDATE by the caller, off its destination; what it sends from now on waits until it is bound again.';
 
-create function parley._p_come_back(endpoint parley._p_endpoint) returns text
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-begin
-  if endpoint.far_endpoint_id < 0 then
-    if exists (select from parley._p_send_progress as p where p.endpoint_id = endpoint.endpoint_id)
-      or exists (select from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id)
-    then
-      return format('The conversation has begun with another database, and now there is no route to its service "%s" but here.', endpoint.far_service);
-    end if;
-    update parley._p_endpoint as e set far_endpoint_id = null where e.endpoint_id = endpoint.endpoint_id;
-  end if;
-  return null;
-end
-$$;
-
-comment on function parley._p_come_back(parley._p_endpoint) is
-'Lets a conversation whose route leads to this database now have its far side here, unless messages of it have a number for another one; then gives
-that as the reason why it waits. The caller holds the row.';
-
 create function parley._p_bind(endpoint parley._p_endpoint) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -188,7 +165,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return coalesce(
-    (select p.status from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity'),
+    (
+      select p.status
+      from parley._p_parked as p
+      where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity' and parley._p_is_at_home(endpoint) is not true
+    ),
     parley._p_bind(endpoint)
   );
 end

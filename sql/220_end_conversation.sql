@@ -333,8 +333,20 @@ create function parley._p_remove_endpoint(endpoint parley._p_endpoint) returns v
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  -- A sender of the far side holds its row until he commits, and what he has appended is not seen before. A side that has ended has none.
+  v_has_senders boolean := exists (select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state <> 'DO');
 begin
+  if v_has_senders then
+    perform from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id for update skip locked;
+    v_has_senders := not found;
+  end if;
   perform parley._p_discard_messages(endpoint.endpoint_id);
+  if v_has_senders then
+    perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + interval '1 second');
+    return;
+  end if;
   -- Who holds the group may be about to begin a dialog in it, which must not find it gone (keeps S2).
   -- When this is our own side we hold it ourselves.
   -- An older snapshot does not see all that belongs to it.
@@ -372,7 +384,7 @@ $$;
 
 comment on function parley._p_remove_endpoint(parley._p_endpoint) is
 'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
-When somebody else holds the group, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';
+When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';
 
 create function parley._p_close_both(endpoint parley._p_endpoint) returns void
 language plpgsql

@@ -58,6 +58,11 @@ begin
       update parley._p_parked as p set due_at = clock_timestamp() + interval '1 second' where p.endpoint_id = v_parked.endpoint_id;
       continue;
     end if;
+    if v_endpoint.destination_id is null and parley._p_is_at_home(v_endpoint) then
+      -- Before anything of it is sent again. When it cannot come back it goes on below.
+      perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
+      continue when not exists (select from parley._p_parked as p where p.endpoint_id = v_parked.endpoint_id);
+    end if;
     -- Its row stays, for the count of attempts, until the far side has taken something.
     update parley._p_parked as p set due_at = 'infinity' where p.endpoint_id = v_parked.endpoint_id;
     if v_endpoint.destination_id is null then

@@ -31,7 +31,7 @@ begin
     from unnest(endpoint_ids, first_sequences, outcomes, next_sequences, brokers, epochs)
       as a (endpoint_id, first_sequence, outcome, next_sequence, broker, epoch)
     join parley._p_endpoint as e on e.endpoint_id = a.endpoint_id
-    where a.outcome = 'accepted' and a.first_sequence < 9223372036854775807
+    where a.outcome = 'accepted' and a.first_sequence < 9223372036854775807 and e.far_endpoint_id < 0
       and a.next_sequence > coalesce(
         (select p.sequence from parley._p_send_progress as p where p.endpoint_id = a.endpoint_id order by p.sequence desc limit 1), 0
       )
@@ -63,7 +63,7 @@ begin
   v_unbound := array(
     select e.endpoint_id
     from parley._p_endpoint as e
-    where e.endpoint_id = any (endpoint_ids) and e.far_broker_instance is null
+    where e.endpoint_id = any (endpoint_ids) and e.far_broker_instance is null and e.far_endpoint_id < 0
     for no key update skip locked
   );
   if cardinality(v_unbound) > 0 then
@@ -180,6 +180,10 @@ begin
     else
       perform parley._p_forget_far_side(endpoint_id);
     end if;
+    return;
+  end if;
+  if v_endpoint.far_endpoint_id is null or v_endpoint.far_endpoint_id > 0 then
+    -- It has come back since; what was said of it elsewhere is no answer any more.
     return;
   end if;
   v_given := coalesce(

@@ -200,3 +200,32 @@ func TestEndWithErrorDropsWhatWasNotSentYet(t *testing.T) {
 		})
 	}
 }
+
+// A sender of the other side who has not committed appends to a side that is removed: his message goes with it, and hinders nobody.
+func TestSideThatIsRemovedBesideAnOpenSenderLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, statement string }{
+		{"by cleanup", "select parley.end_conversation($1::uuid, cleanup => true)"},
+		{"with its service", "select parley.drop_service('//test/Answerer') where $1::uuid is not null"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			initiator, target := b.conversation()
+			b.send(initiator, request, "so that the short way is taken")
+			sender := b.begin()
+			sender.send(initiator, request, "in flight")
+			b.exec(c.statement, target)
+			sender.commit()
+			b.exec("update parley._p_alarm set due_at = clock_timestamp() where kind = 'abandoned'")
+			b.exec("select parley.fire_timers()")
+			equal(b.session, 0, "select count(*) from parley._p_message where message_type_id >= 65536")
+			equal(b.session, 0, "select count(*) from parley.conversation_endpoints where conversation_handle = $1 and state <> 'CD'", target)
+			equal(b.session, 0, "select count(*) from parley.check_broker() where level <> 'INFO'")
+			b.end(initiator)
+			b.exec("select parley.drop_service(s.name) from parley.services as s where s.name like '//test/%'")
+			b.exec("select parley.drop_contract('//test/Work')")
+			b.exec("select parley.drop_message_type('//test/Request')")
+		})
+	}
+}
