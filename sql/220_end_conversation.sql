@@ -385,20 +385,3 @@ $$;
 comment on function parley._p_remove_endpoint(parley._p_endpoint) is
 'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
 When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';
-
-create function parley._p_close_both(endpoint parley._p_endpoint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_far parley._p_endpoint;
-begin
-  select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id;
-  perform parley._p_remove_endpoint(endpoint);
-  if v_far.state = 'DO' then
-    perform parley._p_remove_endpoint(v_far);
-  end if;
-end
-$$;
-
-comment on function parley._p_close_both(parley._p_endpoint) is 'Closes a side, and the far side too when that had ended before.';

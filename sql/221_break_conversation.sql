@@ -1,5 +1,22 @@
 -- What ends conversations from outside: cleanup by an administrator, and errors of the broker.
 
+create function parley._p_close_both(endpoint parley._p_endpoint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_far parley._p_endpoint;
+begin
+  select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id;
+  perform parley._p_remove_endpoint(endpoint);
+  if v_far.state = 'DO' then
+    perform parley._p_remove_endpoint(v_far);
+  end if;
+end
+$$;
+
+comment on function parley._p_close_both(parley._p_endpoint) is 'Closes a side, and the far side too when that had ended before.';
+
 create function parley.end_conversation(conversation_handle uuid, cleanup boolean) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp

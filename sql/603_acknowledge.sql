@@ -201,6 +201,11 @@ begin
       end if;
     when outcome in ('held', 'unroutable') and error_number is distinct from 0 and v_endpoint.destination_id is not null then
       perform parley._p_park(v_endpoint.endpoint_id, v_endpoint.destination_id, description);
+    when outcome in ('held', 'unroutable') and error_number is distinct from 0 and parley._p_is_at_home(v_endpoint) then
+      -- It was sent once more before its way was found, and that leads here now.
+      perform parley._p_park(v_endpoint.endpoint_id, p.destination_id, description)
+      from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id;
+      perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
     when outcome = 'refused' then
       perform parley._p_end_refused(v_endpoint, error_number, description);
     when outcome = 'gone' then
