@@ -177,7 +177,7 @@ func TestConversationComesBackWhenItsTargetTookNothing(t *testing.T) {
 			}
 			// Answers from elsewhere are no answers any more.
 			for _, late := range []parley.Result{
-				{Outcome: parley.Accepted, Next: 2, Broker: answerer.guid}, {Outcome: parley.Refused, ErrorNumber: 8494, Description: "late"},
+				{Outcome: parley.Accepted, Next: 2, Broker: answerer.guid, Epoch: answerer.speaker().Epoch}, {Outcome: parley.Refused, ErrorNumber: 8494, Description: "late"},
 			} {
 				asker.acknowledge(runs, slices.Repeat([]parley.Result{late}, len(runs)))
 			}
