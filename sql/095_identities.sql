@@ -1,9 +1,9 @@
 -- Who has sent what arrives from another broker, and in whose name he may speak.
 --
 -- An identity is what the daemon has seen proven: "certificate:" and the fingerprint of whoever has signed a secured dialog, "peer:" and the
--- fingerprint of the key at the other end of the link, with " named " and a name
--- where an authority vouches for it, "role:" and the owner of the sending service between databases of one server, "" for nobody. What was signed and has come over a link has both, "certificate:... over peer:...". Here it becomes a role, whose grants decide
--- (spec 7.1); nothing else about a sender is believed.
+-- fingerprint of the key at the other end of the link, with " named " and a name where an authority vouches for it, "role:" and the owner of the
+-- sending service between databases of one server, "" for nobody. What was signed and has come over a link has both, "certificate:... over peer:...".
+-- Here it becomes a role, whose grants decide (spec 7.1); nothing else about a sender is believed.
 -- What comes from a peer that is revoked or expired is not taken at all: _p_refusal_of_identity says so before anything is judged. An expired
 -- key must not end conversations; what it sent waits at the sender until the key is changed.
 --
