@@ -31,6 +31,8 @@ type network struct {
 	masterKey                     masterKeyFlag
 	isStrict                      bool
 	compress                      bool
+	socketsPerAddress             int
+	handshakesPerAddress          int
 
 	trust *trust.Trust
 	keys  *dialogsecurity.MasterKeys // nil for a daemon without --listen and --master-key
@@ -50,6 +52,10 @@ func (n *network) addFlags(cmd *cobra.Command) {
 		"folder with the key and the certificate of this broker (default: that of parley certificate)")
 	flags.StringVar(&n.certificate, "certificate", "", "file with a certificate to use instead, with --certificate-key")
 	flags.StringVar(&n.key, "certificate-key", "", "file with its private key")
+	flags.IntVar(&n.socketsPerAddress, "connections-per-address", 128,
+		"connections that one address may open; of IPv6 one network of 64 bits counts as one")
+	flags.IntVar(&n.handshakesPerAddress, "handshakes-per-address", 16,
+		"how many of them may not have said yet who they are; a handshake takes ten seconds at most")
 	n.masterKey.addFlag(cmd)
 	flags.BoolVar(&n.isStrict, "strict-encryption", false,
 		"as Service Broker: hold dialogs with encryption for which there is no remote service binding, though links are encrypted")
@@ -69,6 +75,8 @@ func (n *network) validate() error {
 		return usagef("--authorities needs --certificate")
 	case n.certificate != "" && n.identity != "":
 		return usagef("give --identity or --certificate, not both")
+	case n.socketsPerAddress < 1 || n.handshakesPerAddress < 1:
+		return usagef("--connections-per-address and --handshakes-per-address must be at least 1")
 	case n.forwardSizeMB < 1 || n.forwardSizeMB > 1<<20:
 		return usagef("--forward-size must be between 1 and 1048576")
 	}
@@ -110,7 +118,10 @@ func (n *network) open(ctx context.Context, databases []*servedDatabase, logger 
 	dialogs, err := endpoint.New(endpoint.Config{
 		Network: &endpoint.Network{
 			Listener: listener,
-			Link:     link.Config{Security: n.trust, Software: "parley " + parley.Release, Compress: n.compress, Log: logger},
+			Link: link.Config{
+				Security: n.trust, Software: "parley " + parley.Release, Compress: n.compress, Log: logger,
+				SocketsPerHost: n.socketsPerAddress, HandshakesPerHost: n.handshakesPerAddress,
+			},
 		},
 		Guard: func(logger *slog.Logger) dialogsecurity.Guard {
 			return dialogsecurity.New(dialogsecurity.Config{Keys: n.keys, IsLinkEncrypted: !n.isStrict, Logger: logger})

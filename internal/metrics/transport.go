@@ -57,6 +57,8 @@ var transportMetrics = []metric[transport.Figures]{
 		func(f transport.Figures) int64 { return f.BytesReceived }),
 	ofTransport("corrupted_total", "Connections that ended because the other end did not keep to the protocol.", counter,
 		func(f transport.Figures) int64 { return f.Corrupted }),
+	ofTransport("refused_sockets_total", "Connections that were closed before it was known who is there.", counter,
+		func(f transport.Figures) int64 { return f.RefusedSockets }),
 	ofTransport("forwarded_total", "Messages that this daemon has passed on.", counter,
 		func(f transport.Figures) int64 { return f.Forwarded }),
 	ofTransport("forward_dropped_total", "Messages that it should have passed on and has not.", counter,

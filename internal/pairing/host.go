@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/identity"
+	"github.com/parley-broker/parley/internal/transport"
 )
 
 const (
@@ -19,6 +21,11 @@ const (
 	lookInterval = 500 * time.Millisecond
 	// lookTimeout bounds asking a database whether anybody is let in.
 	lookTimeout = 3 * time.Second
+	// gateInterval is how often the databases are asked that at most, however many strangers call.
+	gateInterval = 250 * time.Millisecond
+	// callsMost is how often strangers of one address are heard in a callsPeriod.
+	callsMost   = 30
+	callsPeriod = time.Minute
 )
 
 // Host answers those who call to be paired, for the databases of a daemon.
@@ -30,15 +37,29 @@ type Host struct {
 	// Address is where it listens, tcp://host:port, as far as it is known.
 	Address string
 	Logger  *slog.Logger
+
+	gate  gate
+	calls calls
+	lines transport.LogLimit
 }
 
 // Protocol is the name by which strangers ask for pairing.
 func (h *Host) Protocol() string { return Protocol }
 
-// IsOpen tells whether one of the databases lets anybody pair.
-func (h *Host) IsOpen(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
+// IsOpen tells whether one of the databases lets anybody pair. Anybody can ask, as often as he likes: the databases are asked a few times a
+// second at most, and who calls too often is not heard.
+func (h *Host) IsOpen(ctx context.Context, remote net.Addr) bool {
+	if host := transport.HostOf(remote); !h.calls.allow(host, time.Now()) {
+		if withheld, isAllowed := h.lines.Allow("calls", host, time.Now()); isAllowed {
+			h.Logger.Warn("too many calls for pairing from one address", "remote", host, "withheld", withheld)
+		}
+		return false
+	}
+	return h.gate.ask(ctx, h.isOpen)
+}
+
+// isOpen asks the databases.
+func (h *Host) isOpen(ctx context.Context) bool {
 	for _, db := range h.Databases {
 		if isOpen, err := parley.IsPairingOpen(ctx, db); err == nil && isOpen {
 			return true
@@ -58,7 +79,9 @@ func (h *Host) Serve(ctx context.Context, conn *tls.Conn) {
 	case err == nil:
 		h.Logger.Info("a peer is trusted: it was paired with", "peer", name, "remote", remote)
 	case ctx.Err() == nil:
-		h.Logger.Warn("a pairing has failed", "remote", remote, "reason", err)
+		if withheld, isAllowed := h.lines.Allow("failed", transport.HostOf(conn.RemoteAddr()), time.Now()); isAllowed {
+			h.Logger.Warn("a pairing has failed", "remote", remote, "reason", err, "withheld", withheld)
+		}
 		text := errStranger.Error()
 		if errors.Is(err, parley.ErrPairingOver) {
 			text = "the invitation is used or over, or nobody may ask"

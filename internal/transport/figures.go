@@ -24,7 +24,9 @@ type Figures struct {
 	OpenSends, OpenReceives         int64
 	OpenSendBytes, OpenReceiveBytes int64
 
-	Corrupted                           int64
+	Corrupted int64
+	// RefusedSockets were closed before it was known who is there: there were enough, or it took too long.
+	RefusedSockets                      int64
 	Forwarded, ForwardedBytes           int64
 	ForwardDropped                      int64
 	ForwardPending, ForwardPendingBytes int64

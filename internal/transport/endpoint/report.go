@@ -59,7 +59,8 @@ func (e *Endpoint) fill(f *transport.Figures, states []link.ConnectionState) {
 	f.FramesSent, f.FramesReceived = all.TotalSends, all.TotalReceives
 	f.LinkMessagesSent, f.LinkMessagesReceived = all.TotalFragmentsSent, all.TotalFragmentsReceived
 	if e.server != nil {
-		f.Corrupted = e.server.Counters().Corrupted
+		c := e.server.Counters()
+		f.Corrupted, f.RefusedSockets = c.Corrupted, c.Refused+c.Late
 		f.Dropped += e.arrivals.Dropped()
 	}
 	forwarded := e.Forwarded()

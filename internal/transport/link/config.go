@@ -33,6 +33,9 @@ type Config struct {
 	// Parallel is how many batches of one peer the accepting end delivers at once, and ParallelFragments how many fragments; 16 and 2
 	// when zero. Peers is how many connections it accepts; 1000 when zero.
 	Parallel, ParallelFragments, Peers int
+	// SocketsPerHost is how many connections one address may have (of IPv6, one network of 64 bits), HandshakesPerHost how many of them
+	// may not have said yet who they are, and Handshakes how many of all addresses; 128, 16 and 256 when zero.
+	SocketsPerHost, HandshakesPerHost, Handshakes int
 
 	// DeadAfter is how long a socket may be silent; 15 seconds when zero, at least 3.
 	DeadAfter time.Duration
@@ -74,6 +77,9 @@ func (c Config) completed() (Config, error) {
 	setDefault(&c.Parallel, 16)
 	setDefault(&c.ParallelFragments, 2)
 	setDefault(&c.Peers, 1000)
+	setDefault(&c.SocketsPerHost, 128)
+	setDefault(&c.HandshakesPerHost, 16)
+	setDefault(&c.Handshakes, 256)
 	setDefault(&c.DeadAfter, 15*time.Second)
 	setDefault(&c.IdleAfter, 90*time.Second)
 	setDefault(&c.ConnectTimeout, 10*time.Second)

@@ -218,6 +218,7 @@ func (r *reception) greet(frame *pb.Frame) error {
 		return err
 	}
 	r.socket.saidHello.Store(true)
+	r.socket.arrive()
 	r.server.accepted.Add(1)
 	r.server.config.Log.Info("connection accepted", "address", r.socket.RemoteAddr().String(), "peer", r.identity,
 		"software", r.hello.Software)

@@ -19,6 +19,8 @@ import (
 type Counters struct {
 	// Accepted connections said Hello and were taken; Rejected ones ended before that: wrong certificates, no TLS, not this protocol.
 	Accepted, Rejected int64
+	// Refused sockets were closed at once, because there were enough, of their host or of all; Late ones did not say in time who they are.
+	Refused, Late int64
 	// Corrupted connections were closed because the peer did not keep to the protocol: malformed or oversized frames, a window
 	// exceeded. RefusedVersions had no version in common with this end, RefusedPeers came when there were enough.
 	Corrupted, RefusedVersions, RefusedPeers int64
@@ -40,6 +42,8 @@ type Server struct {
 	closed     chan struct{} // closed when nothing is to be delivered any more
 
 	accepted, rejected, corrupted, refusedVersions, refusedPeers atomic.Int64
+
+	refusals refusals
 }
 
 // NewServer makes a server that hands what comes to deliverer.
@@ -55,6 +59,7 @@ func NewServer(deliverer transport.Deliverer, config Config) (*Server, error) {
 		goodbye:    make(chan struct{}),
 		closed:     make(chan struct{}),
 	}
+	s.refusals.log = config.Log
 	s.grpc = grpc.NewServer(
 		grpc.Creds(acceptor{security: config.Security, timeout: config.ConnectTimeout}),
 		grpc.ConnectionTimeout(config.ConnectTimeout),
@@ -80,7 +85,7 @@ func NewServer(deliverer transport.Deliverer, config Config) (*Server, error) {
 func (s *Server) Serve(l net.Listener) error {
 	// Some are still in their handshake or on their way out.
 	socketsMost := int64(2*s.config.Peers + 16)
-	err := s.grpc.Serve(&listener{Listener: l, deadAfter: s.config.DeadAfter, most: socketsMost, onClose: func(conn *socket) {
+	err := s.grpc.Serve(&listener{Listener: l, config: &s.config, most: socketsMost, refused: &s.refusals, onClose: func(conn *socket) {
 		if !conn.saidHello.Load() && !conn.isDispatched.Load() {
 			s.rejected.Add(1)
 			s.config.Log.Debug("connection rejected", "address", conn.RemoteAddr())
@@ -164,6 +169,8 @@ func (s *Server) Counters() Counters {
 	return Counters{
 		Accepted:        s.accepted.Load(),
 		Rejected:        s.rejected.Load(),
+		Refused:         s.refusals.total.Load(),
+		Late:            s.refusals.late.Load(),
 		Corrupted:       s.corrupted.Load(),
 		RefusedVersions: s.refusedVersions.Load(),
 		RefusedPeers:    s.refusedPeers.Load(),

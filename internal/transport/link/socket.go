@@ -3,6 +3,7 @@ package link
 import (
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -22,6 +23,9 @@ type socket struct {
 	isDispatched          atomic.Bool // to somebody with other ideas of time
 	onClose               func(*socket)
 	isClosed              atomic.Bool
+	// onArrival is called once, when it is known who is there, or the socket is closed before.
+	onArrival func()
+	arrival   sync.Once
 }
 
 func newSocket(conn net.Conn, deadAfter time.Duration) *socket {
@@ -70,6 +74,7 @@ func (s *socket) deadline(until *atomic.Int64) time.Time {
 // dispatch lets the socket be silent from now on, also for a read that has begun.
 func (s *socket) dispatch() {
 	s.isDispatched.Store(true)
+	s.arrive()
 	// An error shows with the next read.
 	_ = s.Conn.SetReadDeadline(s.deadline(&s.readUntil))
 	_ = s.Conn.SetWriteDeadline(s.deadline(&s.writeUntil))
@@ -96,37 +101,19 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
+// arrive ends the handshake: from now on the socket counts as a connection alone.
+func (s *socket) arrive() {
+	s.arrival.Do(func() {
+		if s.onArrival != nil {
+			s.onArrival()
+		}
+	})
+}
+
 func (s *socket) Close() error {
+	s.arrive()
 	if s.isClosed.CompareAndSwap(false, true) && s.onClose != nil {
 		s.onClose(s)
 	}
 	return s.Conn.Close()
-}
-
-// listener makes sockets of what it accepts, and closes at once what is more than most.
-type listener struct {
-	net.Listener
-
-	deadAfter time.Duration
-	most      int64
-	open      atomic.Int64
-	onClose   func(*socket)
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		s := newSocket(conn, l.deadAfter)
-		s.onClose = func(s *socket) {
-			l.open.Add(-1)
-			l.onClose(s)
-		}
-		if l.open.Add(1) <= l.most {
-			return s, nil
-		}
-		s.Close()
-	}
 }

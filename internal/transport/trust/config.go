@@ -66,7 +66,7 @@ func (t *Trust) ServerConfig() *tls.Config {
 	open.ClientAuth = tls.RequireAnyClientCert
 	open.NextProtos = []string{t.strangers.Protocol()}
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if slices.Contains(hello.SupportedProtos, t.strangers.Protocol()) && t.strangers.IsOpen(hello.Context()) {
+		if slices.Contains(hello.SupportedProtos, t.strangers.Protocol()) && t.strangers.IsOpen(hello.Context(), hello.Conn.RemoteAddr()) {
 			return open, nil
 		}
 		return nil, nil

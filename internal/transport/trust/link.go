@@ -5,13 +5,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc/credentials"
 
 	"github.com/parley-broker/parley/internal/identity"
+	"github.com/parley-broker/parley/internal/transport"
 )
 
 const (
@@ -19,10 +20,11 @@ const (
 	handshakeTimeout = 10 * time.Second
 	// guestsMax bounds how many strangers are served at once.
 	guestsMax = 16
-	// tellAgainAfter keeps who is refused again and again from filling the log.
-	tellAgainAfter = time.Minute
-	toldMax        = 1000
+	// guestsOfHostMax bounds how many of them may come from one address.
+	guestsOfHostMax = 4
 )
+
+var errTooManyGuests = errors.New("enough of those who are not trusted are being served, of this address or altogether")
 
 // link is a connection whose other end is trusted, as far as is known.
 type link struct {
@@ -125,10 +127,18 @@ func (t *Trust) isAuthorizedAlone(ctx context.Context, shown []*x509.Certificate
 
 // receive serves a stranger aside, when there is a place for him.
 func (t *Trust) receive(conn *tls.Conn) {
+	host := transport.HostOf(conn.RemoteAddr())
+	if !t.guestsOf.Enter(host, guestsOfHostMax) {
+		_ = conn.Close()
+		t.tell(conn.RemoteAddr(), errTooManyGuests)
+		return
+	}
 	select {
 	case t.places <- struct{}{}:
 	default:
+		t.guestsOf.Leave(host)
 		_ = conn.Close()
+		t.tell(conn.RemoteAddr(), errTooManyGuests)
 		return
 	}
 	t.mu.Lock()
@@ -138,10 +148,12 @@ func (t *Trust) receive(conn *tls.Conn) {
 	}
 	t.mu.Unlock()
 	if isOver {
+		t.guestsOf.Leave(host)
 		_ = conn.Close()
 		return
 	}
 	go func() {
+		defer t.guestsOf.Leave(host)
 		defer t.guests.Done()
 		defer func() { <-t.places }()
 		defer func() { _ = conn.Close() }()
@@ -165,26 +177,14 @@ func (t *Trust) keep(conn *tls.Conn, address string) (net.Conn, tls.ConnectionSt
 	return l, state, nil
 }
 
-// tell logs why somebody was sent away, once a minute for the same reason.
+// tell logs why somebody was sent away: a line a minute for each number and host. What else it says somebody else could vary.
 func (t *Trust) tell(remote net.Addr, err error) {
-	host, _, splitErr := net.SplitHostPort(remote.String())
-	if splitErr != nil {
-		host = remote.String()
+	kind := "handshake"
+	if r, isRefused := errors.AsType[*RefusedError](err); isRefused {
+		kind = strconv.Itoa(r.Number)
 	}
-	what := fmt.Sprintf("%s %v", host, err)
-	now := time.Now()
-	t.mu.Lock()
-	last, isTold := t.refused[what]
-	isTold = isTold && now.Sub(last) < tellAgainAfter
-	if !isTold {
-		if len(t.refused) >= toldMax {
-			clear(t.refused)
-		}
-		t.refused[what] = now
-	}
-	t.mu.Unlock()
-	if !isTold {
-		t.logger.Warn("a connection was refused", "remote", remote.String(), "reason", err)
+	if withheld, isAllowed := t.refused.Allow(kind, transport.HostOf(remote), time.Now()); isAllowed {
+		t.logger.Warn("a connection was refused", "remote", remote.String(), "reason", err, "withheld", withheld)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/identity"
+	"github.com/parley-broker/parley/internal/transport"
 )
 
 const (
@@ -54,8 +55,8 @@ type Config struct {
 type Strangers interface {
 	// Protocol is the name by which it is asked for in the handshake (ALPN).
 	Protocol() string
-	// IsOpen tells whether anybody is let in just now.
-	IsOpen(ctx context.Context) bool
+	// IsOpen tells whether anybody who comes from an address is let in just now.
+	IsOpen(ctx context.Context, remote net.Addr) bool
 	// Serve serves one connection, whose handshake is done, until ctx ends at the latest. It need not close it.
 	Serve(ctx context.Context, conn *tls.Conn)
 }
@@ -78,7 +79,7 @@ type Trust struct {
 	list    *list
 	triedAt time.Time // when the lists were read, or could not be
 	links   map[*link]bool
-	refused map[string]time.Time // what was logged, and when
+	refused transport.LogLimit
 
 	told own
 
@@ -87,6 +88,8 @@ type Trust struct {
 	stop    context.CancelFunc
 	guests  sync.WaitGroup
 	places  chan struct{}
+	// guestsOf counts them by where they come from.
+	guestsOf transport.HostCount
 }
 
 // New makes a Trust. It asks nobody yet.
@@ -94,7 +97,7 @@ func New(config Config) *Trust {
 	t := &Trust{
 		source: config.Source, name: config.Name, address: config.Address, databases: config.Databases, authorities: config.Authorities,
 		strangers: config.Strangers, logger: config.Logger, keys: make([][]parley.PeerKey, len(config.Databases)),
-		links: map[*link]bool{}, refused: map[string]time.Time{}, places: make(chan struct{}, guestsMax),
+		links: map[*link]bool{}, places: make(chan struct{}, guestsMax),
 	}
 	if t.logger == nil {
 		t.logger = slog.Default()

@@ -1,0 +1,107 @@
+package pairing
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/parley-broker/parley"
+)
+
+// Whoever asks while a look is under way gets the answer of the next one, and all who wait for that share it.
+func TestManyQuestionsShareALook(t *testing.T) {
+	t.Parallel()
+	var g gate
+	var looks atomic.Int64
+	begun, goOn := make(chan struct{}, 10), make(chan struct{})
+	look := func(context.Context) bool {
+		looks.Add(1)
+		begun <- struct{}{}
+		<-goOn
+		return looks.Load() > 1
+	}
+	first := make(chan bool, 1)
+	go func() { first <- g.ask(t.Context(), look) }()
+	<-begun
+	var asking sync.WaitGroup
+	var open atomic.Int64
+	for range 1000 {
+		asking.Go(func() {
+			if g.ask(t.Context(), look) {
+				open.Add(1)
+			}
+		})
+	}
+	goOn <- struct{}{}
+	if <-first {
+		t.Error("the first one got the answer of a later look")
+	}
+	close(goOn)
+	asking.Wait()
+	// Those that came when the second look had begun got the third one; there is a quarter of a second between two.
+	if n := looks.Load(); n > 20 || open.Load() != 1000 {
+		t.Errorf("%d looks, %d of 1000 were told that it is open", n, open.Load())
+	}
+}
+
+func TestQuestionEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
+	var g gate
+	ctx, cancel := context.WithCancel(t.Context())
+	goOn := make(chan struct{})
+	defer close(goOn)
+	time.AfterFunc(time.Millisecond, cancel)
+	if g.ask(ctx, func(context.Context) bool { <-goOn; return true }) {
+		t.Error("an answer before there was one")
+	}
+}
+
+func TestCallsOfOneHostAreLimited(t *testing.T) {
+	t.Parallel()
+	var c calls
+	now := time.Unix(1_000_000, 0)
+	heard := func(host string, times int) (n int) {
+		for range times {
+			if c.allow(host, now) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := heard("one", 100); n != callsMost {
+		t.Errorf("%d calls were heard", n)
+	}
+	if n := heard("two", 1); n != 1 {
+		t.Error("a call of another host was not heard")
+	}
+	now = now.Add(callsPeriod)
+	if n := heard("one", 100); n != callsMost {
+		t.Errorf("%d calls were heard in the next period", n)
+	}
+	for i := range 2 * hostsMost {
+		c.allow(fmt.Sprint("host ", i), now)
+	}
+	if len(c.of) > hostsMost+1 {
+		t.Errorf("%d hosts are remembered", len(c.of))
+	}
+}
+
+// Strangers call without end, and nobody lets them in: the database hears of a few of them.
+func TestStrangersCannotMakeTheDatabaseBusy(t *testing.T) {
+	t.Parallel()
+	a, b := newBroker(t, "a"), newBroker(t, "b")
+	token := b.invite(parley.PairingChoice{})
+	b.exec("update parley._p_pairing set expires_at = now()")
+	for range callsMost {
+		if _, err := a.call(b.address, token); err == nil {
+			t.Fatal("paired without a pairing")
+		}
+	}
+	b.exec("update parley._p_pairing set expires_at = now() + interval '1 hour'")
+	if _, err := a.call(b.address, token); err == nil {
+		t.Error("who has called too often is heard")
+	}
+}
