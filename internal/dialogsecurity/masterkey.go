@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/parley-broker/parley/internal/ownpath"
 )
 
 // The reasons why a secret of the database cannot be used, in the words of transmission_status (spec 6.12).
@@ -62,6 +64,9 @@ func OpenMasterKeys(path string) (*MasterKeys, error) {
 
 // CreateMasterKey makes a file with a new master key, unless there is one.
 func CreateMasterKey(path string) error {
+	if err := ownpath.Require("folder of the master key", filepath.Dir(path)); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("create the folder of the master key: %w", err)
 	}
@@ -115,6 +120,9 @@ func withoutComments(text string) string {
 }
 
 func replaceMasterKeyFile(path, text string) error {
+	if err := ownpath.Require("folder of the master key", filepath.Dir(path)); err != nil {
+		return err
+	}
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new*")
 	if err != nil {
 		return fmt.Errorf("write the master key: %w", err)

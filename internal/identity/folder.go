@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/parley-broker/parley/internal/ownpath"
 )
 
 // Folder keeps the certificates of a broker: broker-0001.pem, broker-0002.pem and so on, each with its key. The one with the highest
@@ -205,6 +207,10 @@ func (f *Folder) Rotate(config Config, isCompromised bool) (*Certificate, error)
 func (f *Folder) add(c *Certificate, number int) error {
 	text, err := c.encode()
 	if err != nil {
+		return err
+	}
+	// Who can put another key in the place of ours speaks in our name.
+	if err := ownpath.Require("identity folder", f.path); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(f.path, 0o700); err != nil {

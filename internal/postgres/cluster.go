@@ -30,7 +30,7 @@ host all all ::1/128 scram-sha-256
 
 // clusterMajor is the major version that made the cluster, 0 if there is none.
 func (f *folder) clusterMajor() (int, error) {
-	text, err := os.ReadFile(filepath.Join(f.cluster, "PG_VERSION"))
+	text, err := readWithin(filepath.Join(f.cluster, "PG_VERSION"))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
@@ -88,7 +88,7 @@ func createCluster(ctx context.Context, f *folder, programs installation, log *s
 		return err
 	}
 	config := filepath.Join(fresh, "postgresql.conf")
-	text, err := os.ReadFile(config)
+	text, err := readWithin(config)
 	if err != nil {
 		return fmt.Errorf("read the new configuration: %w", err)
 	}

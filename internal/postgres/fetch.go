@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	embedded "github.com/fergusstrange/embedded-postgres"
+
+	"github.com/parley-broker/parley/internal/ownpath"
 )
 
 // fetchedMajor is the version fetched when none is asked for and none is installed.
@@ -138,6 +140,10 @@ func openCache(path string, as account) (string, error) {
 	}
 	if at := as.barrier(path); at != "" {
 		return "", fmt.Errorf("cache folder %s is out of reach for user %s, who runs PostgreSQL: %s is closed to that user", path, as.name, at)
+	}
+	// Programs in it are run, by root's hand too.
+	if err := ownpath.Require("cache folder", path); err != nil {
+		return "", err
 	}
 	if err := makeFolder(path, 0o755); err != nil {
 		return "", fmt.Errorf("create the cache folder: %w", err)

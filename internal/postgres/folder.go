@@ -6,9 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/parley-broker/parley/internal/ownpath"
 )
 
 // socketPort names the socket file; it is a TCP port only if TCP was asked for.
@@ -53,8 +56,15 @@ func openFolder(path string) (*folder, error) {
 	if f.account.switched {
 		mode = 0o711
 	}
+	if err := ownpath.Require("data folder", path); err != nil {
+		return nil, err
+	}
 	if err := makeFolder(path, mode); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)
+	}
+	// Somebody may have been faster where anybody may create.
+	if err := ownpath.Require("data folder", path); err != nil {
+		return nil, err
 	}
 	f.sockets = filepath.Join(path, "socket")
 	if len(f.sockets)+len("/.s.PGSQL.65535") > socketPathMax {
@@ -130,21 +140,34 @@ func (f *folder) makeSockets() error {
 	if err != nil {
 		return fmt.Errorf("check the socket folder: %w", err)
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.IsDir() || info.Mode().Perm() != 0o700 || stat.Uid != f.account.uid {
+	if !f.isSocketFolder(info) {
 		return fmt.Errorf("socket folder %s must be a folder of user %s with mode 0700: remove it and try again", f.sockets, f.account.name)
 	}
 	return nil
 }
 
+func (f *folder) isSocketFolder(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.IsDir() && info.Mode().Perm() == 0o700 && stat.Uid == f.account.uid
+}
+
 // clearSockets removes what a dead server left, whose lock file may name a process number that lives again.
 func (f *folder) clearSockets() error {
-	entries, err := os.ReadDir(f.sockets)
+	folder, err := os.OpenRoot(f.sockets)
+	if err != nil {
+		return fmt.Errorf("read the socket folder: %w", err)
+	}
+	defer folder.Close()
+	// Its owner can have put a link in its place since it was checked: what counts is what was opened.
+	if info, err := folder.Stat("."); err != nil || !f.isSocketFolder(info) {
+		return fmt.Errorf("socket folder %s became another one: remove it and try again", f.sockets)
+	}
+	entries, err := fs.ReadDir(folder.FS(), ".")
 	if err != nil {
 		return fmt.Errorf("read the socket folder: %w", err)
 	}
 	for _, entry := range entries {
-		if err := os.Remove(filepath.Join(f.sockets, entry.Name())); err != nil && !os.IsNotExist(err) {
+		if err := folder.Remove(entry.Name()); err != nil && !os.IsNotExist(err) {
 			return fmt.Errorf("clear the socket folder: %w", err)
 		}
 	}

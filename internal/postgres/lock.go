@@ -22,8 +22,13 @@ const lockPoll = 10 * time.Millisecond
 type fileLock struct{ file *os.File }
 
 func openLock(path string) (*fileLock, error) {
-	// Readable by all, so that two OS users can meet on one folder if its permissions let them in.
-	file, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o644)
+	// Whoever may open it may lock it, and keep everybody from starting and stopping the server.
+	file, err := openWithin(path, os.O_RDONLY|os.O_CREATE, 0o600)
+	if err == nil {
+		if info, infoErr := file.Stat(); infoErr == nil && info.Mode().Perm() != 0o600 {
+			err = file.Chmod(0o600) // made by an earlier release
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the lock of the data folder: %w", err)
 	}

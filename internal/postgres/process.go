@@ -25,7 +25,7 @@ type postmaster struct {
 
 // readPostmaster reads postmaster.pid; ok is false if there is none or it is not yet complete.
 func (f *folder) readPostmaster() (p postmaster, ok bool, err error) {
-	text, err := os.ReadFile(filepath.Join(f.cluster, "postmaster.pid"))
+	text, err := readWithin(filepath.Join(f.cluster, "postmaster.pid"))
 	if errors.Is(err, os.ErrNotExist) {
 		return postmaster{}, false, nil
 	}

@@ -188,7 +188,7 @@ func (s *Server) TCPDSN(database string) (string, error) {
 	if !running.tcp {
 		return "", errNoTCP
 	}
-	password, err := os.ReadFile(filepath.Join(s.folder.root, passwordFile))
+	password, err := readWithin(filepath.Join(s.folder.root, passwordFile))
 	if err != nil {
 		return "", fmt.Errorf("read the password of the server: %w", err)
 	}

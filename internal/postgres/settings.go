@@ -5,7 +5,6 @@ package postgres
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -58,14 +57,7 @@ func writeSettings(f *folder, settings map[string]string) error {
 
 // writeFor replaces a file that belongs to the account.
 func writeFor(as account, path, text string) error {
-	fresh := path + ".new"
-	if err := os.WriteFile(fresh, []byte(text), 0o600); err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
-	}
-	if err := as.own(fresh); err != nil {
-		return err
-	}
-	if err := os.Rename(fresh, path); err != nil {
+	if err := replaceWithin(as, path, text); err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
 	}
 	return nil

@@ -203,12 +203,12 @@ func freePort() (int, error) {
 
 // openLog opens the log to append and says where the new part begins. A log grown large is set aside first.
 func (f *folder) openLog() (*os.File, int64, error) {
-	if info, err := os.Stat(f.log); err == nil && info.Size() > logBytesMax {
+	if info, err := os.Lstat(f.log); err == nil && info.Size() > logBytesMax {
 		if err := os.Rename(f.log, f.log+".old"); err != nil {
 			return nil, 0, fmt.Errorf("set the old log aside: %w", err)
 		}
 	}
-	log, err := os.OpenFile(f.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := openWithin(f.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, 0, fmt.Errorf("open the log: %w", err)
 	}
@@ -222,7 +222,7 @@ func (f *folder) openLog() (*os.File, int64, error) {
 
 // tail returns the last lines of a log from a position on.
 func tail(path string, begin int64) string {
-	file, err := os.Open(path)
+	file, err := openWithin(path, os.O_RDONLY, 0)
 	if err != nil {
 		return err.Error()
 	}

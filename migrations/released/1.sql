@@ -2807,7 +2807,8 @@ create table parley._p_peer (
 comment on table parley._p_peer is 'Brokers elsewhere that are, or were, trusted here.';
 comment on column parley._p_peer.role is 'Role whose grants count for what the peer sends; null: only PUBLIC.';
 comment on column parley._p_peer.address is 'Where it listens: at this address nobody else may answer. Null when it is not known.';
-comment on column parley._p_peer.broker_instances is 'Brokers in whose name this peer alone, and forwarders, may speak.';
+comment on column parley._p_peer.broker_instances is
+'Brokers in whose name this peer alone, and forwarders, may speak, as an operator or a pairing has said; see also _p_peer_broker.';
 
 create table parley._p_peer_certificate (
   fingerprint text collate "C" primary key check (fingerprint ~ '^[0-9a-f]{64}$'),
@@ -2825,6 +2826,24 @@ comment on column parley._p_peer_certificate.not_after is 'When trust in the key
 comment on column parley._p_peer_certificate.succeeds is 'Fingerprint of the key of the same peer that has signed this one; null when a person added it.';
 
 create index on parley._p_peer_certificate (peer_id);
+
+create table parley._p_peer_broker (
+  broker_instance uuid primary key,
+  peer_id integer references parley._p_peer on delete cascade,
+  authority_name text collate "C",
+  fingerprint text collate "C",
+  first_used_at timestamptz not null default clock_timestamp(),
+  check (num_nonnulls(peer_id, authority_name, fingerprint) = 1)
+);
+
+comment on table parley._p_peer_broker is
+'Brokers of which nobody has said whose they are, and who has spoken in their name first: from then on nobody else may (095_identities.sql).';
+comment on column parley._p_peer_broker.peer_id is 'The peer, whatever its keys are.';
+comment on column parley._p_peer_broker.authority_name is
+'Name for which a certificate authority vouches, of a broker that is no peer of this database; keys may change.';
+comment on column parley._p_peer_broker.fingerprint is 'Key of a broker that only another database of the daemon trusts.';
+
+create index on parley._p_peer_broker (peer_id);
 
 create function parley._p_fingerprint(fingerprint text) returns text
 language plpgsql immutable
@@ -2965,7 +2984,15 @@ select
   c.fingerprints,
   case when c.not_after < 'infinity' then c.not_after end as not_after,
   p.address,
-  p.broker_instances,
+  array(
+    select i.instance
+    from (
+      select u.instance from pg_catalog.unnest(p.broker_instances) as u (instance)
+      union
+      select b.broker_instance from parley._p_peer_broker as b where b.peer_id = p.peer_id
+    ) as i
+    order by i.instance
+  ) as broker_instances,
   p.is_forwarder,
   p.create_date,
   p.modify_date,
@@ -2989,7 +3016,8 @@ comment on column parley.peers.state is 'TRUSTED, EXPIRED, REVOKED, or WITHOUT K
 comment on column parley.peers.fingerprints is 'Its keys, the newest first; more than one while it changes its key.';
 comment on column parley.peers.not_after is 'When the last of them expires; null when that is not limited here.';
 comment on column parley.peers.address is 'Where it listens, tcp://host:port: at this address nobody else may answer. Null when it is not known.';
-comment on column parley.peers.broker_instances is 'Brokers in whose name no other peer may speak, unless it forwards.';
+comment on column parley.peers.broker_instances is
+'Brokers in whose name no other peer may speak, unless it forwards: what was said of it, and in whose name it has spoken first (parley.peer_brokers).';
 comment on column parley.peers.is_forwarder is 'Whether it may pass on what other brokers send.';
 comment on column parley.peers.create_date is 'When it was trusted first.';
 comment on column parley.peers.modify_date is 'When it was changed last.';
@@ -3024,6 +3052,29 @@ comment on column parley.peer_certificates.not_after is 'Until when it is truste
 comment on column parley.peer_certificates.succeeds is 'Key of the same peer that has signed this one; null when a person added it.';
 comment on column parley.peer_certificates.certificate is 'X.509 certificate in DER, or null.';
 comment on column parley.peer_certificates.added_at is 'When it was added.';
+
+create view parley.peer_brokers as
+select
+  u.instance as broker_instance,
+  p.peer_id,
+  p.name as peer_name,
+  null::text as authority_name,
+  null::text as fingerprint,
+  null::timestamp with time zone as first_used_at
+from parley._p_peer as p
+cross join lateral pg_catalog.unnest(p.broker_instances) as u (instance)
+union all
+select b.broker_instance, b.peer_id, p.name, b.authority_name, b.fingerprint, b.first_used_at
+from parley._p_peer_broker as b
+left join parley._p_peer as p using (peer_id);
+
+comment on view parley.peer_brokers is 'Which broker elsewhere may speak in the name of which broker instance, and since when, where that was learned.';
+comment on column parley.peer_brokers.broker_instance is 'The broker instance.';
+comment on column parley.peer_brokers.peer_id is 'Peer that may speak in its name; null for a broker that is no peer of this database.';
+comment on column parley.peer_brokers.peer_name is 'Name of that peer.';
+comment on column parley.peer_brokers.authority_name is 'Name for which a certificate authority vouches, of a broker that was let in by that.';
+comment on column parley.peer_brokers.fingerprint is 'Key of a broker that was let in because another database of the daemon trusts it.';
+comment on column parley.peer_brokers.first_used_at is 'When it spoke in that name first; null where an operator or a pairing has said so.';
 
 -- sql/094_peer_statements.sql
 
@@ -3075,6 +3126,7 @@ begin
     );
   end if;
   perform parley._p_add_peer_certificate(v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null);
+  perform parley._p_settle_brokers(v_id, trust_peer.broker_instances);
   perform parley._p_tell_peers();
   return v_id;
 end
@@ -3085,7 +3137,8 @@ comment on function parley.trust_peer(text, text, text, bytea, timestamptz, time
 Arguments: fingerprint, the SHA-256 of its public key in hexadecimal digits, as parley certificate list shows it there; name, any name for it;
 role, the role of this database that it acts as (null or PUBLIC: none, only what is granted to PUBLIC counts); certificate, X.509 in DER, to be looked
 at; not_before and not_after, when the key may be used (null: as the certificate says that the peer shows); address, where it listens,
-tcp://host:port: there nobody else may answer (null: any trusted peer may); broker_instances, the brokers in whose name it alone may speak;
+tcp://host:port: there nobody else may answer (null: any trusted peer may); broker_instances, the brokers in whose name it alone may speak (those of
+which nobody has said anything become those of the peer that speaks in their name first);
 is_forwarder, whether it may pass on what other brokers send, although these are peers themselves.
 Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 9609 bad name, 15151 no such role or not an administrator,
 28055 the key has expired.
@@ -3146,6 +3199,10 @@ begin
     modify_date = clock_timestamp()
   where p.peer_id = v_peer.peer_id
   returning p.role into v_role;
+  if alter_peer.broker_instances is not null then
+    perform parley._p_settle_brokers(v_peer.peer_id, alter_peer.broker_instances);
+    delete from parley._p_peer_broker as b where b.peer_id = v_peer.peer_id;
+  end if;
   if v_role is distinct from v_peer.role then
     perform parley._p_map_dialog_certificates(v_peer.peer_id, v_role);
   end if;
@@ -3157,7 +3214,8 @@ comment on function parley.alter_peer(text, text, text, text, bytea, timestamptz
 'Changes what is given of a peer; what is null stays as it is. A dialog certificate that came with it stands for its new role; it is dropped when that is
 none, or has other certificates.
 Arguments: name; new_name; role, PUBLIC for none; add_fingerprint, a further key, with certificate, not_before and not_after as trust_peer takes them;
-drop_fingerprint, a key that is no longer trusted; address, empty for none; broker_instances, all of them; is_forwarder.
+drop_fingerprint, a key that is no longer trusted; address, empty for none; broker_instances, all of them,
+also those that it has spoken for first; is_forwarder.
 Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 8493 nothing to change, 9609 bad name, 15151 not found or not an administrator,
 28034 the peer is revoked, 28055 the key has expired.
 Source: spec 7.2, 7.5.';
@@ -3174,6 +3232,7 @@ begin
   update parley._p_peer as p
   set revoked_at = clock_timestamp(), modify_date = clock_timestamp()
   where p.peer_id = v_peer.peer_id and p.revoked_at is null;
+  delete from parley._p_peer_broker as b where b.peer_id = v_peer.peer_id;
   perform parley._p_revoke_dialog_certificates(v_peer.peer_id);
   perform parley._p_tell_peers();
 end
@@ -3413,11 +3472,16 @@ comment on column parley.remote_service_bindings.is_anonymous_on is 'Whether the
 -- Who has sent what arrives from another broker, and in whose name he may speak.
 --
 -- An identity is what the daemon has seen proven: "certificate:" and the fingerprint of whoever has signed a secured dialog, "peer:" and the
--- fingerprint of the key at the other end of the link, "role:" and the owner of the sending service between databases of one server, "" for
--- nobody. What was signed and has come over a link has both, "certificate:... over peer:...". Here it becomes a role, whose grants decide
--- (spec 7.1); nothing else about a sender is believed.
+-- fingerprint of the key at the other end of the link, with " named " and a name where an authority vouches for it, "role:" and the owner of the
+-- sending service between databases of one server, "" for nobody. What was signed and has come over a link has both, "certificate:... over peer:...".
+-- Here it becomes a role, whose grants decide (spec 7.1); nothing else about a sender is believed.
 -- What comes from a peer that is revoked or expired is not taken at all: _p_refusal_of_identity says so before anything is judged. An expired
 -- key must not end conversations; what it sent waits at the sender until the key is changed.
+--
+-- In whose name a sender may speak: what trust_peer, alter_peer or a pairing says counts first. Of a broker of which nobody has said anything the first
+-- one who speaks in its name is noted (_p_peer_broker), and nobody else may from then on: neither write into its conversations nor shut it out with a
+-- newer epoch. A peer may have any number of brokers, as its daemon serves any number of databases. Forwarders speak for all, and are noted for
+-- none. A broker that is let in by a certificate authority alone is noted under the name in its certificate ("peer:FINGERPRINT named NAME").
 
 create function parley._p_role_of_identity(identity text) returns oid
 language plpgsql stable
@@ -3433,7 +3497,7 @@ begin
       select p.role::oid into v_role
       from parley._p_peer_certificate as c
       join parley._p_peer as p using (peer_id)
-      where c.fingerprint = v_value
+      where c.fingerprint = split_part(v_value, ' ', 1)
         and p.revoked_at is null
         and (c.not_before is null or c.not_before <= clock_timestamp())
         and (c.not_after is null or c.not_after > clock_timestamp());
@@ -3460,8 +3524,10 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_fingerprint text := substring(identity from '^(?:certificate:[0-9a-f]+ over )?peer:(.*)$');
+  v_fingerprint text := substring(identity from '^(?:certificate:[0-9a-f]+ over )?peer:([^ ]*)');
+  v_name text := substring(identity from ' named (.*)$');
   v_key record;
+  v_pin parley._p_peer_broker;
 begin
   if v_fingerprint is null then
     return null;
@@ -3479,14 +3545,26 @@ begin
   elsif v_key.is_forwarder then
     return null;
   end if;
-  perform
-  from parley._p_peer as p
-  where array[speaker] <@ p.broker_instances and p.peer_id is distinct from v_key.peer_id and p.revoked_at is null
-    and not exists (
-      select from parley._p_peer as own where own.peer_id = v_key.peer_id and array[speaker] <@ own.broker_instances
-    );
+  perform from parley._p_peer as own where own.peer_id = v_key.peer_id and array[speaker] <@ own.broker_instances;
+  if found then
+    return null;
+  end if;
+  perform from parley._p_peer as p where array[speaker] <@ p.broker_instances and p.revoked_at is null;
   if found then
     return '28047: the sending broker may not speak for this broker instance, which belongs to another peer. If it forwards, say so there: parley.alter_peer.';
+  end if;
+  select * into v_pin from parley._p_peer_broker as b where b.broker_instance = speaker;
+  if found then
+    if v_pin.peer_id = v_key.peer_id or v_pin.fingerprint = v_fingerprint or v_key.peer_id is null and v_pin.authority_name = v_name then
+      return null;
+    end if;
+    return '28047: the sending broker may not speak for this broker instance: another one has done so first. See parley.peer_brokers there; if it has moved,'
+      || ' or is served by a daemon with a key of its own, say so: parley.alter_peer(name, broker_instances => ...).';
+  end if;
+  perform from parley._p_known_broker as k where k.broker_instance = speaker and k.is_beside;
+  if found then
+    return '28047: the sending broker may not speak for this broker instance: a database beside this one has done so. If it has moved, say so there:'
+      || ' parley.alter_peer(name, broker_instances => ...).';
   end if;
   return null;
 end
@@ -3497,25 +3575,110 @@ comment on function parley._p_refusal_of_identity(text, uuid) is
 Arguments: identity, as _p_role_of_identity takes it; speaker, the broker instance in whose name it speaks.
 Source: spec 6.12, 7.2.';
 
-create function parley._p_refusal_of_identities(identities text[], speaker uuid) returns text
-language plpgsql stable
+create function parley._p_claim_broker(identity text, speaker uuid) returns text
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_fingerprint text := substring(identity from '^(?:certificate:[0-9a-f]+ over )?peer:([^ ]*)');
+  v_name text := substring(identity from ' named (.*)$');
+  v_peer parley._p_peer;
+  v_count bigint;
+begin
+  select p.* into v_peer from parley._p_peer_certificate as c join parley._p_peer as p using (peer_id) where c.fingerprint = v_fingerprint;
+  if v_fingerprint is null or v_peer.is_forwarder or array[speaker] <@ v_peer.broker_instances then
+    return null;
+  end if;
+  v_name := case when v_peer.peer_id is null then v_name end;
+  v_fingerprint := case when v_peer.peer_id is null and v_name is null then v_fingerprint end;
+  select count(*) into v_count
+  from parley._p_peer_broker as b
+  where b.peer_id = v_peer.peer_id or b.authority_name = v_name or b.fingerprint = v_fingerprint;
+  if v_count >= 1000 then
+    return '28047: the sending broker has spoken for a thousand broker instances already. If it forwards, say so there: parley.alter_peer.';
+  end if;
+  insert into parley._p_peer_broker (broker_instance, peer_id, authority_name, fingerprint)
+  values (speaker, v_peer.peer_id, v_name, v_fingerprint)
+  on conflict do nothing;
+  -- Somebody else may have been faster.
+  return parley._p_refusal_of_identity(identity, speaker);
+end
+$$;
+
+comment on function parley._p_claim_broker(text, uuid) is
+'Notes that a sender is the first who speaks in the name of a broker of which nobody has said whose it is; a thousand for each sender. Gives why it may not,
+when somebody else was faster.
+Arguments: identity, which _p_refusal_of_identity does not refuse; speaker.
+Source: spec 7.2.';
+
+create function parley._p_settle_brokers(peer integer, instances uuid[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- What somebody else has claimed to be the newest counts no more.
+  delete from parley._p_known_broker as k
+  using parley._p_peer_broker as b
+  where k.broker_instance = b.broker_instance and b.broker_instance = any (instances) and b.peer_id is distinct from peer;
+  delete from parley._p_peer_broker as b where b.broker_instance = any (instances);
+  update parley._p_known_broker as k set is_beside = false where k.broker_instance = any (instances) and k.is_beside;
+end
+$$;
+
+comment on function parley._p_settle_brokers(integer, uuid[]) is
+'Forgets who has spoken first in the name of brokers of which an operator or a pairing says now whose they are.
+Arguments: peer, whose; instances.';
+
+create function parley._p_refusal_of_identities(identities text[], speaker uuid) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_identity text;
+  v_refusal text;
 begin
   -- All of a batch has come over one link; what does not come over links costs nothing here.
   if array_to_string(identities, ' ') !~ 'peer:' then
     return null;
   end if;
-  return (
-    select min(parley._p_refusal_of_identity(i.identity, speaker))
-    from (select distinct u.identity from unnest(identities) as u (identity)) as i
-  );
+  for v_identity in select distinct u.identity from unnest(identities) as u (identity) loop
+    v_refusal := parley._p_refusal_of_identity(v_identity, speaker);
+    if v_refusal is null and not exists (select from parley._p_peer_broker as b where b.broker_instance = speaker) then
+      v_refusal := parley._p_claim_broker(v_identity, speaker);
+    end if;
+    if v_refusal is not null then
+      return v_refusal;
+    end if;
+  end loop;
+  return null;
 end
 $$;
 
 comment on function parley._p_refusal_of_identities(text[], uuid) is
-'Tells why nothing is taken of a batch just now; null when it is. It has to be asked before the speaker is believed in anything.
+'Tells why nothing is taken of a batch just now; null when it is, and notes who is the first to speak in the name of a broker. It has to be asked before the
+speaker is believed in anything.
 Arguments: identities of the runs; speaker, the broker instance in whose name they come.
+Source: spec 6.12, 7.2.';
+
+create function parley._p_refusal_of_speaker(identities text[], speaker uuid, epoch bigint) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if epoch > extract(epoch from clock_timestamp() + interval '10 minutes') * 1000000 then
+    return format(
+      '28047: the epoch of broker instance %s lies ahead of the time here by more than ten minutes. Compare the clocks: here it is %s.',
+      speaker, to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')
+    );
+  end if;
+  return parley._p_refusal_of_identities(identities, speaker);
+end
+$$;
+
+comment on function parley._p_refusal_of_speaker(text[], uuid, bigint) is
+'Tells why nothing is taken of a speaker just now: for who sends it, or for its epoch, which is a time and cannot be one to come; null when it is. So nobody,
+not even a forwarder, can shut a broker out with an epoch that this one will not have for long.
+Arguments: identities, of the runs; speaker; epoch, in microseconds since 1970, as 291_epoch.sql makes it.
 Source: spec 6.12, 7.2.';
 
 create function parley._p_succeed_peer_key(
@@ -4455,14 +4618,26 @@ begin
       28034, format('peer "%s" is revoked', v_name), null, 'Drop it with parley.drop_peer; then it may be trusted anew.'
     );
   end if;
-  perform from parley._p_peer as p where p.broker_instances && v_instances and p.name <> v_name and p.revoked_at is null;
+  perform
+  from parley._p_peer as p
+  where (
+      p.broker_instances && v_instances
+      or exists (select from parley._p_peer_broker as b where b.peer_id = p.peer_id and b.broker_instance = any (v_instances))
+    )
+    and p.name <> v_name and p.revoked_at is null;
   if found then
     perform parley._p_raise(
       2714,
       'the other side says that it is the broker of another peer',
       (
         select format('That is peer "%s".', p.name)
-        from parley._p_peer as p where p.broker_instances && v_instances and p.name <> v_name and p.revoked_at is null limit 1
+        from parley._p_peer as p
+        where (
+            p.broker_instances && v_instances
+            or exists (select from parley._p_peer_broker as b where b.peer_id = p.peer_id and b.broker_instance = any (v_instances))
+          )
+          and p.name <> v_name and p.revoked_at is null
+        limit 1
       ),
       'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its place, drop that peer first.'
     );
@@ -4494,6 +4669,7 @@ begin
     end if;
     select * into v_peer from parley._p_peer as p where p.peer_id = v_peer.peer_id;
   end if;
+  perform parley._p_settle_brokers(v_peer.peer_id, v_instances);
   if not exists (select from parley._p_peer_certificate as c where c.fingerprint = _p_pair.fingerprint) then
     perform parley._p_add_peer_certificate(v_peer.peer_id, fingerprint, certificate, not_before, not_after, null);
   end if;
@@ -6842,11 +7018,12 @@ declare
   v_type parley._p_message_type;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
-  -- What is held because the other side has ended, or is parked, stays.
+  -- What is held because the other side has ended, or is parked, stays. The time for which it is parked counts elsewhere, not here.
   if not found
     or v_endpoint.state in ('DI', 'ER')
       and not exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id and t.message_type_id = -1)
-    or exists (select from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id and p.due_at < 'infinity') then
+    or exists (select from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id and p.due_at < 'infinity')
+      and parley._p_is_at_home(v_endpoint) is not true then
     return;
   elsif v_endpoint.far_endpoint_id is null or v_endpoint.far_endpoint_id < 0 and v_endpoint.destination_id is null then
     v_reason := parley._p_bind(v_endpoint);
@@ -7170,29 +7347,6 @@ $$;
 comment on function parley._p_unbind(parley._p_endpoint, text) is
 'Takes a conversation, locked FOR UPDATE by the caller, off its destination; what it sends from now on waits until it is bound again.';
 
-create function parley._p_come_back(endpoint parley._p_endpoint) returns text
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-begin
-  if endpoint.far_endpoint_id < 0 then
-    if exists (select from parley._p_send_progress as p where p.endpoint_id = endpoint.endpoint_id)
-      or exists (select from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id)
-    then
-      return format('The conversation has begun with another database, and now there is no route to its service "%s" but here.', endpoint.far_service);
-    end if;
-    update parley._p_endpoint as e set far_endpoint_id = null where e.endpoint_id = endpoint.endpoint_id;
-  end if;
-  return null;
-end
-$$;
-
-comment on function parley._p_come_back(parley._p_endpoint) is
-'Lets a conversation whose route leads to this database now have its far side here, unless messages of it have a number for another one; then gives
-that as the reason why it waits. The caller holds the row.';
-
 create function parley._p_bind(endpoint parley._p_endpoint) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -7233,7 +7387,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return coalesce(
-    (select p.status from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity'),
+    (
+      select p.status
+      from parley._p_parked as p
+      where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity' and parley._p_is_at_home(endpoint) is not true
+    ),
     parley._p_bind(endpoint)
   );
 end
@@ -7525,6 +7683,98 @@ $$;
 
 comment on function parley._p_is_telling_far(parley._p_endpoint) is
 'Tells whether an Error of the broker is still on its way to a far side in another database.';
+
+-- sql/215_come_back.sql
+
+-- A conversation that was routed to another database and whose target is in this one now.
+--
+-- No message may have two far sides. One that has its number may be with another database already, so a conversation that has begun elsewhere stays
+-- there, but for one case: its target has answered that it did not take even the first message, and nothing was sent to anybody since. Then the
+-- numbers are forgotten and all goes the way of what was never sent. That is the case of a conversation that is put aside (_p_parked) and has not been
+-- bound again; a route that was changed leaves no such answer behind.
+-- Should a copy of the first message be under way all the same, in the memory of a server in between, and be taken there later, the second of the two
+-- targets is refused when it answers: 8495 (spec 6.5).
+-- Locks: the endpoint's row, by the caller.
+
+create function parley._p_come_back(endpoint parley._p_endpoint) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  if endpoint.far_endpoint_id < 0 then
+    if not parley._p_was_never_taken(endpoint) then
+      return format('The conversation has begun with another database, and now there is no route to its service "%s" but here.', endpoint.far_service);
+    end if;
+    with numbered as (
+      delete from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id
+      returning t.first_sequence as position, t.enqueued_at, t.message_type_id, coalesce(t.frame, array[t.body]) as frame, t.trace_context
+    ), waiting as (
+      delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id
+      returning t.transmission_id as position, t.enqueued_at, t.message_type_id, array[t.body] as frame, t.trace_context
+    )
+    insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
+    select endpoint.endpoint_id, o.message_type_id, o.enqueued_at, b.body, '', o.trace_context
+    from (
+      select 1 as stage, n.position, n.enqueued_at, n.message_type_id, n.frame, n.trace_context from numbered as n
+      union all
+      select 2, w.position, w.enqueued_at, w.message_type_id, w.frame, w.trace_context from waiting as w
+    ) as o
+    cross join lateral unnest(o.frame) with ordinality as b (body, ordinal)
+    -- Nobody needs to hear an Error about what he never heard of.
+    where o.message_type_id <> -1
+    order by o.stage, o.position, b.ordinal;
+    delete from parley._p_send_progress as p where p.endpoint_id = endpoint.endpoint_id;
+    delete from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
+    update parley._p_endpoint as e set far_endpoint_id = null where e.endpoint_id = endpoint.endpoint_id;
+    if endpoint.state = 'DO' and not exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id) then
+      endpoint.far_endpoint_id := null;
+      perform parley._p_remove_endpoint(endpoint);
+    end if;
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_come_back(parley._p_endpoint) is
+'Lets a conversation whose route leads to this database now have its far side here, unless another database may have messages of it; then gives that as
+the reason why it waits. The caller holds the row.
+Source: spec 2.5, 6.2.';
+
+create function parley._p_was_never_taken(endpoint parley._p_endpoint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select not exists (select from parley._p_send_progress as p where p.endpoint_id = endpoint.endpoint_id)
+      and not exists (select from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id)
+    or endpoint.is_initiator
+      and endpoint.destination_id is null
+      -- At infinity it is being sent again.
+      and exists (select from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity')
+      and not exists (select from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id)
+      -- All that ever got a number is still here.
+      and (select max(p.sequence) from parley._p_send_progress as p where p.endpoint_id = endpoint.endpoint_id) = (
+        select sum(t.next_sequence - t.first_sequence)
+        from parley._p_transit as t
+        where t.endpoint_id = endpoint.endpoint_id and t.message_type_id <> -1
+      )
+$$;
+
+comment on function parley._p_was_never_taken(parley._p_endpoint) is
+'Tells whether it is sure that no other database has taken a message of a conversation: none has a number, or the target has refused the first for now
+and nothing was acknowledged or sent since.';
+
+create function parley._p_is_at_home(endpoint parley._p_endpoint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select r.address = 'LOCAL' and r.status is null and parley._p_absence(endpoint) is null
+  from parley._p_look_for_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id, false) as r
+$$;
+
+comment on function parley._p_is_at_home(parley._p_endpoint) is
+'Tells whether the route of a conversation leads to a service of this database now.';
 
 -- sql/220_end_conversation.sql
 
@@ -7863,8 +8113,20 @@ create function parley._p_remove_endpoint(endpoint parley._p_endpoint) returns v
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  -- A sender of the far side holds its row until he commits, and what he has appended is not seen before. A side that has ended has none.
+  v_has_senders boolean := exists (select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state <> 'DO');
 begin
+  if v_has_senders then
+    perform from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id for update skip locked;
+    v_has_senders := not found;
+  end if;
   perform parley._p_discard_messages(endpoint.endpoint_id);
+  if v_has_senders then
+    perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + interval '1 second');
+    return;
+  end if;
   -- Who holds the group may be about to begin a dialog in it, which must not find it gone (keeps S2).
   -- When this is our own side we hold it ourselves.
   -- An older snapshot does not see all that belongs to it.
@@ -7902,7 +8164,11 @@ $$;
 
 comment on function parley._p_remove_endpoint(parley._p_endpoint) is
 'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
-When somebody else holds the group, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';
+When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';
+
+-- sql/221_break_conversation.sql
+
+-- What ends conversations from outside: cleanup by an administrator, and errors of the broker.
 
 create function parley._p_close_both(endpoint parley._p_endpoint) returns void
 language plpgsql
@@ -7920,10 +8186,6 @@ end
 $$;
 
 comment on function parley._p_close_both(parley._p_endpoint) is 'Closes a side, and the far side too when that had ended before.';
-
--- sql/221_break_conversation.sql
-
--- What ends conversations from outside: cleanup by an administrator, and errors of the broker.
 
 create function parley.end_conversation(conversation_handle uuid, cleanup boolean) returns void
 language plpgsql security definer
@@ -11295,7 +11557,8 @@ insert into parley._p_broker (system_identifier, database_oid) values (parley._p
 -- carries an epoch, which grows whenever the server begins a new timeline (each promotion and each recovery to a point in time does) and whenever
 -- the broker is enabled in another place. With a new epoch all conversations with other databases stop, until each was compared with its far side
 -- (620_resume.sql). Who is told of a newer epoch takes nothing of an older one any more, so a primary that comes back finds nobody to talk to.
--- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call it the same.
+-- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call it the same. So one that lies
+-- ahead of the clock here, by more than clocks differ, is not believed: nobody can shut a broker out for longer than that.
 
 create function parley._p_timeline() returns text
 language plpgsql stable
@@ -11391,13 +11654,15 @@ create table parley._p_known_broker (
   broker_instance uuid primary key,
   epoch bigint not null,
   term bigint not null,
-  token uuid not null
+  token uuid not null,
+  is_beside boolean not null default false
 );
 
 comment on table parley._p_known_broker is
 'Brokers that have sent something here: the newest epoch, in it the newest term of the daemon that speaks for them, and its token.';
+comment on column parley._p_known_broker.is_beside is 'Whether it was heard of from a database of the same daemon first, and so over no link.';
 
-create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid) returns text
+create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -11409,8 +11674,8 @@ begin
   end if;
   select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance;
   if not found then
-    insert into parley._p_known_broker (broker_instance, epoch, term, token)
-    values (_p_hear.broker_instance, _p_hear.epoch, _p_hear.term, _p_hear.token)
+    insert into parley._p_known_broker (broker_instance, epoch, term, token, is_beside)
+    values (_p_hear.broker_instance, _p_hear.epoch, _p_hear.term, _p_hear.token, _p_hear.is_beside)
     on conflict do nothing;
   elsif (v_known.epoch, v_known.term) < (epoch, term) then
     update parley._p_known_broker as k
@@ -11435,10 +11700,11 @@ begin
 end
 $$;
 
-comment on function parley._p_hear(uuid, bigint, bigint, uuid) is
+comment on function parley._p_hear(uuid, bigint, bigint, uuid, boolean) is
 'Tells why what a broker says must not be heard: somebody newer speaks for it, or two copies of its database do; null when it may. It stays so to the
 end of the transaction.
-Arguments: broker_instance, epoch, term, token: Speaker in Go.';
+Arguments: broker_instance, epoch, term, token: Speaker in Go; is_beside, whether it has come from a database of the same daemon. Who speaks was
+looked at before (_p_refusal_of_speaker).';
 
 create function parley._p_speaker(term bigint, out instance uuid, out epoch bigint, out token uuid)
 language plpgsql
@@ -17929,6 +18195,11 @@ begin
       update parley._p_parked as p set due_at = clock_timestamp() + interval '1 second' where p.endpoint_id = v_parked.endpoint_id;
       continue;
     end if;
+    if v_endpoint.destination_id is null and parley._p_is_at_home(v_endpoint) then
+      -- Before anything of it is sent again. When it cannot come back it goes on below.
+      perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
+      continue when not exists (select from parley._p_parked as p where p.endpoint_id = v_parked.endpoint_id);
+    end if;
     -- Its row stays, for the count of attempts, until the far side has taken something.
     update parley._p_parked as p set due_at = 'infinity' where p.endpoint_id = v_parked.endpoint_id;
     if v_endpoint.destination_id is null then
@@ -17996,7 +18267,7 @@ begin
     from unnest(endpoint_ids, first_sequences, outcomes, next_sequences, brokers, epochs)
       as a (endpoint_id, first_sequence, outcome, next_sequence, broker, epoch)
     join parley._p_endpoint as e on e.endpoint_id = a.endpoint_id
-    where a.outcome = 'accepted' and a.first_sequence < 9223372036854775807
+    where a.outcome = 'accepted' and a.first_sequence < 9223372036854775807 and e.far_endpoint_id < 0
       and a.next_sequence > coalesce(
         (select p.sequence from parley._p_send_progress as p where p.endpoint_id = a.endpoint_id order by p.sequence desc limit 1), 0
       )
@@ -18028,7 +18299,7 @@ begin
   v_unbound := array(
     select e.endpoint_id
     from parley._p_endpoint as e
-    where e.endpoint_id = any (endpoint_ids) and e.far_broker_instance is null
+    where e.endpoint_id = any (endpoint_ids) and e.far_broker_instance is null and e.far_endpoint_id < 0
     for no key update skip locked
   );
   if cardinality(v_unbound) > 0 then
@@ -18147,6 +18418,10 @@ begin
     end if;
     return;
   end if;
+  if v_endpoint.far_endpoint_id is null or v_endpoint.far_endpoint_id > 0 then
+    -- It has come back since; what was said of it elsewhere is no answer any more.
+    return;
+  end if;
   v_given := coalesce(
     (select p.sequence from parley._p_send_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1), 0
   );
@@ -18162,6 +18437,11 @@ begin
       end if;
     when outcome in ('held', 'unroutable') and error_number is distinct from 0 and v_endpoint.destination_id is not null then
       perform parley._p_park(v_endpoint.endpoint_id, v_endpoint.destination_id, description);
+    when outcome in ('held', 'unroutable') and error_number is distinct from 0 and parley._p_is_at_home(v_endpoint) then
+      -- It was sent once more before its way was found, and that leads here now.
+      perform parley._p_park(v_endpoint.endpoint_id, p.destination_id, description)
+      from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id;
+      perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
     when outcome = 'refused' then
       perform parley._p_end_refused(v_endpoint, error_number, description);
     when outcome = 'gone' then
@@ -18502,8 +18782,10 @@ set jit = off
 as $$
 declare
   -- Who may not speak for a broker must not shut out the one who does.
-  v_barred text := parley._p_refusal_of_identities(identities, broker_instance);
-  v_refusal text := case when v_barred is null then parley._p_hear(broker_instance, epoch, term, token) end;
+  v_barred text := parley._p_refusal_of_speaker(identities, broker_instance, epoch);
+  v_refusal text := case when v_barred is null then parley._p_hear(
+    broker_instance, epoch, term, token, array_to_string(identities, ' ') !~ 'peer:'
+  ) end;
   v_locked bigint[];
   v_taken integer[];
   v_next bigint[];
@@ -19057,8 +19339,8 @@ declare
   v_stored bigint;
   v_service parley._p_service;
 begin
-  if parley._p_refusal_of_identities(array[identity], broker_instance) is not null
-    or parley._p_hear(broker_instance, epoch, term, token) is not null then
+  if parley._p_refusal_of_speaker(array[identity], broker_instance, epoch) is not null
+    or parley._p_hear(broker_instance, epoch, term, token, identity !~ 'peer:') is not null then
     return null;
   end if;
   if not exists (

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package ownpath
+
+// Require accepts every path: who may write where is not told by modes here.
+func Require(string, string) error { return nil }
