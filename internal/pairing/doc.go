@@ -10,7 +10,7 @@
 //     guessed at later. The secret itself does not travel.
 //   - Without, both sides show a code of 48 bits to people, who compare. It is made of the keying material, both keys and a random
 //     number of each side; the caller is bound to its number before it learns the other one, so who is in the middle cannot try
-//     numbers until the two codes are alike: he has one try, and a chance of 2^-48.
+//     numbers until the two codes are alike: each connection that he puts between has a chance of 2^-48.
 //
 // Then each side says who it is and which services it has. Nothing of that is believed further than the key it came with.
 //
