@@ -2,6 +2,8 @@
 --
 -- It waits for a way (_p_transmission), for its turn on the lane of a destination (_p_message), for the answer of the far side (_p_transit), or, between
 -- services of this database, for the queue of the target to be switched on again.
+-- The number of a message is the one that it is received with. What stands outside the order, an Error of the broker or one between services of this
+-- database, has -1, as in RECEIVE. A conversation that waits is looked at once for where its numbers begin, not once for each of its messages.
 
 create view parley.transmission_queue as
 select
@@ -11,9 +13,14 @@ select
   e.service_name as from_service_name,
   e.service_contract_name,
   w.enqueued_at as enqueue_time,
-  coalesce(
-    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = w.endpoint_id order by p.sequence desc limit 1), 0
-  ) + row_number() over (partition by w.endpoint_id order by w.stage, w.position, w.ordinal) - w.numbered - 1 as message_sequence_number,
+  case
+    when w.message_type_id = -1 or w.message_type_id = 1 and e.far_endpoint_id > 0 then -1
+    else coalesce(
+      n.delivered, (select p.sequence from parley._p_send_progress as p where p.endpoint_id = w.endpoint_id order by p.sequence desc limit 1), 0
+    ) + count(*) filter (where w.message_type_id <> -1) over (
+      partition by w.endpoint_id order by w.stage, w.position, w.ordinal rows unbounded preceding
+    ) - w.numbered - 1
+  end as message_sequence_number,
   y.name as message_type_name,
   y.message_type_id = 1 as is_conversation_error,
   y.message_type_id = 2 as is_end_of_dialog,
@@ -48,6 +55,20 @@ from (
 join parley._p_endpoint as e on e.endpoint_id = w.endpoint_id
 join parley._p_message_type as y on y.message_type_id = abs(w.message_type_id)
 left join parley._p_destination as d on d.destination_id = w.destination_id
+-- Between services of this database it waits behind what was delivered.
+left join (
+  select k.endpoint_id, coalesce(r.sequence, 0) + l.waiting as delivered
+  from (select distinct t.endpoint_id from parley._p_transmission as t) as k
+  join parley._p_endpoint as o on o.endpoint_id = k.endpoint_id and o.far_endpoint_id > 0
+  left join lateral (
+    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = o.far_endpoint_id order by p.sequence desc limit 1
+  ) as r on true
+  cross join lateral (
+    select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)::bigint as waiting
+    from parley._p_message as m
+    where m.endpoint_id = o.far_endpoint_id and m.message_type_id not in (1, 5)
+  ) as l
+) as n on n.endpoint_id = w.endpoint_id
 where parley._p_is_administrator(parley._p_caller())
 union all
 select
@@ -57,7 +78,12 @@ select
   e.service_name,
   e.service_contract_name,
   m.enqueued_at,
-  row_number() over (partition by m.endpoint_id order by m.position, b.ordinal) - 1,
+  case
+    when m.message_type_id = 1 then -1
+    else q.delivered + count(*) filter (where m.message_type_id <> 1) over (
+      partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
+    ) - 1
+  end,
   y.name,
   m.message_type_id = 1,
   m.message_type_id = 2,
@@ -67,13 +93,30 @@ select
   null::text as address,
   0 as attempts,
   null::timestamptz as next_attempt_time
-from parley._p_queue as q
-join parley._p_message as m on m.lane >= q.queue_id * 16 + 1 and m.lane <= q.queue_id * 16 + 10 and m.position >= q.disabled_position
+from (
+  select h.lookup_name, h.disabled_position, h.endpoint_id, coalesce(r.sequence, 0) + l.waiting as delivered
+  from (
+    select distinct k.lookup_name, k.disabled_position, o.endpoint_id
+    from parley._p_queue as k
+    join parley._p_message as o on o.lane >= k.queue_id * 16 + 1 and o.lane <= k.queue_id * 16 + 10 and o.position >= k.disabled_position
+    where k.disabled_position is not null
+  ) as h
+  left join lateral (
+    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = h.endpoint_id order by p.sequence desc limit 1
+  ) as r on true
+  cross join lateral (
+    select coalesce(sum(coalesce(cardinality(o.frame), 1)), 0)::bigint as waiting
+    from parley._p_message as o
+    where o.endpoint_id = h.endpoint_id and o.position < h.disabled_position and o.message_type_id not in (1, 5)
+  ) as l
+) as q
+-- A timer that fires while the queue is off was sent by nobody.
+join parley._p_message as m on m.endpoint_id = q.endpoint_id and m.position >= q.disabled_position and m.message_type_id <> 5
 join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
 join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
 join parley._p_message_type as y on y.message_type_id = m.message_type_id
 cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-where q.disabled_position is not null and parley._p_is_administrator(parley._p_caller());
+where parley._p_is_administrator(parley._p_caller());
 
 comment on view parley.transmission_queue is
 'Messages that were sent and are not with their target yet, and why; for administrators. The last three columns are ours: the address they go to, how

@@ -1,6 +1,7 @@
 package sql_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -152,6 +153,48 @@ func TestTransmissionQueueTellsErrorsAndEndsApart(t *testing.T) {
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
 		t.Errorf("the transmission queue holds %q, want %q", got, want)
+	}
+}
+
+// The number that a message will be received with, wherever it waits.
+func TestTransmissionQueueShowsTheNumbersOfMessages(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, off, on string }{
+		{"the target's queue is off", "select parley.alter_queue('Answering', status => false)", "select parley.alter_queue('Answering', status => true)"},
+		{"the broker is disabled", "select parley.disable_broker()", "select parley.enable_broker()"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			initiator := b.dialog()
+			b.send(initiator, request, "a")
+			b.exec("select parley.send_batch($1::uuid, '//test/Request', array['b', 'c', 'd'])", initiator)
+			b.messages("select * from parley.receive('Answering', top => 2)")
+			b.exec(c.off)
+			b.exec("select parley.begin_conversation_timer($1::uuid, 0)", b.farHandle(initiator))
+			b.exec("select parley.fire_timers()")
+			b.send(initiator, request, "e")
+			b.exec("select parley.send_batch($1::uuid, '//test/Request', array['f', 'g'])", initiator)
+			b.end(initiator)
+			waiting := values[string](b.session, `
+				select format('%s %s', message_sequence_number, coalesce(convert_from(message_body, 'UTF8'), 'end'))
+				from parley.transmission_queue where conversation_handle = $1 order by message_sequence_number`, initiator)
+			if want := []string{"4 e", "5 f", "6 g", "7 end"}; !slices.Equal(waiting, want) {
+				t.Errorf("the transmission queue shows %q, want %q", waiting, want)
+			}
+			b.exec(c.on)
+			b.exec("select parley.fire_timers()")
+			var received []string
+			for _, m := range b.receive("Answering") {
+				if m.MessageTypeName == endDialog {
+					m.MessageBody = text("end")
+				}
+				received = append(received, fmt.Sprintf("%d %s", m.MessageSequenceNumber, m.MessageBody))
+			}
+			if want := append([]string{"-1 ", "2 c", "3 d"}, waiting...); !slices.Equal(received, want) {
+				t.Errorf("received %q, want %q", received, want)
+			}
+		})
 	}
 }
 
