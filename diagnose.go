@@ -2,6 +2,7 @@ package parley
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,6 +50,78 @@ func DiagnoseConfiguration(ctx context.Context, db DB, fromService, toService, c
 			level => coalesce(nullif($4::text, ''), 'WARNING'), ignore => coalesce($5::text[], '{}')
 		) as f`, fromService, toService, contract, filter.Level, filter.Ignore)
 	return collectFindings(rows, err)
+}
+
+// DiagnoseDialog finds what is wrong with the definitions that a dialog between services of two databases needs, in both of
+// them. A service that only one of them has is not missing. What is found in the far database, and what has to be done
+// there, says so in its cause. Empty names and the contract are as in [DiagnoseConfiguration].
+//
+// Errors: an [Error] with number 15151 for others than administrators of either.
+func DiagnoseDialog(ctx context.Context, near, far DB, fromService, toService, contract string, filter DiagnosisFilter) ([]Finding, error) {
+	sides := [2]dialogSide{{db: near}, {db: far}}
+	for i := range sides {
+		if err := sides[i].read(ctx, fromService, toService, contract, filter); err != nil {
+			return nil, err
+		}
+	}
+	var found []Finding
+	for i, side := range sides {
+		other := sides[1-i]
+		for _, f := range side.findings {
+			isElsewhere := (f.Code == "service-missing" || f.Code == "route-to-nowhere") && slices.Contains(other.services, f.ObjectName)
+			if isElsewhere {
+				continue
+			}
+			if i == 1 {
+				f.Cause = "In the far database: " + f.Cause
+			}
+			found = append(found, f)
+		}
+	}
+	if a, b := sides[0].terms, sides[1].terms; a != "" && b != "" && a != b && !slices.Contains(filter.Ignore, "contract-differs") {
+		found = append(found, contractDiffers(sides[0].contract, a, b))
+	}
+	return found, nil
+}
+
+// dialogSide is what one of two databases says of a dialog between them.
+type dialogSide struct {
+	db       DB
+	findings []Finding
+	services []string // of the two, those that are here
+	contract string
+	terms    string // who sends what; "" when the contract is not here
+}
+
+func (s *dialogSide) read(ctx context.Context, fromService, toService, contract string, filter DiagnosisFilter) (err error) {
+	if s.findings, err = DiagnoseConfiguration(ctx, s.db, fromService, toService, contract, filter); err != nil {
+		return err
+	}
+	err = s.db.QueryRow(ctx, `
+		select array(select s.name from parley.services as s where s.name in ($1, $2)), c.name, coalesce((
+			select string_agg(
+				format('%s SENT BY %s', t.name, case
+					when u.is_sent_by_initiator and u.is_sent_by_target then 'ANY' when u.is_sent_by_initiator then 'INITIATOR' else 'TARGET'
+				end), ', ' order by t.name collate "C"
+			)
+			from parley.service_contracts as k
+			join parley.service_contract_message_usages as u using (service_contract_id)
+			join parley.service_message_types as t using (message_type_id)
+			where k.name = c.name
+		), '')
+		from (select coalesce(nullif($3, ''), 'DEFAULT') as name) as c`, fromService, toService, contract).Scan(&s.services, &s.contract, &s.terms)
+	if err != nil {
+		return statementError(err, "diagnose a dialog")
+	}
+	return nil
+}
+
+func contractDiffers(contract, near, far string) Finding {
+	number := int32(8498)
+	return Finding{
+		Code: "contract-differs", Level: LevelError, Part: PartConfiguration, ObjectKind: "contract", ObjectName: contract,
+		Cause: "It is not the same in the two databases. Here: " + near + ". In the far database: " + far + ".", ErrorNumber: &number,
+	}
 }
 
 // DiagnoseRuntime finds what is wrong just now: what is not read, not delivered, not ended, and who holds it up. With a

@@ -28,16 +28,19 @@ as $$
     left join parley._p_contract as c on c.name = d.contract
   )
   select 'service-missing', 'service', m.name,
-    format('The service "%s" does not exist in this database.', m.name)
+    format('The service "%s" does not exist in this database, and no other database of the same daemon is known to have it.', m.name)
       || parley._p_did_you_mean(m.name, array(select s.name from parley._p_service as s)),
     min(m.since),
-    format('select parley.create_service(%L, ''<queue>'', %L);', m.name, array_remove(array_agg(distinct m.contract), null))
+    format(
+      'select parley.create_service(%L, ''<queue>'', %L);  -- only where it belongs: in this database it takes all that is sent from here',
+      m.name, array_remove(array_agg(distinct m.contract), null)
+    )
   from (
     select k.from_service as name, null as contract, k.since from known as k where k.from_service is not null and k.from_id is null
     union all
     select k.to_service, k.contract, k.since from known as k where k.to_service is not null and k.to_id is null
   ) as m
-  where parley._p_leads_to(m.name, null) = 'LOCAL'
+  where parley._p_leads_to(m.name, null) = 'LOCAL' and not parley._p_is_next_door(m.name)
   group by m.name
   union all
   select distinct 'contract-missing', 'contract', k.contract,
@@ -69,6 +72,28 @@ $$;
 
 comment on function parley._p_find_dialog_faults(parley._p_scope) is
 'Finds what would make a dialog fail: the services and the contract, whether the target accepts it, whether the initiator may send.';
+
+create function parley._p_is_next_door(service_name text) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  select exists (select from parley._p_neighbour_service as n where n.service_name = _p_is_next_door.service_name)
+    -- One of them has answered, though the daemon may have looked for others since.
+    or exists (
+      select
+      from parley._p_endpoint as e
+      where e.far_service = _p_is_next_door.service_name
+        and e.far_endpoint_id < 0
+        and e.destination_id is not null
+        and e.far_broker_instance is not null
+        and e.state = 'CO'
+    )
+$$;
+
+comment on function parley._p_is_next_door(text) is
+'Tells whether another database that the same daemon serves is known to have a service: LOCAL leads there when this one does not have it.';
 
 create function parley._p_find_queues_off(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)

@@ -180,6 +180,17 @@ var faults = []struct {
 			b.exec("select parley.alter_authorization('service', '//test/Asker', $1)", b.role("asker"))
 		},
 	},
+	{
+		code: "send-not-granted", in: "parley.diagnose_configuration('//far/Asker', '//test/Answerer')", object: "//test/Answerer",
+	},
+	{
+		code: "binding-role-missing", in: configuration, object: "b", fill: [2]string{"<role>", "postgres"},
+		arrange: func(b *broker) {
+			b.exec("create role " + quote(b.Name()))
+			b.exec("select parley.create_remote_service_binding('b', '//far/Service', $1)", b.Name())
+			b.exec("drop role " + quote(b.Name()))
+		},
+	},
 	{code: "queue-off", in: configuration, object: "Asking", since: true, arrange: func(b *broker) {
 		b.exec("select parley.alter_queue('Asking', status => false)")
 	}},
@@ -322,6 +333,7 @@ func TestEveryCheckHasATest(t *testing.T) {
 	b := newBroker(t)
 	tested := map[string]bool{
 		// Tests of their own.
+		"binding-certificate-missing": true, "dialog-certificate-missing": true,
 		"webhook-secret-plain": true, "certificate-expired": true, "certificate-expiring": true,
 		"rights-lost": true, "no-daemon": true, "transmission-backlog": true, "reader-slow": true, "reader-failing": true, "group-held": true,
 		"sender-open":  true,
@@ -341,6 +353,35 @@ func TestEveryCheckHasATest(t *testing.T) {
 		select check_function from parley.diagnosis_checks where to_regprocedure(format('parley.%I(parley._p_scope)', check_function)) is null`) {
 		t.Errorf("there is no function %s", function)
 	}
+}
+
+// Their cures are commands: here is what those do.
+func TestDiagnosisFindsCertificatesThatABindingMisses(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	owner, remote := b.role("owner"), b.role("far")
+	b.exec("select parley.alter_authorization('service', '//test/Asker', $1)", owner)
+	b.exec("select parley.create_remote_service_binding('b', '//far/Service', $1)", remote)
+	const dialog = "parley.diagnose_configuration('//test/Asker', '//far/Service', '//test/Work')"
+	if f := b.requireFinding(dialog, "binding-certificate-missing"); f.ObjectName != "b" || !strings.Contains(f.Cure, quote(remote)) {
+		t.Errorf("found %+v", f)
+	}
+	if f := b.requireFinding(dialog, "dialog-certificate-missing"); f.ObjectName != "//test/Asker" || !strings.Contains(f.Cure, quote(owner)) {
+		t.Errorf("found %+v", f)
+	}
+	// Of other dialogs this is not told.
+	b.requireNoFinding("parley.diagnose_configuration('//test/Asker', '//test/Answerer', '//test/Work')", "dialog-certificate-missing")
+	// An anonymous dialog is not signed.
+	b.exec("select parley.alter_remote_service_binding('b', anonymous => true)")
+	b.requireNoFinding(dialog, "dialog-certificate-missing")
+	b.exec("select parley.alter_remote_service_binding('b', anonymous => false)")
+	b.install("far side", remote, false)
+	b.requireNoFinding(dialog, "binding-certificate-missing")
+	b.install("own side", owner, true)
+	b.requireNoFinding(dialog, "dialog-certificate-missing")
+	b.exec("select parley.drop_remote_service_binding('b')")
+	b.exec("select parley.drop_certificate(name) from parley.certificates")
+	b.exec("select parley.alter_authorization('service', '//test/Asker', current_user)")
 }
 
 func TestDiagnosisIsForAdministrators(t *testing.T) {

@@ -207,6 +207,8 @@ func TestDiagnosisOfADialogFollowsTheRoutes(t *testing.T) {
 	}
 	// The other side: its services are here, and the initiator is not.
 	const back = "parley.diagnose_configuration('//far/Service', '//test/Answerer', '//test/Work')"
+	b.requireFinding(back, "send-not-granted")
+	b.exec("select parley.grant('SEND', 'service', '//test/Answerer', 'public')")
 	if found := b.findings(back); len(found) > 0 {
 		t.Errorf("found %+v", found)
 	}

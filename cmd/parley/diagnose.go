@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ const watchInterval = time.Second
 
 type diagnoseFlags struct {
 	from, to, contract string
+	farDSN             string
 	conversation       string
 	filter             parley.DiagnosisFilter
 	patience           time.Duration
@@ -44,6 +46,7 @@ tells each finding once.
 The exit code is 0 when nothing is found, 1 when something is, and 2 when diagnosis could not look.`,
 		Example: `  parley diagnose
   parley diagnose CONFIGURATION --from //example.com/web --to //example.com/shop --contract //example.com/order
+  parley diagnose --from //example.com/web --to //example.com/shop --far-dsn 'host=far dbname=shop'
   parley diagnose --conversation 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f
   parley diagnose RUNTIME --timeout 10m --new
   parley diagnose --json | jq -r '.findings[].cure'`,
@@ -64,6 +67,7 @@ The exit code is 0 when nothing is found, 1 when something is, and 2 when diagno
 	flags.StringVar(&f.from, "from", "", "initiating service of a dialog")
 	flags.StringVar(&f.to, "to", "", "target service of a dialog")
 	flags.StringVar(&f.contract, "contract", "", "contract of the dialog (default DEFAULT)")
+	flags.StringVar(&f.farDSN, "far-dsn", "", "with --from and --to: the database of the other side, whose definitions are looked at too")
 	flags.StringVar(&f.conversation, "conversation", "", "handle, conversation id or group")
 	flags.StringVar(&f.filter.Level, "level", parley.LevelWarning, "tell ERROR, WARNING or INFO and what is graver")
 	flags.StringArrayVar(&f.filter.Ignore, "ignore", nil, "do not tell findings of this code (repeatable)")
@@ -97,6 +101,8 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 		return usagef("--from and --to are for CONFIGURATION; use --conversation for a conversation that there is")
 	case f.contract != "" && !dialog:
 		return usagef("--contract needs --from or --to")
+	case f.farDSN != "" && (f.from == "" || f.to == ""):
+		return usagef("--far-dsn needs --from and --to")
 	case f.conversation != "" && f.part == parley.PartConfiguration:
 		return usagef("--conversation is for RUNTIME, which looks at the definitions too that it needs")
 	case f.onlyNew && f.timeout == 0:
@@ -168,6 +174,22 @@ func (f diagnoseFlags) watch(ctx context.Context, conn *pgx.Conn, report *diagno
 	}
 }
 
+// definitions looks at what is defined, on both sides of a dialog when the other database is named too.
+func (f diagnoseFlags) definitions(ctx context.Context, conn *pgx.Conn) ([]parley.Finding, error) {
+	if f.farDSN == "" {
+		return parley.DiagnoseConfiguration(ctx, conn, f.from, f.to, f.contract, f.filter)
+	}
+	far, err := pgx.Connect(ctx, f.farDSN)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the far database: %w", err)
+	}
+	defer closeConnection(ctx, far)
+	if err := pinSearchPath(ctx, far); err != nil {
+		return nil, err
+	}
+	return parley.DiagnoseDialog(ctx, conn, far, f.from, f.to, f.contract, f.filter)
+}
+
 // look looks once.
 func (f diagnoseFlags) look(ctx context.Context, conn *pgx.Conn) ([]parley.Finding, error) {
 	found, fits, err := parley.DiagnoseConnection(ctx, conn)
@@ -185,7 +207,7 @@ func (f diagnoseFlags) look(ctx context.Context, conn *pgx.Conn) ([]parley.Findi
 		return append(found, more...), err
 	}
 	if f.part != parley.PartRuntime {
-		more, err := parley.DiagnoseConfiguration(ctx, conn, f.from, f.to, f.contract, f.filter)
+		more, err := f.definitions(ctx, conn)
 		if err != nil {
 			return nil, err
 		}
