@@ -180,9 +180,7 @@ var faults = []struct {
 			b.exec("select parley.alter_authorization('service', '//test/Asker', $1)", b.role("asker"))
 		},
 	},
-	{
-		code: "send-not-granted", in: "parley.diagnose_configuration('//far/Asker', '//test/Answerer')", object: "//test/Answerer",
-	},
+	{code: "send-not-granted", in: "parley.diagnose_configuration('//far/Asker', '//test/Answerer')", object: "//test/Answerer"},
 	{
 		code: "binding-role-missing", in: configuration, object: "b", fill: [2]string{"<role>", "postgres"},
 		arrange: func(b *broker) {
@@ -355,35 +353,6 @@ func TestEveryCheckHasATest(t *testing.T) {
 	}
 }
 
-// Their cures are commands: here is what those do.
-func TestDiagnosisFindsCertificatesThatABindingMisses(t *testing.T) {
-	t.Parallel()
-	b := newWorld(t)
-	owner, remote := b.role("owner"), b.role("far")
-	b.exec("select parley.alter_authorization('service', '//test/Asker', $1)", owner)
-	b.exec("select parley.create_remote_service_binding('b', '//far/Service', $1)", remote)
-	const dialog = "parley.diagnose_configuration('//test/Asker', '//far/Service', '//test/Work')"
-	if f := b.requireFinding(dialog, "binding-certificate-missing"); f.ObjectName != "b" || !strings.Contains(f.Cure, quote(remote)) {
-		t.Errorf("found %+v", f)
-	}
-	if f := b.requireFinding(dialog, "dialog-certificate-missing"); f.ObjectName != "//test/Asker" || !strings.Contains(f.Cure, quote(owner)) {
-		t.Errorf("found %+v", f)
-	}
-	// Of other dialogs this is not told.
-	b.requireNoFinding("parley.diagnose_configuration('//test/Asker', '//test/Answerer', '//test/Work')", "dialog-certificate-missing")
-	// An anonymous dialog is not signed.
-	b.exec("select parley.alter_remote_service_binding('b', anonymous => true)")
-	b.requireNoFinding(dialog, "dialog-certificate-missing")
-	b.exec("select parley.alter_remote_service_binding('b', anonymous => false)")
-	b.install("far side", remote, false)
-	b.requireNoFinding(dialog, "binding-certificate-missing")
-	b.install("own side", owner, true)
-	b.requireNoFinding(dialog, "dialog-certificate-missing")
-	b.exec("select parley.drop_remote_service_binding('b')")
-	b.exec("select parley.drop_certificate(name) from parley.certificates")
-	b.exec("select parley.alter_authorization('service', '//test/Asker', current_user)")
-}
-
 func TestDiagnosisIsForAdministrators(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
@@ -415,21 +384,4 @@ func TestDiagnosisOfOneConversationLeavesOthersOut(t *testing.T) {
 	b.requireFinding("parley.diagnose_runtime('"+unused+"', patience => '0')", "conversation-not-used")
 	b.requireNoFinding("parley.diagnose_runtime('"+talking+"', patience => '0')", "conversation-not-used")
 	b.refuses(8426, "select parley.diagnose_runtime(gen_random_uuid())")
-}
-
-// One check that cannot look does not keep the others from it.
-func TestCheckThatFailsIsToldAsAProblem(t *testing.T) {
-	t.Parallel()
-	b := newWorld(t)
-	b.dialog()
-	b.exec("drop function parley._p_find_tombstones(parley._p_scope)")
-	problems := 0
-	for _, f := range b.findings(runtime) {
-		if f.Part == "PROBLEM" && f.Code == "tombstones" {
-			problems++
-		}
-	}
-	if problems != 1 {
-		t.Errorf("%d problems are told", problems)
-	}
 }
