@@ -12233,6 +12233,8 @@ Arguments: older_than, default one hour.';
 --
 -- It waits for a way (_p_transmission), for its turn on the lane of a destination (_p_message), for the answer of the far side (_p_transit), or, between
 -- services of this database, for the queue of the target to be switched on again.
+-- The number of a message is the one that it is received with. What stands outside the order, an Error of the broker or one between services of this
+-- database, has -1, as in RECEIVE. A conversation that waits is looked at once for where its numbers begin, not once for each of its messages.
 
 create view parley.transmission_queue as
 select
@@ -12242,9 +12244,14 @@ select
   e.service_name as from_service_name,
   e.service_contract_name,
   w.enqueued_at as enqueue_time,
-  coalesce(
-    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = w.endpoint_id order by p.sequence desc limit 1), 0
-  ) + row_number() over (partition by w.endpoint_id order by w.stage, w.position, w.ordinal) - w.numbered - 1 as message_sequence_number,
+  case
+    when w.message_type_id = -1 or w.message_type_id = 1 and e.far_endpoint_id > 0 then -1
+    else coalesce(
+      n.delivered, (select p.sequence from parley._p_send_progress as p where p.endpoint_id = w.endpoint_id order by p.sequence desc limit 1), 0
+    ) + count(*) filter (where w.message_type_id <> -1) over (
+      partition by w.endpoint_id order by w.stage, w.position, w.ordinal rows unbounded preceding
+    ) - w.numbered - 1
+  end as message_sequence_number,
   y.name as message_type_name,
   y.message_type_id = 1 as is_conversation_error,
   y.message_type_id = 2 as is_end_of_dialog,
@@ -12279,6 +12286,20 @@ from (
 join parley._p_endpoint as e on e.endpoint_id = w.endpoint_id
 join parley._p_message_type as y on y.message_type_id = abs(w.message_type_id)
 left join parley._p_destination as d on d.destination_id = w.destination_id
+-- Between services of this database it waits behind what was delivered.
+left join (
+  select k.endpoint_id, coalesce(r.sequence, 0) + l.waiting as delivered
+  from (select distinct t.endpoint_id from parley._p_transmission as t) as k
+  join parley._p_endpoint as o on o.endpoint_id = k.endpoint_id and o.far_endpoint_id > 0
+  left join lateral (
+    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = o.far_endpoint_id order by p.sequence desc limit 1
+  ) as r on true
+  cross join lateral (
+    select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)::bigint as waiting
+    from parley._p_message as m
+    where m.endpoint_id = o.far_endpoint_id and m.message_type_id not in (1, 5)
+  ) as l
+) as n on n.endpoint_id = w.endpoint_id
 where parley._p_is_administrator(parley._p_caller())
 union all
 select
@@ -12288,7 +12309,12 @@ select
   e.service_name,
   e.service_contract_name,
   m.enqueued_at,
-  row_number() over (partition by m.endpoint_id order by m.position, b.ordinal) - 1,
+  case
+    when m.message_type_id = 1 then -1
+    else q.delivered + count(*) filter (where m.message_type_id <> 1) over (
+      partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
+    ) - 1
+  end,
   y.name,
   m.message_type_id = 1,
   m.message_type_id = 2,
@@ -12298,13 +12324,30 @@ select
   null::text as address,
   0 as attempts,
   null::timestamptz as next_attempt_time
-from parley._p_queue as q
-join parley._p_message as m on m.lane >= q.queue_id * 16 + 1 and m.lane <= q.queue_id * 16 + 10 and m.position >= q.disabled_position
+from (
+  select h.lookup_name, h.disabled_position, h.endpoint_id, coalesce(r.sequence, 0) + l.waiting as delivered
+  from (
+    select distinct k.lookup_name, k.disabled_position, o.endpoint_id
+    from parley._p_queue as k
+    join parley._p_message as o on o.lane >= k.queue_id * 16 + 1 and o.lane <= k.queue_id * 16 + 10 and o.position >= k.disabled_position
+    where k.disabled_position is not null
+  ) as h
+  left join lateral (
+    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = h.endpoint_id order by p.sequence desc limit 1
+  ) as r on true
+  cross join lateral (
+    select coalesce(sum(coalesce(cardinality(o.frame), 1)), 0)::bigint as waiting
+    from parley._p_message as o
+    where o.endpoint_id = h.endpoint_id and o.position < h.disabled_position and o.message_type_id not in (1, 5)
+  ) as l
+) as q
+-- A timer that fires while the queue is off was sent by nobody.
+join parley._p_message as m on m.endpoint_id = q.endpoint_id and m.position >= q.disabled_position and m.message_type_id <> 5
 join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
 join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
 join parley._p_message_type as y on y.message_type_id = m.message_type_id
 cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-where q.disabled_position is not null and parley._p_is_administrator(parley._p_caller());
+where parley._p_is_administrator(parley._p_caller());
 
 comment on view parley.transmission_queue is
 'Messages that were sent and are not with their target yet, and why; for administrators. The last three columns are ours: the address they go to, how
@@ -15546,6 +15589,14 @@ from (
     ('receive-not-permitted', 'CONFIGURATION', 'ERROR', 229, interval '0', '_p_find_activation_faults',
       'The role that activation runs as may not RECEIVE from the queue.'),
 
+    ('send-not-granted', 'CONFIGURATION', 'WARNING', 8494, interval '0', '_p_find_security_faults',
+      'A dialog comes from another database, and nobody but its owner may SEND to the target service.'),
+    ('binding-role-missing', 'CONFIGURATION', 'ERROR', 9728, interval '0', '_p_find_security_faults',
+      'The role that stands for a remote service does not exist.'),
+    ('binding-certificate-missing', 'CONFIGURATION', 'ERROR', 9731, interval '0', '_p_find_security_faults',
+      'The role that stands for a remote service has no certificate that messages can be sealed for.'),
+    ('dialog-certificate-missing', 'CONFIGURATION', 'ERROR', 9731, interval '0', '_p_find_security_faults',
+      'The owner of an initiating service has no certificate to sign with, and a remote service binding asks for one.'),
     ('certificate-expired', 'CONFIGURATION', 'ERROR', 28023, interval '0', '_p_find_certificate_faults',
       'The certificate of a daemon has expired.'),
     ('certificate-expiring', 'CONFIGURATION', 'WARNING', 28023, interval '0', '_p_find_certificate_faults',
@@ -15895,16 +15946,19 @@ as $$
     left join parley._p_contract as c on c.name = d.contract
   )
   select 'service-missing', 'service', m.name,
-    format('The service "%s" does not exist in this database.', m.name)
+    format('The service "%s" does not exist in this database, and no other database of the same daemon is known to have it.', m.name)
       || parley._p_did_you_mean(m.name, array(select s.name from parley._p_service as s)),
     min(m.since),
-    format('select parley.create_service(%L, ''<queue>'', %L);', m.name, array_remove(array_agg(distinct m.contract), null))
+    format(
+      'select parley.create_service(%L, ''<queue>'', %L);  -- only where it belongs: in this database it takes all that is sent from here',
+      m.name, array_remove(array_agg(distinct m.contract), null)
+    )
   from (
     select k.from_service as name, null as contract, k.since from known as k where k.from_service is not null and k.from_id is null
     union all
     select k.to_service, k.contract, k.since from known as k where k.to_service is not null and k.to_id is null
   ) as m
-  where parley._p_leads_to(m.name, null) = 'LOCAL'
+  where parley._p_leads_to(m.name, null) = 'LOCAL' and not parley._p_is_next_door(m.name)
   group by m.name
   union all
   select distinct 'contract-missing', 'contract', k.contract,
@@ -15936,6 +15990,28 @@ $$;
 
 comment on function parley._p_find_dialog_faults(parley._p_scope) is
 'Finds what would make a dialog fail: the services and the contract, whether the target accepts it, whether the initiator may send.';
+
+create function parley._p_is_next_door(service_name text) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  select exists (select from parley._p_neighbour_service as n where n.service_name = _p_is_next_door.service_name)
+    -- One of them has answered, though the daemon may have looked for others since.
+    or exists (
+      select
+      from parley._p_endpoint as e
+      where e.far_service = _p_is_next_door.service_name
+        and e.far_endpoint_id < 0
+        and e.destination_id is not null
+        and e.far_broker_instance is not null
+        and e.state = 'CO'
+    )
+$$;
+
+comment on function parley._p_is_next_door(text) is
+'Tells whether another database that the same daemon serves is known to have a service: LOCAL leads there when this one does not have it.';
 
 create function parley._p_find_queues_off(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -16213,6 +16289,68 @@ $$;
 
 comment on function parley._p_find_certificate_faults(parley._p_scope) is
 'Finds certificates of daemons and keys of peers that have expired or expire within 30 days, and peers whose role is gone.';
+
+-- sql/516_find_security_faults.sql
+
+-- Checks of dialog security (spec 9.4: ENCRYPTION ON, ANONYMOUS and OFF), as far as this database knows: remote service bindings, the certificates on both
+-- ends of them, and who may send to a service here from another database. The far database knows the rest, and is asked itself.
+
+create function parley._p_find_security_faults(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with binding as (
+    select b.name, b.to_service, b.remote_principal, b.is_anonymous, exists (select from pg_roles as r where r.oid = b.remote_principal) as has_role
+    from parley._p_remote_service_binding as b
+    -- A binding counts also for a target that is named alone; for an initiator alone all may.
+    where scope.to_service is null or b.to_service = scope.to_service
+  )
+  select 'binding-role-missing', 'remote service binding', b.name,
+    format('The role that stands for the service "%s" was dropped: what is sent there waits.', b.to_service),
+    null::timestamptz,
+    format('select parley.alter_remote_service_binding(%L, with_user => ''<role>'');', b.name)
+  from binding as b
+  where not b.has_role
+  union all
+  select 'binding-certificate-missing', 'remote service binding', b.name,
+    format('Messages to the service "%s" cannot be sealed: %s', b.to_service, substring(c.status from '^\d+: (.*)$')),
+    null,
+    format('parley dialog-certificate import <file> --role %I  -- the file comes from the other side', pg_get_userbyid(b.remote_principal))
+  from binding as b
+  cross join lateral parley._p_find_dialog_certificate(b.remote_principal, false) as c
+  where b.has_role and c.status is not null
+  union all
+  select distinct 'dialog-certificate-missing', 'service', s.name,
+    format('Dialogs with the service "%s" are to be signed by its owner: %s', b.to_service, substring(c.status from '^\d+: (.*)$')),
+    null::timestamptz,
+    format('parley dialog-certificate create --role %I', pg_get_userbyid(s.owner))
+  from binding as b
+  join parley._p_service as s
+    on s.name = scope.from_service
+    or scope.from_service is null and s.service_id in (select e.service_id from parley._p_endpoint as e where e.is_initiator and e.far_service = b.to_service)
+  cross join lateral parley._p_find_dialog_certificate(s.owner, true) as c
+  where not b.is_anonymous and c.status is not null and exists (select from pg_roles as r where r.oid = s.owner)
+  union all
+  select 'send-not-granted', 'service', s.name,
+    format(
+      'The service "%s" is not in this database, and nobody but the owner of the target holds SEND: its dialogs end with error -8494.',
+      scope.from_service
+    ),
+    null,
+    format('select parley.grant(''SEND'', ''service'', %L, ''public'');  -- or the role that stands for the sender', s.name)
+  from parley._p_service as s
+  where s.name = scope.to_service
+    and not parley._p_is_here(scope.from_service, null)
+    and not exists (
+      select
+      from parley._p_permission as p
+      where p.class = 'service' and p.object_id = s.service_id and p.permission in ('SEND', 'CONTROL')
+    )
+$$;
+
+comment on function parley._p_find_security_faults(parley._p_scope) is
+'Finds bindings whose role or certificate is missing or of no use, initiators that cannot sign, and targets to which nobody elsewhere may send.';
 
 -- sql/520_find_reader_faults.sql
 
