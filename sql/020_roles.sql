@@ -1,23 +1,130 @@
 -- Who is asking, and who may do everything.
 --
--- The rights of a call are those of the session's role: the role of SET ROLE when one is set, otherwise the role that
--- logged in. A function of the user's that is security definer does not change them (docs/differences.md).
+-- The caller is current_user where the statement stands that calls Parley: the role that logged in, the role of SET ROLE, or, inside a
+-- function of the user's that is SECURITY DEFINER, its owner. In ANALYZE, autovacuum and the other operations that
+-- run functions for somebody else, PostgreSQL makes it the owner of the table. It is never the role of the session.
+--
+-- A function of Parley's is SECURITY DEFINER itself, and so cannot see it. Its last argument, caller, brings it. The default of an
+-- argument is evaluated where the call stands: it reads _p_caller_ticket, and current_user in a view is that of whoever reads
+-- the view, while the table behind it is read with the rights of the view's owner. The ticket names the role and is sealed with a secret, the
+-- backend and the transaction; nobody but the owner of the schema can read the secret, so a role can make tickets of its own only.
+-- A ticket is good in one transaction of one backend.
+--
+-- The secret is a materialized view: a dump does not contain its rows, and the database that is restored makes another.
+--
 -- An administrator (spec: db_owner, sysadmin) is a superuser, the owner of the database, or a member of the role that owns the schema parley.
 
-create function parley._p_caller() returns oid
+create domain parley.caller as bytea;
+
+comment on domain parley.caller is 'Proof of the role that calls a function of Parley. Do not make one up: leave the argument out.';
+
+create materialized view parley._p_caller_secret as
+select uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) as secret;
+
+comment on materialized view parley._p_caller_secret is
+'The key that seals tickets: 244 random bits. REFRESH MATERIALIZED VIEW makes another.';
+
+create view parley._p_caller_ticket with (security_barrier) as
+select
+  pg_catalog.sha256(
+    s.secret
+    operator(pg_catalog.||) pg_catalog.int4send(pg_catalog.pg_backend_pid())
+    operator(pg_catalog.||) pg_catalog.timestamptz_send(pg_catalog.transaction_timestamp())
+    operator(pg_catalog.||) pg_catalog.convert_to(current_user, pg_catalog.getdatabaseencoding())
+    operator(pg_catalog.||) s.secret
+  ) operator(pg_catalog.||) pg_catalog.convert_to(current_user, pg_catalog.getdatabaseencoding()) as ticket
+from parley._p_caller_secret as s;
+
+comment on view parley._p_caller_ticket is
+'One row: the ticket of whoever reads it, good until the end of the transaction. 32 bytes of SHA-256, then the name of the role.';
+
+create function parley.current_caller() returns parley.caller
+language plpgsql stable
+as $$
+begin
+  return (select t.ticket from parley._p_caller_ticket as t);
+end
+$$;
+
+comment on function parley.current_caller() is
+'Proves which role calls: the default of the argument caller, with which every function of Parley that looks at rights ends.
+Errors: 42704 when the current role was dropped.';
+
+create function parley._p_raise_unknown_caller(detail text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  raise exception using
+    errcode = 'insufficient_privilege',
+    message = 'it is not known which role calls',
+    detail = detail,
+    hint = 'Leave the argument caller out. If the role of SET ROLE was dropped, RESET ROLE.';
+end
+$$;
+
+comment on function parley._p_raise_unknown_caller(text) is
+'Refuses a call of which the role is not known.
+Errors: 42501, always.';
+
+create function parley._p_caller(caller parley.caller) returns oid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role oid;
+begin
+  select r.oid into v_role
+  from parley._p_caller_secret as s
+  join pg_roles as r on r.rolname = convert_from(substr(caller, 33), getdatabaseencoding())::name
+  where substr(caller, 1, 32) = sha256(
+    s.secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || substr(caller, 33) || s.secret
+  );
+  if v_role is null then
+    perform parley._p_raise_unknown_caller(
+      'The argument caller is null, was made up, comes from another session or transaction, or names a role that was dropped or renamed.'
+    );
+  end if;
+  return v_role;
+end
+$$;
+
+comment on function parley._p_caller(parley.caller) is
+'Gives the role whose rights count for a call. Never null.
+Arguments: caller, the ticket.
+Errors: 42501 when it proves no role that there is.';
+
+create function parley._p_role_of(caller name) returns oid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role oid;
+begin
+  select r.oid into v_role from pg_roles as r where r.rolname = caller;
+  if not found then
+    perform parley._p_raise_unknown_caller(format('Role "%s" was dropped or renamed.', caller));
+  end if;
+  return v_role;
+end
+$$;
+
+comment on function parley._p_role_of(name) is
+'Gives the role whose name current_user was. Never null.
+Errors: 42501 when it is gone.';
+
+create function parley._p_current_role() returns oid
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return (
-    select r.oid
-    from pg_roles as r
-    where r.rolname = case current_setting('role') when 'none' then session_user else current_setting('role')::name end
-  );
+  return (select r.oid from pg_roles as r where r.rolname = current_user);
 end
 $$;
 
-comment on function parley._p_caller() is 'Gives the role whose rights count for this call.';
+comment on function parley._p_current_role() is
+'Gives the role that reads a view, for the conditions of views. In a function that is SECURITY DEFINER it would give the function''s owner: these
+use _p_caller. Null for a role that is gone.';
 
 create function parley._p_is_administrator(role oid) returns boolean
 language plpgsql stable
@@ -35,23 +142,23 @@ $$;
 
 comment on function parley._p_is_administrator(oid) is 'Tells whether a role may do everything with the broker of this database.';
 
-create function parley._p_require_administrator(what text) returns void
+create function parley._p_require_administrator(caller oid, what text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if not parley._p_is_administrator(parley._p_caller()) then
+  if parley._p_is_administrator(caller) is not true then
     perform parley._p_raise(
       15151,
       format('%s is for administrators of the broker', what),
-      format('Role %s neither owns this database nor the schema parley.', parley._p_caller()::regrole),
+      format('Role %s neither owns this database nor the schema parley.', caller::regrole),
       'Ask the owner of the database, or have its role granted to you.'
     );
   end if;
 end
 $$;
 
-comment on function parley._p_require_administrator(text) is
+comment on function parley._p_require_administrator(oid, text) is
 'Refuses callers that are not administrators.
 Arguments: what, the statement, for the message.
 Errors: 15151.';
@@ -83,23 +190,22 @@ comment on function parley._p_role(text) is
 'Finds a role by its exact name; PUBLIC gives 0.
 Errors: 15151 when there is no such role.';
 
-create function parley._p_new_owner(owner text) returns oid
+create function parley._p_new_owner(caller oid, owner text) returns oid
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_caller oid := parley._p_caller();
   v_owner oid;
 begin
   if owner is null then
-    return v_caller;
+    return caller;
   end if;
   v_owner := parley._p_role(owner);
-  if v_owner = 0 or not (parley._p_is_administrator(v_caller) or pg_has_role(v_caller, v_owner, 'member')) then
+  if v_owner = 0 or (parley._p_is_administrator(caller) or pg_has_role(caller, v_owner, 'member')) is not true then
     perform parley._p_raise(
       15151,
       format('cannot make role "%s" the owner', owner),
-      format('Role %s is not a member of it.', v_caller::regrole),
+      format('Role %s is not a member of it.', caller::regrole),
       'Name yourself, a role you are a member of, or ask an administrator.'
     );
   end if;
@@ -107,6 +213,6 @@ begin
 end
 $$;
 
-comment on function parley._p_new_owner(text) is
+comment on function parley._p_new_owner(oid, text) is
 'Gives the owner of a new object: the caller, or the named role when the caller may name it (spec 2.0).
 Errors: 15151.';

@@ -51,35 +51,33 @@ comment on function parley._p_has_permission(oid, text, text, integer, oid) is
 'Tells whether a role holds a permission: by ownership, by grant (to it, to a role it inherits, to PUBLIC), or as administrator.
 Arguments: role; permission, such as SEND; class, such as service; object_id; owner, the owner of the object or null.';
 
-create function parley._p_require_permission(permission text, class text, object_id integer, name text, owner oid) returns void
+create function parley._p_require_permission(caller oid, permission text, class text, object_id integer, name text, owner oid) returns void
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_caller oid := parley._p_caller();
 begin
-  if not parley._p_has_permission(v_caller, permission, class, object_id, owner) then
+  if parley._p_has_permission(caller, permission, class, object_id, owner) is not true then
     if class = 'database' then
       perform parley._p_raise(
         229,
         format('permission denied: %s', permission),
-        format('Role %s may not do this in this database.', v_caller::regrole),
-        format('An administrator can allow it: select parley.grant(%L, ''database'', null, %L);', permission, pg_get_userbyid(v_caller))
+        format('Role %s may not do this in this database.', caller::regrole),
+        format('An administrator can allow it: select parley.grant(%L, ''database'', null, %L);', permission, pg_get_userbyid(caller))
       );
     end if;
     perform parley._p_raise(
       229,
       format('permission denied: %s on %s "%s"', permission, class, name),
-      format('Role %s does not hold it.', v_caller::regrole),
+      format('Role %s does not hold it.', caller::regrole),
       format(
         'Its owner or an administrator can grant it: select parley.grant(%L, %L, %L, %L);',
-        permission, class, name, pg_get_userbyid(v_caller)
+        permission, class, name, pg_get_userbyid(caller)
       )
     );
   end if;
 end
 $$;
 
-comment on function parley._p_require_permission(text, text, integer, text, oid) is
+comment on function parley._p_require_permission(oid, text, text, integer, text, oid) is
 'Refuses a caller that lacks a permission.
 Errors: 229.';

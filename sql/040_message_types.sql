@@ -9,11 +9,15 @@ create table parley._p_message_type (
   owner regrole not null,
   validation "char" not null check (validation in ('N', 'E', 'X', 'J', 'F')),
   validation_function regprocedure,
+  validation_setter regrole,
   schema_collection text,
+  check ((validation_function is null) = (validation_setter is null)),
   check ((validation = 'F') <= (validation_function is not null))
 );
 
 comment on table parley._p_message_type is 'Message types (spec 2.2).';
+comment on column parley._p_message_type.validation_setter is
+'Who set the validation function: it runs only while this role may act as the one whose rights it has.';
 
 create function parley._p_name(kind text, name text) returns text
 language plpgsql immutable
@@ -36,7 +40,7 @@ comment on function parley._p_name(text, text) is
 'Checks the length of a new name (spec 2.0).
 Errors: 9609.';
 
-create function parley._p_validation(validation text, validation_function regprocedure) returns "char"
+create function parley._p_validation(caller oid, validation text, validation_function regprocedure) returns "char"
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -76,19 +80,13 @@ begin
     );
   end if;
   if validation_function is not null then
-    perform
-    from pg_proc as p
-    where p.oid = validation_function
-      and p.pronargs = 1
-      and p.proargtypes[0] = 'bytea'::regtype
-      and p.prorettype = 'boolean'::regtype
-      and parley._p_is_administrator(p.proowner);
-    if not found then
+    if parley._p_may_validate(caller, validation_function) is not true then
       perform parley._p_raise(
         8402,
         format('function %s cannot validate messages', validation_function),
-        'It must take one bytea, return boolean, and be owned by an administrator of the broker, because it runs with the broker''s rights.',
-        'Change the function, or have an administrator own it.'
+        'It must take one bytea and return boolean. It runs with the rights of its owner when it is SECURITY DEFINER, '
+          || 'otherwise with those of the owner of schema parley; you and its owner must be able to act as that role.',
+        format('alter function %s security definer; it must belong to you, or to a role that you are a member of.', validation_function)
       );
     end if;
   end if;
@@ -96,8 +94,9 @@ begin
 end
 $$;
 
-comment on function parley._p_validation(text, regprocedure) is
+comment on function parley._p_validation(oid, text, regprocedure) is
 'Turns the words of a validation into its letter and checks that its function can serve.
+Arguments: caller, who sets it; validation; validation_function.
 Errors: 8402.';
 
 create function parley.create_message_type(
@@ -105,22 +104,25 @@ create function parley.create_message_type(
   validation text default 'NONE',
   validation_function regprocedure default null,
   schema_collection text default null,
-  "authorization" text default null
+  "authorization" text default null,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
 begin
-  perform parley._p_require_permission('CREATE MESSAGE TYPE', 'database', 0, null, null);
-  insert into parley._p_message_type (message_type_id, name, owner, validation, validation_function, schema_collection)
+  perform parley._p_require_permission(v_caller, 'CREATE MESSAGE TYPE', 'database', 0, null, null);
+  insert into parley._p_message_type (message_type_id, name, owner, validation, validation_function, validation_setter, schema_collection)
   values (
     nextval('parley._p_object_id'),
     parley._p_name('message type', create_message_type.name),
-    parley._p_new_owner("authorization"),
-    parley._p_validation(create_message_type.validation, create_message_type.validation_function),
+    parley._p_new_owner(v_caller, "authorization"),
+    parley._p_validation(v_caller, create_message_type.validation, create_message_type.validation_function),
     create_message_type.validation_function,
+    case when create_message_type.validation_function is not null then v_caller end,
     create_message_type.schema_collection
   )
   on conflict do nothing
@@ -137,10 +139,11 @@ begin
 end
 $$;
 
-comment on function parley.create_message_type(text, text, regprocedure, text, text) is
+comment on function parley.create_message_type(text, text, regprocedure, text, text, parley.caller) is
 'Creates a message type and returns its id.
 Arguments: name, 1 to 128 characters, compared byte by byte; validation, NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION;
 validation_function, takes the body as bytea, null when it is empty, and returns whether it is good (required for VALID_XML, JSON_SCHEMA and FUNCTION);
+it should be SECURITY DEFINER and belong to the caller, and is asked about bodies of up to 16 MiB;
 schema_collection, only kept, for VALID_XML;
 authorization, the owner (default: the caller).
 Errors: 229 not allowed, 2714 exists, 8402 bad validation, 9609 bad name, 15151 unknown owner.
@@ -150,18 +153,21 @@ create function parley.alter_message_type(
   name text,
   validation text,
   validation_function regprocedure default null,
-  schema_collection text default null
+  schema_collection text default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_type parley._p_message_type;
 begin
-  v_type := parley._p_find_message_type(name, 'ALTER');
+  v_type := parley._p_find_message_type(v_caller, name, 'ALTER');
   update parley._p_message_type as t
-  set validation = parley._p_validation(alter_message_type.validation, alter_message_type.validation_function),
+  set validation = parley._p_validation(v_caller, alter_message_type.validation, alter_message_type.validation_function),
     validation_function = alter_message_type.validation_function,
+    validation_setter = case when alter_message_type.validation_function is not null then v_caller end,
     schema_collection = alter_message_type.schema_collection
   where t.message_type_id = v_type.message_type_id;
   -- Senders that skip validation must look again.
@@ -169,21 +175,22 @@ begin
 end
 $$;
 
-comment on function parley.alter_message_type(text, text, regprocedure, text) is
+comment on function parley.alter_message_type(text, text, regprocedure, text, parley.caller) is
 'Changes the validation of a message type; messages already in a queue stay as they are.
 Arguments: as create_message_type.
 Errors: 229, 8402, 9663 system object, 15151 not found.
 Source: spec 2.2.';
 
-create function parley.drop_message_type(name text) returns void
+create function parley.drop_message_type(name text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_type parley._p_message_type;
   v_contract text;
 begin
-  v_type := parley._p_find_message_type(name, 'CONTROL');
+  v_type := parley._p_find_message_type(v_caller, name, 'CONTROL');
   select c.name into v_contract
   from parley._p_contract_message_type as u
   join parley._p_contract as c using (service_contract_id)
@@ -214,12 +221,12 @@ begin
 end
 $$;
 
-comment on function parley.drop_message_type(text) is
+comment on function parley.drop_message_type(text, parley.caller) is
 'Drops a message type that no contract lists and no waiting message has.
 Errors: 229, 3716 still used, 9663 system object, 15151 not found.
 Source: spec 2.2.';
 
-create function parley._p_find_message_type(name text, permission text) returns parley._p_message_type
+create function parley._p_find_message_type(caller oid, name text, permission text) returns parley._p_message_type
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -238,12 +245,12 @@ begin
   if v_type.message_type_id < 65536 and permission <> 'REFERENCES' then
     perform parley._p_raise(9663, format('message type "%s" belongs to the system', name), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(permission, 'message type', v_type.message_type_id, name, v_type.owner);
+  perform parley._p_require_permission(caller, permission, 'message type', v_type.message_type_id, name, v_type.owner);
   return v_type;
 end
 $$;
 
-comment on function parley._p_find_message_type(text, text) is
+comment on function parley._p_find_message_type(oid, text, text) is
 'Finds a message type the caller may use for something.
 Errors: 229, 9663 when a system object would be changed, 15151.';
 

@@ -21,16 +21,17 @@ create table parley._p_contract_message_type (
 
 comment on table parley._p_contract_message_type is 'The message types of each contract, and who may send them.';
 
-create function parley.create_contract(name text, message_types jsonb, "authorization" text default null) returns integer
+create function parley._p_create_contract(name text, message_types jsonb, "authorization" text, caller parley.caller) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
   v_type parley._p_message_type;
   v_usage record;
 begin
-  perform parley._p_require_permission('CREATE CONTRACT', 'database', 0, null, null);
+  perform parley._p_require_permission(v_caller, 'CREATE CONTRACT', 'database', 0, null, null);
   if upper(name) = 'ANY' then
     perform parley._p_raise(
       9609,
@@ -48,7 +49,7 @@ begin
     );
   end if;
   insert into parley._p_contract (service_contract_id, name, owner)
-  values (nextval('parley._p_object_id'), parley._p_name('contract', create_contract.name), parley._p_new_owner("authorization"))
+  values (nextval('parley._p_object_id'), parley._p_name('contract', _p_create_contract.name), parley._p_new_owner(v_caller, "authorization"))
   on conflict do nothing
   returning service_contract_id into v_id;
   if v_id is null then
@@ -71,7 +72,7 @@ begin
         'Use INITIATOR, TARGET or ANY.'
       );
     end if;
-    v_type := parley._p_find_message_type(v_usage.name, 'REFERENCES');
+    v_type := parley._p_find_message_type(v_caller, v_usage.name, 'REFERENCES');
     if parley._p_is_system_message(v_type.message_type_id) then
       perform parley._p_raise(
         9663,
@@ -96,6 +97,17 @@ begin
 end
 $$;
 
+comment on function parley._p_create_contract(text, jsonb, text, parley.caller) is
+'Does what create_contract does. The ticket is no argument of that: with it calls of its three forms could be taken for one another.
+Errors: those of create_contract.';
+
+create function parley.create_contract(name text, message_types jsonb, "authorization" text default null) returns integer
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_create_contract(name, message_types, "authorization", parley.current_caller())
+$$;
+
 comment on function parley.create_contract(text, jsonb, text) is
 'Creates a contract and returns its id.
 Arguments: name, 1 to 128 characters; message_types, a JSON object of message type to INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
@@ -104,7 +116,10 @@ Errors: 229 not allowed, 2714 exists, 8402 bad argument, 8492 nothing for the in
 15151 unknown message type.
 Source: spec 2.2, 2.3.';
 
-create function parley.create_contract(name text, message_types text[], sent_by text default 'ANY', "authorization" text default null) returns integer
+create function parley.create_contract(
+  name text, message_types text[], sent_by text default 'ANY', "authorization" text default null,
+  caller parley.caller default parley.current_caller()
+) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -115,18 +130,19 @@ begin
   if found then
     perform parley._p_raise_repeated_message_type(v_repeated);
   end if;
-  return parley.create_contract(name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization");
+  return parley._p_create_contract(
+    name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization", caller
+  );
 end
 $$;
 
-comment on function parley.create_contract(text, text[], text, text) is
+comment on function parley.create_contract(text, text[], text, text, parley.caller) is
 'Creates a contract all of whose message types are sent by the same side.
 Arguments: name; message_types, their names; sent_by, INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
 Errors: 8403 a message type named twice, and those of create_contract with JSON.
 Source: spec 2.3.';
 
--- A literal has no type yet; without this one PostgreSQL could not choose between JSON and a list.
-create function parley.create_contract(name text, message_types text, "authorization" text default null) returns integer
+create function parley._p_create_contract_of_text(name text, message_types text, "authorization" text, caller parley.caller) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -146,8 +162,20 @@ begin
   if v_repeated is not null then
     perform parley._p_raise_repeated_message_type(v_repeated);
   end if;
-  return parley.create_contract(name, v_types, "authorization");
+  return parley._p_create_contract(name, v_types, "authorization", caller);
 end
+$$;
+
+comment on function parley._p_create_contract_of_text(text, text, text, parley.caller) is
+'Does what create_contract does with JSON that is written as a literal.
+Errors: those of create_contract.';
+
+-- A literal has no type yet; without this one PostgreSQL could not choose between JSON and a list.
+create function parley.create_contract(name text, message_types text, "authorization" text default null) returns integer
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_create_contract_of_text(name, message_types, "authorization", parley.current_caller())
 $$;
 
 comment on function parley.create_contract(text, text, text) is
@@ -173,7 +201,7 @@ comment on function parley._p_raise_repeated_message_type(text) is
 'Refuses a contract that names a message type twice.
 Errors: 8403, always.';
 
-create function parley._p_find_contract(name text, permission text) returns parley._p_contract
+create function parley._p_find_contract(caller oid, name text, permission text) returns parley._p_contract
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -192,24 +220,25 @@ begin
   if v_contract.service_contract_id < 65536 and permission <> 'REFERENCES' then
     perform parley._p_raise(9663, format('contract "%s" belongs to the system', name), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(permission, 'contract', v_contract.service_contract_id, name, v_contract.owner);
+  perform parley._p_require_permission(caller, permission, 'contract', v_contract.service_contract_id, name, v_contract.owner);
   return v_contract;
 end
 $$;
 
-comment on function parley._p_find_contract(text, text) is
+comment on function parley._p_find_contract(oid, text, text) is
 'Finds a contract the caller may use for something.
 Errors: 229, 9663 when a system object would be changed, 15151.';
 
-create function parley.drop_contract(name text) returns void
+create function parley.drop_contract(name text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_contract parley._p_contract;
   v_user text;
 begin
-  v_contract := parley._p_find_contract(name, 'CONTROL');
+  v_contract := parley._p_find_contract(v_caller, name, 'CONTROL');
   select format('service "%s"', s.name) into v_user
   from parley._p_service_contract as u
   join parley._p_service as s using (service_id)
@@ -242,7 +271,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_contract(text) is
+comment on function parley.drop_contract(text, parley.caller) is
 'Drops a contract that no service and no priority names; live conversations on it end with error -8487 on both sides.
 Errors: 229, 3716 still used, 9663 system object, 15151 not found.
 Source: spec 2.3.';

@@ -132,7 +132,7 @@ comment on function parley._p_find_queue(text) is
 'Finds a queue by its name in one to three parts.
 Errors: 208 not found, 9609 malformed name.';
 
-create function parley._p_find_queue(queue text, permission text) returns parley._p_queue
+create function parley._p_find_queue(caller oid, queue text, permission text) returns parley._p_queue
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -143,12 +143,12 @@ begin
   if v_queue.queue_id < 65536 and permission in ('ALTER', 'CONTROL') then
     perform parley._p_raise(9663, format('queue "%s" belongs to the system', queue), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  perform parley._p_require_permission(caller, permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   return v_queue;
 end
 $$;
 
-comment on function parley._p_find_queue(text, text) is
+comment on function parley._p_find_queue(oid, text, text) is
 'Finds a queue the caller may use for something.
 Errors: 208, 229, 9609, 9663 when a system object would be changed.';
 
@@ -190,16 +190,18 @@ create function parley.create_queue(
   activation boolean default null,
   "authorization" text default null,
   poison_action text default null,
-  poison_rollbacks integer default null
+  poison_rollbacks integer default null,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
   v_name record := parley._p_queue_name(queue);
 begin
-  perform parley._p_require_permission('CREATE QUEUE', 'database', 0, null, null);
+  perform parley._p_require_permission(v_caller, 'CREATE QUEUE', 'database', 0, null, null);
   -- Serialises two creations of the same name, so that the second gets our error and not one of a sequence.
   perform pg_advisory_xact_lock(hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0));
   perform from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
@@ -212,17 +214,17 @@ begin
     );
   end if;
   v_id := nextval('parley._p_object_id');
-  perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, parley._p_new_owner("authorization"));
+  perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, parley._p_new_owner(v_caller, "authorization"));
   perform parley._p_create_queue_view(v_id);
   perform parley._p_alter_queue(
-    v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
+    v_caller, v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
     coalesce(activation, activation_procedure is not null), poison_action, poison_rollbacks
   );
   return v_id;
 end
 $$;
 
-comment on function parley.create_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer) is
+comment on function parley.create_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, parley.caller) is
 'Creates a queue, and a view of it in schema parley_queue, and returns its id.
 Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention, keep copies until the conversation ends;
 poison_message_handling, count the rollbacks of a message; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
@@ -245,22 +247,24 @@ create function parley.alter_queue(
   execute_as text default null,
   activation boolean default null,
   poison_action text default null,
-  poison_rollbacks integer default null
+  poison_rollbacks integer default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
 begin
   perform parley._p_alter_queue(
-    v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation,
+    v_caller, v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation,
     poison_action, poison_rollbacks
   );
 end
 $$;
 
-comment on function parley.alter_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
+comment on function parley.alter_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, integer, parley.caller) is
 'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so far.
 What is set aside stays so, whatever becomes of the settings.
 Arguments: as create_queue.
@@ -269,12 +273,13 @@ Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 965
 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4, 5.1.';
 
-create function parley.drop_activation(queue text) returns void
+create function parley.drop_activation(queue text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
 begin
   update parley._p_queue as q
   set activation_procedure = null, max_readers = 0, execute_as = null, procedure_set_by = null, execute_as_set_by = null,
@@ -283,7 +288,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_activation(text) is
+comment on function parley.drop_activation(text, parley.caller) is
 'Removes all activation settings of a queue.
 Errors: 208 not found, 229 not allowed, 9663 system object.
 Source: spec 2.4, ACTIVATION (DROP).';
@@ -318,12 +323,13 @@ comment on function parley._p_drop_unused_sequences() is
 'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and learns that it is
 gone only when that has committed: so what is locked is left to the next call.';
 
-create function parley.drop_queue(queue text) returns void
+create function parley.drop_queue(queue text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'CONTROL');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'CONTROL');
   v_service text;
 begin
   select s.name into v_service from parley._p_service as s where s.queue_id = v_queue.queue_id limit 1;
@@ -347,7 +353,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_queue(text) is
+comment on function parley.drop_queue(text, parley.caller) is
 'Drops a queue that no service uses; sessions waiting in RECEIVE on it fail at once.
 Errors: 208 not found, 229 not allowed, 3716 still used, 9663 system object.
 Source: spec 2.4.';

@@ -106,7 +106,7 @@ comment on function parley._p_require_acting(parley._p_queue) is
 Errors: 15517.';
 
 create function parley._p_alter_queue(
-  queue_id integer,
+  caller oid, queue_id integer,
   status boolean,
   retention boolean,
   poison_message_handling boolean,
@@ -156,11 +156,11 @@ begin
     activation_procedure = coalesce(_p_alter_queue.activation_procedure, q.activation_procedure),
     max_readers = coalesce(max_queue_readers, q.max_readers),
     execute_as = coalesce(
-      case upper(_p_alter_queue.execute_as) when 'SELF' then parley._p_caller()::regrole::text when 'OWNER' then 'OWNER' else _p_alter_queue.execute_as end,
+      case upper(_p_alter_queue.execute_as) when 'SELF' then caller::regrole::text when 'OWNER' then 'OWNER' else _p_alter_queue.execute_as end,
       q.execute_as
     ),
-    procedure_set_by = case when _p_alter_queue.activation_procedure is null then q.procedure_set_by else parley._p_caller()::regrole end,
-    execute_as_set_by = case when _p_alter_queue.execute_as is null then q.execute_as_set_by else parley._p_caller()::regrole end,
+    procedure_set_by = case when _p_alter_queue.activation_procedure is null then q.procedure_set_by else caller::regrole end,
+    execute_as_set_by = case when _p_alter_queue.execute_as is null then q.execute_as_set_by else caller::regrole end,
     is_activation_enabled = coalesce(activation, q.is_activation_enabled),
     disabled_position = case
       when coalesce(status, q.is_enqueue_enabled) then null
@@ -194,6 +194,6 @@ begin
 end
 $$;
 
-comment on function parley._p_alter_queue(integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
+comment on function parley._p_alter_queue(oid, integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
 'Changes the settings of a queue; null leaves a setting as it is.
 Errors: 8402, 9613, 9614, 9620, 9653, 9717, 9718, 15151, 15517.';

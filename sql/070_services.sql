@@ -21,7 +21,7 @@ comment on table parley._p_service_contract is 'The contracts each service accep
 
 create index on parley._p_service_contract (service_contract_id);
 
-create function parley._p_add_service_contracts(service_id integer, contracts text[]) returns void
+create function parley._p_add_service_contracts(caller oid, service_id integer, contracts text[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -30,7 +30,7 @@ declare
   v_contract parley._p_contract;
 begin
   foreach v_name in array coalesce(contracts, '{}') loop
-    v_contract := parley._p_find_contract(v_name, 'REFERENCES');
+    v_contract := parley._p_find_contract(caller, v_name, 'REFERENCES');
     insert into parley._p_service_contract (service_id, service_contract_id)
     values (_p_add_service_contracts.service_id, v_contract.service_contract_id)
     on conflict do nothing;
@@ -41,19 +41,23 @@ begin
 end
 $$;
 
-comment on function parley._p_add_service_contracts(integer, text[]) is
+comment on function parley._p_add_service_contracts(oid, integer, text[]) is
 'Lets a service accept more contracts.
 Errors: 229, 8404 named twice or accepted already, 15151 not found.';
 
-create function parley.create_service(name text, queue text, contracts text[] default '{}', "authorization" text default null) returns integer
+create function parley.create_service(
+  name text, queue text, contracts text[] default '{}', "authorization" text default null,
+  caller parley.caller default parley.current_caller()
+) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
   v_queue parley._p_queue;
 begin
-  perform parley._p_require_permission('CREATE SERVICE', 'database', 0, null, null);
+  perform parley._p_require_permission(v_caller, 'CREATE SERVICE', 'database', 0, null, null);
   if upper(name) = 'ANY' then
     perform parley._p_raise(
       9609,
@@ -62,9 +66,9 @@ begin
       'ANY stands for every service in a broker priority; choose another name.'
     );
   end if;
-  v_queue := parley._p_find_queue(queue, 'REFERENCES');
+  v_queue := parley._p_find_queue(v_caller, queue, 'REFERENCES');
   insert into parley._p_service (service_id, name, owner, queue_id)
-  values (nextval('parley._p_object_id'), parley._p_name('service', create_service.name), parley._p_new_owner("authorization"), v_queue.queue_id)
+  values (nextval('parley._p_object_id'), parley._p_name('service', create_service.name), parley._p_new_owner(v_caller, "authorization"), v_queue.queue_id)
   on conflict do nothing
   returning service_id into v_id;
   if v_id is null then
@@ -75,21 +79,21 @@ begin
       'Use alter_service to change it, or choose another name.'
     );
   end if;
-  perform parley._p_add_service_contracts(v_id, contracts);
+  perform parley._p_add_service_contracts(v_caller, v_id, contracts);
   -- What was sent to this name before it existed can be delivered now.
   perform parley._p_deliver_delayed(name);
   return v_id;
 end
 $$;
 
-comment on function parley.create_service(text, text, text[], text) is
+comment on function parley.create_service(text, text, text[], text, parley.caller) is
 'Creates a service and returns its id. Messages already sent to that name are delivered.
 Arguments: name, 1 to 128 characters, compared byte by byte; queue; contracts it accepts as target (none: it can only begin dialogs);
 authorization, the owner (default: the caller).
 Errors: 208 no such queue, 229 not allowed, 2714 exists, 8404 contract named twice, 9609 bad name, 15151 unknown contract or owner.
 Source: spec 2.5.';
 
-create function parley._p_find_service(name text, permission text) returns parley._p_service
+create function parley._p_find_service(caller oid, name text, permission text) returns parley._p_service
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -108,12 +112,12 @@ begin
   if v_service.service_id < 65536 and permission in ('ALTER', 'CONTROL') then
     perform parley._p_raise(9663, format('service "%s" belongs to the system', name), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(permission, 'service', v_service.service_id, name, v_service.owner);
+  perform parley._p_require_permission(caller, permission, 'service', v_service.service_id, name, v_service.owner);
   return v_service;
 end
 $$;
 
-comment on function parley._p_find_service(text, text) is
+comment on function parley._p_find_service(oid, text, text) is
 'Finds a service the caller may use for something.
 Errors: 229, 9663 when a system object would be changed, 15151.';
 
@@ -121,13 +125,15 @@ create function parley.alter_service(
   name text,
   queue text default null,
   add_contracts text[] default null,
-  drop_contracts text[] default null
+  drop_contracts text[] default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_service parley._p_service := parley._p_find_service(name, 'ALTER');
+  v_caller oid := parley._p_caller(caller);
+  v_service parley._p_service := parley._p_find_service(v_caller, name, 'ALTER');
   v_queue parley._p_queue;
   v_dropped integer;
   v_name text;
@@ -166,9 +172,9 @@ begin
       8469
     );
   end loop;
-  perform parley._p_add_service_contracts(v_service.service_id, add_contracts);
+  perform parley._p_add_service_contracts(v_caller, v_service.service_id, add_contracts);
   if queue is not null then
-    v_queue := parley._p_find_queue(queue, 'REFERENCES');
+    v_queue := parley._p_find_queue(v_caller, queue, 'REFERENCES');
     if v_queue.queue_id <> v_service.queue_id then
       perform parley._p_move_service(v_service, v_queue);
     end if;
@@ -176,18 +182,19 @@ begin
 end
 $$;
 
-comment on function parley.alter_service(text, text, text[], text[]) is
+comment on function parley.alter_service(text, text, text[], text[], parley.caller) is
 'Moves a service, with its waiting messages, to another queue; lets it accept more or fewer contracts.
 Conversations on a contract it no longer accepts end with error -8469 on both sides.
 Errors: 208 no such queue, 229 not allowed, 8404 accepted already, 8493 nothing to change, 9663 system object, 15151 not found.
 Source: spec 2.5.';
 
-create function parley.drop_service(name text) returns void
+create function parley.drop_service(name text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_service parley._p_service := parley._p_find_service(name, 'CONTROL');
+  v_caller oid := parley._p_caller(caller);
+  v_service parley._p_service := parley._p_find_service(v_caller, name, 'CONTROL');
   v_priority text;
 begin
   select p.name into v_priority from parley._p_priority as p where p.local_service_id = v_service.service_id limit 1;
@@ -206,7 +213,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_service(text) is
+comment on function parley.drop_service(text, parley.caller) is
 'Drops a service with its endpoints and its waiting messages; the other sides of its open conversations get error -8470.
 Errors: 229 not allowed, 3716 a priority names it, 9663 system object, 15151 not found.
 Source: spec 2.5.';

@@ -37,7 +37,7 @@ comment on function parley._p_priority_of(integer, integer, text) is
 'Gives the priority of a new endpoint: the best match in the eight ranks of spec 2.9, else 5.';
 
 create function parley._p_priority_parts(
-  contract_name text, local_service_name text, remote_service_name text, priority_level integer,
+  caller oid, contract_name text, local_service_name text, remote_service_name text, priority_level integer,
   out service_contract_id integer, out local_service_id integer, out remote_name text, out priority smallint
 )
 language plpgsql stable
@@ -45,10 +45,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if upper(contract_name) <> 'ANY' then
-    service_contract_id := (parley._p_find_contract(contract_name, 'REFERENCES')).service_contract_id;
+    service_contract_id := (parley._p_find_contract(caller, contract_name, 'REFERENCES')).service_contract_id;
   end if;
   if upper(local_service_name) <> 'ANY' then
-    local_service_id := (parley._p_find_service(local_service_name, 'VIEW DEFINITION')).service_id;
+    local_service_id := (parley._p_find_service(caller, local_service_name, 'VIEW DEFINITION')).service_id;
   end if;
   if upper(remote_service_name) <> 'ANY' then
     remote_name := remote_service_name;
@@ -65,7 +65,7 @@ begin
 end
 $$;
 
-comment on function parley._p_priority_parts(text, text, text, integer) is
+comment on function parley._p_priority_parts(oid, text, text, text, integer) is
 'Checks the parts of a priority and finds what they name.
 Errors: 229, 8402, 15151.';
 
@@ -74,17 +74,19 @@ create function parley.create_broker_priority(
   contract_name text default 'ANY',
   local_service_name text default 'ANY',
   remote_service_name text default 'ANY',
-  priority_level integer default 5
+  priority_level integer default 5,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
   v_parts record;
 begin
-  perform parley._p_require_administrator('create_broker_priority');
-  v_parts := parley._p_priority_parts(contract_name, local_service_name, remote_service_name, priority_level);
+  perform parley._p_require_administrator(v_caller, 'create_broker_priority');
+  v_parts := parley._p_priority_parts(v_caller, contract_name, local_service_name, remote_service_name, priority_level);
   insert into parley._p_priority (priority_id, name, service_contract_id, local_service_id, remote_service_name, priority)
   values (
     nextval('parley._p_object_id'), parley._p_name('broker priority', create_broker_priority.name),
@@ -99,7 +101,7 @@ begin
 end
 $$;
 
-comment on function parley.create_broker_priority(text, text, text, text, integer) is
+comment on function parley.create_broker_priority(text, text, text, text, integer, parley.caller) is
 'Creates a broker priority and returns its id. It governs endpoints created from now on.
 Arguments: name; contract_name, local_service_name, remote_service_name, a name or ANY; priority_level, 1 (low) to 10 (high).
 Errors: 2714 exists, 8402 level out of range, 9609 bad name, 15151 not found or not an administrator.
@@ -110,16 +112,18 @@ create function parley.alter_broker_priority(
   contract_name text default null,
   local_service_name text default null,
   remote_service_name text default null,
-  priority_level integer default null
+  priority_level integer default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_old parley._p_priority;
   v_parts record;
 begin
-  perform parley._p_require_administrator('alter_broker_priority');
+  perform parley._p_require_administrator(v_caller, 'alter_broker_priority');
   if coalesce(contract_name, local_service_name, remote_service_name, priority_level::text) is null then
     perform parley._p_raise(8493, format('nothing to change in broker priority "%s"', name), null, 'Give at least one item.');
   end if;
@@ -128,7 +132,7 @@ begin
     perform parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
   end if;
   v_parts := parley._p_priority_parts(
-    coalesce(contract_name, 'ANY'), coalesce(local_service_name, 'ANY'), coalesce(remote_service_name, 'ANY'),
+    v_caller, coalesce(contract_name, 'ANY'), coalesce(local_service_name, 'ANY'), coalesce(remote_service_name, 'ANY'),
     coalesce(priority_level, v_old.priority)
   );
   update parley._p_priority as p
@@ -140,17 +144,22 @@ begin
 end
 $$;
 
-comment on function parley.alter_broker_priority(text, text, text, text, integer) is
+comment on function parley.alter_broker_priority(text, text, text, text, integer, parley.caller) is
 'Changes what is given of a broker priority; existing endpoints keep their level.
 Errors: 8402 level out of range, 8493 nothing to change, 15151 not found or not an administrator.
 Source: spec 2.9.';
 
-create function parley.drop_broker_priority(name text) returns void
+create function parley.drop_broker_priority(
+  name text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('drop_broker_priority');
+  perform parley._p_require_administrator(v_caller, 'drop_broker_priority');
   delete from parley._p_priority as p where p.name = drop_broker_priority.name;
   if not found then
     perform parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
@@ -158,7 +167,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_broker_priority(text) is
+comment on function parley.drop_broker_priority(text, parley.caller) is
 'Drops a broker priority.
 Errors: 15151 not found or not an administrator.
 Source: spec 2.9.';

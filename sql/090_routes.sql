@@ -198,22 +198,24 @@ create function parley.create_route(
   lifetime integer default null,
   mirror_address text default null,
   is_inbound boolean default false,
-  "authorization" text default null
+  "authorization" text default null,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_route parley._p_route;
   v_id integer;
 begin
   if coalesce(is_inbound, false) then
-    perform parley._p_require_administrator('create_route of an inbound route');
+    perform parley._p_require_administrator(v_caller, 'create_route of an inbound route');
   else
-    perform parley._p_require_permission('CREATE ROUTE', 'database', 0, null, null);
+    perform parley._p_require_permission(v_caller, 'CREATE ROUTE', 'database', 0, null, null);
   end if;
   v_route.name := parley._p_name('route', create_route.name);
-  v_route.owner := parley._p_new_owner("authorization");
+  v_route.owner := parley._p_new_owner(v_caller, "authorization");
   v_route.is_inbound := coalesce(create_route.is_inbound, false);
   v_route.remote_service_name := service_name;
   v_route.broker_instance := parley._p_broker_instance(create_route.broker_instance);
@@ -238,7 +240,7 @@ begin
 end
 $$;
 
-comment on function parley.create_route(text, text, text, text, integer, text, boolean, text) is
+comment on function parley.create_route(text, text, text, text, integer, text, boolean, text, parley.caller) is
 'Creates a route and returns its id. Messages that wait for one go where it leads.
 Arguments: name; address, tcp://host:port of the broker at the other end or of one that forwards, LOCAL for this server, or TRANSPORT for services whose
 names begin with the address; service_name, compared byte by byte (null: any service); broker_instance, the service_broker_guid of the target database, or
@@ -250,7 +252,7 @@ Errors: 229 not allowed, 2714 exists, 8413 malformed broker_instance, 9609 bad n
 a service, 9746 lifetime out of range, 9747 both addresses the same, 15151 unknown owner or not an administrator.
 Source: spec 2.6.';
 
-create function parley._p_route_to_change(name text, permission text) returns parley._p_route
+create function parley._p_route_to_change(caller oid, name text, permission text) returns parley._p_route
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -267,15 +269,15 @@ begin
     );
   end if;
   if v_route.is_inbound then
-    perform parley._p_require_administrator('changing an inbound route');
+    perform parley._p_require_administrator(caller, 'changing an inbound route');
   else
-    perform parley._p_require_permission(permission, 'route', v_route.route_id, name, v_route.owner);
+    perform parley._p_require_permission(caller, permission, 'route', v_route.route_id, name, v_route.owner);
   end if;
   return v_route;
 end
 $$;
 
-comment on function parley._p_route_to_change(text, text) is
+comment on function parley._p_route_to_change(oid, text, text) is
 'Finds and locks a route that the caller may change.
 Errors: 229, 15151.';
 
@@ -285,13 +287,15 @@ create function parley.alter_route(
   service_name text default null,
   broker_instance text default null,
   lifetime integer default null,
-  mirror_address text default null
+  mirror_address text default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_old parley._p_route := parley._p_route_to_change(name, 'ALTER');
+  v_caller oid := parley._p_caller(caller);
+  v_old parley._p_route := parley._p_route_to_change(v_caller, name, 'ALTER');
   v_route parley._p_route := v_old;
 begin
   if coalesce(address, service_name, broker_instance, lifetime::text, mirror_address) is null then
@@ -314,7 +318,7 @@ begin
 end
 $$;
 
-comment on function parley.alter_route(text, text, text, text, integer, text) is
+comment on function parley.alter_route(text, text, text, text, integer, text, parley.caller) is
 'Changes what is given of a route; a lifetime counts from now, so it revives a route that has expired. What a route names it can name otherwise, not leave
 open again: for any service, any instance, no mirror or for ever, drop the route and create it anew.
 Arguments: as create_route; null leaves what is there.
@@ -322,12 +326,13 @@ Errors: 229 not allowed, 8413 malformed broker_instance, 8493 nothing to change,
 15151 not found, or inbound and the caller is not an administrator.
 Source: spec 2.6.';
 
-create function parley.drop_route(name text) returns void
+create function parley.drop_route(name text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_route parley._p_route := parley._p_route_to_change(name, 'CONTROL');
+  v_caller oid := parley._p_caller(caller);
+  v_route parley._p_route := parley._p_route_to_change(v_caller, name, 'CONTROL');
 begin
   delete from parley._p_permission as p where p.class = 'route' and p.object_id = v_route.route_id;
   delete from parley._p_route as r where r.route_id = v_route.route_id;
@@ -335,7 +340,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_route(text) is
+comment on function parley.drop_route(text, parley.caller) is
 'Drops a route. Conversations that went by it wait until another leads to their far side.
 Errors: 229 not allowed, 15151 not found, or inbound and the caller is not an administrator.
 Source: spec 2.6.';

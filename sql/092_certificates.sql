@@ -65,7 +65,7 @@ comment on function parley._p_read_certificate(bytea) is
 'Takes a certificate apart.
 Errors: 15297 malformed.';
 
-create function parley._p_find_certificate(name text, permission text) returns parley._p_certificate
+create function parley._p_find_certificate(caller oid, name text, permission text) returns parley._p_certificate
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -81,12 +81,12 @@ begin
       'See parley.certificates.'
     );
   end if;
-  perform parley._p_require_permission(permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner);
+  perform parley._p_require_permission(caller, permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner);
   return v_certificate;
 end
 $$;
 
-comment on function parley._p_find_certificate(text, text) is
+comment on function parley._p_find_certificate(oid, text, text) is
 'Finds and locks a certificate that the caller may use for something.
 Errors: 229, 15151.';
 
@@ -130,17 +130,19 @@ create function parley.create_certificate(
   certificate bytea,
   "authorization" text default null,
   private_key bytea default null,
-  active_for_begin_dialog boolean default true
+  active_for_begin_dialog boolean default true,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
   v_owner oid;
 begin
-  perform parley._p_require_permission('CREATE CERTIFICATE', 'database', 0, null, null);
-  v_owner := parley._p_new_owner("authorization");
+  perform parley._p_require_permission(v_caller, 'CREATE CERTIFICATE', 'database', 0, null, null);
+  v_owner := parley._p_new_owner(v_caller, "authorization");
   -- 1 and the id of the master key (9 bytes), nonce (12), two keys (64) and the tag (16).
   if length(private_key) <> 101 or substring(private_key from 1 for 1) <> '\x01' then
     perform parley._p_raise(
@@ -163,7 +165,7 @@ begin
 end
 $$;
 
-comment on function parley.create_certificate(text, bytea, text, bytea, boolean) is
+comment on function parley.create_certificate(text, bytea, text, bytea, boolean, parley.caller) is
 'Installs a certificate and returns its id: of somebody else, whom its owner stands for here, or our own with its private key. New ones of our own are
 made by the command parley certificate create, which has the master key.
 Arguments: name; certificate, the bytes that parley certificate export writes; authorization, the owner (default: the caller): what
@@ -175,13 +177,15 @@ Source: spec 2.11, CREATE CERTIFICATE.';
 create function parley.alter_certificate(
   name text,
   active_for_begin_dialog boolean default null,
-  revoked boolean default null
+  revoked boolean default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_certificate parley._p_certificate := parley._p_find_certificate(name, 'ALTER');
+  v_caller oid := parley._p_caller(caller);
+  v_certificate parley._p_certificate := parley._p_find_certificate(v_caller, name, 'ALTER');
 begin
   if active_for_begin_dialog is null and revoked is null then
     perform parley._p_raise(8493, format('nothing to change in certificate "%s"', name), null, 'Give active_for_begin_dialog or revoked.');
@@ -194,19 +198,20 @@ begin
 end
 $$;
 
-comment on function parley.alter_certificate(text, boolean, boolean) is
+comment on function parley.alter_certificate(text, boolean, boolean, parley.caller) is
 'Changes what is given of a certificate. Daemons know within a second.
 Arguments: name; active_for_begin_dialog, whether new messages may be sealed for it or signed with it; revoked, whether nothing that it has to do with
 is opened or sealed any more.
 Errors: 229 not allowed, 8493 nothing to change, 15151 not found.
 Source: spec 2.11, 7.5, ALTER CERTIFICATE.';
 
-create function parley.drop_certificate(name text) returns void
+create function parley.drop_certificate(name text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_certificate parley._p_certificate := parley._p_find_certificate(name, 'CONTROL');
+  v_caller oid := parley._p_caller(caller);
+  v_certificate parley._p_certificate := parley._p_find_certificate(v_caller, name, 'CONTROL');
 begin
   delete from parley._p_permission as p where p.class = 'certificate' and p.object_id = v_certificate.certificate_id;
   delete from parley._p_certificate as c where c.certificate_id = v_certificate.certificate_id;
@@ -214,7 +219,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_certificate(text) is
+comment on function parley.drop_certificate(text, parley.caller) is
 'Drops a certificate with its private key. What was sealed for it and has not arrived yet cannot be opened any more; its sender seals it again for
 the certificate that is left.
 Errors: 229 not allowed, 15151 not found.

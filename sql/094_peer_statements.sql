@@ -21,15 +21,17 @@ create function parley.trust_peer(
   not_after timestamptz default null,
   address text default null,
   broker_instances uuid[] default null,
-  is_forwarder boolean default false
+  is_forwarder boolean default false,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
 begin
-  perform parley._p_require_administrator('trust_peer');
+  perform parley._p_require_administrator(v_caller, 'trust_peer');
   insert into parley._p_peer (peer_id, name, role, address, broker_instances, is_forwarder)
   values (
     nextval('parley._p_object_id'), parley._p_name('peer', trust_peer.name), parley._p_peer_role(trust_peer.role),
@@ -52,7 +54,7 @@ begin
 end
 $$;
 
-comment on function parley.trust_peer(text, text, text, bytea, timestamptz, timestamptz, text, uuid[], boolean) is
+comment on function parley.trust_peer(text, text, text, bytea, timestamptz, timestamptz, text, uuid[], boolean, parley.caller) is
 'Trusts a broker elsewhere: links with it are allowed, and what it sends is judged by the grants of a role. Returns the id of the peer.
 Arguments: fingerprint, the SHA-256 of its public key in hexadecimal digits, as parley certificate list shows it there; name, any name for it;
 role, the role of this database that it acts as (null or PUBLIC: none, only what is granted to PUBLIC counts); certificate, X.509 in DER, to be looked
@@ -75,16 +77,18 @@ create function parley.alter_peer(
   drop_fingerprint text default null,
   address text default null,
   broker_instances uuid[] default null,
-  is_forwarder boolean default null
+  is_forwarder boolean default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_peer parley._p_peer;
   v_role regrole;
 begin
-  perform parley._p_require_administrator('alter_peer');
+  perform parley._p_require_administrator(v_caller, 'alter_peer');
   if coalesce(new_name, role, add_fingerprint, drop_fingerprint, address, broker_instances::text, is_forwarder::text) is null then
     perform parley._p_raise(8493, format('nothing to change in peer "%s"', name), null, 'Give at least one item.');
   end if;
@@ -130,7 +134,7 @@ begin
 end
 $$;
 
-comment on function parley.alter_peer(text, text, text, text, bytea, timestamptz, timestamptz, text, text, uuid[], boolean) is
+comment on function parley.alter_peer(text, text, text, text, bytea, timestamptz, timestamptz, text, text, uuid[], boolean, parley.caller) is
 'Changes what is given of a peer; what is null stays as it is. A dialog certificate that came with it stands for its new role; it is dropped when that is
 none, or has other certificates.
 Arguments: name; new_name; role, PUBLIC for none; add_fingerprint, a further key, with certificate, not_before and not_after as trust_peer takes them;
@@ -140,14 +144,15 @@ Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 8493 not
 28034 the peer is revoked, 28055 the key has expired.
 Source: spec 7.2, 7.5.';
 
-create function parley.revoke_peer(name text) returns void
+create function parley.revoke_peer(name text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_peer parley._p_peer;
 begin
-  perform parley._p_require_administrator('revoke_peer');
+  perform parley._p_require_administrator(v_caller, 'revoke_peer');
   v_peer := parley._p_find_peer(revoke_peer.name);
   update parley._p_peer as p
   set revoked_at = clock_timestamp(), modify_date = clock_timestamp()
@@ -158,20 +163,21 @@ begin
 end
 $$;
 
-comment on function parley.revoke_peer(text) is
+comment on function parley.revoke_peer(text, parley.caller) is
 'Trusts a peer no more, with all its keys: nothing that it sends is accepted from now on, and its links are closed within seconds. It stays in the list,
 so that its keys are refused whoever vouches for them. A dialog certificate that came with it is revoked too. To trust it anew, drop it first.
 Errors: 15151 not found or not an administrator.
 Source: spec 7.2.';
 
-create function parley.drop_peer(name text) returns void
+create function parley.drop_peer(name text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_peer parley._p_peer;
 begin
-  perform parley._p_require_administrator('drop_peer');
+  perform parley._p_require_administrator(v_caller, 'drop_peer');
   v_peer := parley._p_find_peer(drop_peer.name);
   perform parley._p_drop_dialog_certificates(v_peer.peer_id);
   delete from parley._p_peer as p where p.peer_id = v_peer.peer_id;
@@ -179,7 +185,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_peer(text) is
+comment on function parley.drop_peer(text, parley.caller) is
 'Forgets a peer, with the dialog certificate that came with it: it is a stranger again. Where a certificate authority admits peers,
 strangers come in when it vouches for them: there revoke_peer keeps one out, this does not.
 Errors: 15151 not found or not an administrator.

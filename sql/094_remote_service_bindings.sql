@@ -16,13 +16,12 @@ create table parley._p_remote_service_binding (
 
 comment on table parley._p_remote_service_binding is 'Remote service bindings (spec 2.7).';
 
-create function parley._p_binding_principal(with_user text) returns oid
+create function parley._p_binding_principal(caller oid, with_user text) returns oid
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_role oid;
-  v_caller oid := parley._p_caller();
 begin
   if lower(with_user) = 'public' or with_user like 'pg\_%' then
     perform parley._p_raise(
@@ -41,11 +40,11 @@ begin
       'Create it with CREATE ROLE, or correct the name; names are compared exactly.'
     );
   end if;
-  if not (parley._p_is_administrator(v_caller) or pg_has_role(v_caller, v_role, 'member')) then
+  if (parley._p_is_administrator(caller) or pg_has_role(caller, v_role, 'member')) is not true then
     perform parley._p_raise(
       229,
       format('permission denied: a remote service cannot be bound to role "%s"', with_user),
-      format('Role %s is not a member of it.', v_caller::regrole),
+      format('Role %s is not a member of it.', caller::regrole),
       'Name a role that you are a member of, or ask an administrator.'
     );
   end if;
@@ -53,11 +52,11 @@ begin
 end
 $$;
 
-comment on function parley._p_binding_principal(text) is
+comment on function parley._p_binding_principal(oid, text) is
 'Finds the role that is to stand for a remote service. Being a member of it takes the place of IMPERSONATE.
 Errors: 229 not a member, 9611 not found, 28083 no role that can own certificates.';
 
-create function parley._p_find_binding(name text, permission text) returns parley._p_remote_service_binding
+create function parley._p_find_binding(caller oid, name text, permission text) returns parley._p_remote_service_binding
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -73,29 +72,31 @@ begin
       'See parley.remote_service_bindings.'
     );
   end if;
-  perform parley._p_require_permission(permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
+  perform parley._p_require_permission(caller, permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
   return v_binding;
 end
 $$;
 
-comment on function parley._p_find_binding(text, text) is
+comment on function parley._p_find_binding(oid, text, text) is
 'Finds and locks a remote service binding that the caller may use for something.
 Errors: 229, 15151.';
 
 create function parley.create_remote_service_binding(
-  name text, to_service text, with_user text, anonymous boolean default false, "authorization" text default null
+  name text, to_service text, with_user text, anonymous boolean default false, "authorization" text default null,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
   v_name text := parley._p_name('remote service binding', create_remote_service_binding.name);
   v_owner oid;
   v_principal oid;
 begin
-  perform parley._p_require_permission('CREATE REMOTE SERVICE BINDING', 'database', 0, null, null);
-  v_owner := parley._p_new_owner("authorization");
+  perform parley._p_require_permission(v_caller, 'CREATE REMOTE SERVICE BINDING', 'database', 0, null, null);
+  v_owner := parley._p_new_owner(v_caller, "authorization");
   if to_service is null or to_service = '' or length(to_service) > 256 then
     perform parley._p_raise(
       8412,
@@ -104,7 +105,7 @@ begin
       'Give the name of the remote service.'
     );
   end if;
-  v_principal := parley._p_binding_principal(with_user);
+  v_principal := parley._p_binding_principal(v_caller, with_user);
   if exists (select from parley._p_remote_service_binding as b where b.name = v_name) then
     perform parley._p_raise(2714, format('remote service binding "%s" exists already', name), null, 'Use alter_remote_service_binding to change it.');
   end if;
@@ -125,7 +126,7 @@ begin
 end
 $$;
 
-comment on function parley.create_remote_service_binding(text, text, text, boolean, text) is
+comment on function parley.create_remote_service_binding(text, text, text, boolean, text, parley.caller) is
 'Creates a remote service binding and returns its id: dialogs with that service are sealed for the certificate of the role when they leave the server,
 whatever ENCRYPTION says. Messages that waited for it are sealed and sent; dialogs under way stay as they are.
 Arguments: name; to_service, compared byte by byte; with_user, the role that stands for it and owns its certificate; anonymous, whether the initiator does
@@ -134,19 +135,23 @@ Errors: 229 not allowed, 2714 exists, 8412 to_service malformed, 9609 bad name, 
 28083 with_user cannot own certificates.
 Source: spec 2.7.';
 
-create function parley.alter_remote_service_binding(name text, with_user text default null, anonymous boolean default null) returns void
+create function parley.alter_remote_service_binding(
+  name text, with_user text default null, anonymous boolean default null,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_binding parley._p_remote_service_binding := parley._p_find_binding(name, 'ALTER');
+  v_caller oid := parley._p_caller(caller);
+  v_binding parley._p_remote_service_binding := parley._p_find_binding(v_caller, name, 'ALTER');
   v_principal oid := v_binding.remote_principal;
 begin
   if with_user is null and anonymous is null then
     perform parley._p_raise(8493, format('nothing to change in remote service binding "%s"', name), null, 'Give with_user or anonymous.');
   end if;
   if with_user is not null then
-    v_principal := parley._p_binding_principal(with_user);
+    v_principal := parley._p_binding_principal(v_caller, with_user);
   end if;
   update parley._p_remote_service_binding as b
   set remote_principal = v_principal, is_anonymous = coalesce(anonymous, b.is_anonymous)
@@ -155,25 +160,29 @@ begin
 end
 $$;
 
-comment on function parley.alter_remote_service_binding(text, text, boolean) is
+comment on function parley.alter_remote_service_binding(text, text, boolean, parley.caller) is
 'Changes what is given of a remote service binding, for dialogs begun from now on.
 Arguments: as create_remote_service_binding.
 Errors: 229 not allowed, 8493 nothing to change, 9611 no such role, 15151 not found, 28083 with_user cannot own certificates.
 Source: spec 2.7.';
 
-create function parley.drop_remote_service_binding(name text) returns void
+create function parley.drop_remote_service_binding(
+  name text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_binding parley._p_remote_service_binding := parley._p_find_binding(name, 'CONTROL');
+  v_caller oid := parley._p_caller(caller);
+  v_binding parley._p_remote_service_binding := parley._p_find_binding(v_caller, name, 'CONTROL');
 begin
   delete from parley._p_permission as p where p.class = 'remote service binding' and p.object_id = v_binding.remote_service_binding_id;
   delete from parley._p_remote_service_binding as b where b.remote_service_binding_id = v_binding.remote_service_binding_id;
 end
 $$;
 
-comment on function parley.drop_remote_service_binding(text) is
+comment on function parley.drop_remote_service_binding(text, parley.caller) is
 'Drops a remote service binding. Dialogs that are secured stay so.
 Errors: 229 not allowed, 15151 not found.
 Source: spec 2.7.';

@@ -309,7 +309,7 @@ begin
   select * into v_service from parley._p_service as s where s.name = service;
   -- A service that does not exist is refused for that reason.
   if status is null and v_service.service_id is not null
-    and not parley._p_has_permission(v_receiver.owner, 'CONTROL', 'service', v_service.service_id, v_service.owner) then
+    and parley._p_has_permission(v_receiver.owner, 'CONTROL', 'service', v_service.service_id, v_service.owner) is not true then
     status := parley._p_security_status(28056, v_receiver.owner, service);
   end if;
   if signer is null or status is not null then

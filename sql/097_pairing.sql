@@ -78,16 +78,18 @@ Errors: 8402 valid_seconds out of range, 9609 bad name, 15151 no such role.';
 
 create function parley.invite_peer(
   valid_seconds integer default 900, role text default null, name text default null, with_routes boolean default false,
-  with_certificates boolean default true
+  with_certificates boolean default true,
+  caller parley.caller default parley.current_caller()
 ) returns text
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   -- Two random UUIDs have 244 random bits; their hash has 128 of them, evenly.
   v_secret bytea := substr(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 1, 16);
 begin
-  perform parley._p_require_administrator('invite_peer');
+  perform parley._p_require_administrator(v_caller, 'invite_peer');
   return 'parley1-' || encode(
     uuid_send(parley._p_add_pairing(valid_seconds, v_secret, invite_peer.name, invite_peer.role, with_routes, with_certificates)) || v_secret,
     'hex'
@@ -95,49 +97,58 @@ begin
 end
 $$;
 
-comment on function parley.invite_peer(integer, text, text, boolean, boolean) is
+comment on function parley.invite_peer(integer, text, text, boolean, boolean, parley.caller) is
 'Invites a broker elsewhere: gives a token, to be given to parley pair there with --token. Who has it is trusted here, once; it is a secret.
 Arguments: valid_seconds, for how long, 10 to 86400; role, what the peer acts as (null: only what is granted to PUBLIC counts); name of the
 peer (null: what it calls itself; the name of a peer that there is gives that one a further key); with_routes, whether routes to its services are made;
 with_certificates, whether its dialog certificate is taken too, under that role.
 Errors: 8402 out of range, 9609 bad name, 15151 no such role or not an administrator.';
 
-create function parley.open_pairing(valid_seconds integer default 600) returns uuid
+create function parley.open_pairing(
+  valid_seconds integer default 600,
+  caller parley.caller default parley.current_caller()
+) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('open_pairing');
+  perform parley._p_require_administrator(v_caller, 'open_pairing');
   return parley._p_add_pairing(valid_seconds, null, null, null, false, true);
 end
 $$;
 
-comment on function parley.open_pairing(integer) is
+comment on function parley.open_pairing(integer, parley.caller) is
 'Lets brokers elsewhere ask to be trusted, until one has been, or the time is over; gives the id of the pairing. Nobody is trusted before confirm_pairing.
 Arguments: valid_seconds, for how long, 10 to 86400.
 Errors: 8402 out of range, 15151 not an administrator.';
 
-create function parley.close_pairing(pairing uuid) returns void
+create function parley.close_pairing(pairing uuid, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('close_pairing');
+  perform parley._p_require_administrator(v_caller, 'close_pairing');
   update parley._p_pairing as p set closed_at = clock_timestamp() where p.pairing_id = pairing and p.closed_at is null;
 end
 $$;
 
-comment on function parley.close_pairing(uuid) is
+comment on function parley.close_pairing(uuid, parley.caller) is
 'Ends a pairing before its time. One that has ended already is left alone.
 Errors: 15151 not an administrator.';
 
-create function parley.pairing_requests(pairing uuid)
+create function parley.pairing_requests(pairing uuid, caller parley.caller default parley.current_caller())
 returns table (request_id uuid, fingerprint text, code text, offer jsonb, remote text, state text, requested_at timestamptz)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('pairing_requests');
+  perform parley._p_require_administrator(v_caller, 'pairing_requests');
   return query
   select r.request_id, r.fingerprint, r.code, r.offer, r.remote, r.state, r.requested_at
   from parley._p_pairing_request as r
@@ -146,19 +157,22 @@ begin
 end
 $$;
 
-comment on function parley.pairing_requests(uuid) is
+comment on function parley.pairing_requests(uuid, parley.caller) is
 'Gives who has asked while a pairing was open: request_id; fingerprint of its key; code, which has to be the same on both sides; offer, what it says about
 itself; remote, the address it came from; state, WAITING, CONFIRMED, REFUSED, GONE (it left) or DONE (it is trusted).
 Errors: 15151 not an administrator.';
 
 create function parley.confirm_pairing(
-  request uuid, role text default null, name text default null, with_routes boolean default false, with_certificates boolean default true
+  request uuid, role text default null, name text default null, with_routes boolean default false, with_certificates boolean default true,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('confirm_pairing');
+  perform parley._p_require_administrator(v_caller, 'confirm_pairing');
   update parley._p_pairing_request as r
   set state = 'CONFIRMED', role = parley._p_peer_role(confirm_pairing.role), is_routed = coalesce(with_routes, false),
     is_certified = coalesce(with_certificates, true),
@@ -170,22 +184,24 @@ begin
 end
 $$;
 
-comment on function parley.confirm_pairing(uuid, text, text, boolean, boolean) is
+comment on function parley.confirm_pairing(uuid, text, text, boolean, boolean, parley.caller) is
 'Says that the code of a request is the one that the other side shows. The peer is trusted as soon as the other side has said so too.
 Arguments: request; role, name, with_routes and with_certificates, as invite_peer takes them.
 Errors: 9609 bad name, 15151 no such request or role, or not an administrator.';
 
-create function parley.refuse_pairing(request uuid) returns void
+create function parley.refuse_pairing(request uuid, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('refuse_pairing');
+  perform parley._p_require_administrator(v_caller, 'refuse_pairing');
   update parley._p_pairing_request as r set state = 'REFUSED' where r.request_id = request and r.state in ('WAITING', 'CONFIRMED');
 end
 $$;
 
-comment on function parley.refuse_pairing(uuid) is
+comment on function parley.refuse_pairing(uuid, parley.caller) is
 'Sends a broker away that has asked to be trusted. What is over is left alone.
 Errors: 15151 not an administrator.';
 
@@ -198,13 +214,16 @@ create function parley.pair_peer(
   role text default null,
   name text default null,
   with_routes boolean default false,
-  with_certificates boolean default true
+  with_certificates boolean default true,
+  caller parley.caller default parley.current_caller()
 ) returns text
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('pair_peer');
+  perform parley._p_require_administrator(v_caller, 'pair_peer');
   return parley._p_pair(
     parley._p_fingerprint(fingerprint), certificate, not_before, not_after, offer,
     case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false),
@@ -213,7 +232,7 @@ begin
 end
 $$;
 
-comment on function parley.pair_peer(text, bytea, timestamptz, timestamptz, jsonb, text, text, boolean, boolean) is
+comment on function parley.pair_peer(text, bytea, timestamptz, timestamptz, jsonb, text, text, boolean, boolean, parley.caller) is
 'Trusts a broker that has been paired with from here, as parley pair does, and gives the name of the peer. One that is known already is brought up to date.
 Arguments: fingerprint, certificate, not_before and not_after, as trust_peer; offer, what the broker says about itself; role, name,
 with_routes and with_certificates, as invite_peer.

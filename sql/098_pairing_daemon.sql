@@ -66,12 +66,14 @@ begin
     v_name := left(peer_name || ' ' || v_service.name, 128);
     begin
       perform parley.create_route(
-        name => v_name, address => offer->>'address', service_name => v_service.name, broker_instance => v_service.instance
+        name => v_name, address => offer->>'address', service_name => v_service.name, broker_instance => v_service.instance,
+        caller => parley.current_caller()
       );
     exception
       -- 2714: made by an earlier pairing.
       when sqlstate 'SB23E' then
-        perform parley.alter_route(name => v_name, address => offer->>'address', broker_instance => v_service.instance);
+        perform parley.alter_route(name => v_name, address => offer->>'address', broker_instance => v_service.instance,
+          caller => parley.current_caller());
     end;
   end loop;
 end

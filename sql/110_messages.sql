@@ -168,12 +168,16 @@ $$;
 
 comment on function parley._p_ring(integer, regclass) is 'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
 
-create function parley.listen_for_messages(queue text, seconds integer default 10) returns text
+create function parley.listen_for_messages(
+  queue text, seconds integer default 10,
+  caller parley.caller default parley.current_caller()
+) returns text
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
   v_until bigint := extract(epoch from clock_timestamp())::bigint + seconds;
 begin
   -- Others may sleep longer than this caller.
@@ -184,7 +188,7 @@ begin
 end
 $$;
 
-comment on function parley.listen_for_messages(text, integer) is
+comment on function parley.listen_for_messages(text, integer, parley.caller) is
 'Asks senders to notify channel parley for some seconds, and returns the payload to expect: the id of the queue.
 Call LISTEN parley first, then this, then look at the queue once more, then sleep. A sender that looked just before may not notify: look again after
 a second at the latest. Not undone by a rollback.

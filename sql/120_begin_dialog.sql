@@ -109,7 +109,8 @@ create function parley.begin_dialog(
   lifetime integer default null,
   encryption boolean default true,
   related_conversation uuid default null,
-  related_conversation_group uuid default null
+  related_conversation_group uuid default null,
+  caller parley.caller default parley.current_caller()
 ) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -117,6 +118,7 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_handle uuid;
   v_service parley._p_service;
   v_queue parley._p_queue;
@@ -138,7 +140,7 @@ begin
     );
   end if;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  perform parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   select * into v_contract from parley._p_contract as c where c.name = begin_dialog.contract;
   if not found then
     perform parley._p_raise(
@@ -149,7 +151,7 @@ begin
     );
   end if;
   if v_contract.service_contract_id >= 65536 then
-    perform parley._p_require_permission('REFERENCES', 'contract', v_contract.service_contract_id, contract, v_contract.owner);
+    perform parley._p_require_permission(v_caller, 'REFERENCES', 'contract', v_contract.service_contract_id, contract, v_contract.owner);
   end if;
   if related_conversation is not null then
     select g.conversation_group_id into related_conversation_group
@@ -186,7 +188,7 @@ begin
 end
 $$;
 
-comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid) is
+comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, parley.caller) is
 'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist.
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database,
 CURRENT DATABASE, or null for any; lifetime in seconds (null: 2147483647); encryption, whether messages that leave the database must be encrypted;

@@ -2,7 +2,7 @@
 
 -- A handle written as a literal has no type yet; without these two PostgreSQL could not choose between one handle and a list.
 create function parley.send(conversation_handle text, message_type text default 'DEFAULT', body text default null) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle::uuid, message_type, body)
@@ -12,7 +12,7 @@ comment on function parley.send(text, text, text) is
 'Sends a text on the conversation whose handle is written as text. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle text, message_type text, body bytea) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle::uuid, message_type, body)
@@ -22,7 +22,7 @@ comment on function parley.send(text, text, bytea) is
 'Sends a message on the conversation whose handle is written as text. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, body bytea) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle, 'DEFAULT', body)
@@ -31,7 +31,7 @@ $$;
 comment on function parley.send(uuid, bytea) is 'Sends a message of type DEFAULT. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, message_type text, body jsonb) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
@@ -40,7 +40,7 @@ $$;
 comment on function parley.send(uuid, text, jsonb) is 'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, body jsonb) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
@@ -49,7 +49,7 @@ $$;
 comment on function parley.send(uuid, jsonb) is 'Sends a JSON body of type DEFAULT. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, message_type text, body json) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
@@ -58,7 +58,7 @@ $$;
 comment on function parley.send(uuid, text, json) is 'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, body json) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
@@ -67,7 +67,7 @@ $$;
 comment on function parley.send(uuid, json) is 'Sends a JSON body of type DEFAULT. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, message_type text, body xml) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
@@ -76,7 +76,7 @@ $$;
 comment on function parley.send(uuid, text, xml) is 'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, body xml) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
@@ -84,31 +84,42 @@ $$;
 
 comment on function parley.send(uuid, xml) is 'Sends an XML body of type DEFAULT. Errors: those of send with a bytea body.';
 
-create function parley.send(conversation_handles uuid[], message_type text, body bytea) returns void
+create table parley._p_outgoing_to_many (
+  conversation_handles uuid[],
+  message_type text,
+  body bytea,
+  caller name not null default current_user,
+  constraint _p_outgoing_to_many_is_empty check (false)
+);
+
+comment on table parley._p_outgoing_to_many is
+'Takes one message for several conversations from SEND, as _p_outgoing takes one for one.';
+
+create function parley._p_send_outgoing_to_many() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_count integer := coalesce(cardinality(conversation_handles), 0);
+  v_count integer := coalesce(cardinality(new.conversation_handles), 0);
   v_repeated uuid;
   v_rest uuid[];
 begin
-  if v_count = 0 or array_position(conversation_handles, null) is not null then
+  if v_count = 0 or array_position(new.conversation_handles, null) is not null then
     perform parley._p_raise(
       8441,
       'a conversation handle is missing',
-      format('Position %s of the list is null, or the list is empty.', coalesce(array_position(conversation_handles, null), 0)),
+      format('Position %s of the list is null, or the list is empty.', coalesce(array_position(new.conversation_handles, null), 0)),
       'Give at least one handle, and no null.'
     );
   end if;
-  select h.handle into v_repeated from unnest(conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
+  select h.handle into v_repeated from unnest(new.conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
   if found then
     perform parley._p_raise(
       8451,
       format('conversation handle "%s" is named twice', v_repeated),
-      format('It stands at position %s and again later.', array_position(conversation_handles, v_repeated)),
+      format('It stands at position %s and again later.', array_position(new.conversation_handles, v_repeated)),
       'Name each conversation once.'
     );
   end if;
@@ -116,27 +127,48 @@ begin
   with ready as materialized (
     select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_doorbell, e.destination_lane, e.usual_message_type_id
     from parley._p_endpoint as e
-    where e.conversation_handle = any (conversation_handles)
-      and e.usual_message_type_name = message_type
+    where e.conversation_handle = any (new.conversation_handles)
+      and e.usual_message_type_name = new.message_type
       and e.destination_lane is not null
-      and current_setting('role') = 'none'
-      and pg_has_role(session_user, e.sender_role, 'usage')
+      and pg_has_role(new.caller, e.sender_role, 'usage')
     order by e.endpoint_id
     for key share of e
   ), sent as (
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
     select nextval(r.destination_position) * 1024, r.far_endpoint_id,
-      parley._p_ring_bell(r.destination_lane, r.destination_doorbell), r.destination_lane, r.usual_message_type_id, nullif(send.body, '')
+      parley._p_ring_bell(r.destination_lane, r.destination_doorbell), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
     from ready as r
   )
   select array_agg(h.handle order by e.endpoint_id nulls first, h.position) into v_rest
-  from unnest(conversation_handles) with ordinality as h (handle, position)
+  from unnest(new.conversation_handles) with ordinality as h (handle, position)
   left join parley._p_endpoint as e on e.conversation_handle = h.handle
   left join ready as r on r.conversation_handle = h.handle
   where r.conversation_handle is null;
   for i in 1 .. coalesce(cardinality(v_rest), 0) loop
-    perform parley._p_send(v_rest[i], message_type, array[send.body]);
+    perform parley._p_send(parley._p_role_of(new.caller), v_rest[i], new.message_type, array[new.body]);
   end loop;
+  return null;
+end
+$$;
+
+comment on function parley._p_send_outgoing_to_many() is
+'Sends what was inserted into _p_outgoing_to_many, with the rights of its column caller: on all conversations or on none.
+Errors: 8441, 8451, and those of parley.send.';
+
+create trigger _p_send before insert on parley._p_outgoing_to_many for each row execute function parley._p_send_outgoing_to_many();
+
+do $$
+begin
+  alter table parley._p_outgoing_to_many enable always trigger _p_send;
+end
+$$;
+
+create function parley.send(conversation_handles uuid[], message_type text, body bytea) returns void
+language plpgsql
+as $$
+begin
+  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body)
+  values (send.conversation_handles, send.message_type, send.body);
 end
 $$;
 
@@ -147,7 +179,7 @@ Errors: 8441 a handle is missing, 8451 a handle is repeated, and those of send o
 Source: spec 4.2.';
 
 create function parley.send(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handles, message_type, convert_to(body, 'UTF8'))
@@ -158,13 +190,26 @@ comment on function parley.send(uuid[], text, text) is
 Errors: those of send on several conversations with a bytea body.
 Source: spec 4.2.';
 
-create function parley.send_batch(conversation_handle uuid, message_type text, bodies bytea[]) returns void
+create table parley._p_outgoing_batch (
+  conversation_handle uuid,
+  message_type text,
+  bodies bytea[],
+  trace_context text,
+  caller name not null default current_user,
+  constraint _p_outgoing_batch_is_empty check (false)
+);
+
+comment on table parley._p_outgoing_batch is
+'Takes many messages for one conversation from send_batch, as _p_outgoing takes one.';
+
+create function parley._p_send_outgoing_batch() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
+  v_context text := case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end;
   v_far bigint;
   v_lane integer;
   v_position regclass;
@@ -174,20 +219,42 @@ begin
   select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
   into v_far, v_lane, v_position, v_doorbell, v_type
   from parley._p_endpoint as e
-  where e.conversation_handle = send_batch.conversation_handle
-    and e.usual_message_type_name = send_batch.message_type
+  where e.conversation_handle = new.conversation_handle
+    and e.usual_message_type_name = new.message_type
     and e.destination_lane is not null
-    and current_setting('role') = 'none'
-    and pg_has_role(session_user, e.sender_role, 'usage')
+    and pg_has_role(new.caller, e.sender_role, 'usage')
   for key share of e;
   if not found then
-    perform parley._p_send(send_batch.conversation_handle, send_batch.message_type, bodies);
-  else
-    perform parley._p_append(v_far, v_lane, v_position, v_type, bodies);
-    if pg_sequence_last_value(v_doorbell) > 0 then
-      perform parley._p_ring_bell(v_lane, v_doorbell);
-    end if;
+    perform parley._p_send(parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context);
+    return null;
   end if;
+  perform parley._p_append(v_far, v_lane, v_position, v_type, new.bodies, v_context);
+  if pg_sequence_last_value(v_doorbell) > 0 then
+    perform parley._p_ring_bell(v_lane, v_doorbell);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_send_outgoing_batch() is
+'Sends what was inserted into _p_outgoing_batch, with the rights of its column caller.
+Errors: those of parley.send.';
+
+create trigger _p_send before insert on parley._p_outgoing_batch for each row execute function parley._p_send_outgoing_batch();
+
+do $$
+begin
+  alter table parley._p_outgoing_batch enable always trigger _p_send;
+end
+$$;
+
+create function parley.send_batch(conversation_handle uuid, message_type text, bodies bytea[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies)
+  values (send_batch.conversation_handle, send_batch.message_type, send_batch.bodies);
 end
 $$;
 
@@ -200,7 +267,7 @@ Errors: those of send.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
 create function parley.send_batch(conversation_handle uuid, message_type text, bodies text[]) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send_batch(
@@ -213,7 +280,7 @@ $$;
 comment on function parley.send_batch(uuid, text, text[]) is 'Sends many texts on one conversation, as UTF-8. Errors: those of send.';
 
 create function parley.send_batch(conversation_handle uuid, message_type text, bodies jsonb[]) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send_batch(

@@ -19,28 +19,12 @@ comment on function parley._p_trace_context(text) is
 'Gives a trace context that is well-formed and of at most 600 characters as it is, and null for any other.';
 
 create function parley.send_traced(conversation_handle uuid, message_type text, body bytea, trace_context text) returns void
-language plpgsql security definer
+language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
-declare
-  v_context text := parley._p_trace_context(trace_context);
 begin
-  -- What parley.send does; see 200_send.sql.
-  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
-  select nextval(e.destination_position) * 1024, e.far_endpoint_id, parley._p_ring_bell(e.destination_lane, e.destination_doorbell),
-    e.destination_lane, e.usual_message_type_id, nullif(send_traced.body, ''), v_context
-  from parley._p_endpoint as e
-  where e.conversation_handle = send_traced.conversation_handle
-    and e.usual_message_type_name = send_traced.message_type
-    and e.destination_lane is not null
-    and current_setting('role') = 'none'
-    and pg_has_role(session_user, e.sender_role, 'usage')
-  for key share of e;
-  if not found then
-    perform parley._p_send(send_traced.conversation_handle, send_traced.message_type, array[send_traced.body], v_context);
-  end if;
+  insert into parley._p_outgoing (conversation_handle, message_type, body, trace_context)
+  values (send_traced.conversation_handle, send_traced.message_type, send_traced.body, send_traced.trace_context);
 end
 $$;
 
@@ -52,35 +36,12 @@ Errors: those of send.
 Source: ours; OpenTelemetry.';
 
 create function parley.send_batch_traced(conversation_handle uuid, message_type text, bodies bytea[], trace_context text) returns void
-language plpgsql security definer
+language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
-declare
-  v_context text := parley._p_trace_context(trace_context);
-  v_ready record;
 begin
-  -- What parley.send_batch does; see 201_send_forms.sql.
-  select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
-  into v_ready
-  from parley._p_endpoint as e
-  where e.conversation_handle = send_batch_traced.conversation_handle
-    and e.usual_message_type_name = send_batch_traced.message_type
-    and e.destination_lane is not null
-    and current_setting('role') = 'none'
-    and pg_has_role(session_user, e.sender_role, 'usage')
-  for key share of e;
-  if not found then
-    perform parley._p_send(send_batch_traced.conversation_handle, send_batch_traced.message_type, bodies, v_context);
-    return;
-  end if;
-  perform parley._p_append(
-    v_ready.far_endpoint_id, v_ready.destination_lane, v_ready.destination_position, v_ready.usual_message_type_id, bodies, v_context
-  );
-  if pg_sequence_last_value(v_ready.destination_doorbell) > 0 then
-    perform parley._p_ring_bell(v_ready.destination_lane, v_ready.destination_doorbell);
-  end if;
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context)
+  values (send_batch_traced.conversation_handle, send_batch_traced.message_type, send_batch_traced.bodies, send_batch_traced.trace_context);
 end
 $$;
 

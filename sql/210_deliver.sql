@@ -6,7 +6,7 @@
 -- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long as there is no far
 -- side, so that a message that is delayed and one that is delivered keep their order (S4), and under retention (203_copies.sql).
 
-create function parley._p_send(handle uuid, message_type text, bodies bytea[], trace_context text default null) returns void
+create function parley._p_send(caller oid, handle uuid, message_type text, bodies bytea[], trace_context text default null) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -21,7 +21,7 @@ begin
   perform pg_sequence_last_value('parley._p_broker_switch');
   v_endpoint := parley._p_find_sender(handle);
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
-  perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  perform parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   v_type := parley._p_sendable_type(v_endpoint, message_type);
   if v_queue.is_retention_enabled then
     if not v_queue.is_enqueue_enabled then
@@ -37,15 +37,17 @@ begin
   if v_endpoint.state = 'SO' then
     update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
   end if;
-  perform parley._p_dispatch(handle, v_type, bodies, trace_context);
+  if parley._p_dispatch(handle, v_type, bodies, trace_context) then
+    perform parley._p_remember_route(caller, handle);
+  end if;
 end
 $$;
 
-comment on function parley._p_send(uuid, text, bytea[], text) is
+comment on function parley._p_send(oid, uuid, text, bytea[], text) is
 'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message, validates, keeps copies, delays.
 Errors: those of parley.send.';
 
-create function parley._p_dispatch(handle uuid, message_type parley._p_message_type, bodies bytea[], trace_context text) returns void
+create function parley._p_dispatch(handle uuid, message_type parley._p_message_type, bodies bytea[], trace_context text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -60,21 +62,19 @@ begin
     select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for no key update;
   end if;
   if v_endpoint.far_endpoint_id < 0 then
-    perform parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
-    return;
+    return parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
   elsif v_endpoint.far_endpoint_id is null and not v_is_disabled then
     v_route := parley._p_find_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id);
     if v_route.address <> 'LOCAL'
       or v_route.address = 'LOCAL' and v_route.status is not null and parley._p_neighbour(v_endpoint, v_route.broker_instance) is not null then
-      perform parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
-      return;
+      return parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
     end if;
     v_reason := v_route.status;
   end if;
   v_reason := coalesce(v_reason, parley._p_delay_reason(v_endpoint));
   if v_reason is not null then
     perform parley._p_put_aside(v_endpoint, message_type.message_type_id, bodies, v_reason, trace_context);
-    return;
+    return false;
   end if;
   if v_endpoint.far_endpoint_id is null
     and exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id) then
@@ -82,19 +82,18 @@ begin
     perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
     select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id;
     if v_endpoint.state <> 'CO' then
-      return;
+      return false;
     end if;
   end if;
   perform parley._p_deliver(v_endpoint, message_type, bodies, trace_context);
-  if v_endpoint.destination_lane is null then
-    perform parley._p_remember_route(handle);
-  end if;
+  return true;
 end
 $$;
 
 comment on function parley._p_dispatch(uuid, parley._p_message_type, bytea[], text) is
 'Delivers messages here, puts them on their way to another database, or delays them, behind what was sent before. The caller holds the row of the
 endpoint, has checked what there is to check, and has asked for the switch of the broker before that.
+True when nothing of this side was delayed, so that later sends may take the short way.
 Source: spec 3.4, 6.2.';
 
 create function parley._p_find_sender(handle uuid) returns parley._p_endpoint
@@ -236,7 +235,7 @@ begin
   );
   perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
   if v_valid < cardinality(bodies) then
-    v_refusal := parley._p_invalid(message_type);
+    v_refusal := parley._p_invalid(message_type, bodies[array_lower(bodies, 1) + v_valid]);
     perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description);
   end if;
 end

@@ -8,7 +8,7 @@ declare
   v_service parley._p_service;
 begin
   select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
-  if not parley._p_has_permission(endpoint.owner, 'SEND', 'service', v_service.service_id, v_service.owner) then
+  if parley._p_has_permission(endpoint.owner, 'SEND', 'service', v_service.service_id, v_service.owner) is not true then
     error_number := 8494;
     description := format('%s, the owner of service "%s", may not SEND to service "%s".', endpoint.owner, endpoint.service_name, endpoint.far_service);
   elsif not exists (
@@ -114,18 +114,16 @@ comment on function parley._p_right_to_send(oid, parley._p_queue) is
 'Tells through which role a role holds RECEIVE on a queue: who loses that role loses the right, without our being told.
 Null when that cannot be said.';
 
-create function parley._p_remember_route(handle uuid) returns void
+create function parley._p_remember_route(caller oid, handle uuid) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_caller oid := parley._p_caller();
 begin
   update parley._p_endpoint as e
   set destination_lane = parley._p_lane(fq.queue_id, f.priority),
     destination_position = fq.position_sequence,
     destination_doorbell = fq.doorbell_sequence,
-    sender_role = parley._p_right_to_send(v_caller, q)
+    sender_role = parley._p_right_to_send(caller, q)
   from parley._p_service as s
   join parley._p_queue as q using (queue_id),
     parley._p_endpoint as f
@@ -137,13 +135,48 @@ begin
     and e.usual_message_type_id is not null
     and s.service_id = e.service_id
     and not q.is_retention_enabled
-    and parley._p_right_to_send(v_caller, q) is not null
+    and parley._p_right_to_send(caller, q) is not null
     and f.endpoint_id = e.far_endpoint_id;
+  if not found then
+    perform parley._p_remember_destination(caller, handle);
+  end if;
 end
 $$;
 
-comment on function parley._p_remember_route(uuid) is
-'Lets the next send of a conversation take the short way, when nothing stands against it. Call only after the caller''s rights were checked.';
+comment on function parley._p_remember_route(oid, uuid) is
+'Lets the next send of a conversation take the short way, when nothing stands against it.
+Arguments: caller, whose rights were checked; handle of the conversation, whose row is locked.';
+
+create function parley._p_remember_destination(caller oid, handle uuid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley._p_endpoint as e
+  set destination_lane = parley._p_lane(e.destination_id, e.priority),
+    destination_position = 'parley._p_transmission_position',
+    destination_doorbell = 'parley._p_transmission_doorbell',
+    usual_message_type_id = t.message_type_id,
+    usual_message_type_name = t.name,
+    sender_role = parley._p_right_to_send(caller, q)
+  from parley._p_endpoint as o
+  join parley._p_service as s using (service_id)
+  join parley._p_queue as q using (queue_id)
+  cross join lateral parley._p_usual_type(o.service_contract_id, o.is_initiator) as t
+  where e.conversation_handle = handle
+    and o.endpoint_id = e.endpoint_id
+    and e.state = 'CO'
+    and e.destination_lane is null
+    and e.destination_id is not null
+    and t.message_type_id is not null
+    and not q.is_retention_enabled
+    and parley._p_right_to_send(caller, q) is not null;
+end
+$$;
+
+comment on function parley._p_remember_destination(oid, uuid) is
+'Lets the next send of a conversation with another database take the short way, when nothing stands against it.
+Arguments: as _p_remember_route.';
 
 create function parley._p_forget_routes(endpoints bigint[]) returns void
 language plpgsql

@@ -56,9 +56,54 @@ comment on function parley.body_text(bytea) is
 'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark. The time it takes grows with the length of the body.
 Errors: 22021 when it is neither: bytes that are no text, half of a surrogate pair, a NUL.';
 
+create function parley._p_may_validate(setter oid, validation_function oid) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(
+    (
+      select parley._p_may_act_as(setter, r.role) and parley._p_may_act_as(p.proowner, r.role)
+      from pg_proc as p
+      cross join lateral (
+        select case when p.prosecdef then p.proowner else (select n.nspowner from pg_namespace as n where n.nspname = 'parley') end as role
+      ) as r
+      where p.oid = validation_function
+        and p.prokind = 'f'
+        and p.pronargs = 1
+        and p.proargtypes[0] = 'bytea'::regtype
+        and p.prorettype = 'boolean'::regtype
+    ),
+    false
+  );
+end
+$$;
+
+comment on function parley._p_may_validate(oid, oid) is
+'Tells whether a function may judge messages for the role that set it. Never null.
+It runs inside functions that are SECURITY DEFINER, so with the rights of the schema''s owner unless it is SECURITY DEFINER itself: whoever set it and whoever
+owns it must be able to act as the role whose rights it has.';
+
+create function parley._p_is_version(validation_function oid, version text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return exists (select from pg_proc as p where p.oid = validation_function and p.xmin::text = version);
+end
+$$;
+
+comment on function parley._p_is_version(oid, text) is
+'Tells whether a function still is as it was.
+Arguments: version, the transaction that wrote its row in the catalog.';
+
 -- Not ours, so it is planned as anything else of its database: SEND and what accepts from afar scan no table from end to end, which can be the best way
 -- through a small one, and compile nothing. The options are named here so that they come back at the end; what a session has set for itself is not known.
-create function parley._p_call_validation(validation_function oid, body bytea) returns boolean
+--
+-- Its owner may take SECURITY DEFINER away while we ask. So the version that was checked is compared once more after the executor has taken the function up and
+-- before it is called: the version in between cannot be another. The subquery keeps the planner from calling an immutable function before that.
+-- A snapshot that is kept sees old versions only, so there only a function that may act as the owner of the schema anyway is called.
+create function parley._p_call_validation(message_type parley._p_message_type, body bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = on
@@ -67,25 +112,52 @@ set plan_cache_mode = auto
 as $$
 declare
   v_is_valid boolean;
+  v_version text;
   v_schema name;
   v_name name;
+  v_owner oid;
 begin
   set local enable_seqscan to default;
   set local jit to default;
   set local plan_cache_mode to default;
-  -- A function that was dropped has no name to put in, which is a data exception: nothing is good any more.
-  select n.nspname, p.proname into v_schema, v_name
+  select p.xmin::text, n.nspname, p.proname, p.proowner into v_version, v_schema, v_name, v_owner
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
-  where p.oid = validation_function;
-  execute format('select %I.%I($1)', v_schema, v_name) into v_is_valid using body;
+  where p.oid = message_type.validation_function;
+  if parley._p_may_validate(message_type.validation_setter, message_type.validation_function) is not true then
+    return false;
+  end if;
+  if parley._p_keeps_snapshot()
+    and parley._p_may_act_as(v_owner, (select n.nspowner from pg_namespace as n where n.nspname = 'parley')) is not true then
+    raise exception using
+      errcode = 'feature_not_supported',
+      message = format('a message of type "%s" is not sent at this isolation level', message_type.name),
+      detail = format('Its validation function %s belongs to a role other than the owner of the broker.', message_type.validation_function),
+      hint = 'Send it at READ COMMITTED.';
+  end if;
+  execute format(
+    'select case when parley._p_is_version(%s, %L) then %I.%I(b.body) end from (select $1 as body offset 0) as b',
+    message_type.validation_function::oid, v_version, v_schema, v_name
+  )
+  into v_is_valid
+  using body;
   return v_is_valid;
 end
 $$;
 
-comment on function parley._p_call_validation(oid, bytea) is
-'Asks a validation function, under the planner''s settings of the server, the database or the role.
-Errors: whatever it raises.';
+comment on function parley._p_call_validation(parley._p_message_type, bytea) is
+'Asks the validation function of a message type, under the planner''s settings of the server, the database or the role. False when it is gone, or may not run.
+Errors: 0A000 in a transaction that keeps its snapshot, and whatever the function raises.';
+
+create function parley._p_validated_bytes_max() returns integer
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 16 * 1024 * 1024
+$$;
+
+comment on function parley._p_validated_bytes_max() is
+'Gives the size in bytes of the largest body that is parsed or shown to a validation function; a larger one is refused unread.';
 
 create function parley._p_is_valid(message_type parley._p_message_type, body bytea) returns boolean
 language plpgsql
@@ -94,6 +166,9 @@ as $$
 declare
   v_is_valid boolean := true;
 begin
+  if message_type.validation not in ('N', 'E') and octet_length(body) > parley._p_validated_bytes_max() then
+    return false;
+  end if;
   case message_type.validation
     when 'N' then
       return true;
@@ -113,7 +188,7 @@ begin
       null;
   end case;
   if message_type.validation_function is not null then
-    v_is_valid := parley._p_call_validation(message_type.validation_function, body);
+    v_is_valid := parley._p_call_validation(message_type, body);
   end if;
   return coalesce(v_is_valid, false);
 exception
@@ -147,11 +222,18 @@ $$;
 comment on function parley._p_count_valid(parley._p_message_type, bytea[]) is
 'Tells how many messages come before the first whose body is not good for its type: those are delivered (spec 2.2).';
 
-create function parley._p_invalid(message_type parley._p_message_type, out error_number integer, out description text)
+create function parley._p_invalid(message_type parley._p_message_type, body bytea, out error_number integer, out description text)
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select case message_type.validation when 'X' then 9615 else 8430 end, format('A message of type "%s" failed its validation.', message_type.name)
+  select
+    case message_type.validation when 'X' then 9615 else 8430 end,
+    case
+      when message_type.validation <> 'E' and octet_length(body) > parley._p_validated_bytes_max() then format(
+        'A message of type "%s" has %s bytes; at most %s are validated.', message_type.name, octet_length(body), parley._p_validated_bytes_max()
+      )
+      else format('A message of type "%s" failed its validation.', message_type.name)
+    end
 $$;
 
-comment on function parley._p_invalid(parley._p_message_type) is 'Gives number and text of the Error for a body that is not good for its message type.';
+comment on function parley._p_invalid(parley._p_message_type, bytea) is 'Gives number and text of the Error for a body that is not good for its message type.';

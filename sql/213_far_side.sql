@@ -215,7 +215,7 @@ comment on function parley._p_absence(parley._p_endpoint) is
 
 create function parley._p_send_far(
   handle uuid, message_type_id integer, bodies bytea[], trace_context text
-) returns void
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -231,57 +231,23 @@ begin
     v_status := parley._p_bind_unless_parked(v_endpoint);
     if v_status is not null then
       perform parley._p_put_aside(v_endpoint, message_type_id, bodies, v_status, trace_context);
-      return;
+      return false;
     end if;
     select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
     if v_endpoint.destination_id is null then
       perform parley._p_put_aside(v_endpoint, message_type_id, bodies, '', trace_context);
       perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
-      return;
+      return false;
     end if;
   end if;
   perform parley._p_put_out(v_endpoint, message_type_id, bodies, trace_context);
-  if v_endpoint.destination_lane is null then
-    perform parley._p_remember_destination(handle);
-  end if;
+  return true;
 end
 $$;
 
 comment on function parley._p_send_far(uuid, integer, bytea[], text) is
-'Sends messages to a far side in another database, the long way: finds the route when there is none yet. The caller has checked rights and type.';
-
-create function parley._p_remember_destination(handle uuid) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller();
-begin
-  update parley._p_endpoint as e
-  set destination_lane = parley._p_lane(e.destination_id, e.priority),
-    destination_position = 'parley._p_transmission_position',
-    destination_doorbell = 'parley._p_transmission_doorbell',
-    usual_message_type_id = t.message_type_id,
-    usual_message_type_name = t.name,
-    sender_role = parley._p_right_to_send(v_caller, q)
-  from parley._p_endpoint as o
-  join parley._p_service as s using (service_id)
-  join parley._p_queue as q using (queue_id)
-  cross join lateral parley._p_usual_type(o.service_contract_id, o.is_initiator) as t
-  where e.conversation_handle = handle
-    and o.endpoint_id = e.endpoint_id
-    and e.state = 'CO'
-    and e.destination_lane is null
-    and e.destination_id is not null
-    and t.message_type_id is not null
-    and not q.is_retention_enabled
-    and parley._p_right_to_send(v_caller, q) is not null;
-end
-$$;
-
-comment on function parley._p_remember_destination(uuid) is
-'Lets the next send of a conversation with another database take the short way, when nothing stands against it. Call only after the caller''s
-rights were checked.';
+'Sends messages to a far side in another database, the long way: finds the route when there is none yet. The caller has checked rights and type.
+True when nothing was delayed.';
 
 create function parley._p_tell_far(endpoint_id bigint, message_type_id integer, body bytea) returns void
 language plpgsql

@@ -95,41 +95,24 @@ comment on function parley._p_raise_cannot_end(uuid, text) is
 'Says that a conversation has been ended already.
 Errors: 8427, always.';
 
-create function parley._p_require_conversation_owner(endpoint parley._p_endpoint, what text) returns void
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller();
-  v_queue parley._p_queue;
-begin
-  if pg_has_role(v_caller, endpoint.owner, 'usage') then
-    return;
-  end if;
-  -- Whoever may receive from the queue does the work of the service; it must be able to finish it.
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
-  if not parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) then
-    perform parley._p_raise(
-      229,
-      format('permission denied: %s', what),
-      format('The conversation belongs to %s; role %s may not receive from queue "%s" either.', endpoint.owner, v_caller::regrole, v_queue.lookup_name),
-      format('Its owner can allow it: select parley.grant(''RECEIVE'', ''queue'', %L, %L);', v_queue.lookup_name, pg_get_userbyid(v_caller))
-    );
-  end if;
-end
-$$;
-
-comment on function parley._p_require_conversation_owner(parley._p_endpoint, text) is
-'Refuses callers that neither own a conversation nor read its queue (spec 7.7 and docs/differences.md).
-Errors: 229.';
-
-create function parley.end_conversation(conversation_handle uuid) returns void
+create function parley._p_end_without_error(conversation_handle uuid, caller parley.caller) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_end(conversation_handle, 2, null);
+  perform parley._p_end(parley._p_caller(caller), conversation_handle, 2, null);
 end
+$$;
+
+comment on function parley._p_end_without_error(uuid, parley.caller) is
+'Does what end_conversation does. The ticket is no argument of that: with it calls of its three forms could be taken for one another.
+Errors: those of end_conversation.';
+
+create function parley.end_conversation(conversation_handle uuid) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_end_without_error(conversation_handle, parley.current_caller())
 $$;
 
 comment on function parley.end_conversation(uuid) is
@@ -138,10 +121,15 @@ Arguments: conversation_handle.
 Errors: 229 not allowed, 8418 missing, 8426 not found, 8427 ended already.
 Source: spec 4.6.';
 
-create function parley.end_conversation(conversation_handle uuid, error_code integer, description text) returns void
+create function parley.end_conversation(
+  conversation_handle uuid, error_code integer, description text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
   if error_code is null and description is null then
     perform parley._p_raise(8424, 'error code and description are missing', null, 'Give both, or end the conversation without an error.');
@@ -164,11 +152,11 @@ begin
       'Shorten it.'
     );
   end if;
-  perform parley._p_end(conversation_handle, 1, parley._p_error_body(error_code, description));
+  perform parley._p_end(v_caller, conversation_handle, 1, parley._p_error_body(error_code, description));
 end
 $$;
 
-comment on function parley.end_conversation(uuid, integer, text) is
+comment on function parley.end_conversation(uuid, integer, text, parley.caller) is
 'Ends this side of a conversation with an error: the other side gets an Error message. What was sent before and is not delivered yet is dropped.
 Arguments: conversation_handle; error_code, greater than zero; description, at most 3000 characters.
 Errors: 229 not allowed, 8402 code or description out of range, 8418 missing,
@@ -194,7 +182,7 @@ $$;
 
 comment on function parley._p_error_body(integer, text) is 'Gives the body of an Error message (spec 4.9), in UTF-8.';
 
-create function parley._p_end(handle uuid, message_type_id integer, body bytea) returns void
+create function parley._p_end(caller oid, handle uuid, message_type_id integer, body bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -206,12 +194,12 @@ begin
   -- Before any row, as SEND does.
   perform pg_sequence_last_value('parley._p_broker_switch');
   v_endpoint := parley._p_lock_to_end(handle);
-  perform parley._p_require_conversation_owner(v_endpoint, 'END CONVERSATION');
+  perform parley._p_require_conversation_owner(caller, v_endpoint, 'END CONVERSATION');
   perform parley._p_end_side(v_endpoint, message_type_id, body);
 end
 $$;
 
-comment on function parley._p_end(uuid, integer, bytea) is
+comment on function parley._p_end(oid, uuid, integer, bytea) is
 'Ends one side with EndDialog (2) or Error (1), when the caller may.
 Errors: 229, 8418, 8426, 8427.';
 

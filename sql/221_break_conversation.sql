@@ -17,37 +17,49 @@ $$;
 
 comment on function parley._p_close_both(parley._p_endpoint) is 'Closes a side, and the far side too when that had ended before.';
 
-create function parley.end_conversation(conversation_handle uuid, cleanup boolean) returns void
+create function parley._p_clean_up(conversation_handle uuid, cleanup boolean, caller parley.caller) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_endpoint parley._p_endpoint;
 begin
   if not coalesce(cleanup, false) then
-    perform parley.end_conversation(conversation_handle);
+    perform parley._p_end_without_error(conversation_handle, caller);
     return;
   end if;
-  if exists (select from parley._p_tombstone as t where t.conversation_handle = end_conversation.conversation_handle) then
-    if not parley._p_is_administrator(parley._p_caller()) then
+  if exists (select from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle) then
+    if parley._p_is_administrator(v_caller) is not true then
       perform parley._p_raise_no_cleanup(conversation_handle, 'CD');
     end if;
-    delete from parley._p_tombstone as t where t.conversation_handle = end_conversation.conversation_handle;
+    delete from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle;
     return;
   end if;
   perform parley._p_find_endpoint(conversation_handle);
   v_endpoint := parley._p_lock_to_end(conversation_handle);
-  if not parley._p_is_administrator(parley._p_caller())
-    and not (pg_has_role(parley._p_caller(), v_endpoint.owner, 'usage') and v_endpoint.state <> 'DO') then
+  if parley._p_is_administrator(v_caller) is not true
+    and (pg_has_role(v_caller, v_endpoint.owner, 'usage') and v_endpoint.state <> 'DO') is not true then
     perform parley._p_raise_no_cleanup(conversation_handle, v_endpoint.state);
   end if;
   perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
   perform parley._p_remove_endpoint(v_endpoint);
   -- Removed is removed: not even a tombstone stays (spec 3.2).
-  delete from parley._p_tombstone as t where t.conversation_handle = end_conversation.conversation_handle;
+  delete from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle;
 end
+$$;
+
+comment on function parley._p_clean_up(uuid, boolean, parley.caller) is
+'Does what end_conversation with cleanup does.
+Errors: those of end_conversation with cleanup.';
+
+create function parley.end_conversation(conversation_handle uuid, cleanup boolean) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_clean_up(conversation_handle, cleanup, parley.current_caller())
 $$;
 
 comment on function parley.end_conversation(uuid, boolean) is

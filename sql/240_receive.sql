@@ -44,7 +44,8 @@ create function parley.receive(
   top integer default null,
   conversation_handle uuid default null,
   conversation_group_id uuid default null,
-  timeout integer default null
+  timeout integer default null,
+  caller parley.caller default parley.current_caller()
 ) returns setof parley.received_message
 language plpgsql security definer rows 100
 set search_path = pg_catalog, pg_temp
@@ -54,6 +55,7 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_look record;
   v_queue parley._p_queue;
   v_rollbacks bigint;
@@ -107,8 +109,8 @@ begin
     v_hint := v_look.hint;
     v_low := coalesce(v_hint.low_position, 0);
     v_is_blocked := cardinality(v_hint.blocked_endpoints) > 0;
-    if current_setting('role') <> 'none' or not pg_has_role(session_user, v_queue.owner, 'usage') then
-      perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+    if pg_has_role(v_caller, v_queue.owner, 'usage') is not true then
+      perform parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
     end if;
     if v_queue.is_poison_message_handling_enabled and v_queue.poison_action = 'DISABLE_QUEUE' then
       v_rollbacks := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
@@ -388,7 +390,7 @@ begin
 end
 $$;
 
-comment on function parley.receive(text, integer, uuid, uuid, integer) is
+comment on function parley.receive(text, integer, uuid, uuid, integer, parley.caller) is
 'Receives messages: removes them from the queue, in this transaction, and locks their conversation group to its end.
 All messages come from one group, conversation by conversation; the group is the first, by priority and arrival, that nobody else has locked.
 Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle or conversation_group_id, receive only from that one,

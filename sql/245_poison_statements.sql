@@ -4,7 +4,10 @@
 -- Locks: the group, then the rows of both sides in their order, the sender's FOR UPDATE, so that no sender of the conversation is
 -- under way while its messages get new positions. A conversation that is only looked at or reported is not waited for.
 
-create function parley.note_failure(conversation_handle uuid, sqlstate text, message text) returns boolean
+create function parley.note_failure(
+  conversation_handle uuid, sqlstate text, message text,
+  caller parley.caller default parley.current_caller()
+) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -12,6 +15,7 @@ set jit = off
 set lock_timeout = '1s'
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_endpoint parley._p_endpoint;
   v_queue parley._p_queue;
 begin
@@ -20,7 +24,7 @@ begin
     return false;
   end if;
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
-  if not parley._p_has_permission(parley._p_caller(), 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) then
+  if parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true then
     return false;
   end if;
   insert into parley._p_failure (endpoint_id, failed_at, sqlstate, error)
@@ -52,7 +56,7 @@ exception
 end
 $$;
 
-comment on function parley.note_failure(uuid, text, text) is
+comment on function parley.note_failure(uuid, text, text, parley.caller) is
 'Reports that a transaction that had received from a conversation has failed, and why. Call it afterwards, in a transaction of its own.
 The last report of each conversation is kept, for a day or as long as the conversation is set aside. The failure is counted at once, not only
 when the message is received again, so the fifth sets the conversation aside without a reader.
@@ -113,14 +117,18 @@ $$;
 comment on function parley._p_first_message(parley._p_queue, parley._p_endpoint) is
 'Gives the first message that waits for a side of a conversation: of a side that is set aside, the poisonous one.';
 
-create function parley.retry_poison(conversation_handle uuid) returns bigint
+create function parley.retry_poison(
+  conversation_handle uuid,
+  caller parley.caller default parley.current_caller()
+) returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_lock_set_aside(conversation_handle);
+  v_caller oid := parley._p_caller(caller);
+  v_endpoint parley._p_endpoint := parley._p_lock_set_aside(v_caller, conversation_handle);
   v_queue parley._p_queue;
 begin
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
@@ -128,14 +136,14 @@ begin
 end
 $$;
 
-comment on function parley.retry_poison(uuid) is
+comment on function parley.retry_poison(uuid, parley.caller) is
 'Puts a conversation that is set aside back into its queue: all its messages, in their order, behind what waits there now. Its rollbacks are forgotten.
 Returns how many messages that are. Waits for transactions that have sent on the conversation and are still open.
 Arguments: conversation_handle, as parley.poison_conversations shows it.
 Errors: 229 not allowed, 8402 not at READ COMMITTED, 8418 missing, 8426 not found or not set aside.
 Source: spec 5.6.';
 
-create function parley._p_lock_set_aside(handle uuid) returns parley._p_endpoint
+create function parley._p_lock_set_aside(caller oid, handle uuid) returns parley._p_endpoint
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -144,7 +152,7 @@ declare
   v_queue parley._p_queue;
 begin
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
-  perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  perform parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   if parley._p_keeps_snapshot() then
     perform parley._p_raise(
       8402,
@@ -175,7 +183,7 @@ begin
 end
 $$;
 
-comment on function parley._p_lock_set_aside(uuid) is
+comment on function parley._p_lock_set_aside(oid, uuid) is
 'Finds and locks a conversation that is set aside, with its group and against its senders.
 Errors: 229, 8402, 8418, 8426.';
 
@@ -183,7 +191,8 @@ create function parley.discard_poison(
   conversation_handle uuid,
   message_only boolean default false,
   error_code integer default 1,
-  description text default 'A message of this conversation could not be handled.'
+  description text default 'A message of this conversation could not be handled.',
+  caller parley.caller default parley.current_caller()
 ) returns setof parley.received_message
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -191,7 +200,8 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_lock_set_aside(conversation_handle);
+  v_caller oid := parley._p_caller(caller);
+  v_endpoint parley._p_endpoint := parley._p_lock_set_aside(v_caller, conversation_handle);
   v_queue parley._p_queue;
 begin
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
@@ -199,13 +209,13 @@ begin
     return query select * from parley._p_take_poison(v_queue, v_endpoint);
     perform parley._p_put_back(v_queue, v_endpoint);
   else
-    return query select * from parley.peek(v_queue.lookup_name, null, discard_poison.conversation_handle);
-    perform parley.end_conversation(discard_poison.conversation_handle, error_code, description);
+    return query select * from parley.peek(v_queue.lookup_name, null, discard_poison.conversation_handle, caller => caller);
+    perform parley.end_conversation(discard_poison.conversation_handle, error_code, description, caller => caller);
   end if;
 end
 $$;
 
-comment on function parley.discard_poison(uuid, boolean, integer, text) is
+comment on function parley.discard_poison(uuid, boolean, integer, text, parley.caller) is
 'Gives up on a conversation that is set aside, and returns the messages that are thereby lost, so that they can be kept elsewhere.
 Either the poisonous message alone is taken out, as if it had been received, and the rest goes back into the queue as by retry_poison;
 or this side is ended with an error, which the other side receives, and all that waits is removed.

@@ -59,7 +59,7 @@ begin
     )
   order by m.age
   limit 1;
-  return v_handle is not null and parley.note_failure(v_handle, sqlstate, message);
+  return v_handle is not null and parley.note_failure(v_handle, sqlstate, message, caller => parley.current_caller());
 end
 $$;
 

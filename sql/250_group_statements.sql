@@ -1,6 +1,9 @@
 -- GET CONVERSATION GROUP and MOVE CONVERSATION.
 
-create function parley.get_conversation_group(queue text, timeout integer default null) returns uuid
+create function parley.get_conversation_group(
+  queue text, timeout integer default null,
+  caller parley.caller default parley.current_caller()
+) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -8,6 +11,7 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue;
   v_group bigint;
   v_last bigint;
@@ -18,7 +22,7 @@ declare
   v_started timestamptz := clock_timestamp();
 begin
   loop
-    v_queue := parley._p_find_queue(queue, 'RECEIVE');
+    v_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
     if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
@@ -44,19 +48,23 @@ begin
 end
 $$;
 
-comment on function parley.get_conversation_group(text, integer) is
+comment on function parley.get_conversation_group(text, integer, parley.caller) is
 'Locks the next group that has messages, to the end of the transaction, and returns its id; null when there is none.
 Arguments: queue; timeout in milliseconds (null or 0: do not wait, -1: for ever).
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.
 Source: spec 4.4.';
 
-create function parley.move_conversation(conversation_handle uuid, conversation_group_id uuid) returns void
+create function parley.move_conversation(
+  conversation_handle uuid, conversation_group_id uuid,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
   v_target parley._p_conversation_group;
   v_same_queue boolean;
@@ -65,7 +73,7 @@ begin
   if conversation_group_id is null then
     perform parley._p_raise(8420, 'the conversation group is missing', null, 'Give conversation_group_id.');
   end if;
-  perform parley._p_require_conversation_owner(v_endpoint, 'MOVE CONVERSATION');
+  perform parley._p_require_conversation_owner(v_caller, v_endpoint, 'MOVE CONVERSATION');
   loop
     v_group_id := v_endpoint.group_id;
     perform
@@ -116,7 +124,7 @@ begin
 end
 $$;
 
-comment on function parley.move_conversation(uuid, uuid) is
+comment on function parley.move_conversation(uuid, uuid, parley.caller) is
 'Moves a conversation to another group of the same queue; locks both groups.
 Arguments: conversation_handle, conversation_group_id.
 Errors: 229 not allowed, 8418 and 8420 missing arguments, 8426 conversation not found, 8436 group not found, 8438 it has ended, 8439 a group of another queue.

@@ -3,17 +3,21 @@
 -- parley.fire_timers does what is due; anybody who may may call it, as often as he likes: a cron job, the daemon. RECEIVE calls it for its
 -- own queue when _p_next_alarm says that something is due somewhere. Several callers at once share the work: each passes by what another holds.
 
-create function parley.begin_conversation_timer(conversation_handle uuid, timeout integer) returns void
+create function parley.begin_conversation_timer(
+  conversation_handle uuid, timeout integer,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
   v_due timestamptz;
 begin
-  perform parley._p_require_conversation_owner(v_endpoint, 'BEGIN CONVERSATION TIMER');
+  perform parley._p_require_conversation_owner(v_caller, v_endpoint, 'BEGIN CONVERSATION TIMER');
   perform parley._p_lock_group_of(v_endpoint.endpoint_id);
   v_endpoint := parley._p_find_endpoint(conversation_handle);
   if timeout is null or timeout < 0 then
@@ -54,19 +58,23 @@ begin
 end
 $$;
 
-comment on function parley.begin_conversation_timer(uuid, integer) is
+comment on function parley.begin_conversation_timer(uuid, integer, parley.caller) is
 'Sets the timer of this side of a conversation, in place of an earlier one: when it fires, a DialogTimer message arrives here.
 Arguments: conversation_handle; timeout in seconds, 0 for at once.
 Errors: 229 not allowed, 8402 out of range, 8410 after the lifetime, 8418 and 8426 handle missing or not found, 8458 the state forbids it.
 Source: spec 4.7.';
 
-create function parley.fire_timers(top integer default 1000) returns integer
+create function parley.fire_timers(
+  top integer default 1000,
+  caller parley.caller default parley.current_caller()
+) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_now timestamptz := clock_timestamp();
 begin
   delete from parley._p_tombstone as t
@@ -81,14 +89,14 @@ begin
     perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint);
   end if;
   delete from parley._p_fragment as f where f.stored_at < v_now - interval '1 day';
-  perform parley._p_notify_disabled_queues() where exists (select from parley._p_event_notification);
+  perform parley._p_notify_disabled_queues(v_caller) where exists (select from parley._p_event_notification);
   perform parley._p_take_configuration_answers() where exists (select from parley._p_configuration_request);
   -- Last: the rest may wait for a conversation, and must not hold many then.
   return parley._p_fire_alarms(null, top);
 end
 $$;
 
-comment on function parley.fire_timers(integer) is
+comment on function parley.fire_timers(integer, parley.caller) is
 'Does what is due in all queues: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now,
 conversations that have to be set aside, event notifications of queues that were disabled.
 Returns how many alarms fired; call again at once when that is top.
@@ -335,51 +343,3 @@ $$;
 
 comment on function parley._p_end_abandoned(bigint) is
 'Ends a target whose initiator has ended, that has read everything and never ended itself: fire-and-forget must not leak (spec 3.3).';
-
-create function parley.get_transmission_status(conversation_handle uuid) returns text
-language plpgsql stable security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = get_transmission_status.conversation_handle;
-  if not found then
-    return '';
-  end if;
-  return coalesce(
-    (
-      select t.transmission_status
-      from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id order by t.transmission_id desc limit 1
-    ),
-    (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id),
-    (
-      select nullif(d.status, '')
-      from parley._p_destination as d
-      where d.destination_id = v_endpoint.destination_id
-        and (
-          exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
-          or exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
-        )
-    ),
-    (
-      select format('The queue "%s" of the target service is disabled.', q.lookup_name)
-      from parley._p_endpoint as f
-      join parley._p_service as s using (service_id)
-      join parley._p_queue as q using (queue_id)
-      cross join lateral (
-        select from parley._p_message as m where m.endpoint_id = f.endpoint_id and m.position >= q.disabled_position limit 1
-      ) as w
-      where f.endpoint_id = v_endpoint.far_endpoint_id
-    ),
-    ''
-  );
-end
-$$;
-
-comment on function parley.get_transmission_status(uuid) is
-'Tells why the last message of this side of a conversation is still on its way; empty when nothing is known against it, or the handle is unknown.
-Arguments: conversation_handle.
-Source: spec 4.8.';

@@ -70,18 +70,22 @@ $$;
 comment on function parley._p_queue_contents(integer) is
 'Gives what is in a queue: messages ready (status 1), of conversations set aside (2), received and retained (0), copies of sent ones (3). Spec 4.3, 5.2.';
 
-create function parley.queue_contents(queue text) returns setof parley.received_message
+create function parley.queue_contents(
+  queue text,
+  caller parley.caller default parley.current_caller()
+) returns setof parley.received_message
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
 begin
   return query select * from parley._p_queue_contents(v_queue.queue_id);
 end
 $$;
 
-comment on function parley.queue_contents(text) is
+comment on function parley.queue_contents(text, parley.caller) is
 'Looks at a queue without disturbing its readers; the same as the queue''s view in schema parley_queue.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 

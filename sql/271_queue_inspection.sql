@@ -3,7 +3,7 @@
 -- Screens ask this again and again, so neither answer may cost more the longer the queue is: see 272_queue_depth.sql for the
 -- numbers. Nothing is locked, no body is read that is not shown, and both functions work on queues that are off.
 
-create function parley.queue_backlogs(queue text default null)
+create function parley.queue_backlogs(queue text default null, caller parley.caller default parley.current_caller())
 returns table (
   queue_name text,
   service_queue_id integer,
@@ -18,16 +18,17 @@ language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_only integer;
   v_queue parley._p_queue;
   v_waiting record;
   v_held record;
 begin
   if queue_backlogs.queue is not null then
-    v_only := (parley._p_find_queue(queue_backlogs.queue, 'RECEIVE')).queue_id;
+    v_only := (parley._p_find_queue(v_caller, queue_backlogs.queue, 'RECEIVE')).queue_id;
   end if;
   for v_queue in select * from parley._p_queue as q where v_only is null or q.queue_id = v_only order by q.queue_id loop
-    continue when not parley._p_has_permission(parley._p_caller(), 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner);
+    continue when parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true;
     queue_name := v_queue.lookup_name;
     service_queue_id := v_queue.queue_id;
     v_waiting := parley._p_backlog(v_queue, 0, v_queue.disabled_position);
@@ -51,7 +52,7 @@ begin
 end
 $$;
 
-comment on function parley.queue_backlogs(text) is
+comment on function parley.queue_backlogs(text, parley.caller) is
 'Tells how much waits in each queue that the caller may receive from.
 The cost does not grow with the queue: beyond some 10,000 rows the number is estimated, within a few percent.
 Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received; is_estimated;
@@ -60,14 +61,18 @@ rollbacks, counted of a message that keeps coming back; rollbacks_before_disable
 Arguments: queue, only that one (null: all).
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
-create function parley.peek(queue text, top integer default 10, conversation_handle uuid default null) returns setof parley.received_message
+create function parley.peek(
+  queue text, top integer default 10, conversation_handle uuid default null,
+  caller parley.caller default parley.current_caller()
+) returns setof parley.received_message
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
   v_end bigint := coalesce(v_queue.disabled_position, 9223372036854775807);
   v_endpoint bigint;
 begin
@@ -134,7 +139,7 @@ begin
 end
 $$;
 
-comment on function parley.peek(text, integer, uuid) is
+comment on function parley.peek(text, integer, uuid, parley.caller) is
 'Looks at the first messages of a queue, by priority and arrival, without taking them. Nobody is disturbed, messages of locked
 groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see queue_contents.
 A conversation that is set aside is shown, with status 2, when it is asked for by its handle.

@@ -58,14 +58,12 @@ comment on function parley._p_securable(text, text) is
 'Finds what a permission is granted on, and which permissions it has.
 Errors: 208, 9609, 15151.';
 
-create function parley._p_require_grantor(permission text, class text, object_id integer, owner oid, object text) returns void
+create function parley._p_require_grantor(caller oid, permission text, class text, object_id integer, owner oid, object text) returns void
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_caller oid := parley._p_caller();
 begin
-  if parley._p_has_permission(v_caller, 'CONTROL', class, object_id, owner) then
+  if parley._p_has_permission(caller, 'CONTROL', class, object_id, owner) then
     return;
   end if;
   perform
@@ -74,27 +72,31 @@ begin
     and p.object_id = _p_require_grantor.object_id
     and p.permission = _p_require_grantor.permission
     and p.is_grantable
-    and pg_has_role(v_caller, p.grantee, 'usage');
+    and pg_has_role(caller, p.grantee, 'usage');
   if not found then
     perform parley._p_raise(
       15151,
       format('permission denied: cannot grant or revoke %s on %s "%s"', permission, class, object),
-      format('Role %s neither owns it, controls it, nor holds the permission with the right to grant it.', v_caller::regrole),
+      format('Role %s neither owns it, controls it, nor holds the permission with the right to grant it.', caller::regrole),
       'Ask its owner or an administrator.'
     );
   end if;
 end
 $$;
 
-comment on function parley._p_require_grantor(text, text, integer, oid, text) is
+comment on function parley._p_require_grantor(oid, text, text, integer, oid, text) is
 'Refuses callers that may not grant a permission.
 Errors: 15151.';
 
-create function parley.grant(permission text, class text, object text, grantee text, with_grant_option boolean default false) returns void
+create function parley.grant(
+  permission text, class text, object text, grantee text, with_grant_option boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_on record := parley._p_securable(class, object);
   v_permission text := upper(permission);
 begin
@@ -106,14 +108,14 @@ begin
       'Use one of: ' || array_to_string(v_on.permissions, ', ') || '.'
     );
   end if;
-  perform parley._p_require_grantor(v_permission, v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  perform parley._p_require_grantor(v_caller, v_permission, v_on.canonical_class, v_on.object_id, v_on.owner, object);
   insert into parley._p_permission as p (class, object_id, permission, grantee, grantor, is_grantable)
-  values (v_on.canonical_class, v_on.object_id, v_permission, parley._p_role(grantee), parley._p_caller(), with_grant_option)
+  values (v_on.canonical_class, v_on.object_id, v_permission, parley._p_role(grantee), v_caller, with_grant_option)
   on conflict on constraint _p_permission_pkey do update set is_grantable = p.is_grantable or excluded.is_grantable;
 end
 $$;
 
-comment on function parley.grant(text, text, text, text, boolean) is
+comment on function parley.grant(text, text, text, text, boolean, parley.caller) is
 'Grants a permission: parley.grant(''SEND'', ''service'', ''//example.com/orders'', ''web'').
 Arguments: permission; class, database, message type, contract, queue, service, route, certificate or remote service binding;
 object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
@@ -123,14 +125,18 @@ REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on se
 Errors: 208 and 15151 not found, no such permission, or not allowed to grant it.
 Source: spec 7.6.';
 
-create function parley.revoke(permission text, class text, object text, grantee text) returns void
+create function parley.revoke(
+  permission text, class text, object text, grantee text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_on record := parley._p_securable(class, object);
 begin
-  perform parley._p_require_grantor(upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  perform parley._p_require_grantor(v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
   delete from parley._p_permission as p
   where p.class = v_on.canonical_class
     and p.object_id = v_on.object_id
@@ -143,25 +149,29 @@ begin
 end
 $$;
 
-comment on function parley.revoke(text, text, text, text) is
+comment on function parley.revoke(text, text, text, text, parley.caller) is
 'Takes a permission back; nothing happens when it was not granted.
 Arguments: as grant.
 Errors: 208 and 15151 not found, or not allowed to revoke it.
 Source: spec 7.6.';
 
-create function parley.alter_authorization(class text, object text, "owner" text) returns void
+create function parley.alter_authorization(
+  class text, object text, "owner" text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_on record := parley._p_securable(class, object);
   v_owner oid;
 begin
   if v_on.object_id < 65536 then
     perform parley._p_raise(9663, format('%s "%s" belongs to the system', class, object), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission('TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
-  v_owner := parley._p_new_owner("owner");
+  perform parley._p_require_permission(v_caller, 'TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
+  v_owner := parley._p_new_owner(v_caller, "owner");
   case v_on.canonical_class
     when 'message type' then
       update parley._p_message_type as t set owner = v_owner where t.message_type_id = v_on.object_id;
@@ -182,7 +192,7 @@ begin
 end
 $$;
 
-comment on function parley.alter_authorization(text, text, text) is
+comment on function parley.alter_authorization(text, text, text, parley.caller) is
 'Gives an object another owner. Conversations keep the owner they were begun under.
 Arguments: class, message type, contract, queue, service, route, certificate or remote service binding; object, its name; owner, a role.
 Errors: 208, 229, 9663 system object, 15151 not found or may not be the owner.

@@ -2,7 +2,7 @@
 --
 -- Whoever may RECEIVE from a queue sees those of its conversations. Looking locks nothing. Messages are counted up to 10,000 rows.
 
-create function parley._p_failing_conversations()
+create function parley._p_failing_conversations(caller parley.caller default parley.current_caller())
 returns table (
   conversation_handle uuid,
   conversation_group_id uuid,
@@ -74,10 +74,10 @@ as $$
   ) as w
   -- A failure is over when its message was received.
   where (s.endpoint_id is not null or m.came_back)
-    and parley._p_has_permission(parley._p_caller(), 'RECEIVE', 'queue', q.queue_id, q.owner)
+    and parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
 $$;
 
-comment on function parley._p_failing_conversations() is
+comment on function parley._p_failing_conversations(parley.caller) is
 'Gives the conversations that are set aside, and those whose last reported failure is not over, of the queues that the caller may receive from.';
 
 create view parley.poison_conversations as

@@ -5,7 +5,7 @@
 -- The number of a message is the one that it is received with. What stands outside the order, an Error of the broker or one between services of this
 -- database, has -1, as in RECEIVE. A conversation that waits is looked at once for where its numbers begin, not once for each of its messages.
 
-create view parley.transmission_queue as
+create view parley.transmission_queue with (security_barrier) as
 select
   e.conversation_handle,
   e.far_service as to_service_name,
@@ -69,7 +69,7 @@ left join (
     where m.endpoint_id = o.far_endpoint_id and m.message_type_id not in (1, 5)
   ) as l
 ) as n on n.endpoint_id = w.endpoint_id
-where parley._p_is_administrator(parley._p_caller())
+where parley._p_is_administrator(parley._p_current_role())
 union all
 select
   e.conversation_handle,
@@ -116,8 +116,69 @@ join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
 join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
 join parley._p_message_type as y on y.message_type_id = m.message_type_id
 cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-where parley._p_is_administrator(parley._p_caller());
+where parley._p_is_administrator(parley._p_current_role());
 
 comment on view parley.transmission_queue is
 'Messages that were sent and are not with their target yet, and why; for administrators. The last three columns are ours: the address they go to, how
 many attempts have failed, and when the next is due. An empty status means: not tried yet, or sent and not answered yet.';
+
+create function parley.get_transmission_status(
+  conversation_handle uuid,
+  caller parley.caller default parley.current_caller()
+) returns text
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = get_transmission_status.conversation_handle;
+  if not found then
+    return '';
+  end if;
+  if parley._p_may_look_at(v_caller, v_endpoint) is not true then
+    perform parley._p_raise(
+      229,
+      'permission denied: GET_TRANSMISSION_STATUS',
+      format('The conversation belongs to %s; role %s may not receive from its queue either.', v_endpoint.owner, v_caller::regrole),
+      'Ask the owner of the service, or an administrator.'
+    );
+  end if;
+  return coalesce(
+    (
+      select t.transmission_status
+      from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id order by t.transmission_id desc limit 1
+    ),
+    (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id),
+    (
+      select nullif(d.status, '')
+      from parley._p_destination as d
+      where d.destination_id = v_endpoint.destination_id
+        and (
+          exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
+          or exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
+        )
+    ),
+    (
+      select format('The queue "%s" of the target service is disabled.', q.lookup_name)
+      from parley._p_endpoint as f
+      join parley._p_service as s using (service_id)
+      join parley._p_queue as q using (queue_id)
+      cross join lateral (
+        select from parley._p_message as m where m.endpoint_id = f.endpoint_id and m.position >= q.disabled_position limit 1
+      ) as w
+      where f.endpoint_id = v_endpoint.far_endpoint_id
+    ),
+    ''
+  );
+end
+$$;
+
+comment on function parley.get_transmission_status(uuid, parley.caller) is
+'Tells why the last message of this side of a conversation is still on its way; empty when nothing is known against it, or the handle is unknown.
+Arguments: conversation_handle.
+Errors: 229 neither owner of the conversation nor reader of its queue.
+Source: spec 4.8.';

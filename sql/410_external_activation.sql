@@ -184,14 +184,14 @@ comment on function parley._p_external_refusal(parley._p_external_activation) is
 'Says why what an external activation names must not be started: because who named it could not
 act as the owner of the queue. Null when nothing speaks against it.';
 
-create function parley._p_set_external_reader(activation parley._p_external_activation) returns regrole
+create function parley._p_set_external_reader(caller oid, activation parley._p_external_activation) returns regrole
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_refusal text;
 begin
-  activation.set_by := parley._p_caller();
+  activation.set_by := caller;
   v_refusal := parley._p_external_refusal(activation);
   if v_refusal is not null then
     perform parley._p_raise(
@@ -205,7 +205,7 @@ begin
 end
 $$;
 
-comment on function parley._p_set_external_reader(parley._p_external_activation) is
+comment on function parley._p_set_external_reader(oid, parley._p_external_activation) is
 'Gives the caller, as who says what reads a queue, if he may.
 Errors: 15517.';
 

@@ -1,11 +1,11 @@
 -- The statements of external activation: create, alter and drop; what is left out of an ALTER stays as it is.
 
-create function parley._p_new_external_activation(queue text, kind text) returns parley._p_external_activation
+create function parley._p_new_external_activation(caller oid, queue text, kind text) returns parley._p_external_activation
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_queue parley._p_queue := parley._p_find_queue(caller, queue, 'ALTER');
   v_activation parley._p_external_activation;
 begin
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
@@ -19,21 +19,21 @@ begin
   end if;
   v_activation.queue_id := v_queue.queue_id;
   v_activation.kind := kind;
-  v_activation.set_by := parley._p_set_external_reader(v_activation);
+  v_activation.set_by := parley._p_set_external_reader(caller, v_activation);
   return v_activation;
 end
 $$;
 
-comment on function parley._p_new_external_activation(text, text) is
+comment on function parley._p_new_external_activation(oid, text, text) is
 'Begins the external activation of a queue that has none.
 Errors: 208, 229, 2714, 9609, 9663, 15517.';
 
-create function parley._p_existing_external_activation(queue text, kind text) returns parley._p_external_activation
+create function parley._p_existing_external_activation(caller oid, queue text, kind text) returns parley._p_external_activation
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_queue parley._p_queue := parley._p_find_queue(caller, queue, 'ALTER');
   v_activation parley._p_external_activation;
 begin
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
@@ -50,7 +50,7 @@ begin
 end
 $$;
 
-comment on function parley._p_existing_external_activation(text, text) is
+comment on function parley._p_existing_external_activation(oid, text, text) is
 'Finds the external activation of a queue, of a kind or of any (null), and locks it.
 Errors: 208, 229, 9609, 9663, 15151 there is none.';
 
@@ -62,13 +62,15 @@ create function parley.create_program_activation(
   min_instances integer default 0,
   max_instances integer default 1,
   stop_timeout_ms integer default 10000,
-  activation boolean default true
+  activation boolean default true,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_activation parley._p_external_activation := parley._p_new_external_activation(queue, 'program');
+  v_caller oid := parley._p_caller(caller);
+  v_activation parley._p_external_activation := parley._p_new_external_activation(v_caller, queue, 'program');
 begin
   if activation then
     perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
@@ -84,7 +86,7 @@ begin
 end
 $$;
 
-comment on function parley.create_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean) is
+comment on function parley.create_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean, parley.caller) is
 'Lets the daemon start a program when messages wait in a queue. It runs only where the operator of the daemon allows it: parley serve --allow-program.
 Arguments: queue; program, its full path and its arguments, which no shell reads; environment, variables as a JSON object of strings, as far as
 the operator allows them; working_directory, a full path (null: the folder of the program); min_instances, how many always run;
@@ -101,19 +103,21 @@ create function parley.alter_program_activation(
   min_instances integer default null,
   max_instances integer default null,
   stop_timeout_ms integer default null,
-  activation boolean default null
+  activation boolean default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_activation parley._p_external_activation := parley._p_existing_external_activation(queue, 'program');
+  v_caller oid := parley._p_caller(caller);
+  v_activation parley._p_external_activation := parley._p_existing_external_activation(v_caller, queue, 'program');
 begin
   if activation then
     perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
   if num_nonnulls(program, environment, working_directory) > 0 then
-    v_activation.set_by := parley._p_set_external_reader(v_activation);
+    v_activation.set_by := parley._p_set_external_reader(v_caller, v_activation);
   end if;
   v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
   v_activation.min_instances := coalesce(min_instances, v_activation.min_instances);
@@ -126,7 +130,7 @@ begin
 end
 $$;
 
-comment on function parley.alter_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean) is
+comment on function parley.alter_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean, parley.caller) is
 'Changes what is given of the program that reads a queue; what is null stays as it is. Programs that run already are left alone.
 Arguments: as create_program_activation.
 Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609 malformed name, 9663 system object,
@@ -159,13 +163,15 @@ create function parley.create_webhook_activation(
   max_attempts integer default 10,
   first_retry_ms integer default 1000,
   longest_retry_ms integer default 300000,
-  activation boolean default true
+  activation boolean default true,
+  caller parley.caller default parley.current_caller()
 ) returns text
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_activation parley._p_external_activation := parley._p_new_external_activation(queue, 'webhook');
+  v_caller oid := parley._p_caller(caller);
+  v_activation parley._p_external_activation := parley._p_new_external_activation(v_caller, queue, 'webhook');
 begin
   if activation then
     perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
@@ -189,7 +195,7 @@ end
 $$;
 
 comment on function parley.create_webhook_activation(
-  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean
+  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean, parley.caller
 ) is
 'Lets the daemon deliver the messages of a queue to a web address, and returns the secret that signs them, which nothing shows again.
 An address is called only where the operator of the daemon allows it: parley serve --allow-webhook.
@@ -215,19 +221,21 @@ create function parley.alter_webhook_activation(
   max_attempts integer default null,
   first_retry_ms integer default null,
   longest_retry_ms integer default null,
-  activation boolean default null
+  activation boolean default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_activation parley._p_external_activation := parley._p_existing_external_activation(queue, 'webhook');
+  v_caller oid := parley._p_caller(caller);
+  v_activation parley._p_external_activation := parley._p_existing_external_activation(v_caller, queue, 'webhook');
 begin
   if activation then
     perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
   if num_nonnulls(url, secret, body_format, system_messages) > 0 then
-    v_activation.set_by := parley._p_set_external_reader(v_activation);
+    v_activation.set_by := parley._p_set_external_reader(v_caller, v_activation);
   end if;
   v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
   v_activation.max_instances := coalesce(max_instances, v_activation.max_instances);
@@ -249,7 +257,7 @@ end
 $$;
 
 comment on function parley.alter_webhook_activation(
-  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean
+  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean, parley.caller
 ) is
 'Changes what is given of the webhook that reads a queue; what is null stays as it is. A request on its way is left alone.
 Arguments: as create_webhook_activation; secret, a new one.
@@ -258,32 +266,39 @@ Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609
 15517 the caller may not act as the owner of the queue.
 Source: spec 5.5.';
 
-create function parley.drop_external_activation(queue text) returns void
+create function parley.drop_external_activation(
+  queue text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_activation parley._p_external_activation := parley._p_existing_external_activation(queue, null);
+  v_caller oid := parley._p_caller(caller);
+  v_activation parley._p_external_activation := parley._p_existing_external_activation(v_caller, queue, null);
 begin
   delete from parley._p_external_activation as a where a.queue_id = v_activation.queue_id;
 end
 $$;
 
-comment on function parley.drop_external_activation(text) is
+comment on function parley.drop_external_activation(text, parley.caller) is
 'Removes the external activation of a queue. Nothing new is started; what runs already leaves when it finds nothing.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9663 system object, 15151 there is none.
 Source: spec 5.5.';
 
-create function parley._p_sees_definition(caller oid, queue_id integer) returns boolean
+create function parley._p_sees_definition(
+  queue_id integer,
+  caller parley.caller default parley.current_caller()
+) returns boolean
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley._p_has_permission(caller, 'VIEW DEFINITION', 'queue', q.queue_id, q.owner) is true
+  select parley._p_has_permission(parley._p_caller(caller), 'VIEW DEFINITION', 'queue', q.queue_id, q.owner) is true
   from parley._p_queue as q
   where q.queue_id = _p_sees_definition.queue_id
 $$;
 
-comment on function parley._p_sees_definition(oid, integer) is
+comment on function parley._p_sees_definition(integer, parley.caller) is
 'Tells whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an administrator.';
 
 create view parley.external_activations with (security_barrier = true) as
@@ -311,7 +326,7 @@ select
   a.modify_date
 from parley._p_external_activation as a
 join parley._p_queue as q using (queue_id)
-where parley._p_sees_definition(parley._p_caller(), a.queue_id) is true;
+where parley._p_sees_definition(a.queue_id) is true;
 
 comment on view parley.external_activations is
 'What the daemon starts outside of the database, for each queue that has such an activation and whose definition the caller may view.

@@ -77,7 +77,10 @@ $$;
 comment on function parley._p_lock_delivery(parley._p_queue, integer) is
 'Finds and locks the first conversation of a priority that has a message, is not locked, and need not wait after a failure.';
 
-create function parley.next_delivery(queue text, top integer default 1) returns setof parley.received_message
+create function parley.next_delivery(
+  queue text, top integer default 1,
+  caller parley.caller default parley.current_caller()
+) returns setof parley.received_message
 language plpgsql security definer rows 1
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -85,7 +88,8 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
   v_priority integer;
   v_idle_ms integer;
   v_found record;
@@ -110,7 +114,7 @@ begin
 end
 $$;
 
-comment on function parley.next_delivery(text, integer) is
+comment on function parley.next_delivery(text, integer, parley.caller) is
 'Shows the next messages of one conversation without receiving them, and locks their conversation group to the end of the transaction.
 Conversations whose delivery failed are passed over until it is time to try again; so are groups that are locked.
 Call it at READ COMMITTED. Then deliver, and call finish_delivery in the same transaction, or roll back and call fail_delivery.
@@ -168,7 +172,10 @@ $$;
 comment on function parley._p_deliverable(bigint, bigint, integer) is
 'Shows the first messages of a conversation in the order in which RECEIVE takes them, if it still is in the group given.';
 
-create function parley.finish_delivery(queue text, conversation_handle uuid, queuing_orders bigint[]) returns boolean
+create function parley.finish_delivery(
+  queue text, conversation_handle uuid, queuing_orders bigint[],
+  caller parley.caller default parley.current_caller()
+) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -180,7 +187,8 @@ begin
   v_received := array(
     select r.queuing_order
     from parley.receive(
-      queue => finish_delivery.queue, top => cardinality(queuing_orders), conversation_handle => finish_delivery.conversation_handle
+      queue => finish_delivery.queue, top => cardinality(queuing_orders), conversation_handle => finish_delivery.conversation_handle,
+      caller => caller
     ) as r
   );
   delete from parley._p_delivery_failure as f where f.conversation_handle = finish_delivery.conversation_handle;
@@ -188,7 +196,7 @@ begin
 end
 $$;
 
-comment on function parley.finish_delivery(text, uuid, bigint[]) is
+comment on function parley.finish_delivery(text, uuid, bigint[], parley.caller) is
 'Receives messages that next_delivery has shown in this transaction and that were accepted. When it returns false a message of another sender has come
 in front of them meanwhile: then roll back, and deliver again.
 Arguments: queue; conversation_handle; queuing_orders, of the messages, all of that conversation.
@@ -196,6 +204,7 @@ Errors: 208, 229, 8426, 9609 and 9617 as receive.';
 
 create function parley.fail_delivery(
   queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null, is_final boolean default false,
+  caller parley.caller default parley.current_caller(),
   out attempts integer, out is_set_aside boolean
 )
 language plpgsql security definer
@@ -204,7 +213,8 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
   v_endpoint parley._p_endpoint;
   v_activation parley._p_external_activation;
   v_failures integer;
@@ -216,7 +226,7 @@ begin
   if v_endpoint.endpoint_id is null or v_activation.first_retry_ms is null then
     return;
   end if;
-  perform parley.note_failure(fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error);
+  perform parley.note_failure(fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error, caller => caller);
   -- Those of conversations that are over; there are never many.
   delete from parley._p_delivery_failure as f
   where f.queue_id = v_queue.queue_id and not exists (select from parley._p_endpoint as e where e.endpoint_id = f.endpoint_id);
@@ -250,7 +260,7 @@ begin
 end
 $$;
 
-comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean) is
+comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean, parley.caller) is
 'Notes that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles each time. After max_attempts of the
 webhook it is set aside, as a poison message is, whatever the poison message handling of the queue.
 Call it after the transaction of the delivery was rolled back. Returns attempts, how many have been counted, and is_set_aside.
@@ -282,14 +292,18 @@ $$;
 comment on function parley._p_set_delivery_aside(parley._p_queue, parley._p_endpoint, integer) is
 'Sets a conversation aside whose delivery was refused too often; gives false when that cannot be now.';
 
-create function parley.seconds_to_next_delivery(queue text) returns double precision
+create function parley.seconds_to_next_delivery(
+  queue text,
+  caller parley.caller default parley.current_caller()
+) returns double precision
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
 begin
   return (
     -- greatest() would make 0 of null.
@@ -302,11 +316,11 @@ begin
 end
 $$;
 
-comment on function parley.seconds_to_next_delivery(text) is
+comment on function parley.seconds_to_next_delivery(text, parley.caller) is
 'Tells in how many seconds a conversation of a queue that failed to be delivered may be tried again; null when there is none.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
-create view parley.delivery_failures with (security_barrier = true) as
+create view parley.delivery_failures with (security_barrier) as
 select
   q.lookup_name as queue_name,
   f.queue_id as service_queue_id,
@@ -320,7 +334,7 @@ select
 from parley._p_delivery_failure as f
 join parley._p_queue as q using (queue_id)
 join parley._p_endpoint as e using (endpoint_id)
-where pg_catalog.pg_has_role(e.owner, 'member') or parley._p_is_administrator(parley._p_caller());
+where pg_catalog.pg_has_role(e.owner, 'usage') or parley._p_is_administrator(parley._p_current_role());
 
 comment on view parley.delivery_failures is
 'Conversations whose next message was delivered to a webhook and not accepted, and when it is tried again. Everybody sees those of roles he is a member of.';

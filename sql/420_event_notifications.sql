@@ -123,13 +123,15 @@ create function parley.create_event_notification(
   event text,
   to_service text,
   broker_instance text default 'current database',
-  fan_in boolean default false
+  fan_in boolean default false,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
   v_event text := upper(event);
   v_instance text := parley._p_broker_instance(broker_instance);
   v_id integer;
@@ -163,14 +165,14 @@ begin
     notification_id, queue_id, name, owner, event, is_fan_in, to_service, broker_instance, conversation_handle
   )
   values (
-    v_id, v_queue.queue_id, create_event_notification.name, parley._p_caller(), v_event, coalesce(fan_in, false),
+    v_id, v_queue.queue_id, create_event_notification.name, v_caller, v_event, coalesce(fan_in, false),
     create_event_notification.to_service, v_instance, parley._p_begin_notices(to_service, v_instance)
   );
   return v_id;
 end
 $$;
 
-comment on function parley.create_event_notification(text, text, text, text, text, boolean) is
+comment on function parley.create_event_notification(text, text, text, text, text, boolean, parley.caller) is
 'Sends a service a message when something happens to a queue, and returns the id of the notification.
 Arguments: name, one for each queue; queue; event, QUEUE_ACTIVATION (messages wait that nobody receives) or BROKER_QUEUE_DISABLED (by poison message
 handling); to_service, which must accept the contract http://schemas.microsoft.com/SQL/Notifications/PostEventNotification; broker_instance, the id of
@@ -180,19 +182,23 @@ Errors: 208 no such queue, 229 not allowed, 2714 exists, 8402 unknown event, 840
 8421 to_service missing, 9609 bad name, 9663 system object, 9718 the queue has another activation, 15151 service not found.
 Source: spec 2.10.';
 
-create function parley.drop_event_notification(name text, queue text) returns void
+create function parley.drop_event_notification(
+  name text, queue text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_queue(queue);
   v_notification parley._p_event_notification;
 begin
   select * into v_notification
   from parley._p_event_notification as n
   where n.queue_id = v_queue.queue_id and n.name = drop_event_notification.name;
-  if v_notification.notification_id is null or not pg_has_role(parley._p_caller(), v_notification.owner, 'usage') then
-    perform parley._p_find_queue(queue, 'ALTER');
+  if v_notification.notification_id is null or pg_has_role(v_caller, v_notification.owner, 'usage') is not true then
+    perform parley._p_find_queue(v_caller, queue, 'ALTER');
   end if;
   if v_notification.notification_id is null then
     perform parley._p_raise(
@@ -206,7 +212,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_event_notification(text, text) is
+comment on function parley.drop_event_notification(text, text, parley.caller) is
 'Drops an event notification of a queue and ends its conversation. Its owner may, and whoever may ALTER the queue.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 15151 not found.
 Source: spec 2.10.';

@@ -4,7 +4,7 @@
 -- QUEUE_ACTIVATION is raised by the daemon, which knows when messages wait that nobody receives. BROKER_QUEUE_DISABLED is noticed
 -- by fire_timers: the disabling itself happens outside of any transaction (243_poison.sql), in a session that is about to fail.
 
-create function parley._p_event_body(event text, queue parley._p_queue) returns bytea
+create function parley._p_event_body(caller oid, event text, queue parley._p_queue) returns bytea
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -16,7 +16,7 @@ as $$
       xmlelement(name "SPID", pg_backend_pid()),
       xmlelement(name "ServerName", coalesce(nullif(current_setting('cluster_name'), ''), host(inet_server_addr()), 'localhost')),
       xmlelement(name "LoginName", session_user),
-      xmlelement(name "UserName", pg_get_userbyid(parley._p_caller())),
+      xmlelement(name "UserName", pg_get_userbyid(caller)),
       xmlelement(name "DatabaseName", current_database()),
       xmlelement(name "SchemaName", queue.schema_name),
       xmlelement(name "ObjectName", queue.name),
@@ -26,7 +26,7 @@ as $$
   )
 $$;
 
-comment on function parley._p_event_body(text, parley._p_queue) is 'Gives the body of an event notification, in UTF-8; times are UTC (spec 2.10).';
+comment on function parley._p_event_body(oid, text, parley._p_queue) is 'Gives the body of an event notification, in UTF-8; times are UTC (spec 2.10).';
 
 create function parley._p_post_notice(handle uuid, type parley._p_message_type, body bytea) returns boolean
 language plpgsql
@@ -51,7 +51,7 @@ $$;
 comment on function parley._p_post_notice(uuid, parley._p_message_type, bytea) is
 'Sends a message of the broker''s own on a conversation of _p_begin_notices; gives false when that conversation is over.';
 
-create function parley._p_post_events(queue_id integer, event text) returns integer
+create function parley._p_post_events(caller oid, queue_id integer, event text) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -82,7 +82,7 @@ begin
   loop
     continue when v_notification.is_merged;
     begin
-      if parley._p_post_notice(v_notification.conversation_handle, v_type, parley._p_event_body(event, v_queue)) then
+      if parley._p_post_notice(v_notification.conversation_handle, v_type, parley._p_event_body(caller, event, v_queue)) then
         v_posted := v_posted + 1;
       else
         perform parley._p_drop_event_notifications(array[v_notification.notification_id]);
@@ -97,27 +97,31 @@ begin
 end
 $$;
 
-comment on function parley._p_post_events(integer, text) is
+comment on function parley._p_post_events(oid, integer, text) is
 'Sends an event of a queue to all who asked for it, and gives how many messages that were. Fails with a warning only.';
 
-create function parley.notify_activation(queue text) returns integer
+create function parley.notify_activation(
+  queue text,
+  caller parley.caller default parley.current_caller()
+) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_queue(queue);
 begin
-  perform parley._p_require_administrator('raising QUEUE_ACTIVATION');
-  return parley._p_post_events(v_queue.queue_id, 'QUEUE_ACTIVATION');
+  perform parley._p_require_administrator(v_caller, 'raising QUEUE_ACTIVATION');
+  return parley._p_post_events(v_caller, v_queue.queue_id, 'QUEUE_ACTIVATION');
 end
 $$;
 
-comment on function parley.notify_activation(text) is
+comment on function parley.notify_activation(text, parley.caller) is
 'Raises QUEUE_ACTIVATION for a queue and returns how many messages were sent. For the daemon, when messages wait that nobody receives.
 Errors: 208 no such queue, 9609 malformed name, 15151 not an administrator.
 Source: spec 2.10, 5.5.';
 
-create function parley._p_notify_disabled_queues() returns integer
+create function parley._p_notify_disabled_queues(caller oid) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -141,7 +145,7 @@ begin
     for no key update skip locked;
     continue when not found;
     update parley._p_event_notification as n set is_told = true where n.notification_id = any (v_told.notifications);
-    v_posted := v_posted + parley._p_post_events(v_told.queue_id, 'BROKER_QUEUE_DISABLED');
+    v_posted := v_posted + parley._p_post_events(caller, v_told.queue_id, 'BROKER_QUEUE_DISABLED');
   end loop;
   -- A conversation that is over takes its notification with it.
   v_over := array(
@@ -158,7 +162,7 @@ begin
 end
 $$;
 
-comment on function parley._p_notify_disabled_queues() is
+comment on function parley._p_notify_disabled_queues(oid) is
 'Raises BROKER_QUEUE_DISABLED for queues that poison message handling has disabled, once for each time, and drops notifications whose conversation is over.
 Gives how many messages were sent.
 Source: spec 2.10, 5.6.';

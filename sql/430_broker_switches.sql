@@ -120,13 +120,18 @@ comment on function parley._p_require_no_original(boolean) is
 'Refuses to enable a second broker of the same id on one server.
 Errors: 9772.';
 
-create function parley.disable_broker(wait_seconds integer default 10) returns void
+create function parley.disable_broker(
+  wait_seconds integer default 10,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '10s'
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('DISABLE_BROKER');
+  perform parley._p_require_administrator(v_caller, 'DISABLE_BROKER');
   perform parley._p_wait_at_most(wait_seconds);
   perform parley._p_switch_off() from parley._p_broker as b where b.is_broker_enabled;
 exception
@@ -135,20 +140,25 @@ exception
 end
 $$;
 
-comment on function parley.disable_broker(integer) is
+comment on function parley.disable_broker(integer, parley.caller) is
 'Disables the broker of this database: messages are no longer delivered, services are no longer found, activation stops. SEND and END CONVERSATION are
 still accepted; what they send waits in the transmission queue. What has been delivered can be received. Transactions that send are waited for.
 Arguments: wait_seconds, for how long (0: not at all, null: for ever).
 Errors: 5061 in use, 15151 not an administrator.
 Source: spec 9.1, DISABLE_BROKER.';
 
-create function parley.enable_broker(original_is_disabled boolean default false, wait_seconds integer default 10) returns void
+create function parley.enable_broker(
+  original_is_disabled boolean default false, wait_seconds integer default 10,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '10s'
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('ENABLE_BROKER');
+  perform parley._p_require_administrator(v_caller, 'ENABLE_BROKER');
   perform parley._p_wait_at_most(wait_seconds);
   perform parley._p_require_no_original(original_is_disabled);
   if parley._p_broker_state() <> 'ENABLED' then
@@ -161,7 +171,7 @@ exception
 end
 $$;
 
-comment on function parley.enable_broker(boolean, integer) is
+comment on function parley.enable_broker(boolean, integer, parley.caller) is
 'Enables the broker of this database under the id it has, and delivers what has waited, in order. For a broker that has moved: restored for recovery,
 on another server. Transactions that send are waited for.
 Arguments: original_is_disabled, true when this database takes the place of the one it was copied from on the same server;
@@ -169,15 +179,19 @@ wait_seconds, as disable_broker.
 Errors: 5061 in use, 9772 the original is on this server, 15151 not an administrator.
 Source: spec 9.1, ENABLE_BROKER.';
 
-create function parley.error_broker_conversations(original_is_disabled boolean default false, wait_seconds integer default 10) returns integer
+create function parley.error_broker_conversations(
+  original_is_disabled boolean default false, wait_seconds integer default 10,
+  caller parley.caller default parley.current_caller()
+) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '10s'
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_told integer;
 begin
-  perform parley._p_require_administrator('ERROR_BROKER_CONVERSATIONS');
+  perform parley._p_require_administrator(v_caller, 'ERROR_BROKER_CONVERSATIONS');
   perform parley._p_wait_at_most(wait_seconds);
   perform parley._p_require_no_original(original_is_disabled);
   perform parley._p_switch_on();
@@ -192,7 +206,7 @@ exception
 end
 $$;
 
-comment on function parley.error_broker_conversations(boolean, integer) is
+comment on function parley.error_broker_conversations(boolean, integer, parley.caller) is
 'Enables the broker under the id it has, and ends every conversation with an Error message of code -9719: for a database that was brought back to an older
 moment. Each side then has to end its conversation, and may begin a new one. What waits in the transmission queue is dropped. A far side in another
 database gets code -9720.
@@ -201,18 +215,22 @@ Arguments: original_is_disabled and wait_seconds, as enable_broker.
 Errors: 5061 in use, 9772 the original is on this server, 15151 not an administrator.
 Source: spec 9.1, ERROR_BROKER_CONVERSATIONS.';
 
-create function parley.new_broker(wait_seconds integer default 10) returns uuid
+create function parley.new_broker(
+  wait_seconds integer default 10,
+  caller parley.caller default parley.current_caller()
+) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '10s'
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_old text := (select b.service_broker_guid::text from parley._p_broker as b);
   v_guid uuid;
   v_table text;
   v_is_used boolean;
 begin
-  perform parley._p_require_administrator('NEW_BROKER');
+  perform parley._p_require_administrator(v_caller, 'NEW_BROKER');
   perform parley._p_wait_at_most(wait_seconds);
   if current_setting('transaction_read_only') = 'on' then
     perform parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
@@ -254,7 +272,7 @@ exception
 end
 $$;
 
-comment on function parley.new_broker(integer) is
+comment on function parley.new_broker(integer, parley.caller) is
 'Gives the broker of this database a new id, enables it, and removes all conversations and all messages, telling nobody: for a copy of a database that is to
 live beside the original. Definitions and rights stay. Returns the new id. Whoever named the old one (routes, BEGIN DIALOG) must learn it.
 Arguments: wait_seconds, as disable_broker.

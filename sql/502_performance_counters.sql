@@ -5,12 +5,13 @@
 -- and forwarding are what the daemons that live have counted since they began (630_daemon_reports.sql); transmission objects are 0, since
 -- this broker has none.
 
-create function parley._p_performance_counters()
+create function parley._p_performance_counters(caller parley.caller default parley.current_caller())
 returns table (object_name text, counter_name text, instance_name text, cntr_value bigint, cntr_type integer)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_activation record;
   v_enqueued bigint;
   v_by_priority bigint[];
@@ -19,7 +20,7 @@ declare
   v_from_transmission bigint;
   v_rollbacks bigint;
 begin
-  if not parley._p_may_view_state(parley._p_caller()) then
+  if parley._p_may_view_state(v_caller) is not true then
     return;
   end if;
   select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.invoked), 0)::bigint as invoked,
@@ -130,7 +131,7 @@ begin
 end
 $$;
 
-comment on function parley._p_performance_counters() is 'Computes the performance counters, for callers that may see them. Spec 8.4.';
+comment on function parley._p_performance_counters(parley.caller) is 'Computes the performance counters, for callers that may see them. Spec 8.4.';
 
 create view parley.dm_os_performance_counters as
 select c.object_name, c.counter_name, c.instance_name, c.cntr_value, c.cntr_type

@@ -1,16 +1,18 @@
 -- All that a monitoring system asks a database for, in one statement.
 
-create function parley.broker_metrics() returns jsonb
+create function parley.broker_metrics(caller parley.caller default parley.current_caller()) returns jsonb
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  if not parley._p_may_view_state(parley._p_caller()) then
+  if parley._p_may_view_state(v_caller) is not true then
     perform parley._p_raise(
       229,
       'permission denied: broker_metrics',
-      format('Role %s is no administrator of the broker and no member of pg_monitor.', parley._p_caller()::regrole),
-      format('Grant it: grant pg_monitor to %I;', pg_get_userbyid(parley._p_caller()))
+      format('Role %s is no administrator of the broker and no member of pg_monitor.', v_caller::regrole),
+      format('Grant it: grant pg_monitor to %I;', pg_get_userbyid(v_caller))
     );
   end if;
   return jsonb_build_object(
@@ -80,7 +82,7 @@ begin
 end
 $$;
 
-comment on function parley.broker_metrics() is
+comment on function parley.broker_metrics(parley.caller) is
 'Gives figures of the broker and of each queue for monitoring, as one JSON object; docs/monitoring.md tells what each is. It reads no more
 than 1,000 rows of a queue, and leaves no locks.
 Errors: 229 for callers that are neither administrators nor members of pg_monitor.

@@ -1,6 +1,6 @@
 -- Running the checks of 510_diagnosis_checks.sql, each by itself.
 
-create function parley._p_diagnose(part text, scope parley._p_scope, level text, ignore text[]) returns setof parley.finding
+create function parley._p_diagnose(caller oid, part text, scope parley._p_scope, level text, ignore text[]) returns setof parley.finding
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -11,7 +11,7 @@ declare
   v_check record;
   v_scope parley._p_scope;
 begin
-  perform parley._p_require_administrator('diagnosis');
+  perform parley._p_require_administrator(caller, 'diagnosis');
   if v_levels is null then
     perform parley._p_raise(8402, format('there is no level "%s"', level), null, 'Use ERROR, WARNING or INFO.');
   end if;
@@ -42,7 +42,7 @@ begin
 end
 $$;
 
-comment on function parley._p_diagnose(text, parley._p_scope, text, text[]) is
+comment on function parley._p_diagnose(oid, text, parley._p_scope, text, text[]) is
 'Runs the checks of one part.
 Errors: 8402 unknown level, 15151 not an administrator.';
 
@@ -51,12 +51,14 @@ create function parley.diagnose_configuration(
   to_service text default null,
   contract text default null,
   level text default 'WARNING',
-  ignore text[] default '{}'
+  ignore text[] default '{}',
+  caller parley.caller default parley.current_caller()
 ) returns setof parley.finding
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_scope parley._p_scope;
 begin
   v_scope.from_service := from_service;
@@ -65,11 +67,11 @@ begin
   if from_service is not null or to_service is not null then
     v_scope.queue_ids := array(select s.queue_id from parley._p_service as s where s.name in (from_service, to_service));
   end if;
-  return query select * from parley._p_diagnose('CONFIGURATION', v_scope, level, ignore);
+  return query select * from parley._p_diagnose(v_caller, 'CONFIGURATION', v_scope, level, ignore);
 end
 $$;
 
-comment on function parley.diagnose_configuration(text, text, text, text, text[]) is
+comment on function parley.diagnose_configuration(text, text, text, text, text[], parley.caller) is
 'Finds what is wrong with the definitions: of everything, or of a dialog that is to be begun between two services.
 Arguments: from_service and to_service, the initiator and the target, either may be left out; contract of the dialog (null: DEFAULT when both services are
 given); level, WARNING (errors too), ERROR (only these) or INFO (everything); ignore, codes of parley.diagnosis_checks.
@@ -80,12 +82,14 @@ create function parley.diagnose_runtime(
   conversation uuid default null,
   level text default 'WARNING',
   ignore text[] default '{}',
-  patience interval default null
+  patience interval default null,
+  caller parley.caller default parley.current_caller()
 ) returns setof parley.finding
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_scope parley._p_scope;
 begin
   if conversation is not null then
@@ -98,11 +102,11 @@ begin
     );
   end if;
   v_scope.patience := patience;
-  return query select * from parley._p_diagnose('RUNTIME', v_scope, level, ignore);
+  return query select * from parley._p_diagnose(v_caller, 'RUNTIME', v_scope, level, ignore);
 end
 $$;
 
-comment on function parley.diagnose_runtime(uuid, text, text[], interval) is
+comment on function parley.diagnose_runtime(uuid, text, text[], interval, parley.caller) is
 'Finds what is wrong just now: what is not read, not delivered, not ended, not fired, and who holds it up.
 Arguments: conversation, only what concerns one: a handle, a group or a conversation id (null: everything); level and ignore, as diagnose_configuration;
 patience, for how long things may last before they are findings (null: as parley.diagnosis_checks says).

@@ -41,7 +41,7 @@ as $$
   select
     'rights-lost', 'schema', 'parley',
     case
-      when not has_schema_privilege('public', 'parley', 'usage') then 'Nobody but the owner may use the schema parley.'
+      when has_schema_privilege('public', 'parley', 'usage') is not true then 'Nobody but the owner may use the schema parley.'
       else format('Everybody may call private functions, %s of them.', p.functions)
     end,
     null::timestamptz,
@@ -52,7 +52,7 @@ as $$
     from pg_proc as f
     where f.pronamespace = 'parley'::regnamespace and f.proname like '\_p\_%' and f.proacl is null
   ) as p
-  where (p.functions > 0 or not has_schema_privilege('public', 'parley', 'usage'))
+  where (p.functions > 0 or has_schema_privilege('public', 'parley', 'usage') is not true)
 $$;
 
 comment on function parley._p_find_lost_rights(parley._p_scope) is 'Finds out whether the grants of the schema are lost.';

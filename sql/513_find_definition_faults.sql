@@ -67,7 +67,7 @@ as $$
     format('select parley.grant(''SEND'', ''service'', %L, %L);', k.to_service, pg_get_userbyid(k.from_owner))
   from known as k
   join pg_roles as r on r.oid = k.from_owner
-  where k.to_id is not null and not parley._p_has_permission(k.from_owner, 'SEND', 'service', k.to_id, k.to_owner)
+  where k.to_id is not null and parley._p_has_permission(k.from_owner, 'SEND', 'service', k.to_id, k.to_owner) is not true
 $$;
 
 comment on function parley._p_find_dialog_faults(parley._p_scope) is
@@ -165,11 +165,11 @@ as $$
   cross join lateral (
     select format('call the procedure %s', a.procedure) as what,
       format('grant execute on procedure %s to %I;', a.procedure::regprocedure, a.execute_as) as cure
-    where not has_function_privilege(a.role, a.procedure, 'execute')
+    where has_function_privilege(a.role, a.procedure, 'execute') is not true
     union all
     select format('use the schema %s, in which the procedure is', a.namespace::regnamespace),
       format('grant usage on schema %s to %I;', a.namespace::regnamespace, a.execute_as)
-    where not has_schema_privilege(a.role, a.namespace, 'usage')
+    where has_schema_privilege(a.role, a.namespace, 'usage') is not true
   ) as t
   where a.role is not null and a.procedure is not null
   union all
@@ -177,7 +177,7 @@ as $$
     format('The role "%s", which activation runs as, may not RECEIVE from the queue.', a.execute_as), null,
     format('select parley.grant(''RECEIVE'', ''queue'', %L, %L);', a.name, a.execute_as)
   from activated as a
-  where a.kind = 'procedure' and a.role is not null and not parley._p_has_permission(a.role, 'RECEIVE', 'queue', a.queue_id, a.owner)
+  where a.kind = 'procedure' and a.role is not null and parley._p_has_permission(a.role, 'RECEIVE', 'queue', a.queue_id, a.owner) is not true
 $$;
 
 comment on function parley._p_find_activation_faults(parley._p_scope) is

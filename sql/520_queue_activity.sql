@@ -49,24 +49,23 @@ comment on function parley._p_head_conversations(integer[], integer) is
 'Gives the conversations that the first rows of some queues belong to, and who has them locked. locked_by is null when that session cannot be told.
 Arguments: queue_ids; rows_max, how many rows of each lane to look at.';
 
-create function parley._p_queues_to_receive_from() returns setof parley._p_queue
+create function parley._p_queues_to_receive_from(caller oid) returns setof parley._p_queue
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_caller oid := parley._p_caller();
-  v_sees_all boolean := parley._p_is_administrator(v_caller);
+  v_sees_all boolean := parley._p_is_administrator(caller);
 begin
   return query
   select *
   from parley._p_queue as q
-  where v_sees_all or parley._p_has_permission(v_caller, 'RECEIVE', 'queue', q.queue_id, q.owner);
+  where v_sees_all or parley._p_has_permission(caller, 'RECEIVE', 'queue', q.queue_id, q.owner);
 end
 $$;
 
-comment on function parley._p_queues_to_receive_from() is 'Gives the queues that the caller may receive from.';
+comment on function parley._p_queues_to_receive_from(oid) is 'Gives the queues that the caller may receive from.';
 
-create function parley.queue_activity() returns table (
+create function parley.queue_activity(caller parley.caller default parley.current_caller()) returns table (
   queue_name text,
   service_queue_id integer,
   status text,
@@ -88,7 +87,7 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
   with mine as materialized (
-    select q.queue_id, q, row_number() over (order by q.queue_id) as number from parley._p_queues_to_receive_from() as q
+    select q.queue_id, q, row_number() over (order by q.queue_id) as number from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q
   ), drawn as materialized (
     select d.value, d.number
     from unnest(
@@ -145,7 +144,7 @@ as $$
   order by m.queue_id
 $$;
 
-comment on function parley.queue_activity() is
+comment on function parley.queue_activity(parley.caller) is
 'Tells what goes on in each queue that the caller may receive from. Two looks make rates: enqueued_rows only grows.
 Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; waiting_messages, is_estimated, held_messages and oldest_enqueue_time as queue_backlogs;
 enqueued_rows, how many rows were ever put on the queue, where a batch is one row for each page of it; messages_per_row of the newest rows that wait;

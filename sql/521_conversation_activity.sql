@@ -1,6 +1,9 @@
 -- The conversations at the heads of the queues, and the sessions that work with the broker: who waits, and for whom.
 
-create function parley.conversation_activity(top integer default 100) returns table (
+create function parley.conversation_activity(
+  top integer default 100,
+  caller parley.caller default parley.current_caller()
+) returns table (
   conversation_handle uuid,
   conversation_group_id uuid,
   queue_name text,
@@ -32,7 +35,7 @@ as $$
     c.locked_by
   from (
     select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest, h.is_locked, h.locked_by
-    from parley._p_head_conversations(array(select q.queue_id from parley._p_queues_to_receive_from() as q), 100) as h
+    from parley._p_head_conversations(array(select q.queue_id from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q), 100) as h
     order by h.is_locked desc, h.oldest, h.endpoint_id
     limit conversation_activity.top
   ) as c
@@ -51,12 +54,13 @@ as $$
   order by c.is_locked desc, c.oldest, c.endpoint_id
 $$;
 
-comment on function parley.conversation_activity(integer) is
+comment on function parley.conversation_activity(integer, parley.caller) is
 'Tells which conversations stand at the heads of the queues that the caller may receive from: those that somebody has locked first, then by age.
 Columns: conversation_handle, conversation_group_id, queue_name, service_name, far_service, state; waiting_messages, counted up to 1,000 rows, and
 is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the process id of the session that holds the group, null when that
 cannot be told.
-Arguments: top, at most so many.';
+Arguments: top, at most so many.
+Errors: 42501 unknown caller.';
 
 create view parley.broker_sessions as
 select

@@ -7,25 +7,35 @@
 -- Only committed messages show, and only while they wait: what is received between two looks is never seen.
 -- Cost: one index range a lane for each look. Nothing is locked.
 
-create function parley.queue_end(queue text, out service_queue_id integer, out "position" bigint, out senders text[])
+create function parley.queue_end(
+  queue text,
+  caller parley.caller default parley.current_caller(),
+  out service_queue_id integer,
+  out "position" bigint,
+  out senders text[]
+)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
 begin
   service_queue_id := v_queue.queue_id;
   select p.position, p.senders into position, senders from parley._p_probe(v_queue.position_sequence) as p;
 end
 $$;
 
-comment on function parley.queue_end(text) is
+comment on function parley.queue_end(text, parley.caller) is
 'Tells up to where positions of a queue have been given out: those of later messages are not less. What senders had drawn before shows when their
 transactions have ended, which are named in senders. Not undone by anything, and no lock that looks like a sender''s remains.
 Arguments: queue.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
-create function parley.passing_messages(queue text, from_position bigint, top integer default 100) returns table (
+create function parley.passing_messages(
+  queue text, from_position bigint, top integer default 100,
+  caller parley.caller default parley.current_caller()
+) returns table (
   queuing_order bigint,
   priority smallint,
   conversation_handle uuid,
@@ -43,7 +53,8 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
 begin
   return query
   select
@@ -79,7 +90,7 @@ begin
 end
 $$;
 
-comment on function parley.passing_messages(text, bigint, integer) is
+comment on function parley.passing_messages(text, bigint, integer, parley.caller) is
 'Looks at the messages of a queue from one position on, in the order of their positions whatever their priority, without taking them. Those of locked
 groups are among them, and those that are held because the queue is off; not what retention keeps.
 Arguments: queue; from_position, a queuing_order or what queue_end gave, 0 for the beginning; top, at most so many messages.

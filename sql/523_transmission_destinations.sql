@@ -50,7 +50,7 @@ $$;
 comment on function parley._p_transmission_backlog(parley._p_destination) is
 'Tells how many messages wait in the lanes of a destination, and since when.';
 
-create function parley.transmission_destinations() returns table (
+create function parley.transmission_destinations(caller parley.caller default parley.current_caller()) returns table (
   address text,
   waiting_messages bigint,
   is_estimated boolean,
@@ -66,8 +66,10 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('transmission_destinations');
+  perform parley._p_require_administrator(v_caller, 'transmission_destinations');
   return query
   select d.address::text, b.messages, b.is_estimated, t.messages, least(t.oldest, b.oldest), d.status, d.attempts, d.failing_since, d.due_at
   from parley._p_destination as d
@@ -82,7 +84,7 @@ begin
 end
 $$;
 
-comment on function parley.transmission_destinations() is
+comment on function parley.transmission_destinations(parley.caller) is
 'Gives the addresses that messages are transmitted to, with what waits for them, what is on its way and not acknowledged, and how the last attempts went.
 What has no address yet is only in parley.transmission_queue.
 Result: address, tcp://host:port, or broker:GUID for another database that the same daemon serves; waiting_messages, counted up to 10,000 rows and

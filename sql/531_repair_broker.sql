@@ -1,6 +1,6 @@
 -- CHECK and REPAIR: what the check of 530_check_broker.sql found, told with what can be done, or done (spec 9.2).
 
-create function parley.check_broker(repair boolean default false)
+create function parley.check_broker(repair boolean default false, caller parley.caller default parley.current_caller())
 returns table (
   error_number integer, level text, object_kind text, object_name text, finding text, repair_number integer, repaired boolean
 )
@@ -8,9 +8,10 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_found record;
 begin
-  perform parley._p_require_administrator('CHECK');
+  perform parley._p_require_administrator(v_caller, 'CHECK');
   for v_found in
     select d.error_number, d.object_kind, d.object_id, d.object_name, d.finding from parley._p_check_definitions() as d
     union all
@@ -54,7 +55,7 @@ begin
 end
 $$;
 
-comment on function parley.check_broker(boolean) is
+comment on function parley.check_broker(boolean, parley.caller) is
 'Checks that everything in the broker refers to something that exists, and repairs it by dropping what does not. Reads every row there is.
 Columns: error_number, what is wrong; level, ERROR, or INFO for the totals at the end; object_kind and object_name; finding, in words; repair_number, the number
 that Service Broker gives to the repair; repaired, whether it was done just now.
@@ -88,7 +89,7 @@ begin
       update parley._p_queue as q set is_activation_enabled = false, modify_date = now() where q.queue_id = object_id;
     when error_number = 9713 then
       update parley._p_message_type as t
-      set validation_function = null, validation = case t.validation when 'F' then 'N' else t.validation end
+      set validation_function = null, validation_setter = null, validation = case t.validation when 'F' then 'N' else t.validation end
       where t.message_type_id = object_id;
     when error_number in (9607, 9608) then
       delete from parley._p_priority as p where p.priority_id = object_id;

@@ -3,23 +3,7 @@
 -- Steps 4 and 5 of the spec (duplicates, other brokers) are about dialogs between databases and have nothing to look at here. What keeps a
 -- message in a queue is asked of the checks of diagnosis, so both tell the same.
 
-create function parley._p_may_look_at(endpoint parley._p_endpoint) returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select pg_has_role(parley._p_caller(), endpoint.owner, 'usage')
-    or coalesce((
-      select parley._p_has_permission(parley._p_caller(), 'RECEIVE', 'queue', q.queue_id, q.owner)
-      from parley._p_service as s
-      join parley._p_queue as q using (queue_id)
-      where s.service_id = endpoint.service_id
-    ), parley._p_is_administrator(parley._p_caller()))
-$$;
-
-comment on function parley._p_may_look_at(parley._p_endpoint) is
-'Tells whether the caller may look at a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
-
-create function parley._p_visible_endpoints(conversation uuid) returns setof parley._p_endpoint
+create function parley._p_visible_endpoints(caller oid, conversation uuid) returns setof parley._p_endpoint
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -29,29 +13,30 @@ begin
   return query
   select e.*
   from parley._p_endpoint as e
-  where e.endpoint_id = any (v_ids) and parley._p_may_look_at(e)
+  where e.endpoint_id = any (v_ids) and parley._p_may_look_at(caller, e)
   order by e.conversation_id, e.is_initiator desc;
   if not found and cardinality(v_ids) > 0 then
     perform parley._p_raise(
       229,
       'permission denied: looking at the conversation',
-      format('Role %s neither owns a side of it nor may receive from the queue of one.', parley._p_caller()::regrole),
+      format('Role %s neither owns a side of it nor may receive from the queue of one.', caller::regrole),
       'Ask the owner of the service, or an administrator.'
     );
   end if;
 end
 $$;
 
-comment on function parley._p_visible_endpoints(uuid) is
+comment on function parley._p_visible_endpoints(oid, uuid) is
 'Gives the sides of a conversation that the caller may look at.
 Errors: 229 none of them, 8426 not found.';
 
-create function parley.explain_conversation(conversation uuid)
+create function parley.explain_conversation(conversation uuid, caller parley.caller default parley.current_caller())
 returns table (step integer, conversation_handle uuid, side text, answer text, is_finding boolean, cure text)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_end parley._p_endpoint;
   v_far parley._p_endpoint;
   v_scope parley._p_scope;
@@ -60,7 +45,7 @@ declare
   v_received bigint;
   v_count integer := 0;
 begin
-  for v_end in select * from parley._p_visible_endpoints(conversation) loop
+  for v_end in select * from parley._p_visible_endpoints(v_caller, conversation) loop
     v_count := v_count + 1;
     conversation_handle := v_end.conversation_handle;
     side := case when v_end.is_initiator then 'initiator' else 'target' end;
@@ -146,7 +131,7 @@ begin
 end
 $$;
 
-comment on function parley.explain_conversation(uuid) is
+comment on function parley.explain_conversation(uuid, parley.caller) is
 'Tells where the messages of a conversation are and what keeps them there, side by side, in the order of the steps in which one looks for a lost message:
 1 is it committed, 2 is it in the transmission queue, 3 is the queue of the other side off, 6 was it received, 7 does it wait to be received.
 Columns: step; conversation_handle and side (initiator or target), the sender; answer; is_finding, whether that is what is wrong; cure, a statement.

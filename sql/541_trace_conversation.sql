@@ -3,18 +3,20 @@
 -- A broker that keeps no history remembers what is there: when the sides were begun, what state they are in and since when, what waits, what is
 -- kept by retention, who holds the group, what failed. What was received and not retained is a number without a time.
 
-create function parley.trace_conversation(conversation uuid)
+create function parley.trace_conversation(conversation uuid, caller parley.caller default parley.current_caller())
 returns table (
   at timestamptz, conversation_handle uuid, side text, event text, message_type_name text, body_bytes integer, detail text
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
   return query
   with ends as materialized (
     select e.*, case when e.is_initiator then 'initiator' else 'target' end as side, g.conversation_group_id, g.xmax as holder
-    from parley._p_visible_endpoints(conversation) as e
+    from parley._p_visible_endpoints(v_caller, conversation) as e
     left join parley._p_conversation_group as g using (group_id)
   ), events as (
     select 1 as rank, e.begun_at as at, e.conversation_handle, e.side, 'begun' as event, null::integer as type_id, null::bytea as body,
@@ -100,7 +102,7 @@ begin
     from parley._p_tombstone as t
     where (conversation in (t.conversation_handle, t.conversation_id, t.conversation_group_id)
         or t.conversation_id in (select e.conversation_id from ends as e))
-      and (pg_has_role(parley._p_caller(), t.owner, 'usage') or parley._p_is_administrator(parley._p_caller()))
+      and (pg_has_role(v_caller, t.owner, 'usage') or parley._p_is_administrator(v_caller))
   )
   select v.at, v.conversation_handle, v.side, v.event, t.name::text, octet_length(v.body), v.detail
   from events as v
@@ -109,7 +111,7 @@ begin
 end
 $$;
 
-comment on function parley.trace_conversation(uuid) is
+comment on function parley.trace_conversation(uuid, parley.caller) is
 'Tells the life of a conversation in order, as far as the database remembers it: begun, received, waiting, delayed and retained messages, failures,
 states, who holds its group, timers and ends to come. At most 1,000 waiting messages of each side.
 Columns: at; conversation_handle and side, initiator or target; event; message_type_name and body_bytes of a message; detail.

@@ -229,17 +229,22 @@ wait for one. Waits for senders.
 Arguments: service_name, only those with this far side (null: all).
 Source: spec 6.2, 6.5.';
 
-create function parley.honor_broker_priority(is_honored boolean) returns void
+create function parley.honor_broker_priority(
+  is_honored boolean,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('HONOR_BROKER_PRIORITY');
+  perform parley._p_require_administrator(v_caller, 'HONOR_BROKER_PRIORITY');
   update parley._p_broker as b set is_priority_honored = coalesce(is_honored, false);
 end
 $$;
 
-comment on function parley.honor_broker_priority(boolean) is
+comment on function parley.honor_broker_priority(boolean, parley.caller) is
 'Lets priorities govern in which order messages leave for other databases, or not, as when it is new. RECEIVE follows them in any case.
 Arguments: is_honored.
 Errors: 15151 not an administrator.

@@ -174,7 +174,8 @@ begin
       if v_refusal.outcome is null then
         v_valid := parley._p_count_valid(v_type, bodies);
         if v_valid < cardinality(bodies) then
-          select 'refused', 0, i.error_number, i.description into v_refusal from parley._p_invalid(v_type) as i;
+          select 'refused', 0, i.error_number, i.description into v_refusal
+          from parley._p_invalid(v_type, bodies[array_lower(bodies, 1) + v_valid]) as i;
         end if;
       end if;
       if v_valid > 0 then

@@ -99,7 +99,7 @@ $$;
 
 comment on function parley._p_transport_value(text) is 'Gives a counter of transport by its name; averages are made of what all daemons have counted.';
 
-create view parley.dm_broker_connections as
+create view parley.dm_broker_connections with (security_barrier) as
 select
   c.connection_id,
   c.connection_id as transport_stream_id,
@@ -137,7 +137,7 @@ cross join lateral jsonb_to_recordset(r.connections) as c (
   is_receive_flow_controlled boolean, is_send_flow_controlled boolean, total_bytes_sent bigint, total_bytes_received bigint,
   total_fragments_sent bigint, total_fragments_received bigint, total_sends bigint, total_receives bigint, address text, software text
 )
-where parley._p_may_view_state(parley._p_caller());
+where parley._p_may_view_state(parley._p_current_role());
 
 comment on view parley.dm_broker_connections is
 'Connections with other servers of the daemons that serve this database, some seconds old at most. For administrators and members of pg_monitor.';
@@ -171,7 +171,7 @@ comment on column parley.dm_broker_connections.peer_arbitration_id is 'The same 
 comment on column parley.dm_broker_connections.address is 'Address of the other end.';
 comment on column parley.dm_broker_connections.software is 'What the other end calls itself.';
 
-create view parley.dm_broker_forwarded_messages as
+create view parley.dm_broker_forwarded_messages with (security_barrier) as
 select
   f.conversation_id,
   f.is_initiator,
@@ -191,7 +191,7 @@ cross join lateral jsonb_to_recordset(r.forwarded) as f (
   conversation_id uuid, is_initiator boolean, to_service_name text, to_broker_instance text, from_service_name text, adjacent_broker_address text,
   message_sequence_number bigint, hops_remaining smallint, time_to_live integer, time_consumed integer
 )
-where parley._p_may_view_state(parley._p_caller());
+where parley._p_may_view_state(parley._p_current_role());
 
 comment on view parley.dm_broker_forwarded_messages is
 'Messages for other servers that the daemons which serve this database are passing on just now, the oldest 1,000. For administrators and members of

@@ -7,7 +7,7 @@ select r.daemon_id, r.daemon, r.endpoint from parley._p_recent_report as r where
 
 comment on view parley._p_listening_report is 'Reports of daemons that listen for other servers.';
 
-create view parley.service_broker_endpoints as
+create view parley.service_broker_endpoints with (security_barrier) as
 select
   r.daemon as name,
   hashtext(r.daemon_id::text) & 2147483647 as endpoint_id,
@@ -27,7 +27,7 @@ select
   2::smallint as encryption_algorithm,
   'AES' as encryption_algorithm_desc
 from parley._p_listening_report as r
-where parley._p_may_view_state(parley._p_caller());
+where parley._p_may_view_state(parley._p_current_role());
 
 comment on view parley.service_broker_endpoints is
 'Broker endpoints that serve this database, a row for each daemon that listens; up to two minutes old. For administrators and members of pg_monitor.';
@@ -49,7 +49,7 @@ comment on column parley.service_broker_endpoints.certificate_id is 'Null: the c
 comment on column parley.service_broker_endpoints.encryption_algorithm is '2.';
 comment on column parley.service_broker_endpoints.encryption_algorithm_desc is 'AES: what TLS 1.3 agrees on is in dm_broker_connections.';
 
-create view parley.tcp_endpoints as
+create view parley.tcp_endpoints with (security_barrier) as
 select
   r.daemon as name,
   hashtext(r.daemon_id::text) & 2147483647 as endpoint_id,
@@ -65,7 +65,7 @@ select
   false as is_dynamic_port,
   nullif(nullif(r.endpoint ->> 'ip_address', '::'), '0.0.0.0') as ip_address
 from parley._p_listening_report as r
-where parley._p_may_view_state(parley._p_caller());
+where parley._p_may_view_state(parley._p_current_role());
 
 comment on view parley.tcp_endpoints is
 'Where the broker endpoints that serve this database listen. For administrators and members of pg_monitor.';

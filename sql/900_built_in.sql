@@ -72,6 +72,15 @@ revoke all on all functions in schema parley from public;
 
 grant usage on schema parley to public;
 
+-- The tables into which SEND inserts, but for their column caller; and the ticket of whoever reads it.
+grant insert (conversation_handle, message_type, body, trace_context) on parley._p_outgoing to public;
+
+grant insert (conversation_handle, message_type, bodies, trace_context) on parley._p_outgoing_batch to public;
+
+grant insert (conversation_handles, message_type, body) on parley._p_outgoing_to_many to public;
+
+grant select on parley._p_caller_ticket to public;
+
 do $$
 declare
   v_function regprocedure;
@@ -90,11 +99,15 @@ begin
     execute format('grant select on %s to public', v_view);
   end loop;
   -- What the views call for whoever looks at them.
-  grant execute on function parley._p_caller(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
-  grant execute on function parley._p_performance_counters(), parley._p_may_view_state(oid) to public;
+  grant execute on function parley._p_current_role(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
+  grant execute on function parley._p_performance_counters(parley.caller), parley._p_may_view_state(oid) to public;
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
-  grant execute on function parley._p_sees_definition(oid, integer) to public;
-  grant execute on function parley._p_failing_conversations(), parley._p_count_set_aside(integer) to public;
+  -- What ask who calls, behind functions of several forms.
+  grant execute on function parley._p_end_without_error(uuid, parley.caller), parley._p_clean_up(uuid, boolean, parley.caller) to public;
+  grant execute on function parley._p_create_contract(text, jsonb, text, parley.caller) to public;
+  grant execute on function parley._p_create_contract_of_text(text, text, text, parley.caller) to public;
+  grant execute on function parley._p_sees_definition(integer, parley.caller) to public;
+  grant execute on function parley._p_failing_conversations(parley.caller), parley._p_count_set_aside(integer) to public;
 end
 $$;

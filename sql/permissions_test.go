@@ -261,7 +261,7 @@ func TestPrivateTablesAndFunctionsAreOutOfReach(t *testing.T) {
 		"select * from parley._p_message",
 		"select * from parley._p_endpoint",
 		"insert into parley._p_permission select 'queue', 1, 'CONTROL', current_user::regrole, current_user::regrole, true",
-		"select parley._p_send(public.h('talking'), '//test/Request', array[''::bytea])",
+		"select parley._p_send(0, public.h('talking'), '//test/Request', array[''::bytea])",
 		"select parley._p_receive_group(1, 1, null, null)",
 		"select parley._p_raise(1, '', '', '')",
 		"select nextval('parley._p_object_id')",

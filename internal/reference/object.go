@@ -29,6 +29,8 @@ var (
 	creation    = regexp.MustCompile(`(?s)^create (function|view|type) parley\.("?[a-z0-9_]+"?)(.*)$`)
 	commenting  = regexp.MustCompile(`(?s)^comment on (function|view|type) parley\.("?[a-z0-9_]+"?)(?:\([^)]*\))? is\s+'(.*)'$`)
 	endOfHeader = regexp.MustCompile(`\nlanguage `)
+	// The argument that proves the caller is left out by whoever calls, and so by the page.
+	callerArgument = regexp.MustCompile(`,?\s*caller parley\.caller default parley\.current_caller\(\)`)
 )
 
 // readSource reads what the files create, in their order.
@@ -65,6 +67,7 @@ func readStatements(file string, statements []sqltext.Statement) (public []objec
 				if end := endOfHeader.FindStringIndex(o.signature); end != nil {
 					o.signature = o.signature[:end[0]]
 				}
+				o.signature = callerArgument.ReplaceAllString(o.signature, "")
 				all = append(all, function{name: name, body: rest})
 			}
 			public = append(public, o)

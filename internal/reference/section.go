@@ -70,7 +70,7 @@ var sections = []section{
 	},
 	{
 		title: "Ending conversations",
-		files: []string{"220_end_conversation.sql", "221_break_conversation.sql"},
+		files: []string{"219_conversation_rights.sql", "220_end_conversation.sql", "221_break_conversation.sql"},
 	},
 	{
 		title: "Timers",
@@ -92,7 +92,7 @@ var sections = []section{
 	},
 	{
 		title: "Permissions",
-		files: []string{"280_grant.sql"},
+		files: []string{"020_roles.sql", "280_grant.sql"},
 	},
 	{
 		title: "Peers",

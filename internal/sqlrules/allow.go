@@ -10,12 +10,25 @@ import (
 var unpinned = map[string]string{
 	"parley._p_keeps_snapshot": "a pinned search_path would keep the planner from putting it in line; it is asked on the way of every wait",
 	"parley._p_lane":           "a pinned search_path would keep the planner from putting it in line, in statements full of lanes",
+	"parley._p_send_outgoing":  "the hot path: setting the search_path costs a tenth of a bare insert",
+	"parley.current_caller":    "each call of a function evaluates it, and it names one view",
 	"parley.send":              "the hot path: setting the search_path costs a tenth of a bare insert",
 }
 
 // compiled names the functions that go without sequential scans and leave compiling as the caller set it, with the reason.
 var compiled = map[string]string{
-	"parley.send": "the hot path: its one statement reads one table, which has an index for it; what it calls sets it",
+	"parley._p_send_outgoing": "the hot path: its one statement reads one table, which has an index for it; what it calls sets it",
+}
+
+// asksNobody names the public functions that run with their owner's rights and do the same for everybody, with the reason.
+var asksNobody = map[string]string{
+	"parley.attach_broker": "tells the version and the state of the broker, which every client has to know",
+}
+
+// tellsTheLogin names the files that say who has logged in, with the reason. It is no ground for any right.
+var tellsTheLogin = map[string]string{
+	"400_leadership.sql":     "the row of the leader says as whom its daemon has logged in, and that login needs no SET ROLE to itself",
+	"421_event_messages.sql": "an event notification has an element LoginName",
 }
 
 // A tolerance is what plpgsql_check may say about a function, with the reason.
@@ -60,17 +73,43 @@ func Tolerates(function, message string) bool {
 	})
 }
 
-// withinReach names the private functions that run with their owner's rights for everybody, with the reason. None
-// may believe its arguments: whoever calls it can make them up.
+// withinReach names the private functions that run with their owner's rights for everybody, and the other private objects that everybody
+// may use, with the reason. None may believe its arguments: whoever calls it can make them up.
 var withinReach = map[string]string{
-	"parley._p_broker_state()":               "parley.databases calls it for whoever looks",
-	"parley._p_is_poisoned(integer)":         "the queue views call it for whoever looks",
-	"parley._p_performance_counters()":       "the view of counters calls it; it looks at rights itself",
-	"parley._p_current_term()":               "the views of the daemon call it for whoever looks",
-	"parley._p_failing_conversations()":      "the views of poison call it; it looks at rights itself",
-	"parley._p_sees_definition(oid,integer)": "the view of external activations calls it for whoever looks",
-	"parley._p_count_set_aside(integer)":     "the view of queues calls it for whoever looks",
+	"parley._p_broker_state()":                         "parley.databases calls it for whoever looks",
+	"parley._p_is_poisoned(integer)":                   "the queue views call it for whoever looks",
+	"parley._p_performance_counters(parley.caller)":    "the view of counters calls it; it looks at rights itself",
+	"parley._p_current_term()":                         "the views of the daemon call it for whoever looks",
+	"parley._p_failing_conversations(parley.caller)":   "the views of poison call it; it looks at rights itself",
+	"parley._p_sees_definition(integer,parley.caller)": "the view of external activations calls it for whoever looks",
+	"parley._p_count_set_aside(integer)":               "the view of queues calls it for whoever looks",
+
+	"parley._p_end_without_error(uuid,parley.caller)":                 asksTheCaller,
+	"parley._p_clean_up(uuid,boolean,parley.caller)":                  asksTheCaller,
+	"parley._p_create_contract(text,jsonb,text,parley.caller)":        asksTheCaller,
+	"parley._p_create_contract_of_text(text,text,text,parley.caller)": asksTheCaller,
+
+	"parley._p_caller_ticket: SELECT": "gives the reader a ticket in his own name, and no other",
+
+	"parley._p_outgoing.conversation_handle: INSERT":          sendInserts,
+	"parley._p_outgoing.message_type: INSERT":                 sendInserts,
+	"parley._p_outgoing.body: INSERT":                         sendInserts,
+	"parley._p_outgoing.trace_context: INSERT":                sendInserts,
+	"parley._p_outgoing_batch.conversation_handle: INSERT":    sendInserts,
+	"parley._p_outgoing_batch.message_type: INSERT":           sendInserts,
+	"parley._p_outgoing_batch.bodies: INSERT":                 sendInserts,
+	"parley._p_outgoing_batch.trace_context: INSERT":          sendInserts,
+	"parley._p_outgoing_to_many.conversation_handles: INSERT": sendInserts,
+	"parley._p_outgoing_to_many.message_type: INSERT":         sendInserts,
+	"parley._p_outgoing_to_many.body: INSERT":                 sendInserts,
 }
 
-// MayBeWithinReach tells whether everybody may call a private function, given by its argument types.
-func MayBeWithinReach(function string) bool { return withinReach[function] != "" }
+// The reasons of several.
+const (
+	asksTheCaller = "a public function of several forms calls it for whoever calls; it asks who that is"
+	sendInserts   = "SEND inserts here as its caller; the column caller is not among these"
+)
+
+// MayBeWithinReach tells whether everybody may call a private function, given by its argument types, or use a private relation or a column
+// of it, given with the privilege.
+func MayBeWithinReach(object string) bool { return withinReach[object] != "" }

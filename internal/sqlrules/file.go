@@ -107,6 +107,7 @@ func split(tokens []Token) []Statement {
 func Check(files []File) []Violation {
 	var found []Violation
 	raising := raisingFunctions(files)
+	asking := askingFunctions(files)
 	for _, f := range files {
 		var inFile []Violation
 		report := func(line int, rule, format string, args ...any) {
@@ -117,6 +118,7 @@ func Check(files []File) []Violation {
 		checkObjects(f, report)
 		checkFunctions(f, raising, report)
 		checkQueries(f, report)
+		checkRights(f, asking, report)
 		slices.SortStableFunc(inFile, func(a, b Violation) int { return a.Line - b.Line })
 		found = append(found, inFile...)
 	}

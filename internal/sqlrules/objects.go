@@ -12,8 +12,8 @@ var schemas = []string{"parley", "parley_queue"}
 
 // Kinds of objects that are never part of the interface, and kinds that owe the reader a comment.
 var (
-	alwaysPrivate = []string{"table", "sequence", "index", "trigger"}
-	commented     = []string{"table", "view", "type", "domain"}
+	alwaysPrivate = []string{"table", "sequence", "index", "trigger", "materialized view"}
+	commented     = []string{"table", "view", "materialized view", "type", "domain"}
 )
 
 // created reads the kind and the name of what a statement creates; an empty kind when it creates nothing.
@@ -22,11 +22,15 @@ func created(s Statement) (kind string, name []string) {
 		return "", nil
 	}
 	i := 1
-	for at(s.Tokens, i).is("or", "replace", "unique", "unlogged", "constraint", "recursive", "materialized") {
+	for at(s.Tokens, i).is("or", "replace", "unique", "unlogged", "constraint", "recursive") {
 		i++
 	}
 	kind = at(s.Tokens, i).name()
 	i++
+	if kind == "materialized" {
+		kind += " " + at(s.Tokens, i).name()
+		i++
+	}
 	for at(s.Tokens, i).is("concurrently", "if", "not", "exists") {
 		i++
 	}
@@ -75,10 +79,16 @@ func commentFollows(next []Statement, kinds, name []string) bool {
 
 // commentOn gives the text of the comment when the statement is a comment on that object.
 func commentOn(s Statement, kinds, name []string) (text string, ok bool) {
-	if !s.begins("comment", "on") || !slices.Contains(kinds, at(s.Tokens, 2).name()) {
+	i := 3
+	kind := at(s.Tokens, 2).name()
+	if kind == "materialized" {
+		kind += " " + at(s.Tokens, i).name()
+		i++
+	}
+	if !s.begins("comment", "on") || !slices.Contains(kinds, kind) {
 		return "", false
 	}
-	if found, _ := qualified(s.Tokens, 3); !slices.Equal(found, name) {
+	if found, _ := qualified(s.Tokens, i); !slices.Equal(found, name) {
 		return "", false
 	}
 	return at(s.Tokens, len(s.Tokens)-1).Text, true

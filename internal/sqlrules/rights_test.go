@@ -33,6 +33,15 @@ func TestPublicReachesTheInterfaceOnly(t *testing.T) {
 				and a.grantee = 0`,
 		},
 		{
+			"no column of a private table is open to everybody", `
+			select c.oid::regclass::text || '.' || a.attname || ': ' || x.privilege_type
+			from pg_class as c
+			join pg_attribute as a on a.attrelid = c.oid
+			cross join lateral aclexplode(a.attacl) as x
+			where c.relnamespace = 'parley'::regnamespace
+				and x.grantee = 0`,
+		},
+		{
 			"nobody but the owner may create in the schemas", `
 			select n.nspname::text
 			from pg_namespace as n
