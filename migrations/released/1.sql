@@ -265,24 +265,131 @@ Errors: always, with sqlstate_of(error_number).';
 
 -- Who is asking, and who may do everything.
 --
--- The rights of a call are those of the session's role: the role of SET ROLE when one is set, otherwise the role that
--- logged in. A function of the user's that is security definer does not change them (docs/differences.md).
+-- The caller is current_user where the statement stands that calls Parley: the role that logged in, the role of SET ROLE, or, inside a
+-- function of the user's that is SECURITY DEFINER, its owner. In ANALYZE, autovacuum and the other operations that
+-- run functions for somebody else, PostgreSQL makes it the owner of the table. It is never the role of the session.
+--
+-- A function of Parley's is SECURITY DEFINER itself, and so cannot see it. Its last argument, caller, brings it. The default of an
+-- argument is evaluated where the call stands: it reads _p_caller_ticket, and current_user in a view is that of whoever reads
+-- the view, while the table behind it is read with the rights of the view's owner. The ticket names the role and is sealed with a secret, the
+-- backend and the transaction; nobody but the owner of the schema can read the secret, so a role can make tickets of its own only.
+-- A ticket is good in one transaction of one backend.
+--
+-- The secret is a materialized view: a dump does not contain its rows, and the database that is restored makes another.
+--
 -- An administrator (spec: db_owner, sysadmin) is a superuser, the owner of the database, or a member of the role that owns the schema parley.
 
-create function parley._p_caller() returns oid
+create domain parley.caller as bytea;
+
+comment on domain parley.caller is 'Proof of the role that calls a function of Parley. Do not make one up: leave the argument out.';
+
+create materialized view parley._p_caller_secret as
+select uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) as secret;
+
+comment on materialized view parley._p_caller_secret is
+'The key that seals tickets: 244 random bits. REFRESH MATERIALIZED VIEW makes another.';
+
+create view parley._p_caller_ticket with (security_barrier) as
+select
+  pg_catalog.sha256(
+    s.secret
+    operator(pg_catalog.||) pg_catalog.int4send(pg_catalog.pg_backend_pid())
+    operator(pg_catalog.||) pg_catalog.timestamptz_send(pg_catalog.transaction_timestamp())
+    operator(pg_catalog.||) pg_catalog.convert_to(current_user, pg_catalog.getdatabaseencoding())
+    operator(pg_catalog.||) s.secret
+  ) operator(pg_catalog.||) pg_catalog.convert_to(current_user, pg_catalog.getdatabaseencoding()) as ticket
+from parley._p_caller_secret as s;
+
+comment on view parley._p_caller_ticket is
+'One row: the ticket of whoever reads it, good until the end of the transaction. 32 bytes of SHA-256, then the name of the role.';
+
+create function parley.current_caller() returns parley.caller
+language plpgsql stable
+as $$
+begin
+  return (select t.ticket from parley._p_caller_ticket as t);
+end
+$$;
+
+comment on function parley.current_caller() is
+'Proves which role calls: the default of the argument caller, with which every function of Parley that looks at rights ends.
+Errors: 42704 when the current role was dropped.';
+
+create function parley._p_raise_unknown_caller(detail text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  raise exception using
+    errcode = 'insufficient_privilege',
+    message = 'it is not known which role calls',
+    detail = detail,
+    hint = 'Leave the argument caller out. If the role of SET ROLE was dropped, RESET ROLE.';
+end
+$$;
+
+comment on function parley._p_raise_unknown_caller(text) is
+'Refuses a call of which the role is not known.
+Errors: 42501, always.';
+
+create function parley._p_caller(caller parley.caller) returns oid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role oid;
+begin
+  select r.oid into v_role
+  from parley._p_caller_secret as s
+  join pg_roles as r on r.rolname = convert_from(substr(caller, 33), getdatabaseencoding())::name
+  where substr(caller, 1, 32) = sha256(
+    s.secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || substr(caller, 33) || s.secret
+  );
+  if v_role is null then
+    perform parley._p_raise_unknown_caller(
+      'The argument caller is null, was made up, comes from another session or transaction, or names a role that was dropped or renamed.'
+    );
+  end if;
+  return v_role;
+end
+$$;
+
+comment on function parley._p_caller(parley.caller) is
+'Gives the role whose rights count for a call. Never null.
+Arguments: caller, the ticket.
+Errors: 42501 when it proves no role that there is.';
+
+create function parley._p_role_of(caller name) returns oid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role oid;
+begin
+  select r.oid into v_role from pg_roles as r where r.rolname = caller;
+  if not found then
+    perform parley._p_raise_unknown_caller(format('Role "%s" was dropped or renamed.', caller));
+  end if;
+  return v_role;
+end
+$$;
+
+comment on function parley._p_role_of(name) is
+'Gives the role whose name current_user was. Never null.
+Errors: 42501 when it is gone.';
+
+create function parley._p_current_role() returns oid
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return (
-    select r.oid
-    from pg_roles as r
-    where r.rolname = case current_setting('role') when 'none' then session_user else current_setting('role')::name end
-  );
+  return (select r.oid from pg_roles as r where r.rolname = current_user);
 end
 $$;
 
-comment on function parley._p_caller() is 'Gives the role whose rights count for this call.';
+comment on function parley._p_current_role() is
+'Gives the role that reads a view, for the conditions of views. In a function that is SECURITY DEFINER it would give the function''s owner: these
+use _p_caller. Null for a role that is gone.';
 
 create function parley._p_is_administrator(role oid) returns boolean
 language plpgsql stable
@@ -300,23 +407,23 @@ $$;
 
 comment on function parley._p_is_administrator(oid) is 'Tells whether a role may do everything with the broker of this database.';
 
-create function parley._p_require_administrator(what text) returns void
+create function parley._p_require_administrator(caller oid, what text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if not parley._p_is_administrator(parley._p_caller()) then
+  if parley._p_is_administrator(caller) is not true then
     perform parley._p_raise(
       15151,
       format('%s is for administrators of the broker', what),
-      format('Role %s neither owns this database nor the schema parley.', parley._p_caller()::regrole),
+      format('Role %s neither owns this database nor the schema parley.', caller::regrole),
       'Ask the owner of the database, or have its role granted to you.'
     );
   end if;
 end
 $$;
 
-comment on function parley._p_require_administrator(text) is
+comment on function parley._p_require_administrator(oid, text) is
 'Refuses callers that are not administrators.
 Arguments: what, the statement, for the message.
 Errors: 15151.';
@@ -348,23 +455,22 @@ comment on function parley._p_role(text) is
 'Finds a role by its exact name; PUBLIC gives 0.
 Errors: 15151 when there is no such role.';
 
-create function parley._p_new_owner(owner text) returns oid
+create function parley._p_new_owner(caller oid, owner text) returns oid
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_caller oid := parley._p_caller();
   v_owner oid;
 begin
   if owner is null then
-    return v_caller;
+    return caller;
   end if;
   v_owner := parley._p_role(owner);
-  if v_owner = 0 or not (parley._p_is_administrator(v_caller) or pg_has_role(v_caller, v_owner, 'member')) then
+  if v_owner = 0 or (parley._p_is_administrator(caller) or pg_has_role(caller, v_owner, 'member')) is not true then
     perform parley._p_raise(
       15151,
       format('cannot make role "%s" the owner', owner),
-      format('Role %s is not a member of it.', v_caller::regrole),
+      format('Role %s is not a member of it.', caller::regrole),
       'Name yourself, a role you are a member of, or ask an administrator.'
     );
   end if;
@@ -372,7 +478,7 @@ begin
 end
 $$;
 
-comment on function parley._p_new_owner(text) is
+comment on function parley._p_new_owner(oid, text) is
 'Gives the owner of a new object: the caller, or the named role when the caller may name it (spec 2.0).
 Errors: 15151.';
 
@@ -457,36 +563,34 @@ comment on function parley._p_has_permission(oid, text, text, integer, oid) is
 'Tells whether a role holds a permission: by ownership, by grant (to it, to a role it inherits, to PUBLIC), or as administrator.
 Arguments: role; permission, such as SEND; class, such as service; object_id; owner, the owner of the object or null.';
 
-create function parley._p_require_permission(permission text, class text, object_id integer, name text, owner oid) returns void
+create function parley._p_require_permission(caller oid, permission text, class text, object_id integer, name text, owner oid) returns void
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_caller oid := parley._p_caller();
 begin
-  if not parley._p_has_permission(v_caller, permission, class, object_id, owner) then
+  if parley._p_has_permission(caller, permission, class, object_id, owner) is not true then
     if class = 'database' then
       perform parley._p_raise(
         229,
         format('permission denied: %s', permission),
-        format('Role %s may not do this in this database.', v_caller::regrole),
-        format('An administrator can allow it: select parley.grant(%L, ''database'', null, %L);', permission, pg_get_userbyid(v_caller))
+        format('Role %s may not do this in this database.', caller::regrole),
+        format('An administrator can allow it: select parley.grant(%L, ''database'', null, %L);', permission, pg_get_userbyid(caller))
       );
     end if;
     perform parley._p_raise(
       229,
       format('permission denied: %s on %s "%s"', permission, class, name),
-      format('Role %s does not hold it.', v_caller::regrole),
+      format('Role %s does not hold it.', caller::regrole),
       format(
         'Its owner or an administrator can grant it: select parley.grant(%L, %L, %L, %L);',
-        permission, class, name, pg_get_userbyid(v_caller)
+        permission, class, name, pg_get_userbyid(caller)
       )
     );
   end if;
 end
 $$;
 
-comment on function parley._p_require_permission(text, text, integer, text, oid) is
+comment on function parley._p_require_permission(oid, text, text, integer, text, oid) is
 'Refuses a caller that lacks a permission.
 Errors: 229.';
 
@@ -503,11 +607,15 @@ create table parley._p_message_type (
   owner regrole not null,
   validation "char" not null check (validation in ('N', 'E', 'X', 'J', 'F')),
   validation_function regprocedure,
+  validation_setter regrole,
   schema_collection text,
+  check ((validation_function is null) = (validation_setter is null)),
   check ((validation = 'F') <= (validation_function is not null))
 );
 
 comment on table parley._p_message_type is 'Message types (spec 2.2).';
+comment on column parley._p_message_type.validation_setter is
+'Who set the validation function: it runs only while this role may act as the one whose rights it has.';
 
 create function parley._p_name(kind text, name text) returns text
 language plpgsql immutable
@@ -530,7 +638,7 @@ comment on function parley._p_name(text, text) is
 'Checks the length of a new name (spec 2.0).
 Errors: 9609.';
 
-create function parley._p_validation(validation text, validation_function regprocedure) returns "char"
+create function parley._p_validation(caller oid, validation text, validation_function regprocedure) returns "char"
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -570,19 +678,13 @@ begin
     );
   end if;
   if validation_function is not null then
-    perform
-    from pg_proc as p
-    where p.oid = validation_function
-      and p.pronargs = 1
-      and p.proargtypes[0] = 'bytea'::regtype
-      and p.prorettype = 'boolean'::regtype
-      and parley._p_is_administrator(p.proowner);
-    if not found then
+    if parley._p_may_validate(caller, validation_function) is not true then
       perform parley._p_raise(
         8402,
         format('function %s cannot validate messages', validation_function),
-        'It must take one bytea, return boolean, and be owned by an administrator of the broker, because it runs with the broker''s rights.',
-        'Change the function, or have an administrator own it.'
+        'It must take one bytea and return boolean. It runs with the rights of its owner when it is SECURITY DEFINER, '
+          || 'otherwise with those of the owner of schema parley; you and its owner must be able to act as that role.',
+        format('alter function %s security definer; it must belong to you, or to a role that you are a member of.', validation_function)
       );
     end if;
   end if;
@@ -590,8 +692,9 @@ begin
 end
 $$;
 
-comment on function parley._p_validation(text, regprocedure) is
+comment on function parley._p_validation(oid, text, regprocedure) is
 'Turns the words of a validation into its letter and checks that its function can serve.
+Arguments: caller, who sets it; validation; validation_function.
 Errors: 8402.';
 
 create function parley.create_message_type(
@@ -599,22 +702,25 @@ create function parley.create_message_type(
   validation text default 'NONE',
   validation_function regprocedure default null,
   schema_collection text default null,
-  "authorization" text default null
+  "authorization" text default null,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
 begin
-  perform parley._p_require_permission('CREATE MESSAGE TYPE', 'database', 0, null, null);
-  insert into parley._p_message_type (message_type_id, name, owner, validation, validation_function, schema_collection)
+  perform parley._p_require_permission(v_caller, 'CREATE MESSAGE TYPE', 'database', 0, null, null);
+  insert into parley._p_message_type (message_type_id, name, owner, validation, validation_function, validation_setter, schema_collection)
   values (
     nextval('parley._p_object_id'),
     parley._p_name('message type', create_message_type.name),
-    parley._p_new_owner("authorization"),
-    parley._p_validation(create_message_type.validation, create_message_type.validation_function),
+    parley._p_new_owner(v_caller, "authorization"),
+    parley._p_validation(v_caller, create_message_type.validation, create_message_type.validation_function),
     create_message_type.validation_function,
+    case when create_message_type.validation_function is not null then v_caller end,
     create_message_type.schema_collection
   )
   on conflict do nothing
@@ -631,10 +737,11 @@ begin
 end
 $$;
 
-comment on function parley.create_message_type(text, text, regprocedure, text, text) is
+comment on function parley.create_message_type(text, text, regprocedure, text, text, parley.caller) is
 'Creates a message type and returns its id.
 Arguments: name, 1 to 128 characters, compared byte by byte; validation, NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION;
 validation_function, takes the body as bytea, null when it is empty, and returns whether it is good (required for VALID_XML, JSON_SCHEMA and FUNCTION);
+it should be SECURITY DEFINER and belong to the caller, and is asked about bodies of up to 16 MiB;
 schema_collection, only kept, for VALID_XML;
 authorization, the owner (default: the caller).
 Errors: 229 not allowed, 2714 exists, 8402 bad validation, 9609 bad name, 15151 unknown owner.
@@ -644,18 +751,21 @@ create function parley.alter_message_type(
   name text,
   validation text,
   validation_function regprocedure default null,
-  schema_collection text default null
+  schema_collection text default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_type parley._p_message_type;
 begin
-  v_type := parley._p_find_message_type(name, 'ALTER');
+  v_type := parley._p_find_message_type(v_caller, name, 'ALTER');
   update parley._p_message_type as t
-  set validation = parley._p_validation(alter_message_type.validation, alter_message_type.validation_function),
+  set validation = parley._p_validation(v_caller, alter_message_type.validation, alter_message_type.validation_function),
     validation_function = alter_message_type.validation_function,
+    validation_setter = case when alter_message_type.validation_function is not null then v_caller end,
     schema_collection = alter_message_type.schema_collection
   where t.message_type_id = v_type.message_type_id;
   -- Senders that skip validation must look again.
@@ -663,21 +773,22 @@ begin
 end
 $$;
 
-comment on function parley.alter_message_type(text, text, regprocedure, text) is
+comment on function parley.alter_message_type(text, text, regprocedure, text, parley.caller) is
 'Changes the validation of a message type; messages already in a queue stay as they are.
 Arguments: as create_message_type.
 Errors: 229, 8402, 9663 system object, 15151 not found.
 Source: spec 2.2.';
 
-create function parley.drop_message_type(name text) returns void
+create function parley.drop_message_type(name text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_type parley._p_message_type;
   v_contract text;
 begin
-  v_type := parley._p_find_message_type(name, 'CONTROL');
+  v_type := parley._p_find_message_type(v_caller, name, 'CONTROL');
   select c.name into v_contract
   from parley._p_contract_message_type as u
   join parley._p_contract as c using (service_contract_id)
@@ -708,12 +819,12 @@ begin
 end
 $$;
 
-comment on function parley.drop_message_type(text) is
+comment on function parley.drop_message_type(text, parley.caller) is
 'Drops a message type that no contract lists and no waiting message has.
 Errors: 229, 3716 still used, 9663 system object, 15151 not found.
 Source: spec 2.2.';
 
-create function parley._p_find_message_type(name text, permission text) returns parley._p_message_type
+create function parley._p_find_message_type(caller oid, name text, permission text) returns parley._p_message_type
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -732,12 +843,12 @@ begin
   if v_type.message_type_id < 65536 and permission <> 'REFERENCES' then
     perform parley._p_raise(9663, format('message type "%s" belongs to the system', name), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(permission, 'message type', v_type.message_type_id, name, v_type.owner);
+  perform parley._p_require_permission(caller, permission, 'message type', v_type.message_type_id, name, v_type.owner);
   return v_type;
 end
 $$;
 
-comment on function parley._p_find_message_type(text, text) is
+comment on function parley._p_find_message_type(oid, text, text) is
 'Finds a message type the caller may use for something.
 Errors: 229, 9663 when a system object would be changed, 15151.';
 
@@ -788,16 +899,17 @@ create table parley._p_contract_message_type (
 
 comment on table parley._p_contract_message_type is 'The message types of each contract, and who may send them.';
 
-create function parley.create_contract(name text, message_types jsonb, "authorization" text default null) returns integer
+create function parley._p_create_contract(name text, message_types jsonb, "authorization" text, caller parley.caller) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
   v_type parley._p_message_type;
   v_usage record;
 begin
-  perform parley._p_require_permission('CREATE CONTRACT', 'database', 0, null, null);
+  perform parley._p_require_permission(v_caller, 'CREATE CONTRACT', 'database', 0, null, null);
   if upper(name) = 'ANY' then
     perform parley._p_raise(
       9609,
@@ -815,7 +927,7 @@ begin
     );
   end if;
   insert into parley._p_contract (service_contract_id, name, owner)
-  values (nextval('parley._p_object_id'), parley._p_name('contract', create_contract.name), parley._p_new_owner("authorization"))
+  values (nextval('parley._p_object_id'), parley._p_name('contract', _p_create_contract.name), parley._p_new_owner(v_caller, "authorization"))
   on conflict do nothing
   returning service_contract_id into v_id;
   if v_id is null then
@@ -838,7 +950,7 @@ begin
         'Use INITIATOR, TARGET or ANY.'
       );
     end if;
-    v_type := parley._p_find_message_type(v_usage.name, 'REFERENCES');
+    v_type := parley._p_find_message_type(v_caller, v_usage.name, 'REFERENCES');
     if parley._p_is_system_message(v_type.message_type_id) then
       perform parley._p_raise(
         9663,
@@ -863,6 +975,17 @@ begin
 end
 $$;
 
+comment on function parley._p_create_contract(text, jsonb, text, parley.caller) is
+'Does what create_contract does. The ticket is no argument of that: with it calls of its three forms could be taken for one another.
+Errors: those of create_contract.';
+
+create function parley.create_contract(name text, message_types jsonb, "authorization" text default null) returns integer
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_create_contract(name, message_types, "authorization", parley.current_caller())
+$$;
+
 comment on function parley.create_contract(text, jsonb, text) is
 'Creates a contract and returns its id.
 Arguments: name, 1 to 128 characters; message_types, a JSON object of message type to INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
@@ -871,7 +994,10 @@ Errors: 229 not allowed, 2714 exists, 8402 bad argument, 8492 nothing for the in
 15151 unknown message type.
 Source: spec 2.2, 2.3.';
 
-create function parley.create_contract(name text, message_types text[], sent_by text default 'ANY', "authorization" text default null) returns integer
+create function parley.create_contract(
+  name text, message_types text[], sent_by text default 'ANY', "authorization" text default null,
+  caller parley.caller default parley.current_caller()
+) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -882,18 +1008,19 @@ begin
   if found then
     perform parley._p_raise_repeated_message_type(v_repeated);
   end if;
-  return parley.create_contract(name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization");
+  return parley._p_create_contract(
+    name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization", caller
+  );
 end
 $$;
 
-comment on function parley.create_contract(text, text[], text, text) is
+comment on function parley.create_contract(text, text[], text, text, parley.caller) is
 'Creates a contract all of whose message types are sent by the same side.
 Arguments: name; message_types, their names; sent_by, INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
 Errors: 8403 a message type named twice, and those of create_contract with JSON.
 Source: spec 2.3.';
 
--- A literal has no type yet; without this one PostgreSQL could not choose between JSON and a list.
-create function parley.create_contract(name text, message_types text, "authorization" text default null) returns integer
+create function parley._p_create_contract_of_text(name text, message_types text, "authorization" text, caller parley.caller) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -913,8 +1040,20 @@ begin
   if v_repeated is not null then
     perform parley._p_raise_repeated_message_type(v_repeated);
   end if;
-  return parley.create_contract(name, v_types, "authorization");
+  return parley._p_create_contract(name, v_types, "authorization", caller);
 end
+$$;
+
+comment on function parley._p_create_contract_of_text(text, text, text, parley.caller) is
+'Does what create_contract does with JSON that is written as a literal.
+Errors: those of create_contract.';
+
+-- A literal has no type yet; without this one PostgreSQL could not choose between JSON and a list.
+create function parley.create_contract(name text, message_types text, "authorization" text default null) returns integer
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_create_contract_of_text(name, message_types, "authorization", parley.current_caller())
 $$;
 
 comment on function parley.create_contract(text, text, text) is
@@ -940,7 +1079,7 @@ comment on function parley._p_raise_repeated_message_type(text) is
 'Refuses a contract that names a message type twice.
 Errors: 8403, always.';
 
-create function parley._p_find_contract(name text, permission text) returns parley._p_contract
+create function parley._p_find_contract(caller oid, name text, permission text) returns parley._p_contract
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -959,24 +1098,25 @@ begin
   if v_contract.service_contract_id < 65536 and permission <> 'REFERENCES' then
     perform parley._p_raise(9663, format('contract "%s" belongs to the system', name), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(permission, 'contract', v_contract.service_contract_id, name, v_contract.owner);
+  perform parley._p_require_permission(caller, permission, 'contract', v_contract.service_contract_id, name, v_contract.owner);
   return v_contract;
 end
 $$;
 
-comment on function parley._p_find_contract(text, text) is
+comment on function parley._p_find_contract(oid, text, text) is
 'Finds a contract the caller may use for something.
 Errors: 229, 9663 when a system object would be changed, 15151.';
 
-create function parley.drop_contract(name text) returns void
+create function parley.drop_contract(name text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_contract parley._p_contract;
   v_user text;
 begin
-  v_contract := parley._p_find_contract(name, 'CONTROL');
+  v_contract := parley._p_find_contract(v_caller, name, 'CONTROL');
   select format('service "%s"', s.name) into v_user
   from parley._p_service_contract as u
   join parley._p_service as s using (service_id)
@@ -1009,7 +1149,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_contract(text) is
+comment on function parley.drop_contract(text, parley.caller) is
 'Drops a contract that no service and no priority names; live conversations on it end with error -8487 on both sides.
 Errors: 229, 3716 still used, 9663 system object, 15151 not found.
 Source: spec 2.3.';
@@ -1150,7 +1290,7 @@ comment on function parley._p_find_queue(text) is
 'Finds a queue by its name in one to three parts.
 Errors: 208 not found, 9609 malformed name.';
 
-create function parley._p_find_queue(queue text, permission text) returns parley._p_queue
+create function parley._p_find_queue(caller oid, queue text, permission text) returns parley._p_queue
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -1161,12 +1301,12 @@ begin
   if v_queue.queue_id < 65536 and permission in ('ALTER', 'CONTROL') then
     perform parley._p_raise(9663, format('queue "%s" belongs to the system', queue), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  perform parley._p_require_permission(caller, permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   return v_queue;
 end
 $$;
 
-comment on function parley._p_find_queue(text, text) is
+comment on function parley._p_find_queue(oid, text, text) is
 'Finds a queue the caller may use for something.
 Errors: 208, 229, 9609, 9663 when a system object would be changed.';
 
@@ -1208,16 +1348,18 @@ create function parley.create_queue(
   activation boolean default null,
   "authorization" text default null,
   poison_action text default null,
-  poison_rollbacks integer default null
+  poison_rollbacks integer default null,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
   v_name record := parley._p_queue_name(queue);
 begin
-  perform parley._p_require_permission('CREATE QUEUE', 'database', 0, null, null);
+  perform parley._p_require_permission(v_caller, 'CREATE QUEUE', 'database', 0, null, null);
   -- Serialises two creations of the same name, so that the second gets our error and not one of a sequence.
   perform pg_advisory_xact_lock(hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0));
   perform from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
@@ -1230,17 +1372,17 @@ begin
     );
   end if;
   v_id := nextval('parley._p_object_id');
-  perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, parley._p_new_owner("authorization"));
+  perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, parley._p_new_owner(v_caller, "authorization"));
   perform parley._p_create_queue_view(v_id);
   perform parley._p_alter_queue(
-    v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
+    v_caller, v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
     coalesce(activation, activation_procedure is not null), poison_action, poison_rollbacks
   );
   return v_id;
 end
 $$;
 
-comment on function parley.create_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer) is
+comment on function parley.create_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, parley.caller) is
 'Creates a queue, and a view of it in schema parley_queue, and returns its id.
 Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention, keep copies until the conversation ends;
 poison_message_handling, count the rollbacks of a message; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
@@ -1263,22 +1405,24 @@ create function parley.alter_queue(
   execute_as text default null,
   activation boolean default null,
   poison_action text default null,
-  poison_rollbacks integer default null
+  poison_rollbacks integer default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
 begin
   perform parley._p_alter_queue(
-    v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation,
+    v_caller, v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation,
     poison_action, poison_rollbacks
   );
 end
 $$;
 
-comment on function parley.alter_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
+comment on function parley.alter_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, integer, parley.caller) is
 'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so far.
 What is set aside stays so, whatever becomes of the settings.
 Arguments: as create_queue.
@@ -1287,12 +1431,13 @@ Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 965
 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4, 5.1.';
 
-create function parley.drop_activation(queue text) returns void
+create function parley.drop_activation(queue text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
 begin
   update parley._p_queue as q
   set activation_procedure = null, max_readers = 0, execute_as = null, procedure_set_by = null, execute_as_set_by = null,
@@ -1301,7 +1446,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_activation(text) is
+comment on function parley.drop_activation(text, parley.caller) is
 'Removes all activation settings of a queue.
 Errors: 208 not found, 229 not allowed, 9663 system object.
 Source: spec 2.4, ACTIVATION (DROP).';
@@ -1336,12 +1481,13 @@ comment on function parley._p_drop_unused_sequences() is
 'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and learns that it is
 gone only when that has committed: so what is locked is left to the next call.';
 
-create function parley.drop_queue(queue text) returns void
+create function parley.drop_queue(queue text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'CONTROL');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'CONTROL');
   v_service text;
 begin
   select s.name into v_service from parley._p_service as s where s.queue_id = v_queue.queue_id limit 1;
@@ -1365,7 +1511,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_queue(text) is
+comment on function parley.drop_queue(text, parley.caller) is
 'Drops a queue that no service uses; sessions waiting in RECEIVE on it fail at once.
 Errors: 208 not found, 229 not allowed, 3716 still used, 9663 system object.
 Source: spec 2.4.';
@@ -1480,7 +1626,7 @@ comment on function parley._p_require_acting(parley._p_queue) is
 Errors: 15517.';
 
 create function parley._p_alter_queue(
-  queue_id integer,
+  caller oid, queue_id integer,
   status boolean,
   retention boolean,
   poison_message_handling boolean,
@@ -1530,11 +1676,11 @@ begin
     activation_procedure = coalesce(_p_alter_queue.activation_procedure, q.activation_procedure),
     max_readers = coalesce(max_queue_readers, q.max_readers),
     execute_as = coalesce(
-      case upper(_p_alter_queue.execute_as) when 'SELF' then parley._p_caller()::regrole::text when 'OWNER' then 'OWNER' else _p_alter_queue.execute_as end,
+      case upper(_p_alter_queue.execute_as) when 'SELF' then caller::regrole::text when 'OWNER' then 'OWNER' else _p_alter_queue.execute_as end,
       q.execute_as
     ),
-    procedure_set_by = case when _p_alter_queue.activation_procedure is null then q.procedure_set_by else parley._p_caller()::regrole end,
-    execute_as_set_by = case when _p_alter_queue.execute_as is null then q.execute_as_set_by else parley._p_caller()::regrole end,
+    procedure_set_by = case when _p_alter_queue.activation_procedure is null then q.procedure_set_by else caller::regrole end,
+    execute_as_set_by = case when _p_alter_queue.execute_as is null then q.execute_as_set_by else caller::regrole end,
     is_activation_enabled = coalesce(activation, q.is_activation_enabled),
     disabled_position = case
       when coalesce(status, q.is_enqueue_enabled) then null
@@ -1568,7 +1714,7 @@ begin
 end
 $$;
 
-comment on function parley._p_alter_queue(integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
+comment on function parley._p_alter_queue(oid, integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
 'Changes the settings of a queue; null leaves a setting as it is.
 Errors: 8402, 9613, 9614, 9620, 9653, 9717, 9718, 15151, 15517.';
 
@@ -1597,7 +1743,7 @@ comment on table parley._p_service_contract is 'The contracts each service accep
 
 create index on parley._p_service_contract (service_contract_id);
 
-create function parley._p_add_service_contracts(service_id integer, contracts text[]) returns void
+create function parley._p_add_service_contracts(caller oid, service_id integer, contracts text[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -1606,7 +1752,7 @@ declare
   v_contract parley._p_contract;
 begin
   foreach v_name in array coalesce(contracts, '{}') loop
-    v_contract := parley._p_find_contract(v_name, 'REFERENCES');
+    v_contract := parley._p_find_contract(caller, v_name, 'REFERENCES');
     insert into parley._p_service_contract (service_id, service_contract_id)
     values (_p_add_service_contracts.service_id, v_contract.service_contract_id)
     on conflict do nothing;
@@ -1617,19 +1763,23 @@ begin
 end
 $$;
 
-comment on function parley._p_add_service_contracts(integer, text[]) is
+comment on function parley._p_add_service_contracts(oid, integer, text[]) is
 'Lets a service accept more contracts.
 Errors: 229, 8404 named twice or accepted already, 15151 not found.';
 
-create function parley.create_service(name text, queue text, contracts text[] default '{}', "authorization" text default null) returns integer
+create function parley.create_service(
+  name text, queue text, contracts text[] default '{}', "authorization" text default null,
+  caller parley.caller default parley.current_caller()
+) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
   v_queue parley._p_queue;
 begin
-  perform parley._p_require_permission('CREATE SERVICE', 'database', 0, null, null);
+  perform parley._p_require_permission(v_caller, 'CREATE SERVICE', 'database', 0, null, null);
   if upper(name) = 'ANY' then
     perform parley._p_raise(
       9609,
@@ -1638,9 +1788,9 @@ begin
       'ANY stands for every service in a broker priority; choose another name.'
     );
   end if;
-  v_queue := parley._p_find_queue(queue, 'REFERENCES');
+  v_queue := parley._p_find_queue(v_caller, queue, 'REFERENCES');
   insert into parley._p_service (service_id, name, owner, queue_id)
-  values (nextval('parley._p_object_id'), parley._p_name('service', create_service.name), parley._p_new_owner("authorization"), v_queue.queue_id)
+  values (nextval('parley._p_object_id'), parley._p_name('service', create_service.name), parley._p_new_owner(v_caller, "authorization"), v_queue.queue_id)
   on conflict do nothing
   returning service_id into v_id;
   if v_id is null then
@@ -1651,21 +1801,21 @@ begin
       'Use alter_service to change it, or choose another name.'
     );
   end if;
-  perform parley._p_add_service_contracts(v_id, contracts);
+  perform parley._p_add_service_contracts(v_caller, v_id, contracts);
   -- What was sent to this name before it existed can be delivered now.
   perform parley._p_deliver_delayed(name);
   return v_id;
 end
 $$;
 
-comment on function parley.create_service(text, text, text[], text) is
+comment on function parley.create_service(text, text, text[], text, parley.caller) is
 'Creates a service and returns its id. Messages already sent to that name are delivered.
 Arguments: name, 1 to 128 characters, compared byte by byte; queue; contracts it accepts as target (none: it can only begin dialogs);
 authorization, the owner (default: the caller).
 Errors: 208 no such queue, 229 not allowed, 2714 exists, 8404 contract named twice, 9609 bad name, 15151 unknown contract or owner.
 Source: spec 2.5.';
 
-create function parley._p_find_service(name text, permission text) returns parley._p_service
+create function parley._p_find_service(caller oid, name text, permission text) returns parley._p_service
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -1684,12 +1834,12 @@ begin
   if v_service.service_id < 65536 and permission in ('ALTER', 'CONTROL') then
     perform parley._p_raise(9663, format('service "%s" belongs to the system', name), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(permission, 'service', v_service.service_id, name, v_service.owner);
+  perform parley._p_require_permission(caller, permission, 'service', v_service.service_id, name, v_service.owner);
   return v_service;
 end
 $$;
 
-comment on function parley._p_find_service(text, text) is
+comment on function parley._p_find_service(oid, text, text) is
 'Finds a service the caller may use for something.
 Errors: 229, 9663 when a system object would be changed, 15151.';
 
@@ -1697,13 +1847,15 @@ create function parley.alter_service(
   name text,
   queue text default null,
   add_contracts text[] default null,
-  drop_contracts text[] default null
+  drop_contracts text[] default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_service parley._p_service := parley._p_find_service(name, 'ALTER');
+  v_caller oid := parley._p_caller(caller);
+  v_service parley._p_service := parley._p_find_service(v_caller, name, 'ALTER');
   v_queue parley._p_queue;
   v_dropped integer;
   v_name text;
@@ -1742,9 +1894,9 @@ begin
       8469
     );
   end loop;
-  perform parley._p_add_service_contracts(v_service.service_id, add_contracts);
+  perform parley._p_add_service_contracts(v_caller, v_service.service_id, add_contracts);
   if queue is not null then
-    v_queue := parley._p_find_queue(queue, 'REFERENCES');
+    v_queue := parley._p_find_queue(v_caller, queue, 'REFERENCES');
     if v_queue.queue_id <> v_service.queue_id then
       perform parley._p_move_service(v_service, v_queue);
     end if;
@@ -1752,18 +1904,19 @@ begin
 end
 $$;
 
-comment on function parley.alter_service(text, text, text[], text[]) is
+comment on function parley.alter_service(text, text, text[], text[], parley.caller) is
 'Moves a service, with its waiting messages, to another queue; lets it accept more or fewer contracts.
 Conversations on a contract it no longer accepts end with error -8469 on both sides.
 Errors: 208 no such queue, 229 not allowed, 8404 accepted already, 8493 nothing to change, 9663 system object, 15151 not found.
 Source: spec 2.5.';
 
-create function parley.drop_service(name text) returns void
+create function parley.drop_service(name text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_service parley._p_service := parley._p_find_service(name, 'CONTROL');
+  v_caller oid := parley._p_caller(caller);
+  v_service parley._p_service := parley._p_find_service(v_caller, name, 'CONTROL');
   v_priority text;
 begin
   select p.name into v_priority from parley._p_priority as p where p.local_service_id = v_service.service_id limit 1;
@@ -1782,7 +1935,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_service(text) is
+comment on function parley.drop_service(text, parley.caller) is
 'Drops a service with its endpoints and its waiting messages; the other sides of its open conversations get error -8470.
 Errors: 229 not allowed, 3716 a priority names it, 9663 system object, 15151 not found.
 Source: spec 2.5.';
@@ -1828,7 +1981,7 @@ comment on function parley._p_priority_of(integer, integer, text) is
 'Gives the priority of a new endpoint: the best match in the eight ranks of spec 2.9, else 5.';
 
 create function parley._p_priority_parts(
-  contract_name text, local_service_name text, remote_service_name text, priority_level integer,
+  caller oid, contract_name text, local_service_name text, remote_service_name text, priority_level integer,
   out service_contract_id integer, out local_service_id integer, out remote_name text, out priority smallint
 )
 language plpgsql stable
@@ -1836,10 +1989,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if upper(contract_name) <> 'ANY' then
-    service_contract_id := (parley._p_find_contract(contract_name, 'REFERENCES')).service_contract_id;
+    service_contract_id := (parley._p_find_contract(caller, contract_name, 'REFERENCES')).service_contract_id;
   end if;
   if upper(local_service_name) <> 'ANY' then
-    local_service_id := (parley._p_find_service(local_service_name, 'VIEW DEFINITION')).service_id;
+    local_service_id := (parley._p_find_service(caller, local_service_name, 'VIEW DEFINITION')).service_id;
   end if;
   if upper(remote_service_name) <> 'ANY' then
     remote_name := remote_service_name;
@@ -1856,7 +2009,7 @@ begin
 end
 $$;
 
-comment on function parley._p_priority_parts(text, text, text, integer) is
+comment on function parley._p_priority_parts(oid, text, text, text, integer) is
 'Checks the parts of a priority and finds what they name.
 Errors: 229, 8402, 15151.';
 
@@ -1865,17 +2018,19 @@ create function parley.create_broker_priority(
   contract_name text default 'ANY',
   local_service_name text default 'ANY',
   remote_service_name text default 'ANY',
-  priority_level integer default 5
+  priority_level integer default 5,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
   v_parts record;
 begin
-  perform parley._p_require_administrator('create_broker_priority');
-  v_parts := parley._p_priority_parts(contract_name, local_service_name, remote_service_name, priority_level);
+  perform parley._p_require_administrator(v_caller, 'create_broker_priority');
+  v_parts := parley._p_priority_parts(v_caller, contract_name, local_service_name, remote_service_name, priority_level);
   insert into parley._p_priority (priority_id, name, service_contract_id, local_service_id, remote_service_name, priority)
   values (
     nextval('parley._p_object_id'), parley._p_name('broker priority', create_broker_priority.name),
@@ -1890,7 +2045,7 @@ begin
 end
 $$;
 
-comment on function parley.create_broker_priority(text, text, text, text, integer) is
+comment on function parley.create_broker_priority(text, text, text, text, integer, parley.caller) is
 'Creates a broker priority and returns its id. It governs endpoints created from now on.
 Arguments: name; contract_name, local_service_name, remote_service_name, a name or ANY; priority_level, 1 (low) to 10 (high).
 Errors: 2714 exists, 8402 level out of range, 9609 bad name, 15151 not found or not an administrator.
@@ -1901,16 +2056,18 @@ create function parley.alter_broker_priority(
   contract_name text default null,
   local_service_name text default null,
   remote_service_name text default null,
-  priority_level integer default null
+  priority_level integer default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_old parley._p_priority;
   v_parts record;
 begin
-  perform parley._p_require_administrator('alter_broker_priority');
+  perform parley._p_require_administrator(v_caller, 'alter_broker_priority');
   if coalesce(contract_name, local_service_name, remote_service_name, priority_level::text) is null then
     perform parley._p_raise(8493, format('nothing to change in broker priority "%s"', name), null, 'Give at least one item.');
   end if;
@@ -1919,7 +2076,7 @@ begin
     perform parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
   end if;
   v_parts := parley._p_priority_parts(
-    coalesce(contract_name, 'ANY'), coalesce(local_service_name, 'ANY'), coalesce(remote_service_name, 'ANY'),
+    v_caller, coalesce(contract_name, 'ANY'), coalesce(local_service_name, 'ANY'), coalesce(remote_service_name, 'ANY'),
     coalesce(priority_level, v_old.priority)
   );
   update parley._p_priority as p
@@ -1931,17 +2088,22 @@ begin
 end
 $$;
 
-comment on function parley.alter_broker_priority(text, text, text, text, integer) is
+comment on function parley.alter_broker_priority(text, text, text, text, integer, parley.caller) is
 'Changes what is given of a broker priority; existing endpoints keep their level.
 Errors: 8402 level out of range, 8493 nothing to change, 15151 not found or not an administrator.
 Source: spec 2.9.';
 
-create function parley.drop_broker_priority(name text) returns void
+create function parley.drop_broker_priority(
+  name text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('drop_broker_priority');
+  perform parley._p_require_administrator(v_caller, 'drop_broker_priority');
   delete from parley._p_priority as p where p.name = drop_broker_priority.name;
   if not found then
     perform parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
@@ -1949,7 +2111,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_broker_priority(text) is
+comment on function parley.drop_broker_priority(text, parley.caller) is
 'Drops a broker priority.
 Errors: 15151 not found or not an administrator.
 Source: spec 2.9.';
@@ -2156,22 +2318,24 @@ create function parley.create_route(
   lifetime integer default null,
   mirror_address text default null,
   is_inbound boolean default false,
-  "authorization" text default null
+  "authorization" text default null,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_route parley._p_route;
   v_id integer;
 begin
   if coalesce(is_inbound, false) then
-    perform parley._p_require_administrator('create_route of an inbound route');
+    perform parley._p_require_administrator(v_caller, 'create_route of an inbound route');
   else
-    perform parley._p_require_permission('CREATE ROUTE', 'database', 0, null, null);
+    perform parley._p_require_permission(v_caller, 'CREATE ROUTE', 'database', 0, null, null);
   end if;
   v_route.name := parley._p_name('route', create_route.name);
-  v_route.owner := parley._p_new_owner("authorization");
+  v_route.owner := parley._p_new_owner(v_caller, "authorization");
   v_route.is_inbound := coalesce(create_route.is_inbound, false);
   v_route.remote_service_name := service_name;
   v_route.broker_instance := parley._p_broker_instance(create_route.broker_instance);
@@ -2196,7 +2360,7 @@ begin
 end
 $$;
 
-comment on function parley.create_route(text, text, text, text, integer, text, boolean, text) is
+comment on function parley.create_route(text, text, text, text, integer, text, boolean, text, parley.caller) is
 'Creates a route and returns its id. Messages that wait for one go where it leads.
 Arguments: name; address, tcp://host:port of the broker at the other end or of one that forwards, LOCAL for this server, or TRANSPORT for services whose
 names begin with the address; service_name, compared byte by byte (null: any service); broker_instance, the service_broker_guid of the target database, or
@@ -2208,7 +2372,7 @@ Errors: 229 not allowed, 2714 exists, 8413 malformed broker_instance, 9609 bad n
 a service, 9746 lifetime out of range, 9747 both addresses the same, 15151 unknown owner or not an administrator.
 Source: spec 2.6.';
 
-create function parley._p_route_to_change(name text, permission text) returns parley._p_route
+create function parley._p_route_to_change(caller oid, name text, permission text) returns parley._p_route
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2225,15 +2389,15 @@ begin
     );
   end if;
   if v_route.is_inbound then
-    perform parley._p_require_administrator('changing an inbound route');
+    perform parley._p_require_administrator(caller, 'changing an inbound route');
   else
-    perform parley._p_require_permission(permission, 'route', v_route.route_id, name, v_route.owner);
+    perform parley._p_require_permission(caller, permission, 'route', v_route.route_id, name, v_route.owner);
   end if;
   return v_route;
 end
 $$;
 
-comment on function parley._p_route_to_change(text, text) is
+comment on function parley._p_route_to_change(oid, text, text) is
 'Finds and locks a route that the caller may change.
 Errors: 229, 15151.';
 
@@ -2243,13 +2407,15 @@ create function parley.alter_route(
   service_name text default null,
   broker_instance text default null,
   lifetime integer default null,
-  mirror_address text default null
+  mirror_address text default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_old parley._p_route := parley._p_route_to_change(name, 'ALTER');
+  v_caller oid := parley._p_caller(caller);
+  v_old parley._p_route := parley._p_route_to_change(v_caller, name, 'ALTER');
   v_route parley._p_route := v_old;
 begin
   if coalesce(address, service_name, broker_instance, lifetime::text, mirror_address) is null then
@@ -2272,7 +2438,7 @@ begin
 end
 $$;
 
-comment on function parley.alter_route(text, text, text, text, integer, text) is
+comment on function parley.alter_route(text, text, text, text, integer, text, parley.caller) is
 'Changes what is given of a route; a lifetime counts from now, so it revives a route that has expired. What a route names it can name otherwise, not leave
 open again: for any service, any instance, no mirror or for ever, drop the route and create it anew.
 Arguments: as create_route; null leaves what is there.
@@ -2280,12 +2446,13 @@ Errors: 229 not allowed, 8413 malformed broker_instance, 8493 nothing to change,
 15151 not found, or inbound and the caller is not an administrator.
 Source: spec 2.6.';
 
-create function parley.drop_route(name text) returns void
+create function parley.drop_route(name text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_route parley._p_route := parley._p_route_to_change(name, 'CONTROL');
+  v_caller oid := parley._p_caller(caller);
+  v_route parley._p_route := parley._p_route_to_change(v_caller, name, 'CONTROL');
 begin
   delete from parley._p_permission as p where p.class = 'route' and p.object_id = v_route.route_id;
   delete from parley._p_route as r where r.route_id = v_route.route_id;
@@ -2293,7 +2460,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_route(text) is
+comment on function parley.drop_route(text, parley.caller) is
 'Drops a route. Conversations that went by it wait until another leads to their far side.
 Errors: 229 not allowed, 15151 not found, or inbound and the caller is not an administrator.
 Source: spec 2.6.';
@@ -2541,7 +2708,7 @@ comment on function parley._p_read_certificate(bytea) is
 'Takes a certificate apart.
 Errors: 15297 malformed.';
 
-create function parley._p_find_certificate(name text, permission text) returns parley._p_certificate
+create function parley._p_find_certificate(caller oid, name text, permission text) returns parley._p_certificate
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2557,12 +2724,12 @@ begin
       'See parley.certificates.'
     );
   end if;
-  perform parley._p_require_permission(permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner);
+  perform parley._p_require_permission(caller, permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner);
   return v_certificate;
 end
 $$;
 
-comment on function parley._p_find_certificate(text, text) is
+comment on function parley._p_find_certificate(oid, text, text) is
 'Finds and locks a certificate that the caller may use for something.
 Errors: 229, 15151.';
 
@@ -2606,17 +2773,19 @@ create function parley.create_certificate(
   certificate bytea,
   "authorization" text default null,
   private_key bytea default null,
-  active_for_begin_dialog boolean default true
+  active_for_begin_dialog boolean default true,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
   v_owner oid;
 begin
-  perform parley._p_require_permission('CREATE CERTIFICATE', 'database', 0, null, null);
-  v_owner := parley._p_new_owner("authorization");
+  perform parley._p_require_permission(v_caller, 'CREATE CERTIFICATE', 'database', 0, null, null);
+  v_owner := parley._p_new_owner(v_caller, "authorization");
   -- 1 and the id of the master key (9 bytes), nonce (12), two keys (64) and the tag (16).
   if length(private_key) <> 101 or substring(private_key from 1 for 1) <> '\x01' then
     perform parley._p_raise(
@@ -2639,7 +2808,7 @@ begin
 end
 $$;
 
-comment on function parley.create_certificate(text, bytea, text, bytea, boolean) is
+comment on function parley.create_certificate(text, bytea, text, bytea, boolean, parley.caller) is
 'Installs a certificate and returns its id: of somebody else, whom its owner stands for here, or our own with its private key. New ones of our own are
 made by the command parley certificate create, which has the master key.
 Arguments: name; certificate, the bytes that parley certificate export writes; authorization, the owner (default: the caller): what
@@ -2651,13 +2820,15 @@ Source: spec 2.11, CREATE CERTIFICATE.';
 create function parley.alter_certificate(
   name text,
   active_for_begin_dialog boolean default null,
-  revoked boolean default null
+  revoked boolean default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_certificate parley._p_certificate := parley._p_find_certificate(name, 'ALTER');
+  v_caller oid := parley._p_caller(caller);
+  v_certificate parley._p_certificate := parley._p_find_certificate(v_caller, name, 'ALTER');
 begin
   if active_for_begin_dialog is null and revoked is null then
     perform parley._p_raise(8493, format('nothing to change in certificate "%s"', name), null, 'Give active_for_begin_dialog or revoked.');
@@ -2670,19 +2841,20 @@ begin
 end
 $$;
 
-comment on function parley.alter_certificate(text, boolean, boolean) is
+comment on function parley.alter_certificate(text, boolean, boolean, parley.caller) is
 'Changes what is given of a certificate. Daemons know within a second.
 Arguments: name; active_for_begin_dialog, whether new messages may be sealed for it or signed with it; revoked, whether nothing that it has to do with
 is opened or sealed any more.
 Errors: 229 not allowed, 8493 nothing to change, 15151 not found.
 Source: spec 2.11, 7.5, ALTER CERTIFICATE.';
 
-create function parley.drop_certificate(name text) returns void
+create function parley.drop_certificate(name text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_certificate parley._p_certificate := parley._p_find_certificate(name, 'CONTROL');
+  v_caller oid := parley._p_caller(caller);
+  v_certificate parley._p_certificate := parley._p_find_certificate(v_caller, name, 'CONTROL');
 begin
   delete from parley._p_permission as p where p.class = 'certificate' and p.object_id = v_certificate.certificate_id;
   delete from parley._p_certificate as c where c.certificate_id = v_certificate.certificate_id;
@@ -2690,7 +2862,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_certificate(text) is
+comment on function parley.drop_certificate(text, parley.caller) is
 'Drops a certificate with its private key. What was sealed for it and has not arrived yet cannot be opened any more; its sender seals it again for
 the certificate that is left.
 Errors: 229 not allowed, 15151 not found.
@@ -3101,15 +3273,17 @@ create function parley.trust_peer(
   not_after timestamptz default null,
   address text default null,
   broker_instances uuid[] default null,
-  is_forwarder boolean default false
+  is_forwarder boolean default false,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
 begin
-  perform parley._p_require_administrator('trust_peer');
+  perform parley._p_require_administrator(v_caller, 'trust_peer');
   insert into parley._p_peer (peer_id, name, role, address, broker_instances, is_forwarder)
   values (
     nextval('parley._p_object_id'), parley._p_name('peer', trust_peer.name), parley._p_peer_role(trust_peer.role),
@@ -3132,7 +3306,7 @@ begin
 end
 $$;
 
-comment on function parley.trust_peer(text, text, text, bytea, timestamptz, timestamptz, text, uuid[], boolean) is
+comment on function parley.trust_peer(text, text, text, bytea, timestamptz, timestamptz, text, uuid[], boolean, parley.caller) is
 'Trusts a broker elsewhere: links with it are allowed, and what it sends is judged by the grants of a role. Returns the id of the peer.
 Arguments: fingerprint, the SHA-256 of its public key in hexadecimal digits, as parley certificate list shows it there; name, any name for it;
 role, the role of this database that it acts as (null or PUBLIC: none, only what is granted to PUBLIC counts); certificate, X.509 in DER, to be looked
@@ -3155,16 +3329,18 @@ create function parley.alter_peer(
   drop_fingerprint text default null,
   address text default null,
   broker_instances uuid[] default null,
-  is_forwarder boolean default null
+  is_forwarder boolean default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_peer parley._p_peer;
   v_role regrole;
 begin
-  perform parley._p_require_administrator('alter_peer');
+  perform parley._p_require_administrator(v_caller, 'alter_peer');
   if coalesce(new_name, role, add_fingerprint, drop_fingerprint, address, broker_instances::text, is_forwarder::text) is null then
     perform parley._p_raise(8493, format('nothing to change in peer "%s"', name), null, 'Give at least one item.');
   end if;
@@ -3210,7 +3386,7 @@ begin
 end
 $$;
 
-comment on function parley.alter_peer(text, text, text, text, bytea, timestamptz, timestamptz, text, text, uuid[], boolean) is
+comment on function parley.alter_peer(text, text, text, text, bytea, timestamptz, timestamptz, text, text, uuid[], boolean, parley.caller) is
 'Changes what is given of a peer; what is null stays as it is. A dialog certificate that came with it stands for its new role; it is dropped when that is
 none, or has other certificates.
 Arguments: name; new_name; role, PUBLIC for none; add_fingerprint, a further key, with certificate, not_before and not_after as trust_peer takes them;
@@ -3220,14 +3396,15 @@ Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 8493 not
 28034 the peer is revoked, 28055 the key has expired.
 Source: spec 7.2, 7.5.';
 
-create function parley.revoke_peer(name text) returns void
+create function parley.revoke_peer(name text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_peer parley._p_peer;
 begin
-  perform parley._p_require_administrator('revoke_peer');
+  perform parley._p_require_administrator(v_caller, 'revoke_peer');
   v_peer := parley._p_find_peer(revoke_peer.name);
   update parley._p_peer as p
   set revoked_at = clock_timestamp(), modify_date = clock_timestamp()
@@ -3238,20 +3415,21 @@ begin
 end
 $$;
 
-comment on function parley.revoke_peer(text) is
+comment on function parley.revoke_peer(text, parley.caller) is
 'Trusts a peer no more, with all its keys: nothing that it sends is accepted from now on, and its links are closed within seconds. It stays in the list,
 so that its keys are refused whoever vouches for them. A dialog certificate that came with it is revoked too. To trust it anew, drop it first.
 Errors: 15151 not found or not an administrator.
 Source: spec 7.2.';
 
-create function parley.drop_peer(name text) returns void
+create function parley.drop_peer(name text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_peer parley._p_peer;
 begin
-  perform parley._p_require_administrator('drop_peer');
+  perform parley._p_require_administrator(v_caller, 'drop_peer');
   v_peer := parley._p_find_peer(drop_peer.name);
   perform parley._p_drop_dialog_certificates(v_peer.peer_id);
   delete from parley._p_peer as p where p.peer_id = v_peer.peer_id;
@@ -3259,7 +3437,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_peer(text) is
+comment on function parley.drop_peer(text, parley.caller) is
 'Forgets a peer, with the dialog certificate that came with it: it is a stranger again. Where a certificate authority admits peers,
 strangers come in when it vouches for them: there revoke_peer keeps one out, this does not.
 Errors: 15151 not found or not an administrator.
@@ -3285,13 +3463,12 @@ create table parley._p_remote_service_binding (
 
 comment on table parley._p_remote_service_binding is 'Remote service bindings (spec 2.7).';
 
-create function parley._p_binding_principal(with_user text) returns oid
+create function parley._p_binding_principal(caller oid, with_user text) returns oid
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_role oid;
-  v_caller oid := parley._p_caller();
 begin
   if lower(with_user) = 'public' or with_user like 'pg\_%' then
     perform parley._p_raise(
@@ -3310,11 +3487,11 @@ begin
       'Create it with CREATE ROLE, or correct the name; names are compared exactly.'
     );
   end if;
-  if not (parley._p_is_administrator(v_caller) or pg_has_role(v_caller, v_role, 'member')) then
+  if (parley._p_is_administrator(caller) or pg_has_role(caller, v_role, 'member')) is not true then
     perform parley._p_raise(
       229,
       format('permission denied: a remote service cannot be bound to role "%s"', with_user),
-      format('Role %s is not a member of it.', v_caller::regrole),
+      format('Role %s is not a member of it.', caller::regrole),
       'Name a role that you are a member of, or ask an administrator.'
     );
   end if;
@@ -3322,11 +3499,11 @@ begin
 end
 $$;
 
-comment on function parley._p_binding_principal(text) is
+comment on function parley._p_binding_principal(oid, text) is
 'Finds the role that is to stand for a remote service. Being a member of it takes the place of IMPERSONATE.
 Errors: 229 not a member, 9611 not found, 28083 no role that can own certificates.';
 
-create function parley._p_find_binding(name text, permission text) returns parley._p_remote_service_binding
+create function parley._p_find_binding(caller oid, name text, permission text) returns parley._p_remote_service_binding
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3342,29 +3519,31 @@ begin
       'See parley.remote_service_bindings.'
     );
   end if;
-  perform parley._p_require_permission(permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
+  perform parley._p_require_permission(caller, permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
   return v_binding;
 end
 $$;
 
-comment on function parley._p_find_binding(text, text) is
+comment on function parley._p_find_binding(oid, text, text) is
 'Finds and locks a remote service binding that the caller may use for something.
 Errors: 229, 15151.';
 
 create function parley.create_remote_service_binding(
-  name text, to_service text, with_user text, anonymous boolean default false, "authorization" text default null
+  name text, to_service text, with_user text, anonymous boolean default false, "authorization" text default null,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_id integer;
   v_name text := parley._p_name('remote service binding', create_remote_service_binding.name);
   v_owner oid;
   v_principal oid;
 begin
-  perform parley._p_require_permission('CREATE REMOTE SERVICE BINDING', 'database', 0, null, null);
-  v_owner := parley._p_new_owner("authorization");
+  perform parley._p_require_permission(v_caller, 'CREATE REMOTE SERVICE BINDING', 'database', 0, null, null);
+  v_owner := parley._p_new_owner(v_caller, "authorization");
   if to_service is null or to_service = '' or length(to_service) > 256 then
     perform parley._p_raise(
       8412,
@@ -3373,7 +3552,7 @@ begin
       'Give the name of the remote service.'
     );
   end if;
-  v_principal := parley._p_binding_principal(with_user);
+  v_principal := parley._p_binding_principal(v_caller, with_user);
   if exists (select from parley._p_remote_service_binding as b where b.name = v_name) then
     perform parley._p_raise(2714, format('remote service binding "%s" exists already', name), null, 'Use alter_remote_service_binding to change it.');
   end if;
@@ -3394,7 +3573,7 @@ begin
 end
 $$;
 
-comment on function parley.create_remote_service_binding(text, text, text, boolean, text) is
+comment on function parley.create_remote_service_binding(text, text, text, boolean, text, parley.caller) is
 'Creates a remote service binding and returns its id: dialogs with that service are sealed for the certificate of the role when they leave the server,
 whatever ENCRYPTION says. Messages that waited for it are sealed and sent; dialogs under way stay as they are.
 Arguments: name; to_service, compared byte by byte; with_user, the role that stands for it and owns its certificate; anonymous, whether the initiator does
@@ -3403,19 +3582,23 @@ Errors: 229 not allowed, 2714 exists, 8412 to_service malformed, 9609 bad name, 
 28083 with_user cannot own certificates.
 Source: spec 2.7.';
 
-create function parley.alter_remote_service_binding(name text, with_user text default null, anonymous boolean default null) returns void
+create function parley.alter_remote_service_binding(
+  name text, with_user text default null, anonymous boolean default null,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_binding parley._p_remote_service_binding := parley._p_find_binding(name, 'ALTER');
+  v_caller oid := parley._p_caller(caller);
+  v_binding parley._p_remote_service_binding := parley._p_find_binding(v_caller, name, 'ALTER');
   v_principal oid := v_binding.remote_principal;
 begin
   if with_user is null and anonymous is null then
     perform parley._p_raise(8493, format('nothing to change in remote service binding "%s"', name), null, 'Give with_user or anonymous.');
   end if;
   if with_user is not null then
-    v_principal := parley._p_binding_principal(with_user);
+    v_principal := parley._p_binding_principal(v_caller, with_user);
   end if;
   update parley._p_remote_service_binding as b
   set remote_principal = v_principal, is_anonymous = coalesce(anonymous, b.is_anonymous)
@@ -3424,25 +3607,29 @@ begin
 end
 $$;
 
-comment on function parley.alter_remote_service_binding(text, text, boolean) is
+comment on function parley.alter_remote_service_binding(text, text, boolean, parley.caller) is
 'Changes what is given of a remote service binding, for dialogs begun from now on.
 Arguments: as create_remote_service_binding.
 Errors: 229 not allowed, 8493 nothing to change, 9611 no such role, 15151 not found, 28083 with_user cannot own certificates.
 Source: spec 2.7.';
 
-create function parley.drop_remote_service_binding(name text) returns void
+create function parley.drop_remote_service_binding(
+  name text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_binding parley._p_remote_service_binding := parley._p_find_binding(name, 'CONTROL');
+  v_caller oid := parley._p_caller(caller);
+  v_binding parley._p_remote_service_binding := parley._p_find_binding(v_caller, name, 'CONTROL');
 begin
   delete from parley._p_permission as p where p.class = 'remote service binding' and p.object_id = v_binding.remote_service_binding_id;
   delete from parley._p_remote_service_binding as b where b.remote_service_binding_id = v_binding.remote_service_binding_id;
 end
 $$;
 
-comment on function parley.drop_remote_service_binding(text) is
+comment on function parley.drop_remote_service_binding(text, parley.caller) is
 'Drops a remote service binding. Dialogs that are secured stay so.
 Errors: 229 not allowed, 15151 not found.
 Source: spec 2.7.';
@@ -4037,7 +4224,7 @@ begin
   select * into v_service from parley._p_service as s where s.name = service;
   -- A service that does not exist is refused for that reason.
   if status is null and v_service.service_id is not null
-    and not parley._p_has_permission(v_receiver.owner, 'CONTROL', 'service', v_service.service_id, v_service.owner) then
+    and parley._p_has_permission(v_receiver.owner, 'CONTROL', 'service', v_service.service_id, v_service.owner) is not true then
     status := parley._p_security_status(28056, v_receiver.owner, service);
   end if;
   if signer is null or status is not null then
@@ -4360,16 +4547,18 @@ Errors: 8402 valid_seconds out of range, 9609 bad name, 15151 no such role.';
 
 create function parley.invite_peer(
   valid_seconds integer default 900, role text default null, name text default null, with_routes boolean default false,
-  with_certificates boolean default true
+  with_certificates boolean default true,
+  caller parley.caller default parley.current_caller()
 ) returns text
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   -- Two random UUIDs have 244 random bits; their hash has 128 of them, evenly.
   v_secret bytea := substr(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 1, 16);
 begin
-  perform parley._p_require_administrator('invite_peer');
+  perform parley._p_require_administrator(v_caller, 'invite_peer');
   return 'parley1-' || encode(
     uuid_send(parley._p_add_pairing(valid_seconds, v_secret, invite_peer.name, invite_peer.role, with_routes, with_certificates)) || v_secret,
     'hex'
@@ -4377,49 +4566,58 @@ begin
 end
 $$;
 
-comment on function parley.invite_peer(integer, text, text, boolean, boolean) is
+comment on function parley.invite_peer(integer, text, text, boolean, boolean, parley.caller) is
 'Invites a broker elsewhere: gives a token, to be given to parley pair there with --token. Who has it is trusted here, once; it is a secret.
 Arguments: valid_seconds, for how long, 10 to 86400; role, what the peer acts as (null: only what is granted to PUBLIC counts); name of the
 peer (null: what it calls itself; the name of a peer that there is gives that one a further key); with_routes, whether routes to its services are made;
 with_certificates, whether its dialog certificate is taken too, under that role.
 Errors: 8402 out of range, 9609 bad name, 15151 no such role or not an administrator.';
 
-create function parley.open_pairing(valid_seconds integer default 600) returns uuid
+create function parley.open_pairing(
+  valid_seconds integer default 600,
+  caller parley.caller default parley.current_caller()
+) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('open_pairing');
+  perform parley._p_require_administrator(v_caller, 'open_pairing');
   return parley._p_add_pairing(valid_seconds, null, null, null, false, true);
 end
 $$;
 
-comment on function parley.open_pairing(integer) is
+comment on function parley.open_pairing(integer, parley.caller) is
 'Lets brokers elsewhere ask to be trusted, until one has been, or the time is over; gives the id of the pairing. Nobody is trusted before confirm_pairing.
 Arguments: valid_seconds, for how long, 10 to 86400.
 Errors: 8402 out of range, 15151 not an administrator.';
 
-create function parley.close_pairing(pairing uuid) returns void
+create function parley.close_pairing(pairing uuid, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('close_pairing');
+  perform parley._p_require_administrator(v_caller, 'close_pairing');
   update parley._p_pairing as p set closed_at = clock_timestamp() where p.pairing_id = pairing and p.closed_at is null;
 end
 $$;
 
-comment on function parley.close_pairing(uuid) is
+comment on function parley.close_pairing(uuid, parley.caller) is
 'Ends a pairing before its time. One that has ended already is left alone.
 Errors: 15151 not an administrator.';
 
-create function parley.pairing_requests(pairing uuid)
+create function parley.pairing_requests(pairing uuid, caller parley.caller default parley.current_caller())
 returns table (request_id uuid, fingerprint text, code text, offer jsonb, remote text, state text, requested_at timestamptz)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('pairing_requests');
+  perform parley._p_require_administrator(v_caller, 'pairing_requests');
   return query
   select r.request_id, r.fingerprint, r.code, r.offer, r.remote, r.state, r.requested_at
   from parley._p_pairing_request as r
@@ -4428,19 +4626,22 @@ begin
 end
 $$;
 
-comment on function parley.pairing_requests(uuid) is
+comment on function parley.pairing_requests(uuid, parley.caller) is
 'Gives who has asked while a pairing was open: request_id; fingerprint of its key; code, which has to be the same on both sides; offer, what it says about
 itself; remote, the address it came from; state, WAITING, CONFIRMED, REFUSED, GONE (it left) or DONE (it is trusted).
 Errors: 15151 not an administrator.';
 
 create function parley.confirm_pairing(
-  request uuid, role text default null, name text default null, with_routes boolean default false, with_certificates boolean default true
+  request uuid, role text default null, name text default null, with_routes boolean default false, with_certificates boolean default true,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('confirm_pairing');
+  perform parley._p_require_administrator(v_caller, 'confirm_pairing');
   update parley._p_pairing_request as r
   set state = 'CONFIRMED', role = parley._p_peer_role(confirm_pairing.role), is_routed = coalesce(with_routes, false),
     is_certified = coalesce(with_certificates, true),
@@ -4452,22 +4653,24 @@ begin
 end
 $$;
 
-comment on function parley.confirm_pairing(uuid, text, text, boolean, boolean) is
+comment on function parley.confirm_pairing(uuid, text, text, boolean, boolean, parley.caller) is
 'Says that the code of a request is the one that the other side shows. The peer is trusted as soon as the other side has said so too.
 Arguments: request; role, name, with_routes and with_certificates, as invite_peer takes them.
 Errors: 9609 bad name, 15151 no such request or role, or not an administrator.';
 
-create function parley.refuse_pairing(request uuid) returns void
+create function parley.refuse_pairing(request uuid, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('refuse_pairing');
+  perform parley._p_require_administrator(v_caller, 'refuse_pairing');
   update parley._p_pairing_request as r set state = 'REFUSED' where r.request_id = request and r.state in ('WAITING', 'CONFIRMED');
 end
 $$;
 
-comment on function parley.refuse_pairing(uuid) is
+comment on function parley.refuse_pairing(uuid, parley.caller) is
 'Sends a broker away that has asked to be trusted. What is over is left alone.
 Errors: 15151 not an administrator.';
 
@@ -4480,13 +4683,16 @@ create function parley.pair_peer(
   role text default null,
   name text default null,
   with_routes boolean default false,
-  with_certificates boolean default true
+  with_certificates boolean default true,
+  caller parley.caller default parley.current_caller()
 ) returns text
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('pair_peer');
+  perform parley._p_require_administrator(v_caller, 'pair_peer');
   return parley._p_pair(
     parley._p_fingerprint(fingerprint), certificate, not_before, not_after, offer,
     case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false),
@@ -4495,7 +4701,7 @@ begin
 end
 $$;
 
-comment on function parley.pair_peer(text, bytea, timestamptz, timestamptz, jsonb, text, text, boolean, boolean) is
+comment on function parley.pair_peer(text, bytea, timestamptz, timestamptz, jsonb, text, text, boolean, boolean, parley.caller) is
 'Trusts a broker that has been paired with from here, as parley pair does, and gives the name of the peer. One that is known already is brought up to date.
 Arguments: fingerprint, certificate, not_before and not_after, as trust_peer; offer, what the broker says about itself; role, name,
 with_routes and with_certificates, as invite_peer.
@@ -4573,12 +4779,14 @@ begin
     v_name := left(peer_name || ' ' || v_service.name, 128);
     begin
       perform parley.create_route(
-        name => v_name, address => offer->>'address', service_name => v_service.name, broker_instance => v_service.instance
+        name => v_name, address => offer->>'address', service_name => v_service.name, broker_instance => v_service.instance,
+        caller => parley.current_caller()
       );
     exception
       -- 2714: made by an earlier pairing.
       when sqlstate 'SB23E' then
-        perform parley.alter_route(name => v_name, address => offer->>'address', broker_instance => v_service.instance);
+        perform parley.alter_route(name => v_name, address => offer->>'address', broker_instance => v_service.instance,
+          caller => parley.current_caller());
     end;
   end loop;
 end
@@ -5554,12 +5762,16 @@ $$;
 
 comment on function parley._p_ring(integer, regclass) is 'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
 
-create function parley.listen_for_messages(queue text, seconds integer default 10) returns text
+create function parley.listen_for_messages(
+  queue text, seconds integer default 10,
+  caller parley.caller default parley.current_caller()
+) returns text
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
   v_until bigint := extract(epoch from clock_timestamp())::bigint + seconds;
 begin
   -- Others may sleep longer than this caller.
@@ -5570,7 +5782,7 @@ begin
 end
 $$;
 
-comment on function parley.listen_for_messages(text, integer) is
+comment on function parley.listen_for_messages(text, integer, parley.caller) is
 'Asks senders to notify channel parley for some seconds, and returns the payload to expect: the id of the queue.
 Call LISTEN parley first, then this, then look at the queue once more, then sleep. A sender that looked just before may not notify: look again after
 a second at the latest. Not undone by a rollback.
@@ -5800,7 +6012,8 @@ create function parley.begin_dialog(
   lifetime integer default null,
   encryption boolean default true,
   related_conversation uuid default null,
-  related_conversation_group uuid default null
+  related_conversation_group uuid default null,
+  caller parley.caller default parley.current_caller()
 ) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -5808,6 +6021,7 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_handle uuid;
   v_service parley._p_service;
   v_queue parley._p_queue;
@@ -5829,7 +6043,7 @@ begin
     );
   end if;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  perform parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   select * into v_contract from parley._p_contract as c where c.name = begin_dialog.contract;
   if not found then
     perform parley._p_raise(
@@ -5840,7 +6054,7 @@ begin
     );
   end if;
   if v_contract.service_contract_id >= 65536 then
-    perform parley._p_require_permission('REFERENCES', 'contract', v_contract.service_contract_id, contract, v_contract.owner);
+    perform parley._p_require_permission(v_caller, 'REFERENCES', 'contract', v_contract.service_contract_id, contract, v_contract.owner);
   end if;
   if related_conversation is not null then
     select g.conversation_group_id into related_conversation_group
@@ -5877,7 +6091,7 @@ begin
 end
 $$;
 
-comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid) is
+comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, parley.caller) is
 'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist.
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database,
 CURRENT DATABASE, or null for any; lifetime in seconds (null: 2147483647); encryption, whether messages that leave the database must be encrypted;
@@ -5951,20 +6165,36 @@ comment on function parley._p_use_priority(parley._p_queue, integer) is 'Remembe
 --   no committed message is lost to END CONVERSATION   the row lock: END takes it FOR UPDATE and so waits for senders
 --   a send that begins after another's commit comes later   the position is drawn from the queue's sequence inside the statement
 --   rights and states are checked each time   the conditions of the statement; when any fails, _p_send finds out which and why
+--   the rights are those of the caller   he inserts into _p_outgoing; its column caller, into which nobody may write, has
+--     current_user as its default, and its trigger runs with the rights of the schema's owner. See 020_roles.sql.
 -- What was tried: see docs/performance.md. Each further statement here costs about a tenth of a bare INSERT; so does
--- a pinned search_path, which is why every name and operator is qualified instead.
+-- a pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger costs 1 microsecond
+-- more than a function that is SECURITY DEFINER, a ticket of 020_roles.sql 5.
 --
 -- Sequential scans are off, as in every statement that looks for conversations: a session that planned this while there were few
 -- would go on reading all of them, until they are analyzed.
 --
--- Cost: one index probe, one row lock, one insert with two index entries, one look at the doorbell.
+-- Cost: one trigger, one index probe, one row lock, one insert with two index entries, one scan of the doorbell.
 
-create function parley.send(conversation_handle uuid, message_type text, body bytea) returns void
+create table parley._p_outgoing (
+  conversation_handle uuid,
+  message_type text,
+  body bytea,
+  trace_context text,
+  caller name not null default current_user,
+  constraint _p_outgoing_is_empty check (false)
+);
+
+comment on table parley._p_outgoing is
+'Takes one message from SEND. It never holds a row: its trigger sends the message instead, and if it did not, the check would refuse the row.';
+comment on column parley._p_outgoing.caller is 'Who sends. Nobody may insert into this column, so that its default decides.';
+
+create function parley._p_send_outgoing() returns trigger
 language plpgsql security definer
 set enable_seqscan = off
 as $$
 begin
-  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
   select
     pg_catalog.nextval(e.destination_position) operator(pg_catalog.*) 1024::pg_catalog.int8,
     e.far_endpoint_id,
@@ -5975,17 +6205,42 @@ begin
     end,
     e.destination_lane,
     e.usual_message_type_id,
-    case when pg_catalog.octet_length(send.body) operator(pg_catalog.>) 0 then send.body end
+    case when pg_catalog.octet_length(new.body) operator(pg_catalog.>) 0 then new.body end,
+    case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end
   from parley._p_endpoint as e
-  where e.conversation_handle operator(pg_catalog.=) send.conversation_handle
-    and e.usual_message_type_name operator(pg_catalog.=) send.message_type
+  where e.conversation_handle operator(pg_catalog.=) new.conversation_handle
+    and e.usual_message_type_name operator(pg_catalog.=) new.message_type
     and e.destination_lane is not null
-    and pg_catalog.current_setting('role') operator(pg_catalog.=) 'none'
-    and pg_catalog.pg_has_role(session_user, e.sender_role, 'usage')
+    and pg_catalog.pg_has_role(new.caller, e.sender_role, 'usage')
   for key share of e;
   if not found then
-    perform parley._p_send(send.conversation_handle, send.message_type, array[send.body]);
+    perform parley._p_send(
+      parley._p_role_of(new.caller), new.conversation_handle, new.message_type, array[new.body], parley._p_trace_context(new.trace_context)
+    );
   end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_send_outgoing() is
+'Sends what was inserted into _p_outgoing, with the rights of its column caller.
+Errors: those of parley.send.';
+
+create trigger _p_send before insert on parley._p_outgoing for each row execute function parley._p_send_outgoing();
+
+-- A replication worker and a restore turn ordinary triggers off.
+do $$
+begin
+  alter table parley._p_outgoing enable always trigger _p_send;
+end
+$$;
+
+create function parley.send(conversation_handle uuid, message_type text, body bytea) returns void
+language plpgsql
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body)
+  values (send.conversation_handle, send.message_type, send.body);
 end
 $$;
 
@@ -5998,33 +6253,11 @@ A body that fails validation, or a target that refuses, does not make SEND fail:
 Source: spec 4.2.';
 
 create function parley.send(conversation_handle uuid, message_type text default 'DEFAULT', body text default null) returns void
-language plpgsql security definer
-set enable_seqscan = off
+language plpgsql
 as $$
 begin
-  -- As above, with the body turned into UTF-8; a call instead of a copy would cost every text sender a tenth.
-  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
-  select
-    pg_catalog.nextval(e.destination_position) operator(pg_catalog.*) 1024::pg_catalog.int8,
-    e.far_endpoint_id,
-    case
-      when pg_catalog.pg_sequence_last_value(e.destination_doorbell) operator(pg_catalog.>) 0::pg_catalog.int8
-        then parley._p_ring_bell(e.destination_lane, e.destination_doorbell)
-      else pg_catalog.clock_timestamp()
-    end,
-    e.destination_lane,
-    e.usual_message_type_id,
-    case when pg_catalog.octet_length(send.body) operator(pg_catalog.>) 0 then pg_catalog.convert_to(send.body, 'UTF8') end
-  from parley._p_endpoint as e
-  where e.conversation_handle operator(pg_catalog.=) send.conversation_handle
-    and e.usual_message_type_name operator(pg_catalog.=) send.message_type
-    and e.destination_lane is not null
-    and pg_catalog.current_setting('role') operator(pg_catalog.=) 'none'
-    and pg_catalog.pg_has_role(session_user, e.sender_role, 'usage')
-  for key share of e;
-  if not found then
-    perform parley._p_send(send.conversation_handle, send.message_type, array[pg_catalog.convert_to(send.body, 'UTF8')]);
-  end if;
+  insert into parley._p_outgoing (conversation_handle, message_type, body)
+  values (send.conversation_handle, send.message_type, pg_catalog.convert_to(send.body, 'UTF8'));
 end
 $$;
 
@@ -6052,7 +6285,7 @@ comment on function parley._p_ring_bell(integer, regclass) is 'Notifies the slee
 
 -- A handle written as a literal has no type yet; without these two PostgreSQL could not choose between one handle and a list.
 create function parley.send(conversation_handle text, message_type text default 'DEFAULT', body text default null) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle::uuid, message_type, body)
@@ -6062,7 +6295,7 @@ comment on function parley.send(text, text, text) is
 'Sends a text on the conversation whose handle is written as text. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle text, message_type text, body bytea) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle::uuid, message_type, body)
@@ -6072,7 +6305,7 @@ comment on function parley.send(text, text, bytea) is
 'Sends a message on the conversation whose handle is written as text. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, body bytea) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle, 'DEFAULT', body)
@@ -6081,7 +6314,7 @@ $$;
 comment on function parley.send(uuid, bytea) is 'Sends a message of type DEFAULT. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, message_type text, body jsonb) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
@@ -6090,7 +6323,7 @@ $$;
 comment on function parley.send(uuid, text, jsonb) is 'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, body jsonb) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
@@ -6099,7 +6332,7 @@ $$;
 comment on function parley.send(uuid, jsonb) is 'Sends a JSON body of type DEFAULT. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, message_type text, body json) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
@@ -6108,7 +6341,7 @@ $$;
 comment on function parley.send(uuid, text, json) is 'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, body json) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
@@ -6117,7 +6350,7 @@ $$;
 comment on function parley.send(uuid, json) is 'Sends a JSON body of type DEFAULT. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, message_type text, body xml) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
@@ -6126,7 +6359,7 @@ $$;
 comment on function parley.send(uuid, text, xml) is 'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, body xml) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
@@ -6134,31 +6367,42 @@ $$;
 
 comment on function parley.send(uuid, xml) is 'Sends an XML body of type DEFAULT. Errors: those of send with a bytea body.';
 
-create function parley.send(conversation_handles uuid[], message_type text, body bytea) returns void
+create table parley._p_outgoing_to_many (
+  conversation_handles uuid[],
+  message_type text,
+  body bytea,
+  caller name not null default current_user,
+  constraint _p_outgoing_to_many_is_empty check (false)
+);
+
+comment on table parley._p_outgoing_to_many is
+'Takes one message for several conversations from SEND, as _p_outgoing takes one for one.';
+
+create function parley._p_send_outgoing_to_many() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_count integer := coalesce(cardinality(conversation_handles), 0);
+  v_count integer := coalesce(cardinality(new.conversation_handles), 0);
   v_repeated uuid;
   v_rest uuid[];
 begin
-  if v_count = 0 or array_position(conversation_handles, null) is not null then
+  if v_count = 0 or array_position(new.conversation_handles, null) is not null then
     perform parley._p_raise(
       8441,
       'a conversation handle is missing',
-      format('Position %s of the list is null, or the list is empty.', coalesce(array_position(conversation_handles, null), 0)),
+      format('Position %s of the list is null, or the list is empty.', coalesce(array_position(new.conversation_handles, null), 0)),
       'Give at least one handle, and no null.'
     );
   end if;
-  select h.handle into v_repeated from unnest(conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
+  select h.handle into v_repeated from unnest(new.conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
   if found then
     perform parley._p_raise(
       8451,
       format('conversation handle "%s" is named twice', v_repeated),
-      format('It stands at position %s and again later.', array_position(conversation_handles, v_repeated)),
+      format('It stands at position %s and again later.', array_position(new.conversation_handles, v_repeated)),
       'Name each conversation once.'
     );
   end if;
@@ -6166,27 +6410,48 @@ begin
   with ready as materialized (
     select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_doorbell, e.destination_lane, e.usual_message_type_id
     from parley._p_endpoint as e
-    where e.conversation_handle = any (conversation_handles)
-      and e.usual_message_type_name = message_type
+    where e.conversation_handle = any (new.conversation_handles)
+      and e.usual_message_type_name = new.message_type
       and e.destination_lane is not null
-      and current_setting('role') = 'none'
-      and pg_has_role(session_user, e.sender_role, 'usage')
+      and pg_has_role(new.caller, e.sender_role, 'usage')
     order by e.endpoint_id
     for key share of e
   ), sent as (
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
     select nextval(r.destination_position) * 1024, r.far_endpoint_id,
-      parley._p_ring_bell(r.destination_lane, r.destination_doorbell), r.destination_lane, r.usual_message_type_id, nullif(send.body, '')
+      parley._p_ring_bell(r.destination_lane, r.destination_doorbell), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
     from ready as r
   )
   select array_agg(h.handle order by e.endpoint_id nulls first, h.position) into v_rest
-  from unnest(conversation_handles) with ordinality as h (handle, position)
+  from unnest(new.conversation_handles) with ordinality as h (handle, position)
   left join parley._p_endpoint as e on e.conversation_handle = h.handle
   left join ready as r on r.conversation_handle = h.handle
   where r.conversation_handle is null;
   for i in 1 .. coalesce(cardinality(v_rest), 0) loop
-    perform parley._p_send(v_rest[i], message_type, array[send.body]);
+    perform parley._p_send(parley._p_role_of(new.caller), v_rest[i], new.message_type, array[new.body]);
   end loop;
+  return null;
+end
+$$;
+
+comment on function parley._p_send_outgoing_to_many() is
+'Sends what was inserted into _p_outgoing_to_many, with the rights of its column caller: on all conversations or on none.
+Errors: 8441, 8451, and those of parley.send.';
+
+create trigger _p_send before insert on parley._p_outgoing_to_many for each row execute function parley._p_send_outgoing_to_many();
+
+do $$
+begin
+  alter table parley._p_outgoing_to_many enable always trigger _p_send;
+end
+$$;
+
+create function parley.send(conversation_handles uuid[], message_type text, body bytea) returns void
+language plpgsql
+as $$
+begin
+  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body)
+  values (send.conversation_handles, send.message_type, send.body);
 end
 $$;
 
@@ -6197,7 +6462,7 @@ Errors: 8441 a handle is missing, 8451 a handle is repeated, and those of send o
 Source: spec 4.2.';
 
 create function parley.send(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send(conversation_handles, message_type, convert_to(body, 'UTF8'))
@@ -6208,13 +6473,26 @@ comment on function parley.send(uuid[], text, text) is
 Errors: those of send on several conversations with a bytea body.
 Source: spec 4.2.';
 
-create function parley.send_batch(conversation_handle uuid, message_type text, bodies bytea[]) returns void
+create table parley._p_outgoing_batch (
+  conversation_handle uuid,
+  message_type text,
+  bodies bytea[],
+  trace_context text,
+  caller name not null default current_user,
+  constraint _p_outgoing_batch_is_empty check (false)
+);
+
+comment on table parley._p_outgoing_batch is
+'Takes many messages for one conversation from send_batch, as _p_outgoing takes one.';
+
+create function parley._p_send_outgoing_batch() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
+  v_context text := case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end;
   v_far bigint;
   v_lane integer;
   v_position regclass;
@@ -6224,20 +6502,42 @@ begin
   select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
   into v_far, v_lane, v_position, v_doorbell, v_type
   from parley._p_endpoint as e
-  where e.conversation_handle = send_batch.conversation_handle
-    and e.usual_message_type_name = send_batch.message_type
+  where e.conversation_handle = new.conversation_handle
+    and e.usual_message_type_name = new.message_type
     and e.destination_lane is not null
-    and current_setting('role') = 'none'
-    and pg_has_role(session_user, e.sender_role, 'usage')
+    and pg_has_role(new.caller, e.sender_role, 'usage')
   for key share of e;
   if not found then
-    perform parley._p_send(send_batch.conversation_handle, send_batch.message_type, bodies);
-  else
-    perform parley._p_append(v_far, v_lane, v_position, v_type, bodies);
-    if pg_sequence_last_value(v_doorbell) > 0 then
-      perform parley._p_ring_bell(v_lane, v_doorbell);
-    end if;
+    perform parley._p_send(parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context);
+    return null;
   end if;
+  perform parley._p_append(v_far, v_lane, v_position, v_type, new.bodies, v_context);
+  if pg_sequence_last_value(v_doorbell) > 0 then
+    perform parley._p_ring_bell(v_lane, v_doorbell);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_send_outgoing_batch() is
+'Sends what was inserted into _p_outgoing_batch, with the rights of its column caller.
+Errors: those of parley.send.';
+
+create trigger _p_send before insert on parley._p_outgoing_batch for each row execute function parley._p_send_outgoing_batch();
+
+do $$
+begin
+  alter table parley._p_outgoing_batch enable always trigger _p_send;
+end
+$$;
+
+create function parley.send_batch(conversation_handle uuid, message_type text, bodies bytea[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies)
+  values (send_batch.conversation_handle, send_batch.message_type, send_batch.bodies);
 end
 $$;
 
@@ -6250,7 +6550,7 @@ Errors: those of send.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
 create function parley.send_batch(conversation_handle uuid, message_type text, bodies text[]) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send_batch(
@@ -6263,7 +6563,7 @@ $$;
 comment on function parley.send_batch(uuid, text, text[]) is 'Sends many texts on one conversation, as UTF-8. Errors: those of send.';
 
 create function parley.send_batch(conversation_handle uuid, message_type text, bodies jsonb[]) returns void
-language sql security definer
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select parley.send_batch(
@@ -6347,28 +6647,12 @@ comment on function parley._p_trace_context(text) is
 'Gives a trace context that is well-formed and of at most 600 characters as it is, and null for any other.';
 
 create function parley.send_traced(conversation_handle uuid, message_type text, body bytea, trace_context text) returns void
-language plpgsql security definer
+language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
-declare
-  v_context text := parley._p_trace_context(trace_context);
 begin
-  -- What parley.send does; see 200_send.sql.
-  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
-  select nextval(e.destination_position) * 1024, e.far_endpoint_id, parley._p_ring_bell(e.destination_lane, e.destination_doorbell),
-    e.destination_lane, e.usual_message_type_id, nullif(send_traced.body, ''), v_context
-  from parley._p_endpoint as e
-  where e.conversation_handle = send_traced.conversation_handle
-    and e.usual_message_type_name = send_traced.message_type
-    and e.destination_lane is not null
-    and current_setting('role') = 'none'
-    and pg_has_role(session_user, e.sender_role, 'usage')
-  for key share of e;
-  if not found then
-    perform parley._p_send(send_traced.conversation_handle, send_traced.message_type, array[send_traced.body], v_context);
-  end if;
+  insert into parley._p_outgoing (conversation_handle, message_type, body, trace_context)
+  values (send_traced.conversation_handle, send_traced.message_type, send_traced.body, send_traced.trace_context);
 end
 $$;
 
@@ -6380,35 +6664,12 @@ Errors: those of send.
 Source: ours; OpenTelemetry.';
 
 create function parley.send_batch_traced(conversation_handle uuid, message_type text, bodies bytea[], trace_context text) returns void
-language plpgsql security definer
+language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
-declare
-  v_context text := parley._p_trace_context(trace_context);
-  v_ready record;
 begin
-  -- What parley.send_batch does; see 201_send_forms.sql.
-  select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
-  into v_ready
-  from parley._p_endpoint as e
-  where e.conversation_handle = send_batch_traced.conversation_handle
-    and e.usual_message_type_name = send_batch_traced.message_type
-    and e.destination_lane is not null
-    and current_setting('role') = 'none'
-    and pg_has_role(session_user, e.sender_role, 'usage')
-  for key share of e;
-  if not found then
-    perform parley._p_send(send_batch_traced.conversation_handle, send_batch_traced.message_type, bodies, v_context);
-    return;
-  end if;
-  perform parley._p_append(
-    v_ready.far_endpoint_id, v_ready.destination_lane, v_ready.destination_position, v_ready.usual_message_type_id, bodies, v_context
-  );
-  if pg_sequence_last_value(v_ready.destination_doorbell) > 0 then
-    perform parley._p_ring_bell(v_ready.destination_lane, v_ready.destination_doorbell);
-  end if;
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context)
+  values (send_batch_traced.conversation_handle, send_batch_traced.message_type, send_batch_traced.bodies, send_batch_traced.trace_context);
 end
 $$;
 
@@ -6540,7 +6801,7 @@ comment on function parley._p_forget_copy_numbers(integer) is
 -- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long as there is no far
 -- side, so that a message that is delayed and one that is delivered keep their order (S4), and under retention (203_copies.sql).
 
-create function parley._p_send(handle uuid, message_type text, bodies bytea[], trace_context text default null) returns void
+create function parley._p_send(caller oid, handle uuid, message_type text, bodies bytea[], trace_context text default null) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -6555,7 +6816,7 @@ begin
   perform pg_sequence_last_value('parley._p_broker_switch');
   v_endpoint := parley._p_find_sender(handle);
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
-  perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  perform parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   v_type := parley._p_sendable_type(v_endpoint, message_type);
   if v_queue.is_retention_enabled then
     if not v_queue.is_enqueue_enabled then
@@ -6571,15 +6832,17 @@ begin
   if v_endpoint.state = 'SO' then
     update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
   end if;
-  perform parley._p_dispatch(handle, v_type, bodies, trace_context);
+  if parley._p_dispatch(handle, v_type, bodies, trace_context) then
+    perform parley._p_remember_route(caller, handle);
+  end if;
 end
 $$;
 
-comment on function parley._p_send(uuid, text, bytea[], text) is
+comment on function parley._p_send(oid, uuid, text, bytea[], text) is
 'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message, validates, keeps copies, delays.
 Errors: those of parley.send.';
 
-create function parley._p_dispatch(handle uuid, message_type parley._p_message_type, bodies bytea[], trace_context text) returns void
+create function parley._p_dispatch(handle uuid, message_type parley._p_message_type, bodies bytea[], trace_context text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -6594,21 +6857,19 @@ begin
     select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for no key update;
   end if;
   if v_endpoint.far_endpoint_id < 0 then
-    perform parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
-    return;
+    return parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
   elsif v_endpoint.far_endpoint_id is null and not v_is_disabled then
     v_route := parley._p_find_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id);
     if v_route.address <> 'LOCAL'
       or v_route.address = 'LOCAL' and v_route.status is not null and parley._p_neighbour(v_endpoint, v_route.broker_instance) is not null then
-      perform parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
-      return;
+      return parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
     end if;
     v_reason := v_route.status;
   end if;
   v_reason := coalesce(v_reason, parley._p_delay_reason(v_endpoint));
   if v_reason is not null then
     perform parley._p_put_aside(v_endpoint, message_type.message_type_id, bodies, v_reason, trace_context);
-    return;
+    return false;
   end if;
   if v_endpoint.far_endpoint_id is null
     and exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id) then
@@ -6616,19 +6877,18 @@ begin
     perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
     select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id;
     if v_endpoint.state <> 'CO' then
-      return;
+      return false;
     end if;
   end if;
   perform parley._p_deliver(v_endpoint, message_type, bodies, trace_context);
-  if v_endpoint.destination_lane is null then
-    perform parley._p_remember_route(handle);
-  end if;
+  return true;
 end
 $$;
 
 comment on function parley._p_dispatch(uuid, parley._p_message_type, bytea[], text) is
 'Delivers messages here, puts them on their way to another database, or delays them, behind what was sent before. The caller holds the row of the
 endpoint, has checked what there is to check, and has asked for the switch of the broker before that.
+True when nothing of this side was delayed, so that later sends may take the short way.
 Source: spec 3.4, 6.2.';
 
 create function parley._p_find_sender(handle uuid) returns parley._p_endpoint
@@ -6770,7 +7030,7 @@ begin
   );
   perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
   if v_valid < cardinality(bodies) then
-    v_refusal := parley._p_invalid(message_type);
+    v_refusal := parley._p_invalid(message_type, bodies[array_lower(bodies, 1) + v_valid]);
     perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description);
   end if;
 end
@@ -6791,7 +7051,7 @@ declare
   v_service parley._p_service;
 begin
   select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
-  if not parley._p_has_permission(endpoint.owner, 'SEND', 'service', v_service.service_id, v_service.owner) then
+  if parley._p_has_permission(endpoint.owner, 'SEND', 'service', v_service.service_id, v_service.owner) is not true then
     error_number := 8494;
     description := format('%s, the owner of service "%s", may not SEND to service "%s".', endpoint.owner, endpoint.service_name, endpoint.far_service);
   elsif not exists (
@@ -6897,18 +7157,16 @@ comment on function parley._p_right_to_send(oid, parley._p_queue) is
 'Tells through which role a role holds RECEIVE on a queue: who loses that role loses the right, without our being told.
 Null when that cannot be said.';
 
-create function parley._p_remember_route(handle uuid) returns void
+create function parley._p_remember_route(caller oid, handle uuid) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_caller oid := parley._p_caller();
 begin
   update parley._p_endpoint as e
   set destination_lane = parley._p_lane(fq.queue_id, f.priority),
     destination_position = fq.position_sequence,
     destination_doorbell = fq.doorbell_sequence,
-    sender_role = parley._p_right_to_send(v_caller, q)
+    sender_role = parley._p_right_to_send(caller, q)
   from parley._p_service as s
   join parley._p_queue as q using (queue_id),
     parley._p_endpoint as f
@@ -6920,13 +7178,48 @@ begin
     and e.usual_message_type_id is not null
     and s.service_id = e.service_id
     and not q.is_retention_enabled
-    and parley._p_right_to_send(v_caller, q) is not null
+    and parley._p_right_to_send(caller, q) is not null
     and f.endpoint_id = e.far_endpoint_id;
+  if not found then
+    perform parley._p_remember_destination(caller, handle);
+  end if;
 end
 $$;
 
-comment on function parley._p_remember_route(uuid) is
-'Lets the next send of a conversation take the short way, when nothing stands against it. Call only after the caller''s rights were checked.';
+comment on function parley._p_remember_route(oid, uuid) is
+'Lets the next send of a conversation take the short way, when nothing stands against it.
+Arguments: caller, whose rights were checked; handle of the conversation, whose row is locked.';
+
+create function parley._p_remember_destination(caller oid, handle uuid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley._p_endpoint as e
+  set destination_lane = parley._p_lane(e.destination_id, e.priority),
+    destination_position = 'parley._p_transmission_position',
+    destination_doorbell = 'parley._p_transmission_doorbell',
+    usual_message_type_id = t.message_type_id,
+    usual_message_type_name = t.name,
+    sender_role = parley._p_right_to_send(caller, q)
+  from parley._p_endpoint as o
+  join parley._p_service as s using (service_id)
+  join parley._p_queue as q using (queue_id)
+  cross join lateral parley._p_usual_type(o.service_contract_id, o.is_initiator) as t
+  where e.conversation_handle = handle
+    and o.endpoint_id = e.endpoint_id
+    and e.state = 'CO'
+    and e.destination_lane is null
+    and e.destination_id is not null
+    and t.message_type_id is not null
+    and not q.is_retention_enabled
+    and parley._p_right_to_send(caller, q) is not null;
+end
+$$;
+
+comment on function parley._p_remember_destination(oid, uuid) is
+'Lets the next send of a conversation with another database take the short way, when nothing stands against it.
+Arguments: as _p_remember_route.';
 
 create function parley._p_forget_routes(endpoints bigint[]) returns void
 language plpgsql
@@ -7118,9 +7411,54 @@ comment on function parley.body_text(bytea) is
 'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark. The time it takes grows with the length of the body.
 Errors: 22021 when it is neither: bytes that are no text, half of a surrogate pair, a NUL.';
 
+create function parley._p_may_validate(setter oid, validation_function oid) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(
+    (
+      select parley._p_may_act_as(setter, r.role) and parley._p_may_act_as(p.proowner, r.role)
+      from pg_proc as p
+      cross join lateral (
+        select case when p.prosecdef then p.proowner else (select n.nspowner from pg_namespace as n where n.nspname = 'parley') end as role
+      ) as r
+      where p.oid = validation_function
+        and p.prokind = 'f'
+        and p.pronargs = 1
+        and p.proargtypes[0] = 'bytea'::regtype
+        and p.prorettype = 'boolean'::regtype
+    ),
+    false
+  );
+end
+$$;
+
+comment on function parley._p_may_validate(oid, oid) is
+'Tells whether a function may judge messages for the role that set it. Never null.
+It runs inside functions that are SECURITY DEFINER, so with the rights of the schema''s owner unless it is SECURITY DEFINER itself: whoever set it and whoever
+owns it must be able to act as the role whose rights it has.';
+
+create function parley._p_is_version(validation_function oid, version text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return exists (select from pg_proc as p where p.oid = validation_function and p.xmin::text = version);
+end
+$$;
+
+comment on function parley._p_is_version(oid, text) is
+'Tells whether a function still is as it was.
+Arguments: version, the transaction that wrote its row in the catalog.';
+
 -- Not ours, so it is planned as anything else of its database: SEND and what accepts from afar scan no table from end to end, which can be the best way
 -- through a small one, and compile nothing. The options are named here so that they come back at the end; what a session has set for itself is not known.
-create function parley._p_call_validation(validation_function oid, body bytea) returns boolean
+--
+-- Its owner may take SECURITY DEFINER away while we ask. So the version that was checked is compared once more after the executor has taken the function up and
+-- before it is called: the version in between cannot be another. The subquery keeps the planner from calling an immutable function before that.
+-- A snapshot that is kept sees old versions only, so there only a function that may act as the owner of the schema anyway is called.
+create function parley._p_call_validation(message_type parley._p_message_type, body bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = on
@@ -7129,25 +7467,52 @@ set plan_cache_mode = auto
 as $$
 declare
   v_is_valid boolean;
+  v_version text;
   v_schema name;
   v_name name;
+  v_owner oid;
 begin
   set local enable_seqscan to default;
   set local jit to default;
   set local plan_cache_mode to default;
-  -- A function that was dropped has no name to put in, which is a data exception: nothing is good any more.
-  select n.nspname, p.proname into v_schema, v_name
+  select p.xmin::text, n.nspname, p.proname, p.proowner into v_version, v_schema, v_name, v_owner
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
-  where p.oid = validation_function;
-  execute format('select %I.%I($1)', v_schema, v_name) into v_is_valid using body;
+  where p.oid = message_type.validation_function;
+  if parley._p_may_validate(message_type.validation_setter, message_type.validation_function) is not true then
+    return false;
+  end if;
+  if parley._p_keeps_snapshot()
+    and parley._p_may_act_as(v_owner, (select n.nspowner from pg_namespace as n where n.nspname = 'parley')) is not true then
+    raise exception using
+      errcode = 'feature_not_supported',
+      message = format('a message of type "%s" is not sent at this isolation level', message_type.name),
+      detail = format('Its validation function %s belongs to a role other than the owner of the broker.', message_type.validation_function),
+      hint = 'Send it at READ COMMITTED.';
+  end if;
+  execute format(
+    'select case when parley._p_is_version(%s, %L) then %I.%I(b.body) end from (select $1 as body offset 0) as b',
+    message_type.validation_function::oid, v_version, v_schema, v_name
+  )
+  into v_is_valid
+  using body;
   return v_is_valid;
 end
 $$;
 
-comment on function parley._p_call_validation(oid, bytea) is
-'Asks a validation function, under the planner''s settings of the server, the database or the role.
-Errors: whatever it raises.';
+comment on function parley._p_call_validation(parley._p_message_type, bytea) is
+'Asks the validation function of a message type, under the planner''s settings of the server, the database or the role. False when it is gone, or may not run.
+Errors: 0A000 in a transaction that keeps its snapshot, and whatever the function raises.';
+
+create function parley._p_validated_bytes_max() returns integer
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 16 * 1024 * 1024
+$$;
+
+comment on function parley._p_validated_bytes_max() is
+'Gives the size in bytes of the largest body that is parsed or shown to a validation function; a larger one is refused unread.';
 
 create function parley._p_is_valid(message_type parley._p_message_type, body bytea) returns boolean
 language plpgsql
@@ -7156,6 +7521,9 @@ as $$
 declare
   v_is_valid boolean := true;
 begin
+  if message_type.validation not in ('N', 'E') and octet_length(body) > parley._p_validated_bytes_max() then
+    return false;
+  end if;
   case message_type.validation
     when 'N' then
       return true;
@@ -7175,7 +7543,7 @@ begin
       null;
   end case;
   if message_type.validation_function is not null then
-    v_is_valid := parley._p_call_validation(message_type.validation_function, body);
+    v_is_valid := parley._p_call_validation(message_type, body);
   end if;
   return coalesce(v_is_valid, false);
 exception
@@ -7209,14 +7577,21 @@ $$;
 comment on function parley._p_count_valid(parley._p_message_type, bytea[]) is
 'Tells how many messages come before the first whose body is not good for its type: those are delivered (spec 2.2).';
 
-create function parley._p_invalid(message_type parley._p_message_type, out error_number integer, out description text)
+create function parley._p_invalid(message_type parley._p_message_type, body bytea, out error_number integer, out description text)
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select case message_type.validation when 'X' then 9615 else 8430 end, format('A message of type "%s" failed its validation.', message_type.name)
+  select
+    case message_type.validation when 'X' then 9615 else 8430 end,
+    case
+      when message_type.validation <> 'E' and octet_length(body) > parley._p_validated_bytes_max() then format(
+        'A message of type "%s" has %s bytes; at most %s are validated.', message_type.name, octet_length(body), parley._p_validated_bytes_max()
+      )
+      else format('A message of type "%s" failed its validation.', message_type.name)
+    end
 $$;
 
-comment on function parley._p_invalid(parley._p_message_type) is 'Gives number and text of the Error for a body that is not good for its message type.';
+comment on function parley._p_invalid(parley._p_message_type, bytea) is 'Gives number and text of the Error for a body that is not good for its message type.';
 
 -- sql/213_far_side.sql
 
@@ -7437,7 +7812,7 @@ comment on function parley._p_absence(parley._p_endpoint) is
 
 create function parley._p_send_far(
   handle uuid, message_type_id integer, bodies bytea[], trace_context text
-) returns void
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -7453,57 +7828,23 @@ begin
     v_status := parley._p_bind_unless_parked(v_endpoint);
     if v_status is not null then
       perform parley._p_put_aside(v_endpoint, message_type_id, bodies, v_status, trace_context);
-      return;
+      return false;
     end if;
     select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
     if v_endpoint.destination_id is null then
       perform parley._p_put_aside(v_endpoint, message_type_id, bodies, '', trace_context);
       perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
-      return;
+      return false;
     end if;
   end if;
   perform parley._p_put_out(v_endpoint, message_type_id, bodies, trace_context);
-  if v_endpoint.destination_lane is null then
-    perform parley._p_remember_destination(handle);
-  end if;
+  return true;
 end
 $$;
 
 comment on function parley._p_send_far(uuid, integer, bytea[], text) is
-'Sends messages to a far side in another database, the long way: finds the route when there is none yet. The caller has checked rights and type.';
-
-create function parley._p_remember_destination(handle uuid) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller();
-begin
-  update parley._p_endpoint as e
-  set destination_lane = parley._p_lane(e.destination_id, e.priority),
-    destination_position = 'parley._p_transmission_position',
-    destination_doorbell = 'parley._p_transmission_doorbell',
-    usual_message_type_id = t.message_type_id,
-    usual_message_type_name = t.name,
-    sender_role = parley._p_right_to_send(v_caller, q)
-  from parley._p_endpoint as o
-  join parley._p_service as s using (service_id)
-  join parley._p_queue as q using (queue_id)
-  cross join lateral parley._p_usual_type(o.service_contract_id, o.is_initiator) as t
-  where e.conversation_handle = handle
-    and o.endpoint_id = e.endpoint_id
-    and e.state = 'CO'
-    and e.destination_lane is null
-    and e.destination_id is not null
-    and t.message_type_id is not null
-    and not q.is_retention_enabled
-    and parley._p_right_to_send(v_caller, q) is not null;
-end
-$$;
-
-comment on function parley._p_remember_destination(uuid) is
-'Lets the next send of a conversation with another database take the short way, when nothing stands against it. Call only after the caller''s
-rights were checked.';
+'Sends messages to a far side in another database, the long way: finds the route when there is none yet. The caller has checked rights and type.
+True when nothing was delayed.';
 
 create function parley._p_tell_far(endpoint_id bigint, message_type_id integer, body bytea) returns void
 language plpgsql
@@ -7776,6 +8117,53 @@ $$;
 comment on function parley._p_is_at_home(parley._p_endpoint) is
 'Tells whether the route of a conversation leads to a service of this database now.';
 
+-- sql/219_conversation_rights.sql
+
+-- Who may work on a conversation, and who may read about it (spec 7.7).
+
+create function parley._p_require_conversation_owner(caller oid, endpoint parley._p_endpoint, what text) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+begin
+  if pg_has_role(caller, endpoint.owner, 'usage') then
+    return;
+  end if;
+  -- Whoever may receive from the queue does the work of the service; it must be able to finish it.
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
+  if parley._p_has_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true then
+    perform parley._p_raise(
+      229,
+      format('permission denied: %s', what),
+      format('The conversation belongs to %s; role %s may not receive from queue "%s" either.', endpoint.owner, caller::regrole, v_queue.lookup_name),
+      format('Its owner can allow it: select parley.grant(''RECEIVE'', ''queue'', %L, %L);', v_queue.lookup_name, pg_get_userbyid(caller))
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_require_conversation_owner(oid, parley._p_endpoint, text) is
+'Refuses callers that neither own a conversation nor read its queue (spec 7.7 and docs/differences.md).
+Errors: 229.';
+
+create function parley._p_may_look_at(caller oid, endpoint parley._p_endpoint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select pg_has_role(caller, endpoint.owner, 'usage')
+    or coalesce((
+      select parley._p_has_permission(caller, 'RECEIVE', 'queue', q.queue_id, q.owner)
+      from parley._p_service as s
+      join parley._p_queue as q using (queue_id)
+      where s.service_id = endpoint.service_id
+    ), parley._p_is_administrator(caller))
+$$;
+
+comment on function parley._p_may_look_at(oid, parley._p_endpoint) is
+'Tells whether the caller may look at a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
+
 -- sql/220_end_conversation.sql
 
 -- END CONVERSATION in its three forms, and what ends conversations from the broker's side.
@@ -7875,41 +8263,24 @@ comment on function parley._p_raise_cannot_end(uuid, text) is
 'Says that a conversation has been ended already.
 Errors: 8427, always.';
 
-create function parley._p_require_conversation_owner(endpoint parley._p_endpoint, what text) returns void
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller();
-  v_queue parley._p_queue;
-begin
-  if pg_has_role(v_caller, endpoint.owner, 'usage') then
-    return;
-  end if;
-  -- Whoever may receive from the queue does the work of the service; it must be able to finish it.
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
-  if not parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) then
-    perform parley._p_raise(
-      229,
-      format('permission denied: %s', what),
-      format('The conversation belongs to %s; role %s may not receive from queue "%s" either.', endpoint.owner, v_caller::regrole, v_queue.lookup_name),
-      format('Its owner can allow it: select parley.grant(''RECEIVE'', ''queue'', %L, %L);', v_queue.lookup_name, pg_get_userbyid(v_caller))
-    );
-  end if;
-end
-$$;
-
-comment on function parley._p_require_conversation_owner(parley._p_endpoint, text) is
-'Refuses callers that neither own a conversation nor read its queue (spec 7.7 and docs/differences.md).
-Errors: 229.';
-
-create function parley.end_conversation(conversation_handle uuid) returns void
+create function parley._p_end_without_error(conversation_handle uuid, caller parley.caller) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_end(conversation_handle, 2, null);
+  perform parley._p_end(parley._p_caller(caller), conversation_handle, 2, null);
 end
+$$;
+
+comment on function parley._p_end_without_error(uuid, parley.caller) is
+'Does what end_conversation does. The ticket is no argument of that: with it calls of its three forms could be taken for one another.
+Errors: those of end_conversation.';
+
+create function parley.end_conversation(conversation_handle uuid) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_end_without_error(conversation_handle, parley.current_caller())
 $$;
 
 comment on function parley.end_conversation(uuid) is
@@ -7918,10 +8289,15 @@ Arguments: conversation_handle.
 Errors: 229 not allowed, 8418 missing, 8426 not found, 8427 ended already.
 Source: spec 4.6.';
 
-create function parley.end_conversation(conversation_handle uuid, error_code integer, description text) returns void
+create function parley.end_conversation(
+  conversation_handle uuid, error_code integer, description text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
   if error_code is null and description is null then
     perform parley._p_raise(8424, 'error code and description are missing', null, 'Give both, or end the conversation without an error.');
@@ -7944,11 +8320,11 @@ begin
       'Shorten it.'
     );
   end if;
-  perform parley._p_end(conversation_handle, 1, parley._p_error_body(error_code, description));
+  perform parley._p_end(v_caller, conversation_handle, 1, parley._p_error_body(error_code, description));
 end
 $$;
 
-comment on function parley.end_conversation(uuid, integer, text) is
+comment on function parley.end_conversation(uuid, integer, text, parley.caller) is
 'Ends this side of a conversation with an error: the other side gets an Error message. What was sent before and is not delivered yet is dropped.
 Arguments: conversation_handle; error_code, greater than zero; description, at most 3000 characters.
 Errors: 229 not allowed, 8402 code or description out of range, 8418 missing,
@@ -7974,7 +8350,7 @@ $$;
 
 comment on function parley._p_error_body(integer, text) is 'Gives the body of an Error message (spec 4.9), in UTF-8.';
 
-create function parley._p_end(handle uuid, message_type_id integer, body bytea) returns void
+create function parley._p_end(caller oid, handle uuid, message_type_id integer, body bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -7986,12 +8362,12 @@ begin
   -- Before any row, as SEND does.
   perform pg_sequence_last_value('parley._p_broker_switch');
   v_endpoint := parley._p_lock_to_end(handle);
-  perform parley._p_require_conversation_owner(v_endpoint, 'END CONVERSATION');
+  perform parley._p_require_conversation_owner(caller, v_endpoint, 'END CONVERSATION');
   perform parley._p_end_side(v_endpoint, message_type_id, body);
 end
 $$;
 
-comment on function parley._p_end(uuid, integer, bytea) is
+comment on function parley._p_end(oid, uuid, integer, bytea) is
 'Ends one side with EndDialog (2) or Error (1), when the caller may.
 Errors: 229, 8418, 8426, 8427.';
 
@@ -8187,37 +8563,49 @@ $$;
 
 comment on function parley._p_close_both(parley._p_endpoint) is 'Closes a side, and the far side too when that had ended before.';
 
-create function parley.end_conversation(conversation_handle uuid, cleanup boolean) returns void
+create function parley._p_clean_up(conversation_handle uuid, cleanup boolean, caller parley.caller) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_endpoint parley._p_endpoint;
 begin
   if not coalesce(cleanup, false) then
-    perform parley.end_conversation(conversation_handle);
+    perform parley._p_end_without_error(conversation_handle, caller);
     return;
   end if;
-  if exists (select from parley._p_tombstone as t where t.conversation_handle = end_conversation.conversation_handle) then
-    if not parley._p_is_administrator(parley._p_caller()) then
+  if exists (select from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle) then
+    if parley._p_is_administrator(v_caller) is not true then
       perform parley._p_raise_no_cleanup(conversation_handle, 'CD');
     end if;
-    delete from parley._p_tombstone as t where t.conversation_handle = end_conversation.conversation_handle;
+    delete from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle;
     return;
   end if;
   perform parley._p_find_endpoint(conversation_handle);
   v_endpoint := parley._p_lock_to_end(conversation_handle);
-  if not parley._p_is_administrator(parley._p_caller())
-    and not (pg_has_role(parley._p_caller(), v_endpoint.owner, 'usage') and v_endpoint.state <> 'DO') then
+  if parley._p_is_administrator(v_caller) is not true
+    and (pg_has_role(v_caller, v_endpoint.owner, 'usage') and v_endpoint.state <> 'DO') is not true then
     perform parley._p_raise_no_cleanup(conversation_handle, v_endpoint.state);
   end if;
   perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
   perform parley._p_remove_endpoint(v_endpoint);
   -- Removed is removed: not even a tombstone stays (spec 3.2).
-  delete from parley._p_tombstone as t where t.conversation_handle = end_conversation.conversation_handle;
+  delete from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle;
 end
+$$;
+
+comment on function parley._p_clean_up(uuid, boolean, parley.caller) is
+'Does what end_conversation with cleanup does.
+Errors: those of end_conversation with cleanup.';
+
+create function parley.end_conversation(conversation_handle uuid, cleanup boolean) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_clean_up(conversation_handle, cleanup, parley.current_caller())
 $$;
 
 comment on function parley.end_conversation(uuid, boolean) is
@@ -8840,7 +9228,8 @@ create function parley.receive(
   top integer default null,
   conversation_handle uuid default null,
   conversation_group_id uuid default null,
-  timeout integer default null
+  timeout integer default null,
+  caller parley.caller default parley.current_caller()
 ) returns setof parley.received_message
 language plpgsql security definer rows 100
 set search_path = pg_catalog, pg_temp
@@ -8850,6 +9239,7 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_look record;
   v_queue parley._p_queue;
   v_rollbacks bigint;
@@ -8903,8 +9293,8 @@ begin
     v_hint := v_look.hint;
     v_low := coalesce(v_hint.low_position, 0);
     v_is_blocked := cardinality(v_hint.blocked_endpoints) > 0;
-    if current_setting('role') <> 'none' or not pg_has_role(session_user, v_queue.owner, 'usage') then
-      perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+    if pg_has_role(v_caller, v_queue.owner, 'usage') is not true then
+      perform parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
     end if;
     if v_queue.is_poison_message_handling_enabled and v_queue.poison_action = 'DISABLE_QUEUE' then
       v_rollbacks := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
@@ -9184,7 +9574,7 @@ begin
 end
 $$;
 
-comment on function parley.receive(text, integer, uuid, uuid, integer) is
+comment on function parley.receive(text, integer, uuid, uuid, integer, parley.caller) is
 'Receives messages: removes them from the queue, in this transaction, and locks their conversation group to its end.
 All messages come from one group, conversation by conversation; the group is the first, by priority and arrival, that nobody else has locked.
 Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle or conversation_group_id, receive only from that one,
@@ -9963,7 +10353,10 @@ comment on function parley._p_set_aside_found() is
 -- Locks: the group, then the rows of both sides in their order, the sender's FOR UPDATE, so that no sender of the conversation is
 -- under way while its messages get new positions. A conversation that is only looked at or reported is not waited for.
 
-create function parley.note_failure(conversation_handle uuid, sqlstate text, message text) returns boolean
+create function parley.note_failure(
+  conversation_handle uuid, sqlstate text, message text,
+  caller parley.caller default parley.current_caller()
+) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -9971,6 +10364,7 @@ set jit = off
 set lock_timeout = '1s'
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_endpoint parley._p_endpoint;
   v_queue parley._p_queue;
 begin
@@ -9979,7 +10373,7 @@ begin
     return false;
   end if;
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
-  if not parley._p_has_permission(parley._p_caller(), 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) then
+  if parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true then
     return false;
   end if;
   insert into parley._p_failure (endpoint_id, failed_at, sqlstate, error)
@@ -10011,7 +10405,7 @@ exception
 end
 $$;
 
-comment on function parley.note_failure(uuid, text, text) is
+comment on function parley.note_failure(uuid, text, text, parley.caller) is
 'Reports that a transaction that had received from a conversation has failed, and why. Call it afterwards, in a transaction of its own.
 The last report of each conversation is kept, for a day or as long as the conversation is set aside. The failure is counted at once, not only
 when the message is received again, so the fifth sets the conversation aside without a reader.
@@ -10072,14 +10466,18 @@ $$;
 comment on function parley._p_first_message(parley._p_queue, parley._p_endpoint) is
 'Gives the first message that waits for a side of a conversation: of a side that is set aside, the poisonous one.';
 
-create function parley.retry_poison(conversation_handle uuid) returns bigint
+create function parley.retry_poison(
+  conversation_handle uuid,
+  caller parley.caller default parley.current_caller()
+) returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_lock_set_aside(conversation_handle);
+  v_caller oid := parley._p_caller(caller);
+  v_endpoint parley._p_endpoint := parley._p_lock_set_aside(v_caller, conversation_handle);
   v_queue parley._p_queue;
 begin
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
@@ -10087,14 +10485,14 @@ begin
 end
 $$;
 
-comment on function parley.retry_poison(uuid) is
+comment on function parley.retry_poison(uuid, parley.caller) is
 'Puts a conversation that is set aside back into its queue: all its messages, in their order, behind what waits there now. Its rollbacks are forgotten.
 Returns how many messages that are. Waits for transactions that have sent on the conversation and are still open.
 Arguments: conversation_handle, as parley.poison_conversations shows it.
 Errors: 229 not allowed, 8402 not at READ COMMITTED, 8418 missing, 8426 not found or not set aside.
 Source: spec 5.6.';
 
-create function parley._p_lock_set_aside(handle uuid) returns parley._p_endpoint
+create function parley._p_lock_set_aside(caller oid, handle uuid) returns parley._p_endpoint
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -10103,7 +10501,7 @@ declare
   v_queue parley._p_queue;
 begin
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
-  perform parley._p_require_permission('RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  perform parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   if parley._p_keeps_snapshot() then
     perform parley._p_raise(
       8402,
@@ -10134,7 +10532,7 @@ begin
 end
 $$;
 
-comment on function parley._p_lock_set_aside(uuid) is
+comment on function parley._p_lock_set_aside(oid, uuid) is
 'Finds and locks a conversation that is set aside, with its group and against its senders.
 Errors: 229, 8402, 8418, 8426.';
 
@@ -10142,7 +10540,8 @@ create function parley.discard_poison(
   conversation_handle uuid,
   message_only boolean default false,
   error_code integer default 1,
-  description text default 'A message of this conversation could not be handled.'
+  description text default 'A message of this conversation could not be handled.',
+  caller parley.caller default parley.current_caller()
 ) returns setof parley.received_message
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -10150,7 +10549,8 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_lock_set_aside(conversation_handle);
+  v_caller oid := parley._p_caller(caller);
+  v_endpoint parley._p_endpoint := parley._p_lock_set_aside(v_caller, conversation_handle);
   v_queue parley._p_queue;
 begin
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
@@ -10158,13 +10558,13 @@ begin
     return query select * from parley._p_take_poison(v_queue, v_endpoint);
     perform parley._p_put_back(v_queue, v_endpoint);
   else
-    return query select * from parley.peek(v_queue.lookup_name, null, discard_poison.conversation_handle);
-    perform parley.end_conversation(discard_poison.conversation_handle, error_code, description);
+    return query select * from parley.peek(v_queue.lookup_name, null, discard_poison.conversation_handle, caller => caller);
+    perform parley.end_conversation(discard_poison.conversation_handle, error_code, description, caller => caller);
   end if;
 end
 $$;
 
-comment on function parley.discard_poison(uuid, boolean, integer, text) is
+comment on function parley.discard_poison(uuid, boolean, integer, text, parley.caller) is
 'Gives up on a conversation that is set aside, and returns the messages that are thereby lost, so that they can be kept elsewhere.
 Either the poisonous message alone is taken out, as if it had been received, and the rest goes back into the queue as by retry_poison;
 or this side is ended with an error, which the other side receives, and all that waits is removed.
@@ -10299,7 +10699,7 @@ begin
     )
   order by m.age
   limit 1;
-  return v_handle is not null and parley.note_failure(v_handle, sqlstate, message);
+  return v_handle is not null and parley.note_failure(v_handle, sqlstate, message, caller => parley.current_caller());
 end
 $$;
 
@@ -10311,7 +10711,10 @@ Arguments: queue_id; sqlstate and message as in note_failure.';
 
 -- GET CONVERSATION GROUP and MOVE CONVERSATION.
 
-create function parley.get_conversation_group(queue text, timeout integer default null) returns uuid
+create function parley.get_conversation_group(
+  queue text, timeout integer default null,
+  caller parley.caller default parley.current_caller()
+) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -10319,6 +10722,7 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue;
   v_group bigint;
   v_last bigint;
@@ -10329,7 +10733,7 @@ declare
   v_started timestamptz := clock_timestamp();
 begin
   loop
-    v_queue := parley._p_find_queue(queue, 'RECEIVE');
+    v_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
     if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
@@ -10355,19 +10759,23 @@ begin
 end
 $$;
 
-comment on function parley.get_conversation_group(text, integer) is
+comment on function parley.get_conversation_group(text, integer, parley.caller) is
 'Locks the next group that has messages, to the end of the transaction, and returns its id; null when there is none.
 Arguments: queue; timeout in milliseconds (null or 0: do not wait, -1: for ever).
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.
 Source: spec 4.4.';
 
-create function parley.move_conversation(conversation_handle uuid, conversation_group_id uuid) returns void
+create function parley.move_conversation(
+  conversation_handle uuid, conversation_group_id uuid,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
   v_target parley._p_conversation_group;
   v_same_queue boolean;
@@ -10376,7 +10784,7 @@ begin
   if conversation_group_id is null then
     perform parley._p_raise(8420, 'the conversation group is missing', null, 'Give conversation_group_id.');
   end if;
-  perform parley._p_require_conversation_owner(v_endpoint, 'MOVE CONVERSATION');
+  perform parley._p_require_conversation_owner(v_caller, v_endpoint, 'MOVE CONVERSATION');
   loop
     v_group_id := v_endpoint.group_id;
     perform
@@ -10427,7 +10835,7 @@ begin
 end
 $$;
 
-comment on function parley.move_conversation(uuid, uuid) is
+comment on function parley.move_conversation(uuid, uuid, parley.caller) is
 'Moves a conversation to another group of the same queue; locks both groups.
 Arguments: conversation_handle, conversation_group_id.
 Errors: 229 not allowed, 8418 and 8420 missing arguments, 8426 conversation not found, 8436 group not found, 8438 it has ended, 8439 a group of another queue.
@@ -10440,17 +10848,21 @@ Source: spec 4.5.';
 -- parley.fire_timers does what is due; anybody who may may call it, as often as he likes: a cron job, the daemon. RECEIVE calls it for its
 -- own queue when _p_next_alarm says that something is due somewhere. Several callers at once share the work: each passes by what another holds.
 
-create function parley.begin_conversation_timer(conversation_handle uuid, timeout integer) returns void
+create function parley.begin_conversation_timer(
+  conversation_handle uuid, timeout integer,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
   v_due timestamptz;
 begin
-  perform parley._p_require_conversation_owner(v_endpoint, 'BEGIN CONVERSATION TIMER');
+  perform parley._p_require_conversation_owner(v_caller, v_endpoint, 'BEGIN CONVERSATION TIMER');
   perform parley._p_lock_group_of(v_endpoint.endpoint_id);
   v_endpoint := parley._p_find_endpoint(conversation_handle);
   if timeout is null or timeout < 0 then
@@ -10491,19 +10903,23 @@ begin
 end
 $$;
 
-comment on function parley.begin_conversation_timer(uuid, integer) is
+comment on function parley.begin_conversation_timer(uuid, integer, parley.caller) is
 'Sets the timer of this side of a conversation, in place of an earlier one: when it fires, a DialogTimer message arrives here.
 Arguments: conversation_handle; timeout in seconds, 0 for at once.
 Errors: 229 not allowed, 8402 out of range, 8410 after the lifetime, 8418 and 8426 handle missing or not found, 8458 the state forbids it.
 Source: spec 4.7.';
 
-create function parley.fire_timers(top integer default 1000) returns integer
+create function parley.fire_timers(
+  top integer default 1000,
+  caller parley.caller default parley.current_caller()
+) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_now timestamptz := clock_timestamp();
 begin
   delete from parley._p_tombstone as t
@@ -10518,14 +10934,14 @@ begin
     perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint);
   end if;
   delete from parley._p_fragment as f where f.stored_at < v_now - interval '1 day';
-  perform parley._p_notify_disabled_queues() where exists (select from parley._p_event_notification);
+  perform parley._p_notify_disabled_queues(v_caller) where exists (select from parley._p_event_notification);
   perform parley._p_take_configuration_answers() where exists (select from parley._p_configuration_request);
   -- Last: the rest may wait for a conversation, and must not hold many then.
   return parley._p_fire_alarms(null, top);
 end
 $$;
 
-comment on function parley.fire_timers(integer) is
+comment on function parley.fire_timers(integer, parley.caller) is
 'Does what is due in all queues: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now,
 conversations that have to be set aside, event notifications of queues that were disabled.
 Returns how many alarms fired; call again at once when that is top.
@@ -10773,54 +11189,6 @@ $$;
 comment on function parley._p_end_abandoned(bigint) is
 'Ends a target whose initiator has ended, that has read everything and never ended itself: fire-and-forget must not leak (spec 3.3).';
 
-create function parley.get_transmission_status(conversation_handle uuid) returns text
-language plpgsql stable security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = get_transmission_status.conversation_handle;
-  if not found then
-    return '';
-  end if;
-  return coalesce(
-    (
-      select t.transmission_status
-      from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id order by t.transmission_id desc limit 1
-    ),
-    (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id),
-    (
-      select nullif(d.status, '')
-      from parley._p_destination as d
-      where d.destination_id = v_endpoint.destination_id
-        and (
-          exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
-          or exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
-        )
-    ),
-    (
-      select format('The queue "%s" of the target service is disabled.', q.lookup_name)
-      from parley._p_endpoint as f
-      join parley._p_service as s using (service_id)
-      join parley._p_queue as q using (queue_id)
-      cross join lateral (
-        select from parley._p_message as m where m.endpoint_id = f.endpoint_id and m.position >= q.disabled_position limit 1
-      ) as w
-      where f.endpoint_id = v_endpoint.far_endpoint_id
-    ),
-    ''
-  );
-end
-$$;
-
-comment on function parley.get_transmission_status(uuid) is
-'Tells why the last message of this side of a conversation is still on its way; empty when nothing is known against it, or the handle is unknown.
-Arguments: conversation_handle.
-Source: spec 4.8.';
-
 -- sql/270_queue_views.sql
 
 -- A view for each queue: what waits in it, and what retention keeps, in the columns of RECEIVE.
@@ -10895,18 +11263,22 @@ $$;
 comment on function parley._p_queue_contents(integer) is
 'Gives what is in a queue: messages ready (status 1), of conversations set aside (2), received and retained (0), copies of sent ones (3). Spec 4.3, 5.2.';
 
-create function parley.queue_contents(queue text) returns setof parley.received_message
+create function parley.queue_contents(
+  queue text,
+  caller parley.caller default parley.current_caller()
+) returns setof parley.received_message
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
 begin
   return query select * from parley._p_queue_contents(v_queue.queue_id);
 end
 $$;
 
-comment on function parley.queue_contents(text) is
+comment on function parley.queue_contents(text, parley.caller) is
 'Looks at a queue without disturbing its readers; the same as the queue''s view in schema parley_queue.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
@@ -10954,7 +11326,7 @@ grant usage on schema parley_queue to public;
 -- Screens ask this again and again, so neither answer may cost more the longer the queue is: see 272_queue_depth.sql for the
 -- numbers. Nothing is locked, no body is read that is not shown, and both functions work on queues that are off.
 
-create function parley.queue_backlogs(queue text default null)
+create function parley.queue_backlogs(queue text default null, caller parley.caller default parley.current_caller())
 returns table (
   queue_name text,
   service_queue_id integer,
@@ -10969,16 +11341,17 @@ language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_only integer;
   v_queue parley._p_queue;
   v_waiting record;
   v_held record;
 begin
   if queue_backlogs.queue is not null then
-    v_only := (parley._p_find_queue(queue_backlogs.queue, 'RECEIVE')).queue_id;
+    v_only := (parley._p_find_queue(v_caller, queue_backlogs.queue, 'RECEIVE')).queue_id;
   end if;
   for v_queue in select * from parley._p_queue as q where v_only is null or q.queue_id = v_only order by q.queue_id loop
-    continue when not parley._p_has_permission(parley._p_caller(), 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner);
+    continue when parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true;
     queue_name := v_queue.lookup_name;
     service_queue_id := v_queue.queue_id;
     v_waiting := parley._p_backlog(v_queue, 0, v_queue.disabled_position);
@@ -11002,7 +11375,7 @@ begin
 end
 $$;
 
-comment on function parley.queue_backlogs(text) is
+comment on function parley.queue_backlogs(text, parley.caller) is
 'Tells how much waits in each queue that the caller may receive from.
 The cost does not grow with the queue: beyond some 10,000 rows the number is estimated, within a few percent.
 Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received; is_estimated;
@@ -11011,14 +11384,18 @@ rollbacks, counted of a message that keeps coming back; rollbacks_before_disable
 Arguments: queue, only that one (null: all).
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
-create function parley.peek(queue text, top integer default 10, conversation_handle uuid default null) returns setof parley.received_message
+create function parley.peek(
+  queue text, top integer default 10, conversation_handle uuid default null,
+  caller parley.caller default parley.current_caller()
+) returns setof parley.received_message
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
   v_end bigint := coalesce(v_queue.disabled_position, 9223372036854775807);
   v_endpoint bigint;
 begin
@@ -11085,7 +11462,7 @@ begin
 end
 $$;
 
-comment on function parley.peek(text, integer, uuid) is
+comment on function parley.peek(text, integer, uuid, parley.caller) is
 'Looks at the first messages of a queue, by priority and arrival, without taking them. Nobody is disturbed, messages of locked
 groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see queue_contents.
 A conversation that is set aside is shown, with status 2, when it is asked for by its handle.
@@ -11294,14 +11671,12 @@ comment on function parley._p_securable(text, text) is
 'Finds what a permission is granted on, and which permissions it has.
 Errors: 208, 9609, 15151.';
 
-create function parley._p_require_grantor(permission text, class text, object_id integer, owner oid, object text) returns void
+create function parley._p_require_grantor(caller oid, permission text, class text, object_id integer, owner oid, object text) returns void
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_caller oid := parley._p_caller();
 begin
-  if parley._p_has_permission(v_caller, 'CONTROL', class, object_id, owner) then
+  if parley._p_has_permission(caller, 'CONTROL', class, object_id, owner) then
     return;
   end if;
   perform
@@ -11310,27 +11685,31 @@ begin
     and p.object_id = _p_require_grantor.object_id
     and p.permission = _p_require_grantor.permission
     and p.is_grantable
-    and pg_has_role(v_caller, p.grantee, 'usage');
+    and pg_has_role(caller, p.grantee, 'usage');
   if not found then
     perform parley._p_raise(
       15151,
       format('permission denied: cannot grant or revoke %s on %s "%s"', permission, class, object),
-      format('Role %s neither owns it, controls it, nor holds the permission with the right to grant it.', v_caller::regrole),
+      format('Role %s neither owns it, controls it, nor holds the permission with the right to grant it.', caller::regrole),
       'Ask its owner or an administrator.'
     );
   end if;
 end
 $$;
 
-comment on function parley._p_require_grantor(text, text, integer, oid, text) is
+comment on function parley._p_require_grantor(oid, text, text, integer, oid, text) is
 'Refuses callers that may not grant a permission.
 Errors: 15151.';
 
-create function parley.grant(permission text, class text, object text, grantee text, with_grant_option boolean default false) returns void
+create function parley.grant(
+  permission text, class text, object text, grantee text, with_grant_option boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_on record := parley._p_securable(class, object);
   v_permission text := upper(permission);
 begin
@@ -11342,14 +11721,14 @@ begin
       'Use one of: ' || array_to_string(v_on.permissions, ', ') || '.'
     );
   end if;
-  perform parley._p_require_grantor(v_permission, v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  perform parley._p_require_grantor(v_caller, v_permission, v_on.canonical_class, v_on.object_id, v_on.owner, object);
   insert into parley._p_permission as p (class, object_id, permission, grantee, grantor, is_grantable)
-  values (v_on.canonical_class, v_on.object_id, v_permission, parley._p_role(grantee), parley._p_caller(), with_grant_option)
+  values (v_on.canonical_class, v_on.object_id, v_permission, parley._p_role(grantee), v_caller, with_grant_option)
   on conflict on constraint _p_permission_pkey do update set is_grantable = p.is_grantable or excluded.is_grantable;
 end
 $$;
 
-comment on function parley.grant(text, text, text, text, boolean) is
+comment on function parley.grant(text, text, text, text, boolean, parley.caller) is
 'Grants a permission: parley.grant(''SEND'', ''service'', ''//example.com/orders'', ''web'').
 Arguments: permission; class, database, message type, contract, queue, service, route, certificate or remote service binding;
 object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
@@ -11359,14 +11738,18 @@ REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on se
 Errors: 208 and 15151 not found, no such permission, or not allowed to grant it.
 Source: spec 7.6.';
 
-create function parley.revoke(permission text, class text, object text, grantee text) returns void
+create function parley.revoke(
+  permission text, class text, object text, grantee text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_on record := parley._p_securable(class, object);
 begin
-  perform parley._p_require_grantor(upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  perform parley._p_require_grantor(v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
   delete from parley._p_permission as p
   where p.class = v_on.canonical_class
     and p.object_id = v_on.object_id
@@ -11379,25 +11762,29 @@ begin
 end
 $$;
 
-comment on function parley.revoke(text, text, text, text) is
+comment on function parley.revoke(text, text, text, text, parley.caller) is
 'Takes a permission back; nothing happens when it was not granted.
 Arguments: as grant.
 Errors: 208 and 15151 not found, or not allowed to revoke it.
 Source: spec 7.6.';
 
-create function parley.alter_authorization(class text, object text, "owner" text) returns void
+create function parley.alter_authorization(
+  class text, object text, "owner" text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_on record := parley._p_securable(class, object);
   v_owner oid;
 begin
   if v_on.object_id < 65536 then
     perform parley._p_raise(9663, format('%s "%s" belongs to the system', class, object), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission('TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
-  v_owner := parley._p_new_owner("owner");
+  perform parley._p_require_permission(v_caller, 'TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
+  v_owner := parley._p_new_owner(v_caller, "owner");
   case v_on.canonical_class
     when 'message type' then
       update parley._p_message_type as t set owner = v_owner where t.message_type_id = v_on.object_id;
@@ -11418,7 +11805,7 @@ begin
 end
 $$;
 
-comment on function parley.alter_authorization(text, text, text) is
+comment on function parley.alter_authorization(text, text, text, parley.caller) is
 'Gives an object another owner. Conversations keep the owner they were begun under.
 Arguments: class, message type, contract, queue, service, route, certificate or remote service binding; object, its name; owner, a role.
 Errors: 208, 229, 9663 system object, 15151 not found or may not be the owner.
@@ -11727,7 +12114,7 @@ comment on function parley._p_speaker(bigint) is
 --
 -- Whoever may RECEIVE from a queue sees those of its conversations. Looking locks nothing. Messages are counted up to 10,000 rows.
 
-create function parley._p_failing_conversations()
+create function parley._p_failing_conversations(caller parley.caller default parley.current_caller())
 returns table (
   conversation_handle uuid,
   conversation_group_id uuid,
@@ -11799,10 +12186,10 @@ as $$
   ) as w
   -- A failure is over when its message was received.
   where (s.endpoint_id is not null or m.came_back)
-    and parley._p_has_permission(parley._p_caller(), 'RECEIVE', 'queue', q.queue_id, q.owner)
+    and parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
 $$;
 
-comment on function parley._p_failing_conversations() is
+comment on function parley._p_failing_conversations(parley.caller) is
 'Gives the conversations that are set aside, and those whose last reported failure is not over, of the queues that the caller may receive from.';
 
 create view parley.poison_conversations as
@@ -12062,7 +12449,7 @@ comment on column parley.routes.is_expired is 'Whether it is not found any more;
 --
 -- Everybody sees the conversations of roles he is a member of; administrators see all.
 
-create view parley.conversation_endpoints as
+create view parley.conversation_endpoints with (security_barrier) as
 select
   e.conversation_handle,
   e.conversation_id,
@@ -12118,7 +12505,7 @@ cross join lateral (
     else pg_catalog.encode(pg_catalog.substring(d.key_id, 1, 16), 'hex')::uuid
   end as identifier
 ) as k
-where pg_catalog.pg_has_role(e.owner, 'member') or parley._p_is_administrator(parley._p_caller())
+where pg_catalog.pg_has_role(e.owner, 'usage') or parley._p_is_administrator(parley._p_current_role())
 union all
 select
   t.conversation_handle,
@@ -12156,16 +12543,16 @@ select
 from parley._p_tombstone as t
 left join parley._p_service as s using (service_id)
 left join parley._p_contract as c using (service_contract_id)
-where pg_catalog.pg_has_role(t.owner, 'member') or parley._p_is_administrator(parley._p_caller());
+where pg_catalog.pg_has_role(t.owner, 'usage') or parley._p_is_administrator(parley._p_current_role());
 
 comment on view parley.conversation_endpoints is
 'Both sides of all conversations. Closed targets (CD) are shown until security_timestamp, when they are forgotten. The last four columns are ours.';
 
-create view parley.conversation_groups as
+create view parley.conversation_groups with (security_barrier) as
 select g.conversation_group_id, g.service_id, g.service_id < 65536 as is_system
 from parley._p_conversation_group as g
 join parley._p_service as s using (service_id)
-where pg_catalog.pg_has_role(s.owner, 'member') or parley._p_is_administrator(parley._p_caller());
+where pg_catalog.pg_has_role(s.owner, 'usage') or parley._p_is_administrator(parley._p_current_role());
 
 comment on view parley.conversation_groups is 'Conversation groups.';
 
@@ -12236,7 +12623,7 @@ Arguments: older_than, default one hour.';
 -- The number of a message is the one that it is received with. What stands outside the order, an Error of the broker or one between services of this
 -- database, has -1, as in RECEIVE. A conversation that waits is looked at once for where its numbers begin, not once for each of its messages.
 
-create view parley.transmission_queue as
+create view parley.transmission_queue with (security_barrier) as
 select
   e.conversation_handle,
   e.far_service as to_service_name,
@@ -12300,7 +12687,7 @@ left join (
     where m.endpoint_id = o.far_endpoint_id and m.message_type_id not in (1, 5)
   ) as l
 ) as n on n.endpoint_id = w.endpoint_id
-where parley._p_is_administrator(parley._p_caller())
+where parley._p_is_administrator(parley._p_current_role())
 union all
 select
   e.conversation_handle,
@@ -12347,11 +12734,72 @@ join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
 join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
 join parley._p_message_type as y on y.message_type_id = m.message_type_id
 cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-where parley._p_is_administrator(parley._p_caller());
+where parley._p_is_administrator(parley._p_current_role());
 
 comment on view parley.transmission_queue is
 'Messages that were sent and are not with their target yet, and why; for administrators. The last three columns are ours: the address they go to, how
 many attempts have failed, and when the next is due. An empty status means: not tried yet, or sent and not answered yet.';
+
+create function parley.get_transmission_status(
+  conversation_handle uuid,
+  caller parley.caller default parley.current_caller()
+) returns text
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = get_transmission_status.conversation_handle;
+  if not found then
+    return '';
+  end if;
+  if parley._p_may_look_at(v_caller, v_endpoint) is not true then
+    perform parley._p_raise(
+      229,
+      'permission denied: GET_TRANSMISSION_STATUS',
+      format('The conversation belongs to %s; role %s may not receive from its queue either.', v_endpoint.owner, v_caller::regrole),
+      'Ask the owner of the service, or an administrator.'
+    );
+  end if;
+  return coalesce(
+    (
+      select t.transmission_status
+      from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id order by t.transmission_id desc limit 1
+    ),
+    (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id),
+    (
+      select nullif(d.status, '')
+      from parley._p_destination as d
+      where d.destination_id = v_endpoint.destination_id
+        and (
+          exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
+          or exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
+        )
+    ),
+    (
+      select format('The queue "%s" of the target service is disabled.', q.lookup_name)
+      from parley._p_endpoint as f
+      join parley._p_service as s using (service_id)
+      join parley._p_queue as q using (queue_id)
+      cross join lateral (
+        select from parley._p_message as m where m.endpoint_id = f.endpoint_id and m.position >= q.disabled_position limit 1
+      ) as w
+      where f.endpoint_id = v_endpoint.far_endpoint_id
+    ),
+    ''
+  );
+end
+$$;
+
+comment on function parley.get_transmission_status(uuid, parley.caller) is
+'Tells why the last message of this side of a conversation is still on its way; empty when nothing is known against it, or the handle is unknown.
+Arguments: conversation_handle.
+Errors: 229 neither owner of the conversation nor reader of its queue.
+Source: spec 4.8.';
 
 -- sql/320_view_columns.sql
 
@@ -12965,7 +13413,7 @@ comment on function parley._p_report_activation(bigint, jsonb, jsonb) is
 Arguments: term; monitors, the queue monitors that have changed, with counts since the last report; tasks, all readers that run for longer, or null
 when these are as they were. Times are given in seconds from now, since the daemon''s clock does not count.';
 
-create view parley.dm_broker_queue_monitors as
+create view parley.dm_broker_queue_monitors with (security_barrier) as
 select
   d.oid as database_id,
   m.queue_id,
@@ -12996,7 +13444,7 @@ left join (
   where k.locktype = 'relation' and k.mode = 'RowExclusiveLock' and k.granted and a.wait_event = 'PgSleep'
   group by k.relation, k.database
 ) as w on w.relation = q.position_sequence and w.database = d.oid
-where parley._p_is_administrator(parley._p_caller());
+where parley._p_is_administrator(parley._p_current_role());
 
 comment on view parley.dm_broker_queue_monitors is
 'The queue monitors of the daemon that leads, one for each queue with activation on; empty when no daemon runs. A second old at most. For administrators.';
@@ -13020,7 +13468,7 @@ comment on column parley.dm_broker_queue_monitors.tasks_aborted is 'Readers that
 comment on column parley.dm_broker_queue_monitors.task_limit_reached is 'How often messages waited while MAX_QUEUE_READERS readers ran.';
 comment on column parley.dm_broker_queue_monitors.leader is 'Name of the daemon.';
 
-create view parley.dm_broker_activated_tasks as
+create view parley.dm_broker_activated_tasks with (security_barrier) as
 select
   t.pid as spid,
   d.oid as database_id,
@@ -13034,7 +13482,7 @@ join parley._p_queue as q using (queue_id)
 join pg_catalog.pg_database as d on d.datname = current_database()
 where t.term = parley._p_current_term()
   and (t.pid is null or exists (select from pg_catalog.pg_stat_activity as a where a.pid = t.pid and a.datid = d.oid))
-  and parley._p_is_administrator(parley._p_caller());
+  and parley._p_is_administrator(parley._p_current_role());
 
 comment on view parley.dm_broker_activated_tasks is
 'The readers that the daemon has started and that have been running for a second or longer. For administrators.';
@@ -13311,14 +13759,14 @@ comment on function parley._p_external_refusal(parley._p_external_activation) is
 'Says why what an external activation names must not be started: because who named it could not
 act as the owner of the queue. Null when nothing speaks against it.';
 
-create function parley._p_set_external_reader(activation parley._p_external_activation) returns regrole
+create function parley._p_set_external_reader(caller oid, activation parley._p_external_activation) returns regrole
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_refusal text;
 begin
-  activation.set_by := parley._p_caller();
+  activation.set_by := caller;
   v_refusal := parley._p_external_refusal(activation);
   if v_refusal is not null then
     perform parley._p_raise(
@@ -13332,7 +13780,7 @@ begin
 end
 $$;
 
-comment on function parley._p_set_external_reader(parley._p_external_activation) is
+comment on function parley._p_set_external_reader(oid, parley._p_external_activation) is
 'Gives the caller, as who says what reads a queue, if he may.
 Errors: 15517.';
 
@@ -13383,12 +13831,12 @@ Source: spec 2.4.';
 
 -- The statements of external activation: create, alter and drop; what is left out of an ALTER stays as it is.
 
-create function parley._p_new_external_activation(queue text, kind text) returns parley._p_external_activation
+create function parley._p_new_external_activation(caller oid, queue text, kind text) returns parley._p_external_activation
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_queue parley._p_queue := parley._p_find_queue(caller, queue, 'ALTER');
   v_activation parley._p_external_activation;
 begin
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
@@ -13402,21 +13850,21 @@ begin
   end if;
   v_activation.queue_id := v_queue.queue_id;
   v_activation.kind := kind;
-  v_activation.set_by := parley._p_set_external_reader(v_activation);
+  v_activation.set_by := parley._p_set_external_reader(caller, v_activation);
   return v_activation;
 end
 $$;
 
-comment on function parley._p_new_external_activation(text, text) is
+comment on function parley._p_new_external_activation(oid, text, text) is
 'Begins the external activation of a queue that has none.
 Errors: 208, 229, 2714, 9609, 9663, 15517.';
 
-create function parley._p_existing_external_activation(queue text, kind text) returns parley._p_external_activation
+create function parley._p_existing_external_activation(caller oid, queue text, kind text) returns parley._p_external_activation
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_queue parley._p_queue := parley._p_find_queue(caller, queue, 'ALTER');
   v_activation parley._p_external_activation;
 begin
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
@@ -13433,7 +13881,7 @@ begin
 end
 $$;
 
-comment on function parley._p_existing_external_activation(text, text) is
+comment on function parley._p_existing_external_activation(oid, text, text) is
 'Finds the external activation of a queue, of a kind or of any (null), and locks it.
 Errors: 208, 229, 9609, 9663, 15151 there is none.';
 
@@ -13445,13 +13893,15 @@ create function parley.create_program_activation(
   min_instances integer default 0,
   max_instances integer default 1,
   stop_timeout_ms integer default 10000,
-  activation boolean default true
+  activation boolean default true,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_activation parley._p_external_activation := parley._p_new_external_activation(queue, 'program');
+  v_caller oid := parley._p_caller(caller);
+  v_activation parley._p_external_activation := parley._p_new_external_activation(v_caller, queue, 'program');
 begin
   if activation then
     perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
@@ -13467,7 +13917,7 @@ begin
 end
 $$;
 
-comment on function parley.create_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean) is
+comment on function parley.create_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean, parley.caller) is
 'Lets the daemon start a program when messages wait in a queue. It runs only where the operator of the daemon allows it: parley serve --allow-program.
 Arguments: queue; program, its full path and its arguments, which no shell reads; environment, variables as a JSON object of strings, as far as
 the operator allows them; working_directory, a full path (null: the folder of the program); min_instances, how many always run;
@@ -13484,19 +13934,21 @@ create function parley.alter_program_activation(
   min_instances integer default null,
   max_instances integer default null,
   stop_timeout_ms integer default null,
-  activation boolean default null
+  activation boolean default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_activation parley._p_external_activation := parley._p_existing_external_activation(queue, 'program');
+  v_caller oid := parley._p_caller(caller);
+  v_activation parley._p_external_activation := parley._p_existing_external_activation(v_caller, queue, 'program');
 begin
   if activation then
     perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
   if num_nonnulls(program, environment, working_directory) > 0 then
-    v_activation.set_by := parley._p_set_external_reader(v_activation);
+    v_activation.set_by := parley._p_set_external_reader(v_caller, v_activation);
   end if;
   v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
   v_activation.min_instances := coalesce(min_instances, v_activation.min_instances);
@@ -13509,7 +13961,7 @@ begin
 end
 $$;
 
-comment on function parley.alter_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean) is
+comment on function parley.alter_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean, parley.caller) is
 'Changes what is given of the program that reads a queue; what is null stays as it is. Programs that run already are left alone.
 Arguments: as create_program_activation.
 Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609 malformed name, 9663 system object,
@@ -13542,13 +13994,15 @@ create function parley.create_webhook_activation(
   max_attempts integer default 10,
   first_retry_ms integer default 1000,
   longest_retry_ms integer default 300000,
-  activation boolean default true
+  activation boolean default true,
+  caller parley.caller default parley.current_caller()
 ) returns text
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_activation parley._p_external_activation := parley._p_new_external_activation(queue, 'webhook');
+  v_caller oid := parley._p_caller(caller);
+  v_activation parley._p_external_activation := parley._p_new_external_activation(v_caller, queue, 'webhook');
 begin
   if activation then
     perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
@@ -13572,7 +14026,7 @@ end
 $$;
 
 comment on function parley.create_webhook_activation(
-  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean
+  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean, parley.caller
 ) is
 'Lets the daemon deliver the messages of a queue to a web address, and returns the secret that signs them, which nothing shows again.
 An address is called only where the operator of the daemon allows it: parley serve --allow-webhook.
@@ -13598,19 +14052,21 @@ create function parley.alter_webhook_activation(
   max_attempts integer default null,
   first_retry_ms integer default null,
   longest_retry_ms integer default null,
-  activation boolean default null
+  activation boolean default null,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_activation parley._p_external_activation := parley._p_existing_external_activation(queue, 'webhook');
+  v_caller oid := parley._p_caller(caller);
+  v_activation parley._p_external_activation := parley._p_existing_external_activation(v_caller, queue, 'webhook');
 begin
   if activation then
     perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
   if num_nonnulls(url, secret, body_format, system_messages) > 0 then
-    v_activation.set_by := parley._p_set_external_reader(v_activation);
+    v_activation.set_by := parley._p_set_external_reader(v_caller, v_activation);
   end if;
   v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
   v_activation.max_instances := coalesce(max_instances, v_activation.max_instances);
@@ -13632,7 +14088,7 @@ end
 $$;
 
 comment on function parley.alter_webhook_activation(
-  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean
+  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean, parley.caller
 ) is
 'Changes what is given of the webhook that reads a queue; what is null stays as it is. A request on its way is left alone.
 Arguments: as create_webhook_activation; secret, a new one.
@@ -13641,32 +14097,39 @@ Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609
 15517 the caller may not act as the owner of the queue.
 Source: spec 5.5.';
 
-create function parley.drop_external_activation(queue text) returns void
+create function parley.drop_external_activation(
+  queue text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_activation parley._p_external_activation := parley._p_existing_external_activation(queue, null);
+  v_caller oid := parley._p_caller(caller);
+  v_activation parley._p_external_activation := parley._p_existing_external_activation(v_caller, queue, null);
 begin
   delete from parley._p_external_activation as a where a.queue_id = v_activation.queue_id;
 end
 $$;
 
-comment on function parley.drop_external_activation(text) is
+comment on function parley.drop_external_activation(text, parley.caller) is
 'Removes the external activation of a queue. Nothing new is started; what runs already leaves when it finds nothing.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9663 system object, 15151 there is none.
 Source: spec 5.5.';
 
-create function parley._p_sees_definition(caller oid, queue_id integer) returns boolean
+create function parley._p_sees_definition(
+  queue_id integer,
+  caller parley.caller default parley.current_caller()
+) returns boolean
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley._p_has_permission(caller, 'VIEW DEFINITION', 'queue', q.queue_id, q.owner) is true
+  select parley._p_has_permission(parley._p_caller(caller), 'VIEW DEFINITION', 'queue', q.queue_id, q.owner) is true
   from parley._p_queue as q
   where q.queue_id = _p_sees_definition.queue_id
 $$;
 
-comment on function parley._p_sees_definition(oid, integer) is
+comment on function parley._p_sees_definition(integer, parley.caller) is
 'Tells whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an administrator.';
 
 create view parley.external_activations with (security_barrier = true) as
@@ -13694,7 +14157,7 @@ select
   a.modify_date
 from parley._p_external_activation as a
 join parley._p_queue as q using (queue_id)
-where parley._p_sees_definition(parley._p_caller(), a.queue_id) is true;
+where parley._p_sees_definition(a.queue_id) is true;
 
 comment on view parley.external_activations is
 'What the daemon starts outside of the database, for each queue that has such an activation and whose definition the caller may view.
@@ -13782,7 +14245,10 @@ $$;
 comment on function parley._p_lock_delivery(parley._p_queue, integer) is
 'Finds and locks the first conversation of a priority that has a message, is not locked, and need not wait after a failure.';
 
-create function parley.next_delivery(queue text, top integer default 1) returns setof parley.received_message
+create function parley.next_delivery(
+  queue text, top integer default 1,
+  caller parley.caller default parley.current_caller()
+) returns setof parley.received_message
 language plpgsql security definer rows 1
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -13790,7 +14256,8 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
   v_priority integer;
   v_idle_ms integer;
   v_found record;
@@ -13815,7 +14282,7 @@ begin
 end
 $$;
 
-comment on function parley.next_delivery(text, integer) is
+comment on function parley.next_delivery(text, integer, parley.caller) is
 'Shows the next messages of one conversation without receiving them, and locks their conversation group to the end of the transaction.
 Conversations whose delivery failed are passed over until it is time to try again; so are groups that are locked.
 Call it at READ COMMITTED. Then deliver, and call finish_delivery in the same transaction, or roll back and call fail_delivery.
@@ -13873,7 +14340,10 @@ $$;
 comment on function parley._p_deliverable(bigint, bigint, integer) is
 'Shows the first messages of a conversation in the order in which RECEIVE takes them, if it still is in the group given.';
 
-create function parley.finish_delivery(queue text, conversation_handle uuid, queuing_orders bigint[]) returns boolean
+create function parley.finish_delivery(
+  queue text, conversation_handle uuid, queuing_orders bigint[],
+  caller parley.caller default parley.current_caller()
+) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -13885,7 +14355,8 @@ begin
   v_received := array(
     select r.queuing_order
     from parley.receive(
-      queue => finish_delivery.queue, top => cardinality(queuing_orders), conversation_handle => finish_delivery.conversation_handle
+      queue => finish_delivery.queue, top => cardinality(queuing_orders), conversation_handle => finish_delivery.conversation_handle,
+      caller => caller
     ) as r
   );
   delete from parley._p_delivery_failure as f where f.conversation_handle = finish_delivery.conversation_handle;
@@ -13893,7 +14364,7 @@ begin
 end
 $$;
 
-comment on function parley.finish_delivery(text, uuid, bigint[]) is
+comment on function parley.finish_delivery(text, uuid, bigint[], parley.caller) is
 'Receives messages that next_delivery has shown in this transaction and that were accepted. When it returns false a message of another sender has come
 in front of them meanwhile: then roll back, and deliver again.
 Arguments: queue; conversation_handle; queuing_orders, of the messages, all of that conversation.
@@ -13901,6 +14372,7 @@ Errors: 208, 229, 8426, 9609 and 9617 as receive.';
 
 create function parley.fail_delivery(
   queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null, is_final boolean default false,
+  caller parley.caller default parley.current_caller(),
   out attempts integer, out is_set_aside boolean
 )
 language plpgsql security definer
@@ -13909,7 +14381,8 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
   v_endpoint parley._p_endpoint;
   v_activation parley._p_external_activation;
   v_failures integer;
@@ -13921,7 +14394,7 @@ begin
   if v_endpoint.endpoint_id is null or v_activation.first_retry_ms is null then
     return;
   end if;
-  perform parley.note_failure(fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error);
+  perform parley.note_failure(fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error, caller => caller);
   -- Those of conversations that are over; there are never many.
   delete from parley._p_delivery_failure as f
   where f.queue_id = v_queue.queue_id and not exists (select from parley._p_endpoint as e where e.endpoint_id = f.endpoint_id);
@@ -13955,7 +14428,7 @@ begin
 end
 $$;
 
-comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean) is
+comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean, parley.caller) is
 'Notes that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles each time. After max_attempts of the
 webhook it is set aside, as a poison message is, whatever the poison message handling of the queue.
 Call it after the transaction of the delivery was rolled back. Returns attempts, how many have been counted, and is_set_aside.
@@ -13987,14 +14460,18 @@ $$;
 comment on function parley._p_set_delivery_aside(parley._p_queue, parley._p_endpoint, integer) is
 'Sets a conversation aside whose delivery was refused too often; gives false when that cannot be now.';
 
-create function parley.seconds_to_next_delivery(queue text) returns double precision
+create function parley.seconds_to_next_delivery(
+  queue text,
+  caller parley.caller default parley.current_caller()
+) returns double precision
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
 begin
   return (
     -- greatest() would make 0 of null.
@@ -14007,11 +14484,11 @@ begin
 end
 $$;
 
-comment on function parley.seconds_to_next_delivery(text) is
+comment on function parley.seconds_to_next_delivery(text, parley.caller) is
 'Tells in how many seconds a conversation of a queue that failed to be delivered may be tried again; null when there is none.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
-create view parley.delivery_failures with (security_barrier = true) as
+create view parley.delivery_failures with (security_barrier) as
 select
   q.lookup_name as queue_name,
   f.queue_id as service_queue_id,
@@ -14025,7 +14502,7 @@ select
 from parley._p_delivery_failure as f
 join parley._p_queue as q using (queue_id)
 join parley._p_endpoint as e using (endpoint_id)
-where pg_catalog.pg_has_role(e.owner, 'member') or parley._p_is_administrator(parley._p_caller());
+where pg_catalog.pg_has_role(e.owner, 'usage') or parley._p_is_administrator(parley._p_current_role());
 
 comment on view parley.delivery_failures is
 'Conversations whose next message was delivered to a webhook and not accepted, and when it is tried again. Everybody sees those of roles he is a member of.';
@@ -14198,13 +14675,15 @@ create function parley.create_event_notification(
   event text,
   to_service text,
   broker_instance text default 'current database',
-  fan_in boolean default false
+  fan_in boolean default false,
+  caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'ALTER');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
   v_event text := upper(event);
   v_instance text := parley._p_broker_instance(broker_instance);
   v_id integer;
@@ -14238,14 +14717,14 @@ begin
     notification_id, queue_id, name, owner, event, is_fan_in, to_service, broker_instance, conversation_handle
   )
   values (
-    v_id, v_queue.queue_id, create_event_notification.name, parley._p_caller(), v_event, coalesce(fan_in, false),
+    v_id, v_queue.queue_id, create_event_notification.name, v_caller, v_event, coalesce(fan_in, false),
     create_event_notification.to_service, v_instance, parley._p_begin_notices(to_service, v_instance)
   );
   return v_id;
 end
 $$;
 
-comment on function parley.create_event_notification(text, text, text, text, text, boolean) is
+comment on function parley.create_event_notification(text, text, text, text, text, boolean, parley.caller) is
 'Sends a service a message when something happens to a queue, and returns the id of the notification.
 Arguments: name, one for each queue; queue; event, QUEUE_ACTIVATION (messages wait that nobody receives) or BROKER_QUEUE_DISABLED (by poison message
 handling); to_service, which must accept the contract http://schemas.microsoft.com/SQL/Notifications/PostEventNotification; broker_instance, the id of
@@ -14255,19 +14734,23 @@ Errors: 208 no such queue, 229 not allowed, 2714 exists, 8402 unknown event, 840
 8421 to_service missing, 9609 bad name, 9663 system object, 9718 the queue has another activation, 15151 service not found.
 Source: spec 2.10.';
 
-create function parley.drop_event_notification(name text, queue text) returns void
+create function parley.drop_event_notification(
+  name text, queue text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_queue(queue);
   v_notification parley._p_event_notification;
 begin
   select * into v_notification
   from parley._p_event_notification as n
   where n.queue_id = v_queue.queue_id and n.name = drop_event_notification.name;
-  if v_notification.notification_id is null or not pg_has_role(parley._p_caller(), v_notification.owner, 'usage') then
-    perform parley._p_find_queue(queue, 'ALTER');
+  if v_notification.notification_id is null or pg_has_role(v_caller, v_notification.owner, 'usage') is not true then
+    perform parley._p_find_queue(v_caller, queue, 'ALTER');
   end if;
   if v_notification.notification_id is null then
     perform parley._p_raise(
@@ -14281,7 +14764,7 @@ begin
 end
 $$;
 
-comment on function parley.drop_event_notification(text, text) is
+comment on function parley.drop_event_notification(text, text, parley.caller) is
 'Drops an event notification of a queue and ends its conversation. Its owner may, and whoever may ALTER the queue.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 15151 not found.
 Source: spec 2.10.';
@@ -14343,7 +14826,7 @@ comment on view parley.event_notifications is
 -- QUEUE_ACTIVATION is raised by the daemon, which knows when messages wait that nobody receives. BROKER_QUEUE_DISABLED is noticed
 -- by fire_timers: the disabling itself happens outside of any transaction (243_poison.sql), in a session that is about to fail.
 
-create function parley._p_event_body(event text, queue parley._p_queue) returns bytea
+create function parley._p_event_body(caller oid, event text, queue parley._p_queue) returns bytea
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -14355,7 +14838,7 @@ as $$
       xmlelement(name "SPID", pg_backend_pid()),
       xmlelement(name "ServerName", coalesce(nullif(current_setting('cluster_name'), ''), host(inet_server_addr()), 'localhost')),
       xmlelement(name "LoginName", session_user),
-      xmlelement(name "UserName", pg_get_userbyid(parley._p_caller())),
+      xmlelement(name "UserName", pg_get_userbyid(caller)),
       xmlelement(name "DatabaseName", current_database()),
       xmlelement(name "SchemaName", queue.schema_name),
       xmlelement(name "ObjectName", queue.name),
@@ -14365,7 +14848,7 @@ as $$
   )
 $$;
 
-comment on function parley._p_event_body(text, parley._p_queue) is 'Gives the body of an event notification, in UTF-8; times are UTC (spec 2.10).';
+comment on function parley._p_event_body(oid, text, parley._p_queue) is 'Gives the body of an event notification, in UTF-8; times are UTC (spec 2.10).';
 
 create function parley._p_post_notice(handle uuid, type parley._p_message_type, body bytea) returns boolean
 language plpgsql
@@ -14390,7 +14873,7 @@ $$;
 comment on function parley._p_post_notice(uuid, parley._p_message_type, bytea) is
 'Sends a message of the broker''s own on a conversation of _p_begin_notices; gives false when that conversation is over.';
 
-create function parley._p_post_events(queue_id integer, event text) returns integer
+create function parley._p_post_events(caller oid, queue_id integer, event text) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -14421,7 +14904,7 @@ begin
   loop
     continue when v_notification.is_merged;
     begin
-      if parley._p_post_notice(v_notification.conversation_handle, v_type, parley._p_event_body(event, v_queue)) then
+      if parley._p_post_notice(v_notification.conversation_handle, v_type, parley._p_event_body(caller, event, v_queue)) then
         v_posted := v_posted + 1;
       else
         perform parley._p_drop_event_notifications(array[v_notification.notification_id]);
@@ -14436,27 +14919,31 @@ begin
 end
 $$;
 
-comment on function parley._p_post_events(integer, text) is
+comment on function parley._p_post_events(oid, integer, text) is
 'Sends an event of a queue to all who asked for it, and gives how many messages that were. Fails with a warning only.';
 
-create function parley.notify_activation(queue text) returns integer
+create function parley.notify_activation(
+  queue text,
+  caller parley.caller default parley.current_caller()
+) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_queue(queue);
 begin
-  perform parley._p_require_administrator('raising QUEUE_ACTIVATION');
-  return parley._p_post_events(v_queue.queue_id, 'QUEUE_ACTIVATION');
+  perform parley._p_require_administrator(v_caller, 'raising QUEUE_ACTIVATION');
+  return parley._p_post_events(v_caller, v_queue.queue_id, 'QUEUE_ACTIVATION');
 end
 $$;
 
-comment on function parley.notify_activation(text) is
+comment on function parley.notify_activation(text, parley.caller) is
 'Raises QUEUE_ACTIVATION for a queue and returns how many messages were sent. For the daemon, when messages wait that nobody receives.
 Errors: 208 no such queue, 9609 malformed name, 15151 not an administrator.
 Source: spec 2.10, 5.5.';
 
-create function parley._p_notify_disabled_queues() returns integer
+create function parley._p_notify_disabled_queues(caller oid) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -14480,7 +14967,7 @@ begin
     for no key update skip locked;
     continue when not found;
     update parley._p_event_notification as n set is_told = true where n.notification_id = any (v_told.notifications);
-    v_posted := v_posted + parley._p_post_events(v_told.queue_id, 'BROKER_QUEUE_DISABLED');
+    v_posted := v_posted + parley._p_post_events(caller, v_told.queue_id, 'BROKER_QUEUE_DISABLED');
   end loop;
   -- A conversation that is over takes its notification with it.
   v_over := array(
@@ -14497,7 +14984,7 @@ begin
 end
 $$;
 
-comment on function parley._p_notify_disabled_queues() is
+comment on function parley._p_notify_disabled_queues(oid) is
 'Raises BROKER_QUEUE_DISABLED for queues that poison message handling has disabled, once for each time, and drops notifications whose conversation is over.
 Gives how many messages were sent.
 Source: spec 2.10, 5.6.';
@@ -14858,13 +15345,18 @@ comment on function parley._p_require_no_original(boolean) is
 'Refuses to enable a second broker of the same id on one server.
 Errors: 9772.';
 
-create function parley.disable_broker(wait_seconds integer default 10) returns void
+create function parley.disable_broker(
+  wait_seconds integer default 10,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '10s'
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('DISABLE_BROKER');
+  perform parley._p_require_administrator(v_caller, 'DISABLE_BROKER');
   perform parley._p_wait_at_most(wait_seconds);
   perform parley._p_switch_off() from parley._p_broker as b where b.is_broker_enabled;
 exception
@@ -14873,20 +15365,25 @@ exception
 end
 $$;
 
-comment on function parley.disable_broker(integer) is
+comment on function parley.disable_broker(integer, parley.caller) is
 'Disables the broker of this database: messages are no longer delivered, services are no longer found, activation stops. SEND and END CONVERSATION are
 still accepted; what they send waits in the transmission queue. What has been delivered can be received. Transactions that send are waited for.
 Arguments: wait_seconds, for how long (0: not at all, null: for ever).
 Errors: 5061 in use, 15151 not an administrator.
 Source: spec 9.1, DISABLE_BROKER.';
 
-create function parley.enable_broker(original_is_disabled boolean default false, wait_seconds integer default 10) returns void
+create function parley.enable_broker(
+  original_is_disabled boolean default false, wait_seconds integer default 10,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '10s'
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('ENABLE_BROKER');
+  perform parley._p_require_administrator(v_caller, 'ENABLE_BROKER');
   perform parley._p_wait_at_most(wait_seconds);
   perform parley._p_require_no_original(original_is_disabled);
   if parley._p_broker_state() <> 'ENABLED' then
@@ -14899,7 +15396,7 @@ exception
 end
 $$;
 
-comment on function parley.enable_broker(boolean, integer) is
+comment on function parley.enable_broker(boolean, integer, parley.caller) is
 'Enables the broker of this database under the id it has, and delivers what has waited, in order. For a broker that has moved: restored for recovery,
 on another server. Transactions that send are waited for.
 Arguments: original_is_disabled, true when this database takes the place of the one it was copied from on the same server;
@@ -14907,15 +15404,19 @@ wait_seconds, as disable_broker.
 Errors: 5061 in use, 9772 the original is on this server, 15151 not an administrator.
 Source: spec 9.1, ENABLE_BROKER.';
 
-create function parley.error_broker_conversations(original_is_disabled boolean default false, wait_seconds integer default 10) returns integer
+create function parley.error_broker_conversations(
+  original_is_disabled boolean default false, wait_seconds integer default 10,
+  caller parley.caller default parley.current_caller()
+) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '10s'
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_told integer;
 begin
-  perform parley._p_require_administrator('ERROR_BROKER_CONVERSATIONS');
+  perform parley._p_require_administrator(v_caller, 'ERROR_BROKER_CONVERSATIONS');
   perform parley._p_wait_at_most(wait_seconds);
   perform parley._p_require_no_original(original_is_disabled);
   perform parley._p_switch_on();
@@ -14930,7 +15431,7 @@ exception
 end
 $$;
 
-comment on function parley.error_broker_conversations(boolean, integer) is
+comment on function parley.error_broker_conversations(boolean, integer, parley.caller) is
 'Enables the broker under the id it has, and ends every conversation with an Error message of code -9719: for a database that was brought back to an older
 moment. Each side then has to end its conversation, and may begin a new one. What waits in the transmission queue is dropped. A far side in another
 database gets code -9720.
@@ -14939,18 +15440,22 @@ Arguments: original_is_disabled and wait_seconds, as enable_broker.
 Errors: 5061 in use, 9772 the original is on this server, 15151 not an administrator.
 Source: spec 9.1, ERROR_BROKER_CONVERSATIONS.';
 
-create function parley.new_broker(wait_seconds integer default 10) returns uuid
+create function parley.new_broker(
+  wait_seconds integer default 10,
+  caller parley.caller default parley.current_caller()
+) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '10s'
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_old text := (select b.service_broker_guid::text from parley._p_broker as b);
   v_guid uuid;
   v_table text;
   v_is_used boolean;
 begin
-  perform parley._p_require_administrator('NEW_BROKER');
+  perform parley._p_require_administrator(v_caller, 'NEW_BROKER');
   perform parley._p_wait_at_most(wait_seconds);
   if current_setting('transaction_read_only') = 'on' then
     perform parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
@@ -14992,7 +15497,7 @@ exception
 end
 $$;
 
-comment on function parley.new_broker(integer) is
+comment on function parley.new_broker(integer, parley.caller) is
 'Gives the broker of this database a new id, enables it, and removes all conversations and all messages, telling nobody: for a copy of a database that is to
 live beside the original. Definitions and rights stay. Returns the new id. Whoever named the old one (routes, BEGIN DIALOG) must learn it.
 Arguments: wait_seconds, as disable_broker.
@@ -15278,12 +15783,13 @@ comment on function parley._p_may_view_state(oid) is
 -- and forwarding are what the daemons that live have counted since they began (630_daemon_reports.sql); transmission objects are 0, since
 -- this broker has none.
 
-create function parley._p_performance_counters()
+create function parley._p_performance_counters(caller parley.caller default parley.current_caller())
 returns table (object_name text, counter_name text, instance_name text, cntr_value bigint, cntr_type integer)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_activation record;
   v_enqueued bigint;
   v_by_priority bigint[];
@@ -15292,7 +15798,7 @@ declare
   v_from_transmission bigint;
   v_rollbacks bigint;
 begin
-  if not parley._p_may_view_state(parley._p_caller()) then
+  if parley._p_may_view_state(v_caller) is not true then
     return;
   end if;
   select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.invoked), 0)::bigint as invoked,
@@ -15403,7 +15909,7 @@ begin
 end
 $$;
 
-comment on function parley._p_performance_counters() is 'Computes the performance counters, for callers that may see them. Spec 8.4.';
+comment on function parley._p_performance_counters(parley.caller) is 'Computes the performance counters, for callers that may see them. Spec 8.4.';
 
 create view parley.dm_os_performance_counters as
 select c.object_name, c.counter_name, c.instance_name, c.cntr_value, c.cntr_type
@@ -15422,17 +15928,19 @@ comment on column parley.dm_os_performance_counters.cntr_type is '65792 for a nu
 
 -- All that a monitoring system asks a database for, in one statement.
 
-create function parley.broker_metrics() returns jsonb
+create function parley.broker_metrics(caller parley.caller default parley.current_caller()) returns jsonb
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  if not parley._p_may_view_state(parley._p_caller()) then
+  if parley._p_may_view_state(v_caller) is not true then
     perform parley._p_raise(
       229,
       'permission denied: broker_metrics',
-      format('Role %s is no administrator of the broker and no member of pg_monitor.', parley._p_caller()::regrole),
-      format('Grant it: grant pg_monitor to %I;', pg_get_userbyid(parley._p_caller()))
+      format('Role %s is no administrator of the broker and no member of pg_monitor.', v_caller::regrole),
+      format('Grant it: grant pg_monitor to %I;', pg_get_userbyid(v_caller))
     );
   end if;
   return jsonb_build_object(
@@ -15502,7 +16010,7 @@ begin
 end
 $$;
 
-comment on function parley.broker_metrics() is
+comment on function parley.broker_metrics(parley.caller) is
 'Gives figures of the broker and of each queue for monitoring, as one JSON object; docs/monitoring.md tells what each is. It reads no more
 than 1,000 rows of a queue, and leaves no locks.
 Errors: 229 for callers that are neither administrators nor members of pg_monitor.
@@ -15654,7 +16162,7 @@ comment on column parley.diagnosis_checks.check_function is 'Function that looks
 
 -- Running the checks of 510_diagnosis_checks.sql, each by itself.
 
-create function parley._p_diagnose(part text, scope parley._p_scope, level text, ignore text[]) returns setof parley.finding
+create function parley._p_diagnose(caller oid, part text, scope parley._p_scope, level text, ignore text[]) returns setof parley.finding
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -15665,7 +16173,7 @@ declare
   v_check record;
   v_scope parley._p_scope;
 begin
-  perform parley._p_require_administrator('diagnosis');
+  perform parley._p_require_administrator(caller, 'diagnosis');
   if v_levels is null then
     perform parley._p_raise(8402, format('there is no level "%s"', level), null, 'Use ERROR, WARNING or INFO.');
   end if;
@@ -15696,7 +16204,7 @@ begin
 end
 $$;
 
-comment on function parley._p_diagnose(text, parley._p_scope, text, text[]) is
+comment on function parley._p_diagnose(oid, text, parley._p_scope, text, text[]) is
 'Runs the checks of one part.
 Errors: 8402 unknown level, 15151 not an administrator.';
 
@@ -15705,12 +16213,14 @@ create function parley.diagnose_configuration(
   to_service text default null,
   contract text default null,
   level text default 'WARNING',
-  ignore text[] default '{}'
+  ignore text[] default '{}',
+  caller parley.caller default parley.current_caller()
 ) returns setof parley.finding
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_scope parley._p_scope;
 begin
   v_scope.from_service := from_service;
@@ -15719,11 +16229,11 @@ begin
   if from_service is not null or to_service is not null then
     v_scope.queue_ids := array(select s.queue_id from parley._p_service as s where s.name in (from_service, to_service));
   end if;
-  return query select * from parley._p_diagnose('CONFIGURATION', v_scope, level, ignore);
+  return query select * from parley._p_diagnose(v_caller, 'CONFIGURATION', v_scope, level, ignore);
 end
 $$;
 
-comment on function parley.diagnose_configuration(text, text, text, text, text[]) is
+comment on function parley.diagnose_configuration(text, text, text, text, text[], parley.caller) is
 'Finds what is wrong with the definitions: of everything, or of a dialog that is to be begun between two services.
 Arguments: from_service and to_service, the initiator and the target, either may be left out; contract of the dialog (null: DEFAULT when both services are
 given); level, WARNING (errors too), ERROR (only these) or INFO (everything); ignore, codes of parley.diagnosis_checks.
@@ -15734,12 +16244,14 @@ create function parley.diagnose_runtime(
   conversation uuid default null,
   level text default 'WARNING',
   ignore text[] default '{}',
-  patience interval default null
+  patience interval default null,
+  caller parley.caller default parley.current_caller()
 ) returns setof parley.finding
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_scope parley._p_scope;
 begin
   if conversation is not null then
@@ -15752,11 +16264,11 @@ begin
     );
   end if;
   v_scope.patience := patience;
-  return query select * from parley._p_diagnose('RUNTIME', v_scope, level, ignore);
+  return query select * from parley._p_diagnose(v_caller, 'RUNTIME', v_scope, level, ignore);
 end
 $$;
 
-comment on function parley.diagnose_runtime(uuid, text, text[], interval) is
+comment on function parley.diagnose_runtime(uuid, text, text[], interval, parley.caller) is
 'Finds what is wrong just now: what is not read, not delivered, not ended, not fired, and who holds it up.
 Arguments: conversation, only what concerns one: a handle, a group or a conversation id (null: everything); level and ignore, as diagnose_configuration;
 patience, for how long things may last before they are findings (null: as parley.diagnosis_checks says).
@@ -15844,7 +16356,7 @@ as $$
   select
     'rights-lost', 'schema', 'parley',
     case
-      when not has_schema_privilege('public', 'parley', 'usage') then 'Nobody but the owner may use the schema parley.'
+      when has_schema_privilege('public', 'parley', 'usage') is not true then 'Nobody but the owner may use the schema parley.'
       else format('Everybody may call private functions, %s of them.', p.functions)
     end,
     null::timestamptz,
@@ -15855,7 +16367,7 @@ as $$
     from pg_proc as f
     where f.pronamespace = 'parley'::regnamespace and f.proname like '\_p\_%' and f.proacl is null
   ) as p
-  where (p.functions > 0 or not has_schema_privilege('public', 'parley', 'usage'))
+  where (p.functions > 0 or has_schema_privilege('public', 'parley', 'usage') is not true)
 $$;
 
 comment on function parley._p_find_lost_rights(parley._p_scope) is 'Finds out whether the grants of the schema are lost.';
@@ -15985,7 +16497,7 @@ as $$
     format('select parley.grant(''SEND'', ''service'', %L, %L);', k.to_service, pg_get_userbyid(k.from_owner))
   from known as k
   join pg_roles as r on r.oid = k.from_owner
-  where k.to_id is not null and not parley._p_has_permission(k.from_owner, 'SEND', 'service', k.to_id, k.to_owner)
+  where k.to_id is not null and parley._p_has_permission(k.from_owner, 'SEND', 'service', k.to_id, k.to_owner) is not true
 $$;
 
 comment on function parley._p_find_dialog_faults(parley._p_scope) is
@@ -16083,11 +16595,11 @@ as $$
   cross join lateral (
     select format('call the procedure %s', a.procedure) as what,
       format('grant execute on procedure %s to %I;', a.procedure::regprocedure, a.execute_as) as cure
-    where not has_function_privilege(a.role, a.procedure, 'execute')
+    where has_function_privilege(a.role, a.procedure, 'execute') is not true
     union all
     select format('use the schema %s, in which the procedure is', a.namespace::regnamespace),
       format('grant usage on schema %s to %I;', a.namespace::regnamespace, a.execute_as)
-    where not has_schema_privilege(a.role, a.namespace, 'usage')
+    where has_schema_privilege(a.role, a.namespace, 'usage') is not true
   ) as t
   where a.role is not null and a.procedure is not null
   union all
@@ -16095,7 +16607,7 @@ as $$
     format('The role "%s", which activation runs as, may not RECEIVE from the queue.', a.execute_as), null,
     format('select parley.grant(''RECEIVE'', ''queue'', %L, %L);', a.name, a.execute_as)
   from activated as a
-  where a.kind = 'procedure' and a.role is not null and not parley._p_has_permission(a.role, 'RECEIVE', 'queue', a.queue_id, a.owner)
+  where a.kind = 'procedure' and a.role is not null and parley._p_has_permission(a.role, 'RECEIVE', 'queue', a.queue_id, a.owner) is not true
 $$;
 
 comment on function parley._p_find_activation_faults(parley._p_scope) is
@@ -16570,24 +17082,23 @@ comment on function parley._p_head_conversations(integer[], integer) is
 'Gives the conversations that the first rows of some queues belong to, and who has them locked. locked_by is null when that session cannot be told.
 Arguments: queue_ids; rows_max, how many rows of each lane to look at.';
 
-create function parley._p_queues_to_receive_from() returns setof parley._p_queue
+create function parley._p_queues_to_receive_from(caller oid) returns setof parley._p_queue
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_caller oid := parley._p_caller();
-  v_sees_all boolean := parley._p_is_administrator(v_caller);
+  v_sees_all boolean := parley._p_is_administrator(caller);
 begin
   return query
   select *
   from parley._p_queue as q
-  where v_sees_all or parley._p_has_permission(v_caller, 'RECEIVE', 'queue', q.queue_id, q.owner);
+  where v_sees_all or parley._p_has_permission(caller, 'RECEIVE', 'queue', q.queue_id, q.owner);
 end
 $$;
 
-comment on function parley._p_queues_to_receive_from() is 'Gives the queues that the caller may receive from.';
+comment on function parley._p_queues_to_receive_from(oid) is 'Gives the queues that the caller may receive from.';
 
-create function parley.queue_activity() returns table (
+create function parley.queue_activity(caller parley.caller default parley.current_caller()) returns table (
   queue_name text,
   service_queue_id integer,
   status text,
@@ -16609,7 +17120,7 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
   with mine as materialized (
-    select q.queue_id, q, row_number() over (order by q.queue_id) as number from parley._p_queues_to_receive_from() as q
+    select q.queue_id, q, row_number() over (order by q.queue_id) as number from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q
   ), drawn as materialized (
     select d.value, d.number
     from unnest(
@@ -16666,7 +17177,7 @@ as $$
   order by m.queue_id
 $$;
 
-comment on function parley.queue_activity() is
+comment on function parley.queue_activity(parley.caller) is
 'Tells what goes on in each queue that the caller may receive from. Two looks make rates: enqueued_rows only grows.
 Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; waiting_messages, is_estimated, held_messages and oldest_enqueue_time as queue_backlogs;
 enqueued_rows, how many rows were ever put on the queue, where a batch is one row for each page of it; messages_per_row of the newest rows that wait;
@@ -16678,7 +17189,10 @@ Errors: none of its own.';
 
 -- The conversations at the heads of the queues, and the sessions that work with the broker: who waits, and for whom.
 
-create function parley.conversation_activity(top integer default 100) returns table (
+create function parley.conversation_activity(
+  top integer default 100,
+  caller parley.caller default parley.current_caller()
+) returns table (
   conversation_handle uuid,
   conversation_group_id uuid,
   queue_name text,
@@ -16710,7 +17224,7 @@ as $$
     c.locked_by
   from (
     select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest, h.is_locked, h.locked_by
-    from parley._p_head_conversations(array(select q.queue_id from parley._p_queues_to_receive_from() as q), 100) as h
+    from parley._p_head_conversations(array(select q.queue_id from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q), 100) as h
     order by h.is_locked desc, h.oldest, h.endpoint_id
     limit conversation_activity.top
   ) as c
@@ -16729,12 +17243,13 @@ as $$
   order by c.is_locked desc, c.oldest, c.endpoint_id
 $$;
 
-comment on function parley.conversation_activity(integer) is
+comment on function parley.conversation_activity(integer, parley.caller) is
 'Tells which conversations stand at the heads of the queues that the caller may receive from: those that somebody has locked first, then by age.
 Columns: conversation_handle, conversation_group_id, queue_name, service_name, far_service, state; waiting_messages, counted up to 1,000 rows, and
 is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the process id of the session that holds the group, null when that
 cannot be told.
-Arguments: top, at most so many.';
+Arguments: top, at most so many.
+Errors: 42501 unknown caller.';
 
 create view parley.broker_sessions as
 select
@@ -17053,25 +17568,35 @@ comment on function parley._p_find_open_senders(parley._p_scope) is
 -- Only committed messages show, and only while they wait: what is received between two looks is never seen.
 -- Cost: one index range a lane for each look. Nothing is locked.
 
-create function parley.queue_end(queue text, out service_queue_id integer, out "position" bigint, out senders text[])
+create function parley.queue_end(
+  queue text,
+  caller parley.caller default parley.current_caller(),
+  out service_queue_id integer,
+  out "position" bigint,
+  out senders text[]
+)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
 begin
   service_queue_id := v_queue.queue_id;
   select p.position, p.senders into position, senders from parley._p_probe(v_queue.position_sequence) as p;
 end
 $$;
 
-comment on function parley.queue_end(text) is
+comment on function parley.queue_end(text, parley.caller) is
 'Tells up to where positions of a queue have been given out: those of later messages are not less. What senders had drawn before shows when their
 transactions have ended, which are named in senders. Not undone by anything, and no lock that looks like a sender''s remains.
 Arguments: queue.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
-create function parley.passing_messages(queue text, from_position bigint, top integer default 100) returns table (
+create function parley.passing_messages(
+  queue text, from_position bigint, top integer default 100,
+  caller parley.caller default parley.current_caller()
+) returns table (
   queuing_order bigint,
   priority smallint,
   conversation_handle uuid,
@@ -17089,7 +17614,8 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_queue(queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
 begin
   return query
   select
@@ -17125,7 +17651,7 @@ begin
 end
 $$;
 
-comment on function parley.passing_messages(text, bigint, integer) is
+comment on function parley.passing_messages(text, bigint, integer, parley.caller) is
 'Looks at the messages of a queue from one position on, in the order of their positions whatever their priority, without taking them. Those of locked
 groups are among them, and those that are held because the queue is off; not what retention keeps.
 Arguments: queue; from_position, a queuing_order or what queue_end gave, 0 for the beginning; top, at most so many messages.
@@ -17185,7 +17711,7 @@ $$;
 comment on function parley._p_transmission_backlog(parley._p_destination) is
 'Tells how many messages wait in the lanes of a destination, and since when.';
 
-create function parley.transmission_destinations() returns table (
+create function parley.transmission_destinations(caller parley.caller default parley.current_caller()) returns table (
   address text,
   waiting_messages bigint,
   is_estimated boolean,
@@ -17201,8 +17727,10 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('transmission_destinations');
+  perform parley._p_require_administrator(v_caller, 'transmission_destinations');
   return query
   select d.address::text, b.messages, b.is_estimated, t.messages, least(t.oldest, b.oldest), d.status, d.attempts, d.failing_since, d.due_at
   from parley._p_destination as d
@@ -17217,7 +17745,7 @@ begin
 end
 $$;
 
-comment on function parley.transmission_destinations() is
+comment on function parley.transmission_destinations(parley.caller) is
 'Gives the addresses that messages are transmitted to, with what waits for them, what is on its way and not acknowledged, and how the last attempts went.
 What has no address yet is only in parley.transmission_queue.
 Result: address, tcp://host:port, or broker:GUID for another database that the same daemon serves; waiting_messages, counted up to 10,000 rows and
@@ -17448,7 +17976,7 @@ comment on function parley._p_check_contents() is 'Finds conversations, groups a
 
 -- CHECK and REPAIR: what the check of 530_check_broker.sql found, told with what can be done, or done (spec 9.2).
 
-create function parley.check_broker(repair boolean default false)
+create function parley.check_broker(repair boolean default false, caller parley.caller default parley.current_caller())
 returns table (
   error_number integer, level text, object_kind text, object_name text, finding text, repair_number integer, repaired boolean
 )
@@ -17456,9 +17984,10 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_found record;
 begin
-  perform parley._p_require_administrator('CHECK');
+  perform parley._p_require_administrator(v_caller, 'CHECK');
   for v_found in
     select d.error_number, d.object_kind, d.object_id, d.object_name, d.finding from parley._p_check_definitions() as d
     union all
@@ -17502,7 +18031,7 @@ begin
 end
 $$;
 
-comment on function parley.check_broker(boolean) is
+comment on function parley.check_broker(boolean, parley.caller) is
 'Checks that everything in the broker refers to something that exists, and repairs it by dropping what does not. Reads every row there is.
 Columns: error_number, what is wrong; level, ERROR, or INFO for the totals at the end; object_kind and object_name; finding, in words; repair_number, the number
 that Service Broker gives to the repair; repaired, whether it was done just now.
@@ -17536,7 +18065,7 @@ begin
       update parley._p_queue as q set is_activation_enabled = false, modify_date = now() where q.queue_id = object_id;
     when error_number = 9713 then
       update parley._p_message_type as t
-      set validation_function = null, validation = case t.validation when 'F' then 'N' else t.validation end
+      set validation_function = null, validation_setter = null, validation = case t.validation when 'F' then 'N' else t.validation end
       where t.message_type_id = object_id;
     when error_number in (9607, 9608) then
       delete from parley._p_priority as p where p.priority_id = object_id;
@@ -17609,23 +18138,7 @@ comment on function parley._p_drop_endpoint(bigint) is 'Drops a side of a conver
 -- Steps 4 and 5 of the spec (duplicates, other brokers) are about dialogs between databases and have nothing to look at here. What keeps a
 -- message in a queue is asked of the checks of diagnosis, so both tell the same.
 
-create function parley._p_may_look_at(endpoint parley._p_endpoint) returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select pg_has_role(parley._p_caller(), endpoint.owner, 'usage')
-    or coalesce((
-      select parley._p_has_permission(parley._p_caller(), 'RECEIVE', 'queue', q.queue_id, q.owner)
-      from parley._p_service as s
-      join parley._p_queue as q using (queue_id)
-      where s.service_id = endpoint.service_id
-    ), parley._p_is_administrator(parley._p_caller()))
-$$;
-
-comment on function parley._p_may_look_at(parley._p_endpoint) is
-'Tells whether the caller may look at a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
-
-create function parley._p_visible_endpoints(conversation uuid) returns setof parley._p_endpoint
+create function parley._p_visible_endpoints(caller oid, conversation uuid) returns setof parley._p_endpoint
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -17635,29 +18148,30 @@ begin
   return query
   select e.*
   from parley._p_endpoint as e
-  where e.endpoint_id = any (v_ids) and parley._p_may_look_at(e)
+  where e.endpoint_id = any (v_ids) and parley._p_may_look_at(caller, e)
   order by e.conversation_id, e.is_initiator desc;
   if not found and cardinality(v_ids) > 0 then
     perform parley._p_raise(
       229,
       'permission denied: looking at the conversation',
-      format('Role %s neither owns a side of it nor may receive from the queue of one.', parley._p_caller()::regrole),
+      format('Role %s neither owns a side of it nor may receive from the queue of one.', caller::regrole),
       'Ask the owner of the service, or an administrator.'
     );
   end if;
 end
 $$;
 
-comment on function parley._p_visible_endpoints(uuid) is
+comment on function parley._p_visible_endpoints(oid, uuid) is
 'Gives the sides of a conversation that the caller may look at.
 Errors: 229 none of them, 8426 not found.';
 
-create function parley.explain_conversation(conversation uuid)
+create function parley.explain_conversation(conversation uuid, caller parley.caller default parley.current_caller())
 returns table (step integer, conversation_handle uuid, side text, answer text, is_finding boolean, cure text)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_caller oid := parley._p_caller(caller);
   v_end parley._p_endpoint;
   v_far parley._p_endpoint;
   v_scope parley._p_scope;
@@ -17666,7 +18180,7 @@ declare
   v_received bigint;
   v_count integer := 0;
 begin
-  for v_end in select * from parley._p_visible_endpoints(conversation) loop
+  for v_end in select * from parley._p_visible_endpoints(v_caller, conversation) loop
     v_count := v_count + 1;
     conversation_handle := v_end.conversation_handle;
     side := case when v_end.is_initiator then 'initiator' else 'target' end;
@@ -17752,7 +18266,7 @@ begin
 end
 $$;
 
-comment on function parley.explain_conversation(uuid) is
+comment on function parley.explain_conversation(uuid, parley.caller) is
 'Tells where the messages of a conversation are and what keeps them there, side by side, in the order of the steps in which one looks for a lost message:
 1 is it committed, 2 is it in the transmission queue, 3 is the queue of the other side off, 6 was it received, 7 does it wait to be received.
 Columns: step; conversation_handle and side (initiator or target), the sender; answer; is_finding, whether that is what is wrong; cure, a statement.
@@ -17767,18 +18281,20 @@ Source: spec 9.3.';
 -- A broker that keeps no history remembers what is there: when the sides were begun, what state they are in and since when, what waits, what is
 -- kept by retention, who holds the group, what failed. What was received and not retained is a number without a time.
 
-create function parley.trace_conversation(conversation uuid)
+create function parley.trace_conversation(conversation uuid, caller parley.caller default parley.current_caller())
 returns table (
   at timestamptz, conversation_handle uuid, side text, event text, message_type_name text, body_bytes integer, detail text
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
   return query
   with ends as materialized (
     select e.*, case when e.is_initiator then 'initiator' else 'target' end as side, g.conversation_group_id, g.xmax as holder
-    from parley._p_visible_endpoints(conversation) as e
+    from parley._p_visible_endpoints(v_caller, conversation) as e
     left join parley._p_conversation_group as g using (group_id)
   ), events as (
     select 1 as rank, e.begun_at as at, e.conversation_handle, e.side, 'begun' as event, null::integer as type_id, null::bytea as body,
@@ -17864,7 +18380,7 @@ begin
     from parley._p_tombstone as t
     where (conversation in (t.conversation_handle, t.conversation_id, t.conversation_group_id)
         or t.conversation_id in (select e.conversation_id from ends as e))
-      and (pg_has_role(parley._p_caller(), t.owner, 'usage') or parley._p_is_administrator(parley._p_caller()))
+      and (pg_has_role(v_caller, t.owner, 'usage') or parley._p_is_administrator(v_caller))
   )
   select v.at, v.conversation_handle, v.side, v.event, t.name::text, octet_length(v.body), v.detail
   from events as v
@@ -17873,7 +18389,7 @@ begin
 end
 $$;
 
-comment on function parley.trace_conversation(uuid) is
+comment on function parley.trace_conversation(uuid, parley.caller) is
 'Tells the life of a conversation in order, as far as the database remembers it: begun, received, waiting, delayed and retained messages, failures,
 states, who holds its group, timers and ends to come. At most 1,000 waiting messages of each side.
 Columns: at; conversation_handle and side, initiator or target; event; message_type_name and body_bytes of a message; detail.
@@ -18875,17 +19391,22 @@ wait for one. Waits for senders.
 Arguments: service_name, only those with this far side (null: all).
 Source: spec 6.2, 6.5.';
 
-create function parley.honor_broker_priority(is_honored boolean) returns void
+create function parley.honor_broker_priority(
+  is_honored boolean,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator('HONOR_BROKER_PRIORITY');
+  perform parley._p_require_administrator(v_caller, 'HONOR_BROKER_PRIORITY');
   update parley._p_broker as b set is_priority_honored = coalesce(is_honored, false);
 end
 $$;
 
-comment on function parley.honor_broker_priority(boolean) is
+comment on function parley.honor_broker_priority(boolean, parley.caller) is
 'Lets priorities govern in which order messages leave for other databases, or not, as when it is new. RECEIVE follows them in any case.
 Arguments: is_honored.
 Errors: 15151 not an administrator.
@@ -19251,7 +19772,8 @@ begin
       if v_refusal.outcome is null then
         v_valid := parley._p_count_valid(v_type, bodies);
         if v_valid < cardinality(bodies) then
-          select 'refused', 0, i.error_number, i.description into v_refusal from parley._p_invalid(v_type) as i;
+          select 'refused', 0, i.error_number, i.description into v_refusal
+          from parley._p_invalid(v_type, bodies[array_lower(bodies, 1) + v_valid]) as i;
         end if;
       end if;
       if v_valid > 0 then
@@ -19916,7 +20438,7 @@ $$;
 
 comment on function parley._p_transport_value(text) is 'Gives a counter of transport by its name; averages are made of what all daemons have counted.';
 
-create view parley.dm_broker_connections as
+create view parley.dm_broker_connections with (security_barrier) as
 select
   c.connection_id,
   c.connection_id as transport_stream_id,
@@ -19954,7 +20476,7 @@ cross join lateral jsonb_to_recordset(r.connections) as c (
   is_receive_flow_controlled boolean, is_send_flow_controlled boolean, total_bytes_sent bigint, total_bytes_received bigint,
   total_fragments_sent bigint, total_fragments_received bigint, total_sends bigint, total_receives bigint, address text, software text
 )
-where parley._p_may_view_state(parley._p_caller());
+where parley._p_may_view_state(parley._p_current_role());
 
 comment on view parley.dm_broker_connections is
 'Connections with other servers of the daemons that serve this database, some seconds old at most. For administrators and members of pg_monitor.';
@@ -19988,7 +20510,7 @@ comment on column parley.dm_broker_connections.peer_arbitration_id is 'The same 
 comment on column parley.dm_broker_connections.address is 'Address of the other end.';
 comment on column parley.dm_broker_connections.software is 'What the other end calls itself.';
 
-create view parley.dm_broker_forwarded_messages as
+create view parley.dm_broker_forwarded_messages with (security_barrier) as
 select
   f.conversation_id,
   f.is_initiator,
@@ -20008,7 +20530,7 @@ cross join lateral jsonb_to_recordset(r.forwarded) as f (
   conversation_id uuid, is_initiator boolean, to_service_name text, to_broker_instance text, from_service_name text, adjacent_broker_address text,
   message_sequence_number bigint, hops_remaining smallint, time_to_live integer, time_consumed integer
 )
-where parley._p_may_view_state(parley._p_caller());
+where parley._p_may_view_state(parley._p_current_role());
 
 comment on view parley.dm_broker_forwarded_messages is
 'Messages for other servers that the daemons which serve this database are passing on just now, the oldest 1,000. For administrators and members of
@@ -20038,7 +20560,7 @@ select r.daemon_id, r.daemon, r.endpoint from parley._p_recent_report as r where
 
 comment on view parley._p_listening_report is 'Reports of daemons that listen for other servers.';
 
-create view parley.service_broker_endpoints as
+create view parley.service_broker_endpoints with (security_barrier) as
 select
   r.daemon as name,
   hashtext(r.daemon_id::text) & 2147483647 as endpoint_id,
@@ -20058,7 +20580,7 @@ select
   2::smallint as encryption_algorithm,
   'AES' as encryption_algorithm_desc
 from parley._p_listening_report as r
-where parley._p_may_view_state(parley._p_caller());
+where parley._p_may_view_state(parley._p_current_role());
 
 comment on view parley.service_broker_endpoints is
 'Broker endpoints that serve this database, a row for each daemon that listens; up to two minutes old. For administrators and members of pg_monitor.';
@@ -20080,7 +20602,7 @@ comment on column parley.service_broker_endpoints.certificate_id is 'Null: the c
 comment on column parley.service_broker_endpoints.encryption_algorithm is '2.';
 comment on column parley.service_broker_endpoints.encryption_algorithm_desc is 'AES: what TLS 1.3 agrees on is in dm_broker_connections.';
 
-create view parley.tcp_endpoints as
+create view parley.tcp_endpoints with (security_barrier) as
 select
   r.daemon as name,
   hashtext(r.daemon_id::text) & 2147483647 as endpoint_id,
@@ -20096,7 +20618,7 @@ select
   false as is_dynamic_port,
   nullif(nullif(r.endpoint ->> 'ip_address', '::'), '0.0.0.0') as ip_address
 from parley._p_listening_report as r
-where parley._p_may_view_state(parley._p_caller());
+where parley._p_may_view_state(parley._p_current_role());
 
 comment on view parley.tcp_endpoints is
 'Where the broker endpoints that serve this database listen. For administrators and members of pg_monitor.';
@@ -20190,6 +20712,15 @@ revoke all on all functions in schema parley from public;
 
 grant usage on schema parley to public;
 
+-- The tables into which SEND inserts, but for their column caller; and the ticket of whoever reads it.
+grant insert (conversation_handle, message_type, body, trace_context) on parley._p_outgoing to public;
+
+grant insert (conversation_handle, message_type, bodies, trace_context) on parley._p_outgoing_batch to public;
+
+grant insert (conversation_handles, message_type, body) on parley._p_outgoing_to_many to public;
+
+grant select on parley._p_caller_ticket to public;
+
 do $$
 declare
   v_function regprocedure;
@@ -20208,12 +20739,16 @@ begin
     execute format('grant select on %s to public', v_view);
   end loop;
   -- What the views call for whoever looks at them.
-  grant execute on function parley._p_caller(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
-  grant execute on function parley._p_performance_counters(), parley._p_may_view_state(oid) to public;
+  grant execute on function parley._p_current_role(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
+  grant execute on function parley._p_performance_counters(parley.caller), parley._p_may_view_state(oid) to public;
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
-  grant execute on function parley._p_sees_definition(oid, integer) to public;
-  grant execute on function parley._p_failing_conversations(), parley._p_count_set_aside(integer) to public;
+  -- What ask who calls, behind functions of several forms.
+  grant execute on function parley._p_end_without_error(uuid, parley.caller), parley._p_clean_up(uuid, boolean, parley.caller) to public;
+  grant execute on function parley._p_create_contract(text, jsonb, text, parley.caller) to public;
+  grant execute on function parley._p_create_contract_of_text(text, text, text, parley.caller) to public;
+  grant execute on function parley._p_sees_definition(integer, parley.caller) to public;
+  grant execute on function parley._p_failing_conversations(parley.caller), parley._p_count_set_aside(integer) to public;
 end
 $$;
 
