@@ -137,7 +137,7 @@ func TestErrorFollowsAFirstMessageThatIsUnderWay(t *testing.T) {
 	asker.resolve(answerer)
 	runs := asker.take(answerer)
 	asker.send(handle, request, "2")
-	asker.endWithError(handle, 31472, "no more")
+	asker.endWithError(handle, 31472, "no such customer")
 	ends := asker.take(answerer)
 	if early := answerer.deliver(asker.speaker(), ends...); len(early) != 1 || early[0].Outcome != parley.Expected {
 		t.Errorf("an Error that comes first is answered %+v", early)

@@ -109,7 +109,9 @@ func (s *dialogSide) read(ctx context.Context, fromService, toService, contract 
 			join parley.service_message_types as t using (message_type_id)
 			where k.name = c.name
 		), '')
-		from (select coalesce(nullif($3, ''), 'DEFAULT') as name) as c`, fromService, toService, contract).Scan(&s.services, &s.contract, &s.terms)
+		from (select coalesce(nullif($3, ''), 'DEFAULT') as name) as c`,
+		fromService, toService, contract,
+	).Scan(&s.services, &s.contract, &s.terms)
 	if err != nil {
 		return statementError(err, "diagnose a dialog")
 	}
