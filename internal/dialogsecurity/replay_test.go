@@ -249,3 +249,39 @@ func TestPartsOfAFirstMessageThatIsReplayedAreNotStored(t *testing.T) {
 		}
 	})
 }
+
+// What a daemon remembers of a dialog that its database has forgotten is not enough to begin it: the database would not know that it is secured.
+func TestDialogThatBeginsIsNotedAsSecuredWhateverTheDaemonRemembers(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(_ *testing.T, asker, answerer *side) {
+		handle := asker.begin(true)
+		asker.send(handle, "one")
+		runs := asker.take()
+		speaker, again := asker.record(0, runs)
+		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), parley.Accepted, "")
+		finish(asker, answerer, handle, answerer.expect("one"))
+		answerer.forgetEnded()
+		answerer.requireOutcomes(answerer.accept(speaker, again...), parley.Accepted, "")
+		if !one[bool](answerer, "select exists (select from parley._p_dialog_security where not is_initiator and opened_at is not null)") {
+			asker.Error("the database does not know that the dialog is secured")
+		}
+	})
+}
+
+// Each kind of header is for one direction: a target never makes a new secret, and an initiator never leaves its own out.
+func TestHeaderOfTheOtherDirectionIsMalformed(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	asker.bind(true)
+	answerer.exec("select parley.grant('SEND', 'service', $1, 'public')", answering)
+	way := &forwarder{}
+	asker.send(asker.begin(true), "one")
+	asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+	answerer.send(answerer.expect("one"), "two")
+	answerer.requireOutcomes(answerer.carry(asker, way), parley.Accepted, "")
+	for i, s := range []*side{asker, answerer} {
+		run := way.seen[i]
+		run.FromInitiator = !run.FromInitiator
+		s.requireOutcomes(s.accept(s.speaker(), run), parley.Held, "the security header is malformed")
+	}
+}
