@@ -237,3 +237,41 @@ func TestMasterKeyIsChangedInTheMiddleOfADialog(t *testing.T) {
 		asker.expect("three")
 	})
 }
+
+// Who has signed counts beside the peer over whose link it has come, and not instead.
+func TestSignatureDoesNotLetInWhatARevokedPeerBrings(t *testing.T) {
+	t.Parallel()
+	asker, answerer := newSides(t)
+	asker.bind(false)
+	key := strings.Repeat("a1", 32)
+	answerer.exec("select parley.trust_peer($1, 'one')", key)
+	asker.send(asker.begin(true), strings.Repeat("x", 300_000))
+	runs := asker.take()
+	speaker, sealed := asker.record(0, runs)
+	bring := func() []parley.Result {
+		t.Helper()
+		results, err := answerer.guard.Accept(t.Context(), answerer.pool, parley.Arrival{Speaker: speaker, Runs: sealed, Identities: []string{"peer:" + key}})
+		answerer.noError(err)
+		return results
+	}
+	bringPart := func() int64 {
+		t.Helper()
+		fragment, err := asker.guard.SealFragment(sealed[0], parley.Fragment{
+			Speaker: speaker, ConversationID: runs[0].ConversationID, FromInitiator: true, Size: runs[0].Size,
+			Data: make([]byte, 100_000), ToService: answering, Identity: "peer:" + key,
+		})
+		asker.noError(err)
+		stored, err := answerer.guard.AcceptFragment(t.Context(), answerer.pool, fragment)
+		answerer.noError(err)
+		return stored
+	}
+	answerer.exec("select parley.revoke_peer('one')")
+	answerer.requireOutcomes(bring(), parley.Held, "the peer was revoked")
+	if stored := bringPart(); stored > 0 {
+		t.Errorf("%d bytes were stored", stored)
+	}
+	answerer.exec("select parley.drop_peer('one')")
+	if stored := bringPart(); stored != 100_000 {
+		t.Errorf("%d bytes were stored", stored)
+	}
+}

@@ -337,3 +337,47 @@ func BenchmarkAgreement(b *testing.B) {
 		}
 	}
 }
+
+// A tag stands for what has no bodies, and a digest for a large body: with anything else somebody has put a run together.
+func TestRunWithATagThatIsNotItsOwnIsNotOpened(t *testing.T) {
+	t.Parallel()
+	a, run := anAgreement(t), aRun()
+	withTag := sealRun(a, aSalt, aSpeaker(), run, nil)
+	withTag.Security = append(withTag.Security, make([]byte, gcmTagSize)...)
+	large, probe := aRun(), aRun()
+	large.Bodies, large.Size = nil, 1000
+	probe.Bodies, probe.Probe = nil, &parley.Probe{}
+	digest := make([]byte, digestSize)
+	for name, sealed := range map[string]parley.Run{
+		"bodies and a tag":            withTag,
+		"a large body without digest": sealRun(a, aSalt, aSpeaker(), large, nil),
+		"a probe with a digest":       sealRun(a, aSalt, aSpeaker(), probe, digest),
+	} {
+		h, err := parseHeader(sealed.Security)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := openRun(a, h, aSpeaker(), sealed); err == nil {
+			t.Errorf("opened: %s", name)
+		}
+	}
+}
+
+func TestForwarderPassesOnWhatIsSealedOrNeedNotBeEncrypted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		security    []byte
+		isEncrypted bool
+		want        bool
+	}{
+		{nil, false, true},
+		{nil, true, false},
+		{[]byte{linkOnly}, true, false},
+		{[]byte{linkOnly}, false, false},
+		{[]byte{headerVersion, kindFull}, true, true},
+	} {
+		if got := MayBeForwarded(c.security, c.isEncrypted); got != c.want {
+			t.Errorf("security %x, encrypted %v: %v, want %v", c.security, c.isEncrypted, got, c.want)
+		}
+	}
+}

@@ -2,13 +2,20 @@ package link
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/parley-broker/parley/internal/transport/wire/pb"
 )
 
 // lines is a log that can be read while it is written.
@@ -170,4 +177,33 @@ func TestConnectionsOfOneHostAreLimited(t *testing.T) {
 		_, err := connect(t, address, plaintext()).Deliver(t.Context(), batch(run(1, 0, "a")))
 		return err == nil
 	})
+}
+
+// Streams that come and go without a hello keep no connection open.
+func TestHandshakeIsNotProlongedByNewStreams(t *testing.T) {
+	t.Parallel()
+	config := plaintext()
+	config.ConnectTimeout = 100 * time.Millisecond
+	_, address := serve(t, newReceiver(), config)
+	var dialled atomic.Int64
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			dialled.Add(1)
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for range 10 {
+		stream, err := pb.NewBrokerClient(conn).Exchange(t.Context())
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		t.Log(err)
+		if dialled.Load() > 1 {
+			return
+		}
+	}
+	t.Error("ten streams without a hello had one connection")
 }
