@@ -3742,7 +3742,7 @@ begin
   end if;
   select * into v_pin from parley._p_peer_broker as b where b.broker_instance = speaker;
   if found then
-    if v_pin.peer_id = v_key.peer_id or v_pin.fingerprint = v_fingerprint or v_key.peer_id is null and v_pin.authority_name = v_name then
+    if v_pin.peer_id = v_key.peer_id or v_pin.fingerprint = v_fingerprint or v_pin.authority_name = v_name then
       return null;
     end if;
     return '28047: the sending broker may not speak for this broker instance: another one has done so first. See parley.peer_brokers there; if it has moved,'
