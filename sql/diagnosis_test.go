@@ -334,7 +334,7 @@ func TestEveryCheckHasATest(t *testing.T) {
 		"binding-certificate-missing": true, "dialog-certificate-missing": true,
 		"webhook-secret-plain": true, "certificate-expired": true, "certificate-expiring": true,
 		"rights-lost": true, "no-daemon": true, "transmission-backlog": true, "reader-slow": true, "reader-failing": true, "group-held": true,
-		"sender-open":  true,
+		"sender-open": true, "daemon-superuser": true,
 		"old-snapshot": true, "old-prepared-transaction": true, "messages-from-the-future": true,
 		// Needs a server whose wal_level is logical: internal/reliability.
 		"old-slot": true,
@@ -384,4 +384,19 @@ func TestDiagnosisOfOneConversationLeavesOthersOut(t *testing.T) {
 	b.requireFinding("parley.diagnose_runtime('"+unused+"', patience => '0')", "conversation-not-used")
 	b.requireNoFinding("parley.diagnose_runtime('"+talking+"', patience => '0')", "conversation-not-used")
 	b.refuses(8426, "select parley.diagnose_runtime(gen_random_uuid())")
+}
+
+// A daemon's login lends its rights to what runs in its sessions, so a superuser is more than it needs.
+func TestDiagnosisFindsADaemonThatIsSuperuser(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.requireNoFinding(runtime, "daemon-superuser")
+	equal(b.session, int64(1), "select parley._p_lead('a daemon', 0, 60000)")
+	f := b.requireFinding(runtime, "daemon-superuser")
+	if want := value[string](b.session, "select session_user::text"); f.ObjectName != want {
+		t.Errorf("the finding names %q, want %q", f.ObjectName, want)
+	}
+	ordinary := b.role("ordinary")
+	b.exec("update parley._p_leader set login = $1::text::regrole", quote(ordinary))
+	b.requireNoFinding(runtime, "daemon-superuser")
 }

@@ -108,6 +108,8 @@ func TestEveryErrorNumberHasATest(t *testing.T) {
 	for _, r := range refusals() {
 		delete(numbers, r.number)
 	}
+	// Needs roles that are members of one another: acting_as_test.go.
+	delete(numbers, 15517)
 	for number := range numbers {
 		t.Errorf("nothing here provokes error %d", number)
 	}

@@ -35,6 +35,10 @@ const walkScene = `
 	select parley.send((select trim('''' from split_part(literal, '::', 1))::uuid from public.given), '//test/Request', 'TOPSECRET 1');
 	select parley.send((select trim('''' from split_part(literal, '::', 1))::uuid from public.given), '//test/Request', 'TOPSECRET 2');
 	select parley.send(parley.begin_dialog('//test/Asker', '//nowhere'), 'DEFAULT', 'TOPSECRET 3');
+	select parley.create_remote_service_binding('Bound', '//far', current_user);
+	select parley.create_route('Far', 'tcp://far:4022', '//far');
+	insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks)
+	select e.endpoint_id, 0, 0, 5 from parley._p_endpoint as e where not e.is_initiator;
 `
 
 // literals are arguments by name; what is not here is made from its type.
@@ -49,6 +53,25 @@ var literals = map[string]string{
 	"error_code": "1", "error_number": "1", "status": "false", "add_contracts": "null", "drop_contracts": "null", "url": "'https://example.com'",
 	"address": "'LOCAL'", "fingerprint": "repeat('d4', 32)", "seconds": "1", "retry_ms": "null", "older_than": "'0'", "service_name": "null",
 	"poison_action": "null", "activation_procedure": "null", "execute_as": "null", "encryption": "false", "lifetime": "null",
+}
+
+// literalsOf are arguments of single functions, where the name says too little.
+var literalsOf = map[string]map[string]string{
+	"parley.alter_certificate":            {"name": "'Key'"},
+	"parley.alter_message_type":           {"name": "'//test/Note'"},
+	"parley.alter_remote_service_binding": {"name": "'Bound'", "with_user": "null"},
+	"parley.alter_route":                  {"name": "'Far'", "mirror_address": "null"},
+	"parley.alter_service":                {"name": "'//test/Answerer'", "queue": "null"},
+	"parley.drop_certificate":             {"name": "'Key'"},
+	"parley.drop_contract":                {"name": "'//test/Work'"},
+	"parley.drop_message_type":            {"name": "'//test/Note'"},
+	"parley.drop_remote_service_binding":  {"name": "'Bound'"},
+	"parley.drop_route":                   {"name": "'Far'"},
+	"parley.drop_service":                 {"name": "'//test/Answerer'"},
+	"parley.move_conversation":            {"conversation_group_id": "gen_random_uuid()"},
+	"parley._p_create_contract":           {"message_types": "'{\"DEFAULT\": \"ANY\"}'"},
+	"parley._p_create_contract_of_text":   {"message_types": "'{\"DEFAULT\": \"ANY\"}'"},
+	"parley._p_sees_definition":           {"queue_id": "(select object_id from parley.service_queues where name = 'Watched')"},
 }
 
 // entries lists what everybody can reach, with a call of each. Nothing is named: what is new is in it.
@@ -75,10 +98,19 @@ func (s session) entries() []entry {
 		}
 		var arguments []string
 		for i, argument := range names {
+			if argument == "caller" && strings.HasPrefix(name, "parley._p_") {
+				arguments = append(arguments, "caller => parley.current_caller()")
+			}
 			if argument == "caller" || i >= len(types) || len(modes) > 0 && modes[i] != "i" {
 				continue
 			}
-			arguments = append(arguments, fmt.Sprintf("%s => %s", quote(argument), s.literal(argument, types[i])))
+			literal, ok := literalsOf[name][argument]
+			if ok {
+				literal += "::" + types[i]
+			} else {
+				literal = s.literal(argument, types[i])
+			}
+			arguments = append(arguments, fmt.Sprintf("%s => %s", quote(argument), literal))
 		}
 		if slices.Contains(types, "parley.message_type") || isTrigger || kind != "f" {
 			continue
@@ -166,6 +198,7 @@ func newWalk(t *testing.T) (*broker, []entry) {
 	t.Helper()
 	b := newWorld(t)
 	b.exec(walkScene)
+	b.install("Key", value[string](b.session, "select current_user::text"), true)
 	return b, b.entries()
 }
 
@@ -306,5 +339,53 @@ func requireCode(t *testing.T, err error, code string) {
 	var refusal *pgconn.PgError
 	if !errors.As(err, &refusal) || refusal.Code != code {
 		t.Errorf("got %v, want SQLSTATE %s", err, code)
+	}
+}
+
+// asksWithoutRefusing are the functions that need the caller and refuse nobody, with the reason.
+var asksWithoutRefusing = map[string]string{
+	"parley.fire_timers": "fires what is due, whoever calls; the caller stands in event notifications only",
+}
+
+// A walk proves nothing about a check that its call does not come to. So each function is made to take a superuser for its caller, one after the
+// other: then the role without rights must get another answer.
+func TestRightsWalkComesToEachCheck(t *testing.T) {
+	t.Parallel()
+	b, entries := newWalk(t)
+	nobody := b.role("nobody")
+	super := value[string](b.session, "select format('%s::oid', oid) from pg_roles where rolname = current_user")
+	s := b.connection()
+	answer := func(statement string) string {
+		s.exec("savepoint answer")
+		s.exec("set local role " + quote(nobody))
+		o := s.call(statement)
+		s.exec("rollback to savepoint answer")
+		if o.err != nil {
+			return o.err.Error()
+		}
+		return o.text
+	}
+	tried := 0
+	for _, e := range entries {
+		name, _, isFunction := strings.Cut(e.Name, "(")
+		if !isFunction || asksWithoutRefusing[name] != "" {
+			continue
+		}
+		definition := value[string](b.session, "select pg_get_functiondef($1::regprocedure)", e.Name)
+		credulous := strings.ReplaceAll(definition, "parley._p_caller(caller)", super)
+		if credulous == definition {
+			continue
+		}
+		tried++
+		s.exec("begin")
+		honest := answer(e.Statement)
+		s.exec(credulous)
+		if got := answer(e.Statement); got == honest {
+			t.Errorf("%s says the same to a superuser and to nobody: %s\n%s", e.Name, clip(honest), clip(e.Statement))
+		}
+		s.exec("rollback")
+	}
+	if tried < 60 {
+		t.Errorf("only %d functions were tried", tried)
 	}
 }
