@@ -466,7 +466,7 @@ begin
     return caller;
   end if;
   v_owner := parley._p_role(owner);
-  if v_owner = 0 or (parley._p_is_administrator(caller) or pg_has_role(caller, v_owner, 'member')) is not true then
+  if v_owner = 0 or (parley._p_is_administrator(caller) or parley._p_may_act_as(caller, v_owner)) is not true then
     perform parley._p_raise(
       15151,
       format('cannot make role "%s" the owner', owner),
@@ -3487,7 +3487,7 @@ begin
       'Create it with CREATE ROLE, or correct the name; names are compared exactly.'
     );
   end if;
-  if (parley._p_is_administrator(caller) or pg_has_role(caller, v_role, 'member')) is not true then
+  if (parley._p_is_administrator(caller) or parley._p_may_act_as(caller, v_role)) is not true then
     perform parley._p_raise(
       229,
       format('permission denied: a remote service cannot be bound to role "%s"', with_user),
