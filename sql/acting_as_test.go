@@ -193,3 +193,18 @@ func TestProgramsAndAddressesAreShownToWhoMayViewTheDefinition(t *testing.T) {
 	s.exec("create function pg_temp.peek(text[]) returns boolean language plpgsql cost 0.0001 as $$ begin raise exception 'seen %', $1; end $$")
 	equal(s, 0, "select count(*) from parley.external_activations where pg_temp.peek(program)")
 }
+
+// A daemon's login lends its rights to what runs in its sessions, so a superuser is more than it needs.
+func TestDiagnosisFindsADaemonThatIsSuperuser(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.requireNoFinding(runtime, "daemon-superuser")
+	equal(b.session, int64(1), "select parley._p_lead('a daemon', 0, 60000)")
+	f := b.requireFinding(runtime, "daemon-superuser")
+	if want := value[string](b.session, "select session_user::text"); f.ObjectName != want {
+		t.Errorf("the finding names %q, want %q", f.ObjectName, want)
+	}
+	ordinary := b.role("ordinary")
+	b.exec("update parley._p_leader set login = $1::text::regrole", quote(ordinary))
+	b.requireNoFinding(runtime, "daemon-superuser")
+}

@@ -385,18 +385,3 @@ func TestDiagnosisOfOneConversationLeavesOthersOut(t *testing.T) {
 	b.requireNoFinding("parley.diagnose_runtime('"+talking+"', patience => '0')", "conversation-not-used")
 	b.refuses(8426, "select parley.diagnose_runtime(gen_random_uuid())")
 }
-
-// A daemon's login lends its rights to what runs in its sessions, so a superuser is more than it needs.
-func TestDiagnosisFindsADaemonThatIsSuperuser(t *testing.T) {
-	t.Parallel()
-	b := newBroker(t)
-	b.requireNoFinding(runtime, "daemon-superuser")
-	equal(b.session, int64(1), "select parley._p_lead('a daemon', 0, 60000)")
-	f := b.requireFinding(runtime, "daemon-superuser")
-	if want := value[string](b.session, "select session_user::text"); f.ObjectName != want {
-		t.Errorf("the finding names %q, want %q", f.ObjectName, want)
-	}
-	ordinary := b.role("ordinary")
-	b.exec("update parley._p_leader set login = $1::text::regrole", quote(ordinary))
-	b.requireNoFinding(runtime, "daemon-superuser")
-}
