@@ -35,7 +35,7 @@ func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
 				return err
 			}
 		}
-		_, err = tx.Exec(ctx, "drop schema if exists parley, parley_queue cascade", pgx.QueryExecModeExec)
+		_, err = tx.Exec(ctx, "drop schema if exists parley, parley_queue cascade; "+forgetClientChecks, pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
 	if err != nil {
@@ -43,6 +43,21 @@ func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
 	}
 	return nil
 }
+
+// forgetClientChecks takes back what sql/242_client_checks.sql has set for the database, unless somebody has set another value since.
+const forgetClientChecks = `do $$
+begin
+  if exists (
+    select
+    from pg_catalog.pg_db_role_setting as s
+    join pg_catalog.pg_database as d on d.oid = s.setdatabase
+    where d.datname = current_database() and s.setrole = 0 and 'client_connection_check_interval=100ms' = any (s.setconfig)
+      and pg_catalog.pg_has_role(d.datdba, 'usage')
+  ) then
+    execute format('alter database %I reset client_connection_check_interval', current_database());
+  end if;
+end
+$$`
 
 func refuseWhenInUse(ctx context.Context, tx pgx.Tx) error {
 	var conversations bool

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ listen_port = %[3]d
 unix_socket_dir = %[4]s
 logfile = %[4]s/log
 ignore_startup_parameters = extra_float_digits
+%[5]s
 `
 
 // The shell's input ends with this process, however that ends; then the shell ends the pooler and clears up.
@@ -45,9 +47,10 @@ const pgbouncerScript = `"$0" -q "$1" <&- & pooler=$!; read -r _; kill "$pooler"
 
 // PgBouncer starts a PgBouncer in transaction mode before a pool's database and returns the DSN that leads
 // through it. The DSN is for pgx, which it keeps from preparing statements. The pooler ends with the test.
+// Settings are further lines of the pooler's configuration, such as "pool_mode = session".
 //
 // Where PgBouncer is not installed the test is skipped, or fails if PARLEY_TEST_REQUIRE_PGBOUNCER is set.
-func PgBouncer(t testing.TB, pool *pgxpool.Pool) string {
+func PgBouncer(t testing.TB, pool *pgxpool.Pool, settings ...string) string {
 	t.Helper()
 	program := findPgBouncer()
 	if program == "" {
@@ -57,7 +60,7 @@ func PgBouncer(t testing.TB, pool *pgxpool.Pool) string {
 		t.Skip("pgbouncer is not installed")
 	}
 	run := joinServer(t)
-	dsn, stop, err := run.startPgBouncer(t.Context(), program, pool.Config().ConnConfig.Database)
+	dsn, stop, err := run.startPgBouncer(t.Context(), program, pool.Config().ConnConfig.Database, settings)
 	if err != nil {
 		t.Fatalf("parleytest: %v", err)
 	}
@@ -75,7 +78,7 @@ func findPgBouncer() string {
 	return ""
 }
 
-func (r *testRun) startPgBouncer(ctx context.Context, program, database string) (dsn string, stop func(), err error) {
+func (r *testRun) startPgBouncer(ctx context.Context, program, database string, settings []string) (dsn string, stop func(), err error) {
 	// Not the test's own folder: its path may be too long for a socket, and closed to the server's user.
 	folder, err := os.MkdirTemp("", "parley-pgbouncer-")
 	if err != nil {
@@ -88,7 +91,7 @@ func (r *testRun) startPgBouncer(ctx context.Context, program, database string) 
 		}
 	}()
 	config := filepath.Join(folder, "pgbouncer.ini")
-	text := fmt.Sprintf(pgbouncerConfig, r.server.SocketFolder(), r.server.Port(), pgbouncerPort, folder)
+	text := fmt.Sprintf(pgbouncerConfig, r.server.SocketFolder(), r.server.Port(), pgbouncerPort, folder, strings.Join(settings, "\n"))
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return "", nil, fmt.Errorf("write the configuration of pgbouncer: %w", err)
 	}

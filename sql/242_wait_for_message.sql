@@ -48,6 +48,9 @@ begin
   if parley._p_keeps_snapshot() then
     return null;
   end if;
+  if current_setting('client_connection_check_interval') = '0' then
+    perform parley._p_check_client();
+  end if;
   loop
     if v_now >= v_until then
       return null;

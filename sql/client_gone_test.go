@@ -1,0 +1,148 @@
+package sql_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// A mortal is a session whose client can die: its connection is closed by the system, and nothing is said to the server.
+type mortal struct {
+	session
+	conn    *pgx.Conn
+	wire    net.Conn
+	backend int
+	done    chan error
+}
+
+var errDead = errors.New("the client is dead")
+
+// mortal connects. A client that is dead cannot connect once more to cancel its statement either, which pgx would do.
+func (b *broker) mortal(dsn string) *mortal {
+	b.Helper()
+	m := &mortal{done: make(chan error, 1)}
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		b.Fatal(err)
+	}
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if m.wire != nil {
+			return nil, errDead
+		}
+		wire, err := new(net.Dialer).DialContext(ctx, network, address)
+		m.wire = wire
+		return wire, err
+	}
+	if m.conn, err = pgx.ConnectConfig(b.Context(), config); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = m.wire.Close() })
+	m.session = session{T: b.T, db: m.conn}
+	return m
+}
+
+// receives waits for a message in autocommit and returns when the backend sleeps.
+func (m *mortal) receives(b *broker) {
+	b.Helper()
+	const statement = "select count(*) from parley.receive('Answering', timeout => 600000)"
+	go func() {
+		var n int
+		err := m.conn.QueryRow(context.WithoutCancel(b.Context()), statement).Scan(&n)
+		if err == nil && n != 1 {
+			err = errors.New("received nothing")
+		}
+		m.done <- err
+	}()
+	const sleeps = "from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep' and query = '" +
+		"select count(*) from parley.receive(''Answering'', timeout => 600000)'"
+	b.waitUntil("select exists (select " + sleeps + ")")
+	m.backend = value[int](b.session, "select pid "+sleeps)
+}
+
+// dies closes the connection and waits until the server knows.
+func (m *mortal) dies(b *broker) {
+	b.Helper()
+	if err := m.wire.Close(); err != nil {
+		b.Fatal(err)
+	}
+	if err := parleytest.Receive(b, m.done, "the end of the client"); err == nil {
+		b.Error("a client that is dead has received something")
+	}
+	b.waitUntil("select not exists (select from pg_stat_activity where pid = $1)", m.backend)
+}
+
+// A waiting client is one way to come to a server. In the last two, a pooler closes its own connection when the client's is gone.
+var ways = map[string]func(*broker) string{
+	"directly":                              func(b *broker) string { return parleytest.DSN(b, b.pool) },
+	"through PgBouncer in transaction mode": func(b *broker) string { return parleytest.PgBouncer(b, b.pool) },
+	"through PgBouncer in session mode":     func(b *broker) string { return parleytest.PgBouncer(b, b.pool, "pool_mode = session") },
+}
+
+// Test databases are copies of one in which the schema was installed; what is set for that one was not copied.
+func newWatchedWorld(t *testing.T) *broker {
+	t.Helper()
+	b := newWorld(t)
+	b.exec("do $$ begin execute format('alter database %I set client_connection_check_interval = ''100ms''', current_database()); end $$")
+	return b
+}
+
+func TestReceiveTakesNothingForAClientThatIsGone(t *testing.T) {
+	t.Parallel()
+	for way, dsn := range ways {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			b := newWatchedWorld(t)
+			m := b.mortal(dsn(b))
+			m.receives(b)
+			m.dies(b)
+			b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', encryption => false), 'DEFAULT', 'kept'::bytea)")
+			equal(b.session, "kept", "select convert_from(message_body, 'UTF8') from parley.receive('Answering')")
+		})
+	}
+}
+
+// Some looks at the connection later the client is still there, and it is given its message.
+func TestReceiveDoesNotTakeALivingClientForOneThatIsGone(t *testing.T) {
+	t.Parallel()
+	for way, dsn := range ways {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			b := newWatchedWorld(t)
+			m := b.mortal(dsn(b))
+			m.receives(b)
+			b.exec("select pg_sleep(1)")
+			equal(b.session, true, "select exists (select from pg_stat_activity where pid = $1 and wait_event = 'PgSleep')", m.backend)
+			b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', encryption => false), 'DEFAULT', 'got'::bytea)")
+			if err := parleytest.Receive(b, m.done, "the message"); err != nil {
+				b.Errorf("a client that is alive was not given its message: %v", err)
+			}
+		})
+	}
+}
+
+// Where nothing is set for the database, the first wait of a session sets it for those that follow.
+func TestReceiveNoticesInADatabaseWithoutTheSettingFromTheSecondWaitOn(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	m := b.mortal(parleytest.DSN(b, b.pool))
+	equal(m.session, "0", "show client_connection_check_interval")
+	m.exec("select from parley.receive('Answering', timeout => 1)")
+	m.receives(b)
+	m.dies(b)
+	b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', encryption => false), 'DEFAULT', 'kept'::bytea)")
+	equal(b.session, "kept", "select convert_from(message_body, 'UTF8') from parley.receive('Answering')")
+}
+
+func TestReceiveLeavesTheCheckOfClientsAsItWasSet(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	s := b.connection()
+	s.exec("set client_connection_check_interval = '7s'")
+	s.exec("select from parley.receive('Answering', timeout => 1)")
+	equal(s, "7s", "show client_connection_check_interval")
+}
