@@ -185,6 +185,14 @@ func TestCertificatesOfAMessageAreJudgedWithTheirService(t *testing.T) {
 	b.exec("select parley.alter_certificate('far side', revoked => true)")
 	expect("9731", "far side", "own side", "//test/Answerer")
 	equal(b.session, true, "select parley._p_role_of_identity('certificate:' || encode($1, 'hex')) is null", fingerprint("far side"))
+	b.installValid("signer expired", far, false, -2*day, -day)
+	b.installValid("signer future", far, false, day, 2*day)
+	for signer, want := range map[string]string{"signer expired": "28025", "signer future": "28024"} {
+		expect(want, signer, "own side", "//test/Answerer")
+		equal(b.session, true, "select parley._p_role_of_identity('certificate:' || encode($1, 'hex')) is null", fingerprint(signer))
+	}
+	b.exec("select parley.alter_certificate('own side', revoked => true)")
+	expect("9733", "", "own side", "//test/Answerer")
 	b.exec("select parley.drop_certificate('own side')")
 	b.installValid("expired", own, true, -2*day, -day)
 	expect("28025", "", "expired", "//test/Answerer")

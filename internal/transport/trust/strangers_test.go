@@ -81,7 +81,8 @@ func TestStrangersOfOneHostTakeAFewPlaces(t *testing.T) {
 			closed <- err
 		}()
 		select {
-		case <-closed:
+		case err := <-closed:
+			t.Logf("closed: %v", err)
 		case <-guests.came:
 			t.Fatal("a fifth one of one address was let in")
 		}
