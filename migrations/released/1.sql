@@ -337,14 +337,16 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_secret bytea;
+  v_name bytea := substr(caller, 33);
   v_role oid;
 begin
-  select r.oid into v_role
-  from parley._p_caller_secret as s
-  join pg_roles as r on r.rolname = convert_from(substr(caller, 33), getdatabaseencoding())::name
-  where substr(caller, 1, 32) = sha256(
-    s.secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || substr(caller, 33) || s.secret
-  );
+  select s.secret into v_secret from parley._p_caller_secret as s;
+  -- Expressions, because each further statement would cost as much as all of this. pg_has_role takes an oid that no role has for a member of itself, so
+  -- the role is looked up here.
+  if substr(caller, 1, 32) = sha256(v_secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || v_name || v_secret) then
+    v_role := to_regrole(quote_ident(convert_from(v_name, getdatabaseencoding())));
+  end if;
   if v_role is null then
     perform parley._p_raise_unknown_caller(
       'The argument caller is null, was made up, comes from another session or transaction, or names a role that was dropped or renamed.'
