@@ -214,3 +214,15 @@ func TestPeerSpeaksFirstForAThousandBrokersAtMost(t *testing.T) {
 		b.requireHeard(identity, fmt.Sprintf("%x-0000-0000-0000-000000000000", 0xabcdef01), 1, "28047")
 	}
 }
+
+// What a broker has sent before its database went on from another state may still be on its way, with the same daemon's token.
+func TestOlderEpochOfTheSameDaemonIsNotHeard(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	for _, identity := range []string{"peer:" + oneKey, "role:somebody"} {
+		broker := map[bool]string{true: someBroker, false: secondBroker}[identity[0] == 'p']
+		b.requireHeard(identity, broker, 2, "")
+		b.requireHeard(identity, broker, 1, "superseded")
+		b.requireHeard(identity, broker, 2, "")
+	}
+}

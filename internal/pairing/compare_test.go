@@ -206,3 +206,48 @@ func TestOperatorIsNotFloodedByCallers(t *testing.T) {
 		t.Error("paired")
 	}
 }
+
+// The side that is called trusts nobody before both have said yes, whatever the caller's program says beside, and in whichever order.
+func TestCalledBrokerTrustsNobodyBeforeBothSidesHaveSaidYes(t *testing.T) {
+	t.Parallel()
+	for name, isConfirmed := range map[string]bool{"the caller says no": false, "the caller says yes first": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := newBroker(t, "a"), newBroker(t, "b")
+			pairing := b.open()
+			conn, bound := speak(t, a.own, b.address)
+			number, offer := make([]byte, numberLength), a.offer()
+			say := func(m message) {
+				t.Helper()
+				if err := send(conn, m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			say(message{Commitment: bound.commitment(number)})
+			if _, err := receive(conn); err != nil {
+				t.Fatal(err)
+			}
+			say(message{Number: number, Offer: &offer})
+			request := b.request(pairing, parley.PairingWaiting)
+			if isConfirmed {
+				say(message{Verdict: new(true), Offer: &offer})
+				// It goes on waiting for its own people: a look or two later it still does.
+				b.exec("select pg_sleep(1.2)")
+				requests, err := parley.ReadPairingRequests(t.Context(), b.pool, pairing)
+				if err != nil || len(requests) != 1 || requests[0].State != parley.PairingWaiting || len(b.peers()) != 0 {
+					t.Fatalf("requests %+v (%v), peers %+v", requests, err, b.peers())
+				}
+			}
+			if err := parley.ConfirmPairing(t.Context(), b.pool, request.ID, parley.PairingChoice{}); err != nil {
+				t.Fatal(err)
+			}
+			if !isConfirmed {
+				say(message{Verdict: new(false), Offer: &offer})
+			}
+			m, err := receive(conn)
+			if isTrusted := err == nil && m.Verdict != nil && *m.Verdict; isTrusted != isConfirmed || len(b.peers()) > 0 != isConfirmed {
+				t.Errorf("trusted: %v, peers %+v, %v", isTrusted, b.peers(), err)
+			}
+		})
+	}
+}

@@ -47,6 +47,21 @@ func TestManyQuestionsShareALook(t *testing.T) {
 	}
 }
 
+func TestLooksAreSomeTimeApart(t *testing.T) {
+	t.Parallel()
+	var g gate
+	var last time.Time
+	for range 3 {
+		g.ask(t.Context(), func(context.Context) bool { return false })
+		g.mu.Lock()
+		if apart := g.begunAt.Sub(last); apart < gateInterval {
+			t.Errorf("two looks are %s apart", apart)
+		}
+		last = g.begunAt
+		g.mu.Unlock()
+	}
+}
+
 func TestQuestionEndsWithItsCaller(t *testing.T) {
 	t.Parallel()
 	var g gate
