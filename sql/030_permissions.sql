@@ -2,7 +2,7 @@
 --
 -- A permission row says that a grantee (0 = PUBLIC) holds a permission on one object. Owners and administrators hold all.
 -- CONTROL includes every other permission of its object, ALTER includes VIEW DEFINITION.
--- Permissions on the class 'database' are the rights to create things, and with ALTER ANY to alter all of a kind. Source: spec 7.6, 7.7.
+-- Permissions on the class 'database' are the rights to create things, with ALTER ANY to alter all of a kind, and to view all definitions. Source: spec 7.6, 7.7.
 
 create table parley._p_permission (
   class text not null check (
@@ -40,7 +40,7 @@ begin
       select
       from parley._p_permission as p
       where p.class = 'database'
-        and p.permission = 'ALTER ANY ' || upper($3)
+        and (p.permission = 'ALTER ANY ' || upper($3) or ($2 = 'VIEW DEFINITION' and p.permission = $2))
         and (p.grantee = 0::regrole or pg_has_role(role, p.grantee, 'usage'))
     ))
     or parley._p_is_administrator(role);

@@ -225,7 +225,7 @@ the certificate that is left.
 Errors: 229 not allowed, 15151 not found.
 Source: spec 7.5, DROP CERTIFICATE.';
 
-create view parley.certificates as
+create view parley.certificates with (security_barrier) as
 select
   c.name,
   c.certificate_id,
@@ -249,7 +249,10 @@ select
     when not c.is_active_for_begin_dialog then 'NOT ACTIVE'
     else 'VALID'
   end as state
-from parley._p_certificate as c;
+from parley._p_certificate as c
+where pg_catalog.pg_has_role(c.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'certificate')
+  or c.certificate_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'certificate');
 
 comment on view parley.certificates is
 'Certificates of dialogs. They are made by their owners, so issuer_name is the subject. The columns from certificate on are ours.';

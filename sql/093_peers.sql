@@ -184,7 +184,7 @@ comment on function parley._p_add_peer_certificate(integer, text, bytea, timesta
 'Adds a key to a peer.
 Errors: 2714 the key is known, 28055 its validity is over.';
 
-create view parley.peers as
+create view parley.peers with (security_barrier) as
 select
   p.peer_id,
   p.name,
@@ -220,7 +220,9 @@ cross join lateral (
     pg_catalog.max(coalesce(k.not_after, 'infinity')) as not_after
   from parley._p_peer_certificate as k
   where k.peer_id = p.peer_id
-) as c;
+) as c
+where pg_catalog.pg_has_role(p.role, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'database');
 
 comment on view parley.peers is 'Brokers elsewhere whose keys are, or were, trusted here (spec 7.2).';
 comment on column parley.peers.peer_id is 'Identity of the peer.';
@@ -238,7 +240,7 @@ comment on column parley.peers.create_date is 'When it was trusted first.';
 comment on column parley.peers.modify_date is 'When it was changed last.';
 comment on column parley.peers.revoked_at is 'When it was revoked.';
 
-create view parley.peer_certificates as
+create view parley.peer_certificates with (security_barrier) as
 select
   k.fingerprint,
   k.peer_id,
@@ -255,7 +257,9 @@ select
   k.certificate,
   k.added_at
 from parley._p_peer_certificate as k
-join parley._p_peer as p using (peer_id);
+join parley._p_peer as p using (peer_id)
+where pg_catalog.pg_has_role(p.role, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'database');
 
 comment on view parley.peer_certificates is 'The keys of peers.';
 comment on column parley.peer_certificates.fingerprint is 'SHA-256 of the public key (SubjectPublicKeyInfo), in hexadecimal digits.';
@@ -268,7 +272,7 @@ comment on column parley.peer_certificates.succeeds is 'Key of the same peer tha
 comment on column parley.peer_certificates.certificate is 'X.509 certificate in DER, or null.';
 comment on column parley.peer_certificates.added_at is 'When it was added.';
 
-create view parley.peer_brokers as
+create view parley.peer_brokers with (security_barrier) as
 select
   u.instance as broker_instance,
   p.peer_id,
@@ -278,10 +282,14 @@ select
   null::timestamp with time zone as first_used_at
 from parley._p_peer as p
 cross join lateral pg_catalog.unnest(p.broker_instances) as u (instance)
+where pg_catalog.pg_has_role(p.role, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'database')
 union all
 select b.broker_instance, b.peer_id, p.name, b.authority_name, b.fingerprint, b.first_used_at
 from parley._p_peer_broker as b
-left join parley._p_peer as p using (peer_id);
+left join parley._p_peer as p using (peer_id)
+where pg_catalog.pg_has_role(p.role, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'database');
 
 comment on view parley.peer_brokers is 'Which broker elsewhere may speak in the name of which broker instance, and since when, where that was learned.';
 comment on column parley.peer_brokers.broker_instance is 'The broker instance.';

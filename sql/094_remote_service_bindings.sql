@@ -187,7 +187,7 @@ comment on function parley.drop_remote_service_binding(text, parley.caller) is
 Errors: 229 not allowed, 15151 not found.
 Source: spec 2.7.';
 
-create view parley.remote_service_bindings as
+create view parley.remote_service_bindings with (security_barrier) as
 select
   b.name,
   b.remote_service_binding_id,
@@ -196,7 +196,10 @@ select
   0 as service_contract_id,
   b.remote_principal::oid as remote_principal_id,
   b.is_anonymous as is_anonymous_on
-from parley._p_remote_service_binding as b;
+from parley._p_remote_service_binding as b
+where pg_catalog.pg_has_role(b.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'remote service binding')
+  or b.remote_service_binding_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'remote service binding');
 
 comment on view parley.remote_service_bindings is 'Remote service bindings.';
 comment on column parley.remote_service_bindings.name is 'Compared byte by byte.';

@@ -15,7 +15,7 @@ comment on table parley._p_peer_dialog_certificate is 'The dialog certificates t
 
 create index on parley._p_peer_dialog_certificate (peer_id);
 
-create view parley.peer_dialog_certificates as
+create view parley.peer_dialog_certificates with (security_barrier) as
 select
   d.peer_id,
   p.name as peer_name,
@@ -27,7 +27,9 @@ select
   c.expiry_date
 from parley._p_peer_dialog_certificate as d
 join parley._p_peer as p using (peer_id)
-join parley.certificates as c using (certificate_id);
+join parley.certificates as c using (certificate_id)
+where pg_catalog.pg_has_role(p.role, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'database');
 
 comment on view parley.peer_dialog_certificates is 'Dialog certificates that came with peers when they were paired with.';
 comment on column parley.peer_dialog_certificates.peer_id is 'Identity of the peer.';

@@ -38,7 +38,7 @@ Arguments: daemon, its name, such as that of its host; fingerprint of the key; n
 where others reach it, null when its operator has not said.
 Errors: 8402 malformed address.';
 
-create view parley.broker_certificates as
+create view parley.broker_certificates with (security_barrier) as
 select
   c.daemon,
   c.fingerprint,
@@ -52,7 +52,8 @@ select
   c.reported_at,
   c.address
 from parley._p_broker_certificate as c
-where c.reported_at > pg_catalog.clock_timestamp() - interval '1 day';
+where c.reported_at > pg_catalog.clock_timestamp() - interval '1 day'
+  and exists (select from parley._p_visible_class as v where v.class = 'database');
 
 comment on view parley.broker_certificates is 'Certificates with which the daemons of this database prove to other brokers who they are.';
 comment on column parley.broker_certificates.daemon is 'Name of the daemon.';

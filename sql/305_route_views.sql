@@ -1,6 +1,6 @@
 -- Routes under Service Broker's own names and columns (spec 8.1).
 
-create view parley.routes as
+create view parley.routes with (security_barrier) as
 select
   r.name,
   r.route_id,
@@ -12,7 +12,10 @@ select
   r.mirror_address,
   r.is_inbound,
   r.expires_at is not null and r.expires_at <= pg_catalog.clock_timestamp() as is_expired
-from parley._p_route as r;
+from parley._p_route as r
+where pg_catalog.pg_has_role(r.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'route')
+  or r.route_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'route');
 
 comment on view parley.routes is 'Routes, those for what arrives from the network too. The last two columns are ours.';
 comment on column parley.routes.name is 'Its name.';

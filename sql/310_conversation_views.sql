@@ -58,7 +58,7 @@ cross join lateral (
     else pg_catalog.encode(pg_catalog.substring(d.key_id, 1, 16), 'hex')::uuid
   end as identifier
 ) as k
-where pg_catalog.pg_has_role(e.owner, 'usage') or parley._p_is_administrator(parley._p_current_role())
+where pg_catalog.pg_has_role(e.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()))
 union all
 select
   t.conversation_handle,
@@ -96,7 +96,7 @@ select
 from parley._p_tombstone as t
 left join parley._p_service as s using (service_id)
 left join parley._p_contract as c using (service_contract_id)
-where pg_catalog.pg_has_role(t.owner, 'usage') or parley._p_is_administrator(parley._p_current_role());
+where pg_catalog.pg_has_role(t.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.conversation_endpoints is
 'Both sides of all conversations. Closed targets (CD) are shown until security_timestamp, when they are forgotten. The last four columns are ours.';
@@ -105,7 +105,7 @@ create view parley.conversation_groups with (security_barrier) as
 select g.conversation_group_id, g.service_id, g.service_id < 65536 as is_system
 from parley._p_conversation_group as g
 join parley._p_service as s using (service_id)
-where pg_catalog.pg_has_role(s.owner, 'usage') or parley._p_is_administrator(parley._p_current_role());
+where pg_catalog.pg_has_role(s.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.conversation_groups is 'Conversation groups.';
 

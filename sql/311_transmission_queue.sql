@@ -69,7 +69,7 @@ left join (
     where m.endpoint_id = o.far_endpoint_id and m.message_type_id not in (1, 5)
   ) as l
 ) as n on n.endpoint_id = w.endpoint_id
-where parley._p_is_administrator(parley._p_current_role())
+where (select parley._p_is_administrator(parley._p_current_role()))
 union all
 select
   e.conversation_handle,
@@ -116,7 +116,7 @@ join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
 join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
 join parley._p_message_type as y on y.message_type_id = m.message_type_id
 cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-where parley._p_is_administrator(parley._p_current_role());
+where (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.transmission_queue is
 'Messages that were sent and are not with their target yet, and why; for administrators. The last three columns are ours: the address they go to, how

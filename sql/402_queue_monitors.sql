@@ -126,7 +126,7 @@ left join (
   where k.locktype = 'relation' and k.mode = 'RowExclusiveLock' and k.granted and a.wait_event = 'PgSleep'
   group by k.relation, k.database
 ) as w on w.relation = q.position_sequence and w.database = d.oid
-where parley._p_is_administrator(parley._p_current_role());
+where (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.dm_broker_queue_monitors is
 'The queue monitors of the daemon that leads, one for each queue with activation on; empty when no daemon runs. A second old at most. For administrators.';
@@ -164,7 +164,7 @@ join parley._p_queue as q using (queue_id)
 join pg_catalog.pg_database as d on d.datname = current_database()
 where t.term = parley._p_current_term()
   and (t.pid is null or exists (select from pg_catalog.pg_stat_activity as a where a.pid = t.pid and a.datid = d.oid))
-  and parley._p_is_administrator(parley._p_current_role());
+  and (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.dm_broker_activated_tasks is
 'The readers that the daemon has started and that have been running for a second or longer. For administrators.';

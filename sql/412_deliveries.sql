@@ -334,7 +334,7 @@ select
 from parley._p_delivery_failure as f
 join parley._p_queue as q using (queue_id)
 join parley._p_endpoint as e using (endpoint_id)
-where pg_catalog.pg_has_role(e.owner, 'usage') or parley._p_is_administrator(parley._p_current_role());
+where pg_catalog.pg_has_role(e.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.delivery_failures is
 'Conversations whose next message was delivered to a webhook and not accepted, and when it is tried again. Everybody sees those of roles he is a member of.';

@@ -242,7 +242,7 @@ $$;
 
 comment on function parley._p_drop_event_notifications(integer[]) is 'Drops event notifications and ends their conversations.';
 
-create view parley.event_notifications as
+create view parley.event_notifications with (security_barrier) as
 select
   n.name,
   n.notification_id as object_id,
@@ -261,7 +261,9 @@ select
   n.conversation_handle,
   q.lookup_name as queue_name
 from parley._p_event_notification as n
-join parley._p_queue as q using (queue_id);
+join parley._p_queue as q using (queue_id)
+where pg_catalog.pg_has_role(n.owner, 'usage')
+  or n.queue_id in (select v.object_id from parley.service_queues as v);
 
 comment on view parley.event_notifications is
 'Event notifications; those of the catalog of events are told in type_desc. The last four columns are ours.';

@@ -1,0 +1,183 @@
+package sql_test
+
+import (
+	"slices"
+	"testing"
+)
+
+// catalogScene has an object of each class, and what stands beside them in the catalog.
+const catalogScene = `
+	select parley.create_message_type('//hidden/Note');
+	select parley.create_contract('//hidden/Work', '{"//hidden/Note": "ANY"}');
+	select parley.create_queue('Hidden');
+	select parley.create_service('//hidden/Service', 'Hidden', array['//hidden/Work']);
+	select parley.create_broker_priority('Hidden', '//hidden/Work', '//hidden/Service');
+	select parley.create_route('Hidden', 'tcp://far:4022', '//hidden/Far');
+	select parley.create_service('//hidden/Listener', 'Hidden', array['http://schemas.microsoft.com/SQL/Notifications/PostEventNotification']);
+	select parley.create_event_notification('hidden', 'Hidden', 'QUEUE_ACTIVATION', '//hidden/Listener');
+	select parley.create_queue('Program');
+	select parley.create_program_activation('Program', array['/opt/reader']);
+	select parley.trust_peer(repeat('a1', 32), 'friend', broker_instances => array[gen_random_uuid()]);
+	select parley._p_report_certificate('daemon', repeat('c3', 32), now() - interval '1 day', now() + interval '1 day', null);
+	select parley.send(parley.begin_dialog('//hidden/Service', '//hidden/Service', '//hidden/Work'), '//hidden/Note', 'x');
+`
+
+// What each view shows besides what the system owns.
+var catalogRows = map[string]string{
+	"service_message_types":           `select name from parley.service_message_types where message_type_id >= 65536`,
+	"service_contracts":               `select name from parley.service_contracts where service_contract_id >= 65536`,
+	"service_contract_message_usages": `select 'usage' from parley.service_contract_message_usages where service_contract_id >= 65536`,
+	"services":                        `select name from parley.services where service_id >= 65536`,
+	"service_contract_usages":         `select 'usage' from parley.service_contract_usages where service_id >= 65536`,
+	"service_queue_usages":            `select 'usage' from parley.service_queue_usages where service_id >= 65536`,
+	"service_queues":                  `select name from parley.service_queues where object_id >= 65536`,
+	"routes":                          `select name from parley.routes`,
+	"certificates":                    `select name from parley.certificates`,
+	"remote_service_bindings":         `select name from parley.remote_service_bindings`,
+}
+
+// Views without rights of their own: each says why everybody may read all of it.
+var forEverybody = map[string]string{
+	"databases":        "the database that one is connected with",
+	"diagnosis_checks": "a list of what diagnose can find, the same everywhere",
+	"broker_sessions":  "what pg_stat_activity shows to the same role",
+}
+
+// A role without grants finds nothing in any view but what the system owns.
+func TestRightsCatalogShowsNothingToARoleWithoutGrants(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec(catalogScene)
+	stranger := b.as(b.role("stranger"))
+	views := values[string](b.session, `
+		select c.relname::text from pg_class as c
+		where c.relnamespace = 'parley'::regnamespace and c.relkind = 'v' and c.relname not like '\_p\_%'
+		order by 1`)
+	if len(views) < 30 {
+		t.Fatalf("only the views %q were found", views)
+	}
+	for _, view := range views {
+		if forEverybody[view] != "" {
+			continue
+		}
+		query := catalogRows[view]
+		if query == "" {
+			query = "select v::text from parley." + quote(view) + " as v"
+		}
+		if rows := values[string](stranger, query); len(rows) != 0 {
+			t.Errorf("parley.%s shows %q to a role without grants", view, rows)
+		}
+	}
+}
+
+// Any permission on an object shows it, and nothing else of its class (spec 7.6).
+func TestRightsAnyPermissionShowsTheObject(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec(catalogScene)
+	b.exec("select parley.create_message_type('//other')")
+	b.exec("select parley.create_contract('//other', array['//other'])")
+	b.exec("select parley.create_queue('Other')")
+	b.exec("select parley.create_service('//other', 'Other')")
+	b.exec("select parley.create_route('Other', 'tcp://far:4022', '//other')")
+	far := b.role("far")
+	b.exec("select parley.create_remote_service_binding('Hidden', '//hidden/Far', $1)", far)
+	b.exec("select parley.create_remote_service_binding('Other', '//other', $1)", far)
+	b.install("Hidden", far, false)
+	b.install("Other", far, false)
+	name := b.role("reader")
+	reader := b.as(name)
+	for _, c := range []struct {
+		right
+		view  string
+		shown string
+	}{
+		{right{"VIEW DEFINITION", "message type", "//hidden/Note"}, "service_message_types", "//hidden/Note"},
+		{right{"REFERENCES", "message type", "//hidden/Note"}, "service_message_types", "//hidden/Note"},
+		{right{"REFERENCES", "contract", "//hidden/Work"}, "service_contracts", "//hidden/Work"},
+		{right{"REFERENCES", "contract", "//hidden/Work"}, "service_contract_message_usages", "usage"},
+		{right{"SEND", "service", "//hidden/Service"}, "services", "//hidden/Service"},
+		{right{"SEND", "service", "//hidden/Service"}, "service_contract_usages", "usage"},
+		{right{"ALTER", "service", "//hidden/Service"}, "service_queue_usages", "usage"},
+		{right{"RECEIVE", "queue", "Hidden"}, "service_queues", "Hidden"},
+		{right{"TAKE OWNERSHIP", "route", "Hidden"}, "routes", "Hidden"},
+		{right{"VIEW DEFINITION", "certificate", "Hidden"}, "certificates", "Hidden"},
+		{right{"CONTROL", "remote service binding", "Hidden"}, "remote_service_bindings", "Hidden"},
+	} {
+		for _, grantee := range []string{name, "PUBLIC"} {
+			b.grant(c.right, grantee)
+			rows := values[string](reader, catalogRows[c.view])
+			// A service accepts the DEFAULT contract too.
+			if rows = slices.Compact(rows); !slices.Equal(rows, []string{c.shown}) {
+				t.Errorf("with %v, granted to %s, parley.%s shows %q, want %q", c.right, grantee, c.view, rows, c.shown)
+			}
+			b.revoke(c.right, grantee)
+			if rows := values[string](reader, catalogRows[c.view]); len(rows) != 0 {
+				t.Errorf("after %v was revoked parley.%s shows %q", c.right, c.view, rows)
+			}
+		}
+	}
+	// What belongs to the queue is shown with it.
+	b.grant(right{"RECEIVE", "queue", "Hidden"}, name)
+	equal(reader, 1, "select count(*) from parley.event_notifications")
+}
+
+// ALTER ANY shows a class, VIEW DEFINITION on the database everything, and ownership what is owned.
+func TestRightsOverAClassShowAllOfIt(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec(catalogScene)
+	name := b.role("reader")
+	reader := b.as(name)
+	services := "select count(*) from parley.services where service_id >= 65536"
+	contracts := "select count(*) from parley.service_contracts where service_contract_id >= 65536"
+	beside := "select (select count(*) from parley.conversation_priorities) + (select count(*) from parley.peers) + " +
+		"(select count(*) from parley.peer_certificates) + (select count(*) from parley.peer_brokers) + (select count(*) from parley.broker_certificates)"
+	for _, c := range []struct {
+		right                       right
+		services, contracts, beside int
+	}{
+		{right{"ALTER ANY SERVICE", "database", ""}, 2, 0, 0},
+		{right{"CREATE SERVICE", "database", ""}, 0, 0, 0},
+		{right{"VIEW DEFINITION", "database", ""}, 2, 1, 5},
+	} {
+		b.grant(c.right, name)
+		equal(reader, c.services, services)
+		equal(reader, c.contracts, contracts)
+		equal(reader, c.beside, beside)
+		b.revoke(c.right, name)
+	}
+	b.grant(right{"VIEW DEFINITION", "database", ""}, name)
+	equal(reader, 1, "select count(*) from parley.external_activations")
+	b.revoke(right{"VIEW DEFINITION", "database", ""}, name)
+	b.exec("select parley.alter_authorization('service', '//hidden/Listener', $1)", name)
+	equal(reader, "//hidden/Listener", "select name from parley.services where service_id >= 65536")
+	// A peer is shown to the role that it acts as.
+	b.exec("select parley.alter_peer('friend', role => $1)", name)
+	equal(reader, 3, beside)
+	b.exec("select parley.alter_peer('friend', role => 'PUBLIC')")
+	b.exec("select parley.alter_authorization('service', '//hidden/Listener', current_user)")
+}
+
+// One sees what one holds, has granted, or may change; not who else may use an object that one may use.
+func TestRightsOfOthersAreShownToWhoeverRulesTheObject(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec(catalogScene)
+	one, two := b.role("one"), b.role("two")
+	first, second := b.as(one), b.as(two)
+	shown := "select count(*) from parley.permissions"
+	b.grant(right{"RECEIVE", "queue", "Hidden"}, one)
+	b.grant(right{"RECEIVE", "queue", "Hidden"}, two)
+	equal(first, 1, shown)
+	equal(second, 1, shown)
+	b.grant(right{"VIEW DEFINITION", "queue", "Hidden"}, two)
+	equal(first, 1, shown)
+	equal(second, 3, shown)
+	b.grant(right{"SEND", "service", "//hidden/Service"}, "PUBLIC")
+	equal(first, "//hidden/Service", "select object_name from parley.permissions where grantee = 'PUBLIC'")
+	b.grant(right{"CREATE QUEUE", "database", ""}, two)
+	equal(first, 2, shown)
+	b.grant(right{"VIEW DEFINITION", "database", ""}, one)
+	equal(first, 6, shown)
+}
