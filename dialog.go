@@ -66,7 +66,7 @@ func BeginDialog(ctx context.Context, db DB, fromService, toService string, opti
 	err := db.QueryRow(ctx, `
 		select parley.begin_dialog(
 			from_service => $1, to_service => $2, contract => coalesce($3, 'DEFAULT'), broker_instance => $4,
-			lifetime => $5, encryption => $6, related_conversation => $7, related_conversation_group => $8
+			lifetime => coalesce($5, 2147483647), encryption => $6, related_conversation => $7, related_conversation_group => $8
 		)`, fromService, toService, d.contract, d.brokerInstance, d.lifetime, d.encryption, d.conversation, d.group).Scan(&handle)
 	if err != nil {
 		return UUID{}, statementError(err, "begin dialog from "+fromService+" to "+toService)

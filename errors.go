@@ -28,6 +28,7 @@ const (
 	ConversationGroupNotFound = 8436
 	TimerNotAllowed           = 8458
 	MessageTooLarge           = 8459
+	NoBroker                  = 8442 // nobody has installed the schema parley in this database
 	QueueDisabled             = 9617
 	PermissionDenied          = 229
 	QueueNotFound             = 208
@@ -65,6 +66,12 @@ func statementError(err error, statement string) error {
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if number, ok := numberOf(pgErr.Code); ok {
 			err = &Error{Number: number, Message: pgErr.Message, Detail: pgErr.Detail, Hint: pgErr.Hint, cause: pgErr}
+		}
+		if pgErr.Code == "3F000" && strings.Contains(pgErr.Message, `"parley"`) {
+			err = &Error{
+				Number: NoBroker, Message: "there is no broker in this database", Detail: pgErr.Message,
+				Hint: "Connect to the database of the broker, or install one: parley install.", cause: pgErr,
+			}
 		}
 	}
 	return fmt.Errorf("%s: %w", statement, err)

@@ -224,6 +224,18 @@ func TestErrorsOfTheBrokerCarryTheirNumber(t *testing.T) {
 	}
 }
 
+// A statement in a database without the schema says so with Service Broker's number.
+func TestStatementsWithoutABrokerSaySo(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.EmptyDatabase(t)
+	requireNumber(t, parley.Send(t.Context(), pool, parley.UUID{1}, parley.DefaultMessageType, nil), parley.NoBroker)
+	_, err := parley.Receive(t.Context(), pool, "target")
+	requireNumber(t, err, parley.NoBroker)
+	if _, ok := errors.AsType[*pgconn.PgError](err); !ok {
+		t.Errorf("%v does not wrap what PostgreSQL sent", err)
+	}
+}
+
 func TestErrorNumberIsOfTheBrokerOnly(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.EmptyDatabase(t)

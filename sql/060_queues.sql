@@ -233,7 +233,7 @@ authorization, the owner (default: the caller);
 poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default), its conversation is passed by until
 parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does; poison_rollbacks, 1 to 15, how often is too often (default 5).
 Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad name,
-9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 15151 unknown owner or role,
+9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary, 15151 unknown owner or role,
 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4.';
 
@@ -268,7 +268,7 @@ comment on function parley.alter_queue(text, boolean, boolean, boolean, text, in
 'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so far.
 What is set aside stays so, whatever becomes of the settings.
 Arguments: as create_queue.
-Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653 activation, 9663 system object,
+Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653, 9742 activation, 9663 system object,
 9717 and 9718 the queue is activated in another way, 15151 unknown role,
 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4, 5.1.';

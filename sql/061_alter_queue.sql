@@ -9,6 +9,7 @@ as $$
 declare
   v_kind "char";
   v_arguments smallint;
+  v_is_temporary boolean;
 begin
   if procedure is null then
     perform parley._p_raise(
@@ -21,8 +22,9 @@ begin
   if execute_as is null then
     perform parley._p_raise(9613, 'activation is on but nobody to execute as', null, 'Give execute_as: SELF, OWNER or the name of a role.');
   end if;
-  select p.prokind, p.pronargs into v_kind, v_arguments
+  select p.prokind, p.pronargs, n.nspname like 'pg\_temp\_%' into v_kind, v_arguments, v_is_temporary
   from pg_proc as p
+  join pg_namespace as n on n.oid = p.pronamespace
   where p.oid = to_regproc(procedure);
   if not found then
     perform parley._p_raise(
@@ -30,6 +32,13 @@ begin
       format('procedure %s does not exist', procedure),
       'Its name must be qualified with its schema and must not be overloaded.',
       'Create it with CREATE PROCEDURE, then try again.'
+    );
+  elsif v_is_temporary then
+    perform parley._p_raise(
+      9742,
+      format('procedure %s is temporary', procedure),
+      'It is known to the session that has created it, and gone with it.',
+      'Create it in a schema that lasts.'
     );
   elsif v_kind <> 'p' then
     perform parley._p_raise(
@@ -46,7 +55,7 @@ $$;
 
 comment on function parley._p_check_activation(text, text) is
 'Checks that activation can be switched on.
-Errors: 9613, 9614, 9620, 9653.
+Errors: 9613, 9614, 9620, 9653, 9742.
 Source: spec 2.4.';
 
 create function parley._p_execute_as(execute_as text, owner oid) returns oid
@@ -196,4 +205,4 @@ $$;
 
 comment on function parley._p_alter_queue(oid, integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
 'Changes the settings of a queue; null leaves a setting as it is.
-Errors: 8402, 9613, 9614, 9620, 9653, 9717, 9718, 15151, 15517.';
+Errors: 8402, 9613, 9614, 9620, 9653, 9742, 9717, 9718, 15151, 15517.';

@@ -106,7 +106,7 @@ create function parley.begin_dialog(
   to_service text,
   contract text default 'DEFAULT',
   broker_instance text default null,
-  lifetime integer default null,
+  lifetime integer default 2147483647,
   encryption boolean default true,
   related_conversation uuid default null,
   related_conversation_group uuid default null,
@@ -127,7 +127,7 @@ declare
   v_is_alone boolean := true;
   v_endpoint bigint;
   v_priority smallint;
-  v_lifetime timestamptz := clock_timestamp() + make_interval(secs => coalesce(begin_dialog.lifetime, 2147483647));
+  v_lifetime timestamptz := clock_timestamp() + make_interval(secs => begin_dialog.lifetime);
 begin
   perform parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
   select * into v_service from parley._p_service as s where s.name = from_service;
@@ -181,7 +181,7 @@ begin
     gen_random_uuid(), v_service.owner, to_service, parley._p_broker_instance(broker_instance), encryption, v_lifetime
   )
   returning conversation_handle, endpoint_id into v_handle, v_endpoint;
-  if lifetime is not null then
+  if lifetime < 2147483647 then
     perform parley._p_set_alarm(v_endpoint, 'lifetime', v_lifetime);
   end if;
   return v_handle;
@@ -191,9 +191,9 @@ $$;
 comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, parley.caller) is
 'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist.
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database,
-CURRENT DATABASE, or null for any; lifetime in seconds (null: 2147483647); encryption, whether messages that leave the database must be encrypted;
+CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether messages that leave the database must be encrypted;
 related_conversation, a handle whose group to join, or related_conversation_group, the group itself, created when unknown.
-Errors: 229 not allowed, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing, 8413 broker_instance malformed, 8414 unusable group,
+Errors: 229 not allowed, 8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing, 8413 broker_instance malformed, 8414 unusable group,
 8417 contract missing, 8423 from_service not found, 8425 contract not found, 8426 related_conversation not found, 9601 two relations,
 9610 the group is of another service.
 Source: spec 4.1.';
@@ -216,6 +216,8 @@ begin
     );
   elsif contract is null then
     perform parley._p_raise(8417, 'the contract is missing', null, 'Give a contract, or leave it out for DEFAULT.');
+  elsif lifetime is null then
+    perform parley._p_raise(8406, 'the lifetime is null', null, 'Give a positive number of seconds, or leave lifetime out for none.');
   elsif lifetime <= 0 then
     perform parley._p_raise(
       8411,
@@ -238,7 +240,7 @@ $$;
 
 comment on function parley._p_check_dialog(text, text, integer, uuid, uuid) is
 'Checks the arguments of begin_dialog that need no look-up.
-Errors: 8411, 8412, 8414, 8417, 8421, 9601.';
+Errors: 8406, 8411, 8412, 8414, 8417, 8421, 9601.';
 
 create function parley._p_use_priority(queue parley._p_queue, priority integer) returns void
 language plpgsql

@@ -104,6 +104,8 @@ as $$
 declare
   v_count integer := coalesce(cardinality(new.conversation_handles), 0);
   v_repeated uuid;
+  v_handle uuid;
+  v_position bigint;
   v_rest uuid[];
 begin
   if v_count = 0 or array_position(new.conversation_handles, null) is not null then
@@ -123,6 +125,22 @@ begin
       'Name each conversation once.'
     );
   end if;
+  for v_position, v_handle in
+    select h.position, h.handle
+    from unnest(new.conversation_handles) with ordinality as h (handle, position)
+    where not exists (select from parley._p_endpoint as e where e.conversation_handle = h.handle)
+    order by h.position
+  loop
+    -- A conversation that is remembered as closed gets its own number behind this.
+    if not exists (select from parley._p_tombstone as t where t.conversation_handle = v_handle) then
+      perform parley._p_raise(
+        8435,
+        format('conversation handle "%s" at position %s of the list not found', v_handle, v_position),
+        'It never existed here, was rolled back, or its conversation has ended.',
+        'See parley.conversation_endpoints; nothing was sent on the others.'
+      );
+    end if;
+  end loop;
   -- Endpoint rows are locked in their order, so that two such sends cannot wait for each other.
   with ready as materialized (
     select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_doorbell, e.destination_lane, e.usual_message_type_id
@@ -153,7 +171,7 @@ $$;
 
 comment on function parley._p_send_outgoing_to_many() is
 'Sends what was inserted into _p_outgoing_to_many, with the rights of its column caller: on all conversations or on none.
-Errors: 8441, 8451, and those of parley.send.';
+Errors: 8435, 8441, 8451, and those of parley.send.';
 
 create trigger _p_send before insert on parley._p_outgoing_to_many for each row execute function parley._p_send_outgoing_to_many();
 
@@ -175,7 +193,7 @@ $$;
 comment on function parley.send(uuid[], text, bytea) is
 'Sends the same message on several conversations: on all of them or, when one cannot send, on none.
 Arguments: conversation_handles, each once, no null; message_type; body.
-Errors: 8441 a handle is missing, 8451 a handle is repeated, and those of send on one conversation.
+Errors: 8435 a handle not found, 8441 a handle is missing, 8451 a handle is repeated, and those of send on one conversation.
 Source: spec 4.2.';
 
 create function parley.send(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void

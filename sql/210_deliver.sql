@@ -101,8 +101,19 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle);
+  v_endpoint parley._p_endpoint;
 begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+    perform parley._p_raise(
+      8429,
+      'the conversation cannot send: its state is CLOSED',
+      format('Conversation handle %s, state CD.', handle),
+      'Both sides have ended it: begin a new dialog to go on.'
+    );
+  elsif not found then
+    v_endpoint := parley._p_find_endpoint(handle);
+  end if;
   -- Only one may send the first message; asking for the stronger lock at once keeps two first senders from waiting for each other.
   if v_endpoint.state = 'SO' then
     select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for update;
@@ -236,7 +247,9 @@ begin
   perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
   if v_valid < cardinality(bodies) then
     v_refusal := parley._p_invalid(message_type, bodies[array_lower(bodies, 1) + v_valid]);
-    perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description);
+    perform parley._p_break_conversations(
+      array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description, parley._p_number_of_receiver(v_refusal.error_number)
+    );
   end if;
 end
 $$;

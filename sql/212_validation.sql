@@ -237,3 +237,14 @@ as $$
 $$;
 
 comment on function parley._p_invalid(parley._p_message_type, bytea) is 'Gives number and text of the Error for a body that is not good for its message type.';
+
+create function parley._p_number_of_receiver(error_number integer) returns integer
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case error_number when 9615 then 9616 else error_number end
+$$;
+
+comment on function parley._p_number_of_receiver(integer) is
+'Gives the number of the Error that the receiver of a refused message gets, where the sender gets the one that is given: XML that failed its validation
+is 9615 for who sent it and 9616 for who received it (spec 2.2).';

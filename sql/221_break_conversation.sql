@@ -114,7 +114,9 @@ begin
   loop
     case v_endpoint.state
       when 'CO', 'SO', 'DI', 'SI' then
-        perform parley._p_enqueue(v_endpoint, 1, parley._p_error_body(-error_number, description));
+        perform parley._p_enqueue(v_endpoint, 1, parley._p_error_body(
+          -case when v_endpoint.endpoint_id = any (endpoints) then error_number else coalesce(nullif(far_error_number, 0), error_number) end, description
+        ));
         perform parley._p_set_state(v_endpoint.endpoint_id, 'ER');
         v_broken := v_broken + 1;
         if v_endpoint.far_endpoint_id < 0 then
@@ -140,7 +142,8 @@ $$;
 
 comment on function parley._p_break_conversations(bigint[], integer, text, integer) is
 'Ends conversations with an error of the broker: both sides get an Error message with the negative number and are in state ER (spec 3.2).
-A side in another database is told far_error_number, or nothing when that is 0 or null: it has its own clock, or has said so itself.
+A far side gets far_error_number, when that is neither 0 nor null; one in another database is told nothing otherwise: it has its own clock, or has said
+so itself.
 Gives the number of sides that were told.';
 
 create function parley._p_drop_endpoints_of_service(service_id integer, description text) returns void

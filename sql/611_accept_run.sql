@@ -187,7 +187,9 @@ begin
       end if;
       if v_refusal.outcome is not null then
         -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
-        perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description, v_refusal.error_number);
+        perform parley._p_break_conversations(
+          array[endpoint.endpoint_id], parley._p_number_of_receiver(v_refusal.error_number), v_refusal.description, v_refusal.error_number
+        );
         return v_refusal;
       end if;
   end case;

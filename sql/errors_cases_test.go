@@ -46,6 +46,16 @@ var definitionRefusals = []refusal{
 	{number: 9620, because: "function", statement: `select parley.create_queue('New', activation_procedure => 'public.fit', execute_as => 'OWNER')`},
 	{number: 9653, because: "procedure takes arguments", statement: `select parley.create_queue('New', activation_procedure => 'public.greedy', execute_as => 'OWNER')`},
 
+	{
+		number: 9742, because: "temporary procedure",
+		statement: `
+			do $$
+			begin
+				create procedure pg_temp.brief() language sql as '';
+				perform parley.create_queue('New', activation_procedure => 'pg_temp.brief', execute_as => 'OWNER');
+			end $$`,
+	},
+
 	{number: 9663, because: "system message type", statement: `select parley.alter_message_type('DEFAULT', 'EMPTY')`},
 	{number: 9663, because: "system message type dropped", statement: `select parley.drop_message_type('DEFAULT')`},
 	{number: 9663, because: "system contract", statement: `select parley.drop_contract('DEFAULT')`},

@@ -2,6 +2,7 @@ package sql_test
 
 // Statements on conversations that cannot be done.
 var conversationRefusals = []refusal{
+	{number: 8406, because: "lifetime null", statement: `select parley.begin_dialog('//test/Asker', '//test/Answerer', lifetime => null)`},
 	{number: 8411, because: "no lifetime", statement: `select parley.begin_dialog('//test/Asker', '//test/Answerer', lifetime => 0)`},
 	{number: 8412, because: "target empty", statement: `select parley.begin_dialog('//test/Asker', '')`},
 	{number: 8412, because: "target of 257 characters", statement: `select parley.begin_dialog('//test/Asker', repeat('x', 257))`},
@@ -21,7 +22,7 @@ var conversationRefusals = []refusal{
 
 	{number: 8418, because: "send on null", statement: `select parley.send(null::uuid, '//test/Note', 'x')`},
 	{number: 8426, because: "send on unknown", statement: `select parley.send(gen_random_uuid(), '//test/Note', 'x')`},
-	{number: 8426, because: "send on closed", statement: `select parley.send(public.h('far closed'), '//test/Note', 'x')`},
+	{number: 8429, because: "send on closed", statement: `select parley.send(public.h('far closed'), '//test/Note', 'x')`},
 	{number: 8428, because: "unknown message type", statement: `select parley.send(public.h('talking'), '//test/note', 'x')`},
 	{number: 8428, because: "message type null", statement: `select parley.send(public.h('talking'), null, 'x')`},
 	{number: 8429, because: "send after own end", statement: `select parley.send(public.h('ended'), '//test/Note', 'x')`},
@@ -34,7 +35,8 @@ var conversationRefusals = []refusal{
 	{number: 8441, because: "handles null", statement: `select parley.send(null::uuid[], '//test/Note', 'x')`},
 	{number: 8441, because: "a handle is null", statement: `select parley.send(array[public.h('talking'), null], '//test/Note', 'x')`},
 	{number: 8451, because: "a handle twice", statement: `select parley.send(array[public.h('talking'), public.h('talking')], '//test/Note', 'x')`},
-	{number: 8426, because: "a handle unknown", statement: `select parley.send(array[public.h('talking'), gen_random_uuid()], '//test/Note', 'x')`},
+	{number: 8429, because: "a handle is closed", statement: `select parley.send(array[public.h('talking'), public.h('far closed')], '//test/Note', 'x')`},
+	{number: 8435, because: "a handle unknown", statement: `select parley.send(array[public.h('talking'), gen_random_uuid()], '//test/Note', 'x')`},
 	{number: 9618, because: "retention on a queue that is off", statement: `select parley.send(public.h('from off'), 'DEFAULT', 'x')`},
 
 	{number: 8418, because: "end null", statement: `select parley.end_conversation(null::uuid)`},

@@ -2,15 +2,21 @@ package activation
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-broker/parley"
 )
 
 // Numbers under which Service Broker logs what goes wrong with a reader.
 const (
 	outputOfProcedure   = 9724
 	transactionLeftOpen = 8415
+	queueDropped        = 28085
+	queueDisabled       = 28086
 	nothingReceived     = 28087
 	readerFailed        = 28088
 )
@@ -84,11 +90,21 @@ func sqlState(err error) string {
 	return ""
 }
 
-// numberOf gives the number under which Service Broker would log an error.
-func numberOf(err error) int {
+// numberOf gives the number under which Service Broker would log the end of a reader of a queue.
+func numberOf(err error, queue string) int {
 	var known *stateError
 	if errors.As(err, &known) && known.number != 0 {
 		return known.number
+	}
+	// The reader may have asked for another queue than its own.
+	var raised *pgconn.PgError
+	if number, _ := parley.ErrorNumber(err); errors.As(err, &raised) && strings.Contains(raised.Message, strconv.Quote(queue)) {
+		switch number {
+		case parley.QueueNotFound:
+			return queueDropped
+		case parley.QueueDisabled:
+			return queueDisabled
+		}
 	}
 	return readerFailed
 }

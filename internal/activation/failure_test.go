@@ -1,6 +1,7 @@
 package activation_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -205,4 +206,27 @@ func TestAProcedureCannotLeaveATransactionOpen(t *testing.T) {
 			insert into app.done (number) select convert_from(m.message_body, 'UTF8')::int from parley.receive('target') as m;
 		end`)
 	b.awaitDone(4)
+}
+
+// A reader whose queue goes away under it ends with Service Broker's numbers for that: 28086 disabled, 28085 dropped.
+func TestAReaderOfAQueueThatIsSwitchedOffOrDroppedSaysSo(t *testing.T) {
+	t.Parallel()
+	for number, change := range map[int]string{
+		28086: "select parley.alter_queue('target', status => false)",
+		28085: "select parley.drop_service('target'); select parley.drop_queue('target')",
+	} {
+		t.Run(fmt.Sprint(number), func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t)
+			b.withoutPoison()
+			b.procedure("begin perform parley.receive('target', timeout => -1); commit; insert into app.done (number) values (1); commit; " +
+				"perform parley.receive('target', timeout => -1); end")
+			b.activate(1)
+			b.start(activation.Config{})
+			b.send(1, 1)
+			b.awaitDone(1)
+			b.exec(change)
+			b.awaitLog(fmt.Sprintf("number=%d queue=target", number))
+		})
+	}
 }

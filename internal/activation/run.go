@@ -71,7 +71,7 @@ func (m *monitor) start(ctx context.Context, q *queueMonitor, now time.Time) {
 		case <-ctx.Done():
 			// Nobody decides on it any more.
 			if failure != nil {
-				m.config.Logger.Warn("activation aborted", "number", numberOf(failure), "queue", observed.Name, "error", failure)
+				m.config.Logger.Warn("activation aborted", "number", numberOf(failure, observed.Name), "queue", observed.Name, "error", failure)
 			}
 		}
 	})
@@ -111,6 +111,10 @@ func (m *monitor) left(r *run, now time.Time) {
 	q := r.queue
 	delete(q.runs, r.number)
 	if m.queues[int32(q.ID)] != q {
+		// Activation was switched off, or the queue was dropped, while it ran.
+		if r.err != nil && !errors.Is(r.err, errNotStarted) {
+			m.config.Logger.Warn("activation aborted", "number", numberOf(r.err, q.Name), "queue", q.Name, "error", r.err, "sqlstate", sqlState(r.err))
+		}
 		return
 	}
 	switch {
