@@ -304,6 +304,35 @@ func TestConsumerFiresTimersOfItsQueue(t *testing.T) {
 	}
 }
 
+// What a RECEIVE without messages has done is committed: it ends targets that nobody has ended, and would do so again and again otherwise.
+func TestConsumerCommitsAReceiveWithoutMessages(t *testing.T) {
+	t.Parallel()
+	pool := serviceDatabase(t)
+	handle := beginDialog(t, pool)
+	requireNoError(t, parley.Send(t.Context(), pool, handle, parley.DefaultMessageType, []byte("x")))
+	requireNoError(t, parley.EndConversation(t.Context(), pool, handle))
+	// Its reader takes both and forgets to end its side, which is late by now.
+	execute(t, pool, "select parley.receive('target')")
+	execute(t, pool, "update parley._p_alarm set due_at = now() where kind = 'abandoned'")
+	execute(t, pool, "select setval('parley._p_next_alarm', 0)")
+	// A sequence counts what is rolled back too.
+	execute(t, pool, `
+		create sequence public.ended;
+		create function public.count_ended() returns trigger language plpgsql as $$ begin perform nextval('public.ended'); return null; end $$;
+		create trigger count_ended after insert on parley._p_tombstone for each row execute function public.count_ended();`)
+	start(t, parley.Consumer{Pool: pool, PollInterval: soon, Handler: store})
+	var left, ended int
+	parleytest.Until(t, "the target is ended, or was ended twice", func() bool {
+		requireNoError(t, pool.QueryRow(t.Context(), `
+			select (select count(*) from parley.conversation_endpoints where state = 'DI'), (select case when is_called then last_value else 0 end from public.ended)`,
+		).Scan(&left, &ended))
+		return left == 0 || ended > 1
+	})
+	if left != 0 || ended != 1 {
+		t.Errorf("the target that nobody ended was ended %d times, and is there %d times: the RECEIVE that ends it is rolled back", ended, left)
+	}
+}
+
 func TestConsumerCancelsAHandlerThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	pool := serviceDatabase(t)

@@ -2,7 +2,8 @@
 --
 -- A permission row says that a grantee (0 = PUBLIC) holds a permission on one object. Owners and administrators hold all.
 -- CONTROL includes every other permission of its object, ALTER includes VIEW DEFINITION.
--- Permissions on the class 'database' are the rights to create things, with ALTER ANY to alter all of a kind, and to view all definitions. Source: spec 7.6, 7.7.
+-- Permissions on the class 'database' are the rights to create things, with ALTER ANY to alter all of a kind, and to view all
+-- definitions. Source: spec 7.6, 7.7.
 
 create table parley._p_permission (
   class text not null check (

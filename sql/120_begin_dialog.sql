@@ -193,8 +193,8 @@ comment on function parley.begin_dialog(text, text, text, text, integer, boolean
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database,
 CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether messages that leave the database must be encrypted;
 related_conversation, a handle whose group to join, or related_conversation_group, the group itself, created when unknown.
-Errors: 229 not allowed, 8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing, 8413 broker_instance malformed, 8414 unusable group,
-8417 contract missing, 8423 from_service not found, 8425 contract not found, 8426 related_conversation not found, 9601 two relations,
+Errors: 229 not allowed, 8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing, 8413 broker_instance malformed,
+8414 unusable group, 8417 contract missing, 8423 from_service not found, 8425 contract not found, 8426 related_conversation not found, 9601 two relations,
 9610 the group is of another service.
 Source: spec 4.1.';
 

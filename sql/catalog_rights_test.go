@@ -2,6 +2,7 @@ package sql_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -104,6 +105,11 @@ func TestRightsAnyPermissionShowsTheObject(t *testing.T) {
 		{right{"VIEW DEFINITION", "certificate", "Hidden"}, "certificates", "Hidden"},
 		{right{"CONTROL", "remote service binding", "Hidden"}, "remote_service_bindings", "Hidden"},
 	} {
+		other := right{c.permission, c.class, "Other"}
+		if strings.HasPrefix(c.object, "//") {
+			other.object = "//other"
+		}
+		b.grant(other, far)
 		for _, grantee := range []string{name, "PUBLIC"} {
 			b.grant(c.right, grantee)
 			rows := values[string](reader, catalogRows[c.view])

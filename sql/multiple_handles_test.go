@@ -47,7 +47,7 @@ func TestSendToSeveralConversationsIsAllOrNothing(t *testing.T) {
 		8429: {good, fresh, ended},
 		8431: {onDefault, good, fresh},
 		8434: {good, target, fresh},
-		8426: {good, fresh, unknown},
+		8435: {good, fresh, unknown},
 		8441: {good, fresh, nil},
 		8451: {good, fresh, good},
 	} {

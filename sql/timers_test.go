@@ -344,3 +344,18 @@ func TestTimerOfAPoisonConversationSurvivesItsRetry(t *testing.T) {
 		})
 	}
 }
+
+// A timer that was set goes off when the other side has ended too: this side is still to end (spec 4.8).
+func TestTimerFiresWhenTheOtherSideHasEnded(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, target := b.conversation()
+	b.exec("select parley.begin_conversation_timer($1::uuid, 1000)", target)
+	b.end(initiator)
+	b.requireState(target, "DI")
+	b.bodies("Answering")
+	b.fire("timer")
+	if got := typesOf(b.receive("Answering")); !slices.Equal(got, []string{dialogTimer}) {
+		t.Errorf("received %q", got)
+	}
+}

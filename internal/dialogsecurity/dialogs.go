@@ -114,17 +114,16 @@ var _ Guard = (*Dialogs)(nil)
 // Counts is what a guard has done since it was made.
 type Counts struct {
 	Sealed, Opened int64 // runs
-	Held           int64 // runs that were not sealed, each time
 	Corrupted      int64 // runs and fragments that could not be opened
 	Forged         int64 // results that nobody had signed
 }
 
-type counts struct{ sealed, opened, held, corrupted, forged atomic.Int64 }
+type counts struct{ sealed, opened, corrupted, forged atomic.Int64 }
 
 // Counts implements [Guard].
 func (d *Dialogs) Counts() Counts {
 	return Counts{
-		Sealed: d.counts.sealed.Load(), Opened: d.counts.opened.Load(), Held: d.counts.held.Load(),
+		Sealed: d.counts.sealed.Load(), Opened: d.counts.opened.Load(),
 		Corrupted: d.counts.corrupted.Load(), Forged: d.counts.forged.Load(),
 	}
 }

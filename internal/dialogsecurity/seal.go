@@ -43,7 +43,6 @@ func (d *Dialogs) Seal(ctx context.Context, db parley.DB, speaker parley.Speaker
 		case err != nil:
 			return nil, nil, err
 		case status != "":
-			d.counts.held.Add(1)
 			held = append(held, Held{EndpointID: run.EndpointID, FirstSequence: run.FirstSequence, Result: holding(run, status)})
 		case agreed == nil:
 			sealed = append(sealed, unsealed(*run))

@@ -130,10 +130,15 @@ func TestFarSideThatEndsIsAnsweredWithoutARequest(t *testing.T) {
 	b.require(parley.EndConversation(t.Context(), b.pool, b.dialog("last")))
 	b.require(parley.EndConversationWithError(t.Context(), b.pool, b.dialog("lost"), 5, "gone"))
 	b.run(1)
-	if seen := b.seen(); len(seen) != 1 || seen[0].text() != "last" && seen[0].text() != "lost" {
-		for _, r := range seen {
-			t.Logf("%s", r.body)
+	for _, r := range b.seen() {
+		for _, m := range r.Messages {
+			if m.MessageTypeName != parley.DefaultMessageType {
+				t.Errorf("%s was posted", m.MessageTypeName)
+			}
 		}
+	}
+	if seen := b.seen(); len(seen) != 1 || seen[0].text() != "last" {
+		t.Errorf("%d requests were posted, want one for what was sent before the end, and none for what the Error has overtaken", len(seen))
 	}
 	if got := value[int](b, "select count(*) from parley.conversation_endpoints where state <> 'CD'"); got != 0 {
 		t.Errorf("%d sides are left open", got)

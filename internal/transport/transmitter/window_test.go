@@ -154,3 +154,36 @@ func TestLastAnswerStandsForAllRunsOfItsConversation(t *testing.T) {
 		t.Errorf("%d rows are still in the window", w.rows)
 	}
 }
+
+// Only answers without progress in a row put a conversation off: one that gets further begins to count anew.
+func TestAConversationThatGetsFurtherIsNotPutOff(t *testing.T) {
+	t.Parallel()
+	w := newWindow()
+	for n := range int64(4) {
+		w.add([]parley.Run{run(1, n, 1, 5000)})
+	}
+	expects := func(next int64) {
+		t.Helper()
+		pieces := w.compose(100, 1<<20, time.Now())
+		if len(pieces) == 0 {
+			t.Fatalf("nothing is transmitted any more before %d", next)
+		}
+		results := make([]parley.Result, len(pieces))
+		for i := range results {
+			results[i] = parley.Result{Outcome: parley.Expected, Next: next}
+		}
+		w.answer(pieces, results, time.Now())
+		w.arrive(pieces, false, time.Now())
+		w.recall(time.Now().Add(time.Hour))
+	}
+	for next := range int64(3) {
+		// A long link loses the first of a batch twice, and then lets it pass.
+		for range strikesMax - 1 {
+			expects(next)
+		}
+		expects(next + 1)
+	}
+	if len(w.aside) > 0 {
+		t.Errorf("it is left to the database: %v", w.aside)
+	}
+}
