@@ -26,6 +26,8 @@ const secret = "TOPSECRET"
 const walkScene = `
 	select parley.create_queue('Watched');
 	select parley.create_program_activation('Watched', array['/opt/reader', 'TOPSECRET'], environment => '{"KEY": "TOPSECRET"}');
+	create function public.watched() returns integer language sql security definer
+	as $$ select q.object_id from parley.service_queues as q where q.name = 'Watched' $$;
 	select parley.create_queue('Hooked');
 	select parley.create_webhook_activation('Hooked', 'https://example.com/TOPSECRET', secret => 'TOPSECRET-TOPSECRET');
 	create table public.given (name text primary key, literal text);
@@ -62,6 +64,7 @@ var literalsOf = map[string]map[string]string{
 	"parley.alter_remote_service_binding": {"name": "'Bound'", "with_user": "null"},
 	"parley.alter_route":                  {"name": "'Far'", "mirror_address": "null"},
 	"parley.alter_service":                {"name": "'//test/Answerer'", "queue": "null"},
+	"parley.begin_dialog":                 {"lifetime": "600"},
 	"parley.drop_certificate":             {"name": "'Key'"},
 	"parley.drop_contract":                {"name": "'//test/Work'"},
 	"parley.drop_message_type":            {"name": "'//test/Note'"},
@@ -71,7 +74,7 @@ var literalsOf = map[string]map[string]string{
 	"parley.move_conversation":            {"conversation_group_id": "gen_random_uuid()"},
 	"parley._p_create_contract":           {"message_types": "'{\"DEFAULT\": \"ANY\"}'"},
 	"parley._p_create_contract_of_text":   {"message_types": "'{\"DEFAULT\": \"ANY\"}'"},
-	"parley._p_sees_definition":           {"queue_id": "(select object_id from parley.service_queues where name = 'Watched')"},
+	"parley._p_sees_definition":           {"queue_id": "public.watched()"},
 }
 
 // entries lists what everybody can reach, with a call of each. Nothing is named: what is new is in it.
