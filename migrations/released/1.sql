@@ -516,7 +516,8 @@ Arguments: caller, the role that acts; role, the one it would act as.';
 --
 -- A permission row says that a grantee (0 = PUBLIC) holds a permission on one object. Owners and administrators hold all.
 -- CONTROL includes every other permission of its object, ALTER includes VIEW DEFINITION.
--- Permissions on the class 'database' are the rights to create things, and with ALTER ANY to alter all of a kind. Source: spec 7.6, 7.7.
+-- Permissions on the class 'database' are the rights to create things, with ALTER ANY to alter all of a kind, and to view all
+-- definitions. Source: spec 7.6, 7.7.
 
 create table parley._p_permission (
   class text not null check (
@@ -554,7 +555,7 @@ begin
       select
       from parley._p_permission as p
       where p.class = 'database'
-        and p.permission = 'ALTER ANY ' || upper($3)
+        and (p.permission = 'ALTER ANY ' || upper($3) or ($2 = 'VIEW DEFINITION' and p.permission = $2))
         and (p.grantee = 0::regrole or pg_has_role(role, p.grantee, 'usage'))
     ))
     or parley._p_is_administrator(role);
@@ -595,6 +596,39 @@ $$;
 comment on function parley._p_require_permission(oid, text, text, integer, text, oid) is
 'Refuses a caller that lacks a permission.
 Errors: 229.';
+
+-- sql/031_visible_objects.sql
+
+-- Which objects the catalog shows to whom (spec 7.6, VIEW DEFINITION).
+--
+-- A view of the catalog has a row for the owner of its object, for whoever holds any permission on it, for who may see all objects of the class, and
+-- for administrators. What the system owns (ids below 65536) is shown to everybody. The rights are those of current_user, who reads the view.
+--
+-- Cost: the views below stand in subqueries that do not depend on the row. PostgreSQL answers them once for each query, so a row of the catalog
+-- costs one question about its owner and one look into a hash table. Locks: none.
+
+create view parley._p_permitted_object with (security_barrier) as
+select p.class, p.object_id, p.permission
+from parley._p_permission as p
+where p.grantee = 0::regrole or pg_catalog.pg_has_role(p.grantee, 'usage');
+
+comment on view parley._p_permitted_object is 'Permissions that whoever reads this holds by a grant: to the role, to one that it inherits, to PUBLIC.';
+
+create view parley._p_visible_class with (security_barrier) as
+select c.class
+from (
+  values ('database'), ('message type'), ('contract'), ('queue'), ('service'), ('route'), ('certificate'), ('remote service binding')
+) as c (class)
+where (select parley._p_is_administrator(parley._p_current_role()))
+  or exists (
+    select
+    from parley._p_permitted_object as p
+    where p.class = 'database' and p.permission in ('VIEW DEFINITION', 'ALTER ANY ' || pg_catalog.upper(c.class))
+  );
+
+comment on view parley._p_visible_class is
+'Classes of which whoever reads this sees every object: all for administrators and with VIEW DEFINITION on the database, else those with ALTER ANY.
+The class database stands for what belongs to no class, such as priorities and peers.';
 
 -- sql/040_message_types.sql
 
@@ -1393,7 +1427,7 @@ authorization, the owner (default: the caller);
 poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default), its conversation is passed by until
 parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does; poison_rollbacks, 1 to 15, how often is too often (default 5).
 Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad name,
-9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 15151 unknown owner or role,
+9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary, 15151 unknown owner or role,
 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4.';
 
@@ -1428,7 +1462,7 @@ comment on function parley.alter_queue(text, boolean, boolean, boolean, text, in
 'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so far.
 What is set aside stays so, whatever becomes of the settings.
 Arguments: as create_queue.
-Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653 activation, 9663 system object,
+Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653, 9742 activation, 9663 system object,
 9717 and 9718 the queue is activated in another way, 15151 unknown role,
 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4, 5.1.';
@@ -1531,6 +1565,7 @@ as $$
 declare
   v_kind "char";
   v_arguments smallint;
+  v_is_temporary boolean;
 begin
   if procedure is null then
     perform parley._p_raise(
@@ -1543,8 +1578,9 @@ begin
   if execute_as is null then
     perform parley._p_raise(9613, 'activation is on but nobody to execute as', null, 'Give execute_as: SELF, OWNER or the name of a role.');
   end if;
-  select p.prokind, p.pronargs into v_kind, v_arguments
+  select p.prokind, p.pronargs, n.nspname like 'pg\_temp\_%' into v_kind, v_arguments, v_is_temporary
   from pg_proc as p
+  join pg_namespace as n on n.oid = p.pronamespace
   where p.oid = to_regproc(procedure);
   if not found then
     perform parley._p_raise(
@@ -1552,6 +1588,13 @@ begin
       format('procedure %s does not exist', procedure),
       'Its name must be qualified with its schema and must not be overloaded.',
       'Create it with CREATE PROCEDURE, then try again.'
+    );
+  elsif v_is_temporary then
+    perform parley._p_raise(
+      9742,
+      format('procedure %s is temporary', procedure),
+      'It is known to the session that has created it, and gone with it.',
+      'Create it in a schema that lasts.'
     );
   elsif v_kind <> 'p' then
     perform parley._p_raise(
@@ -1568,7 +1611,7 @@ $$;
 
 comment on function parley._p_check_activation(text, text) is
 'Checks that activation can be switched on.
-Errors: 9613, 9614, 9620, 9653.
+Errors: 9613, 9614, 9620, 9653, 9742.
 Source: spec 2.4.';
 
 create function parley._p_execute_as(execute_as text, owner oid) returns oid
@@ -1718,7 +1761,7 @@ $$;
 
 comment on function parley._p_alter_queue(oid, integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
 'Changes the settings of a queue; null leaves a setting as it is.
-Errors: 8402, 9613, 9614, 9620, 9653, 9717, 9718, 15151, 15517.';
+Errors: 8402, 9613, 9614, 9620, 9653, 9742, 9717, 9718, 15151, 15517.';
 
 -- sql/070_services.sql
 
@@ -2870,7 +2913,7 @@ the certificate that is left.
 Errors: 229 not allowed, 15151 not found.
 Source: spec 7.5, DROP CERTIFICATE.';
 
-create view parley.certificates as
+create view parley.certificates with (security_barrier) as
 select
   c.name,
   c.certificate_id,
@@ -2894,7 +2937,10 @@ select
     when not c.is_active_for_begin_dialog then 'NOT ACTIVE'
     else 'VALID'
   end as state
-from parley._p_certificate as c;
+from parley._p_certificate as c
+where pg_catalog.pg_has_role(c.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'certificate')
+  or c.certificate_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'certificate');
 
 comment on view parley.certificates is
 'Certificates of dialogs. They are made by their owners, so issuer_name is the subject. The columns from certificate on are ours.';
@@ -3143,7 +3189,7 @@ comment on function parley._p_add_peer_certificate(integer, text, bytea, timesta
 'Adds a key to a peer.
 Errors: 2714 the key is known, 28055 its validity is over.';
 
-create view parley.peers as
+create view parley.peers with (security_barrier) as
 select
   p.peer_id,
   p.name,
@@ -3179,7 +3225,9 @@ cross join lateral (
     pg_catalog.max(coalesce(k.not_after, 'infinity')) as not_after
   from parley._p_peer_certificate as k
   where k.peer_id = p.peer_id
-) as c;
+) as c
+where pg_catalog.pg_has_role(p.role, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'database');
 
 comment on view parley.peers is 'Brokers elsewhere whose keys are, or were, trusted here (spec 7.2).';
 comment on column parley.peers.peer_id is 'Identity of the peer.';
@@ -3197,7 +3245,7 @@ comment on column parley.peers.create_date is 'When it was trusted first.';
 comment on column parley.peers.modify_date is 'When it was changed last.';
 comment on column parley.peers.revoked_at is 'When it was revoked.';
 
-create view parley.peer_certificates as
+create view parley.peer_certificates with (security_barrier) as
 select
   k.fingerprint,
   k.peer_id,
@@ -3214,7 +3262,9 @@ select
   k.certificate,
   k.added_at
 from parley._p_peer_certificate as k
-join parley._p_peer as p using (peer_id);
+join parley._p_peer as p using (peer_id)
+where pg_catalog.pg_has_role(p.role, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'database');
 
 comment on view parley.peer_certificates is 'The keys of peers.';
 comment on column parley.peer_certificates.fingerprint is 'SHA-256 of the public key (SubjectPublicKeyInfo), in hexadecimal digits.';
@@ -3227,7 +3277,7 @@ comment on column parley.peer_certificates.succeeds is 'Key of the same peer tha
 comment on column parley.peer_certificates.certificate is 'X.509 certificate in DER, or null.';
 comment on column parley.peer_certificates.added_at is 'When it was added.';
 
-create view parley.peer_brokers as
+create view parley.peer_brokers with (security_barrier) as
 select
   u.instance as broker_instance,
   p.peer_id,
@@ -3237,10 +3287,14 @@ select
   null::timestamp with time zone as first_used_at
 from parley._p_peer as p
 cross join lateral pg_catalog.unnest(p.broker_instances) as u (instance)
+where pg_catalog.pg_has_role(p.role, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'database')
 union all
 select b.broker_instance, b.peer_id, p.name, b.authority_name, b.fingerprint, b.first_used_at
 from parley._p_peer_broker as b
-left join parley._p_peer as p using (peer_id);
+left join parley._p_peer as p using (peer_id)
+where pg_catalog.pg_has_role(p.role, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'database');
 
 comment on view parley.peer_brokers is 'Which broker elsewhere may speak in the name of which broker instance, and since when, where that was learned.';
 comment on column parley.peer_brokers.broker_instance is 'The broker instance.';
@@ -3636,7 +3690,7 @@ comment on function parley.drop_remote_service_binding(text, parley.caller) is
 Errors: 229 not allowed, 15151 not found.
 Source: spec 2.7.';
 
-create view parley.remote_service_bindings as
+create view parley.remote_service_bindings with (security_barrier) as
 select
   b.name,
   b.remote_service_binding_id,
@@ -3645,7 +3699,10 @@ select
   0 as service_contract_id,
   b.remote_principal::oid as remote_principal_id,
   b.is_anonymous as is_anonymous_on
-from parley._p_remote_service_binding as b;
+from parley._p_remote_service_binding as b
+where pg_catalog.pg_has_role(b.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'remote service binding')
+  or b.remote_service_binding_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'remote service binding');
 
 comment on view parley.remote_service_bindings is 'Remote service bindings.';
 comment on column parley.remote_service_bindings.name is 'Compared byte by byte.';
@@ -4286,7 +4343,7 @@ comment on table parley._p_peer_dialog_certificate is 'The dialog certificates t
 
 create index on parley._p_peer_dialog_certificate (peer_id);
 
-create view parley.peer_dialog_certificates as
+create view parley.peer_dialog_certificates with (security_barrier) as
 select
   d.peer_id,
   p.name as peer_name,
@@ -4298,7 +4355,9 @@ select
   c.expiry_date
 from parley._p_peer_dialog_certificate as d
 join parley._p_peer as p using (peer_id)
-join parley.certificates as c using (certificate_id);
+join parley.certificates as c using (certificate_id)
+where pg_catalog.pg_has_role(p.role, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'database');
 
 comment on view parley.peer_dialog_certificates is 'Dialog certificates that came with peers when they were paired with.';
 comment on column parley.peer_dialog_certificates.peer_id is 'Identity of the peer.';
@@ -5066,7 +5125,7 @@ Arguments: daemon, its name, such as that of its host; fingerprint of the key; n
 where others reach it, null when its operator has not said.
 Errors: 8402 malformed address.';
 
-create view parley.broker_certificates as
+create view parley.broker_certificates with (security_barrier) as
 select
   c.daemon,
   c.fingerprint,
@@ -5080,7 +5139,8 @@ select
   c.reported_at,
   c.address
 from parley._p_broker_certificate as c
-where c.reported_at > pg_catalog.clock_timestamp() - interval '1 day';
+where c.reported_at > pg_catalog.clock_timestamp() - interval '1 day'
+  and exists (select from parley._p_visible_class as v where v.class = 'database');
 
 comment on view parley.broker_certificates is 'Certificates with which the daemons of this database prove to other brokers who they are.';
 comment on column parley.broker_certificates.daemon is 'Name of the daemon.';
@@ -6011,7 +6071,7 @@ create function parley.begin_dialog(
   to_service text,
   contract text default 'DEFAULT',
   broker_instance text default null,
-  lifetime integer default null,
+  lifetime integer default 2147483647,
   encryption boolean default true,
   related_conversation uuid default null,
   related_conversation_group uuid default null,
@@ -6032,7 +6092,7 @@ declare
   v_is_alone boolean := true;
   v_endpoint bigint;
   v_priority smallint;
-  v_lifetime timestamptz := clock_timestamp() + make_interval(secs => coalesce(begin_dialog.lifetime, 2147483647));
+  v_lifetime timestamptz := clock_timestamp() + make_interval(secs => begin_dialog.lifetime);
 begin
   perform parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
   select * into v_service from parley._p_service as s where s.name = from_service;
@@ -6086,7 +6146,7 @@ begin
     gen_random_uuid(), v_service.owner, to_service, parley._p_broker_instance(broker_instance), encryption, v_lifetime
   )
   returning conversation_handle, endpoint_id into v_handle, v_endpoint;
-  if lifetime is not null then
+  if lifetime < 2147483647 then
     perform parley._p_set_alarm(v_endpoint, 'lifetime', v_lifetime);
   end if;
   return v_handle;
@@ -6096,10 +6156,10 @@ $$;
 comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, parley.caller) is
 'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist.
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database,
-CURRENT DATABASE, or null for any; lifetime in seconds (null: 2147483647); encryption, whether messages that leave the database must be encrypted;
+CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether messages that leave the database must be encrypted;
 related_conversation, a handle whose group to join, or related_conversation_group, the group itself, created when unknown.
-Errors: 229 not allowed, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing, 8413 broker_instance malformed, 8414 unusable group,
-8417 contract missing, 8423 from_service not found, 8425 contract not found, 8426 related_conversation not found, 9601 two relations,
+Errors: 229 not allowed, 8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing, 8413 broker_instance malformed,
+8414 unusable group, 8417 contract missing, 8423 from_service not found, 8425 contract not found, 8426 related_conversation not found, 9601 two relations,
 9610 the group is of another service.
 Source: spec 4.1.';
 
@@ -6121,6 +6181,8 @@ begin
     );
   elsif contract is null then
     perform parley._p_raise(8417, 'the contract is missing', null, 'Give a contract, or leave it out for DEFAULT.');
+  elsif lifetime is null then
+    perform parley._p_raise(8406, 'the lifetime is null', null, 'Give a positive number of seconds, or leave lifetime out for none.');
   elsif lifetime <= 0 then
     perform parley._p_raise(
       8411,
@@ -6143,7 +6205,7 @@ $$;
 
 comment on function parley._p_check_dialog(text, text, integer, uuid, uuid) is
 'Checks the arguments of begin_dialog that need no look-up.
-Errors: 8411, 8412, 8414, 8417, 8421, 9601.';
+Errors: 8406, 8411, 8412, 8414, 8417, 8421, 9601.';
 
 create function parley._p_use_priority(queue parley._p_queue, priority integer) returns void
 language plpgsql
@@ -6389,6 +6451,8 @@ as $$
 declare
   v_count integer := coalesce(cardinality(new.conversation_handles), 0);
   v_repeated uuid;
+  v_handle uuid;
+  v_position bigint;
   v_rest uuid[];
 begin
   if v_count = 0 or array_position(new.conversation_handles, null) is not null then
@@ -6408,6 +6472,22 @@ begin
       'Name each conversation once.'
     );
   end if;
+  for v_position, v_handle in
+    select h.position, h.handle
+    from unnest(new.conversation_handles) with ordinality as h (handle, position)
+    where not exists (select from parley._p_endpoint as e where e.conversation_handle = h.handle)
+    order by h.position
+  loop
+    -- A conversation that is remembered as closed gets its own number behind this.
+    if not exists (select from parley._p_tombstone as t where t.conversation_handle = v_handle) then
+      perform parley._p_raise(
+        8435,
+        format('conversation handle "%s" at position %s of the list not found', v_handle, v_position),
+        'It never existed here, was rolled back, or its conversation has ended.',
+        'See parley.conversation_endpoints; nothing was sent on the others.'
+      );
+    end if;
+  end loop;
   -- Endpoint rows are locked in their order, so that two such sends cannot wait for each other.
   with ready as materialized (
     select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_doorbell, e.destination_lane, e.usual_message_type_id
@@ -6438,7 +6518,7 @@ $$;
 
 comment on function parley._p_send_outgoing_to_many() is
 'Sends what was inserted into _p_outgoing_to_many, with the rights of its column caller: on all conversations or on none.
-Errors: 8441, 8451, and those of parley.send.';
+Errors: 8435, 8441, 8451, and those of parley.send.';
 
 create trigger _p_send before insert on parley._p_outgoing_to_many for each row execute function parley._p_send_outgoing_to_many();
 
@@ -6460,7 +6540,7 @@ $$;
 comment on function parley.send(uuid[], text, bytea) is
 'Sends the same message on several conversations: on all of them or, when one cannot send, on none.
 Arguments: conversation_handles, each once, no null; message_type; body.
-Errors: 8441 a handle is missing, 8451 a handle is repeated, and those of send on one conversation.
+Errors: 8435 a handle not found, 8441 a handle is missing, 8451 a handle is repeated, and those of send on one conversation.
 Source: spec 4.2.';
 
 create function parley.send(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void
@@ -6898,8 +6978,19 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle);
+  v_endpoint parley._p_endpoint;
 begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+    perform parley._p_raise(
+      8429,
+      'the conversation cannot send: its state is CLOSED',
+      format('Conversation handle %s, state CD.', handle),
+      'Both sides have ended it: begin a new dialog to go on.'
+    );
+  elsif not found then
+    v_endpoint := parley._p_find_endpoint(handle);
+  end if;
   -- Only one may send the first message; asking for the stronger lock at once keeps two first senders from waiting for each other.
   if v_endpoint.state = 'SO' then
     select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for update;
@@ -7033,7 +7124,9 @@ begin
   perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
   if v_valid < cardinality(bodies) then
     v_refusal := parley._p_invalid(message_type, bodies[array_lower(bodies, 1) + v_valid]);
-    perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description);
+    perform parley._p_break_conversations(
+      array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description, parley._p_number_of_receiver(v_refusal.error_number)
+    );
   end if;
 end
 $$;
@@ -7594,6 +7687,17 @@ as $$
 $$;
 
 comment on function parley._p_invalid(parley._p_message_type, bytea) is 'Gives number and text of the Error for a body that is not good for its message type.';
+
+create function parley._p_number_of_receiver(error_number integer) returns integer
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case error_number when 9615 then 9616 else error_number end
+$$;
+
+comment on function parley._p_number_of_receiver(integer) is
+'Gives the number of the Error that the receiver of a refused message gets, where the sender gets the one that is given: XML that failed its validation
+is 9615 for who sent it and 9616 for who received it (spec 2.2).';
 
 -- sql/213_far_side.sql
 
@@ -8662,7 +8766,9 @@ begin
   loop
     case v_endpoint.state
       when 'CO', 'SO', 'DI', 'SI' then
-        perform parley._p_enqueue(v_endpoint, 1, parley._p_error_body(-error_number, description));
+        perform parley._p_enqueue(v_endpoint, 1, parley._p_error_body(
+          -case when v_endpoint.endpoint_id = any (endpoints) then error_number else coalesce(nullif(far_error_number, 0), error_number) end, description
+        ));
         perform parley._p_set_state(v_endpoint.endpoint_id, 'ER');
         v_broken := v_broken + 1;
         if v_endpoint.far_endpoint_id < 0 then
@@ -8688,7 +8794,8 @@ $$;
 
 comment on function parley._p_break_conversations(bigint[], integer, text, integer) is
 'Ends conversations with an error of the broker: both sides get an Error message with the negative number and are in state ER (spec 3.2).
-A side in another database is told far_error_number, or nothing when that is 0 or null: it has its own clock, or has said so itself.
+A far side gets far_error_number, when that is neither 0 nor null; one in another database is told nothing otherwise: it has its own clock, or has said
+so itself.
 Gives the number of sides that were told.';
 
 create function parley._p_drop_endpoints_of_service(service_id integer, description text) returns void
@@ -11680,7 +11787,7 @@ begin
         'CREATE MESSAGE TYPE', 'CREATE CONTRACT', 'CREATE QUEUE', 'CREATE SERVICE', 'CREATE ROUTE',
         'CREATE CERTIFICATE', 'CREATE REMOTE SERVICE BINDING',
         'ALTER ANY MESSAGE TYPE', 'ALTER ANY CONTRACT', 'ALTER ANY QUEUE', 'ALTER ANY SERVICE', 'ALTER ANY ROUTE',
-        'ALTER ANY CERTIFICATE', 'ALTER ANY REMOTE SERVICE BINDING'
+        'ALTER ANY CERTIFICATE', 'ALTER ANY REMOTE SERVICE BINDING', 'VIEW DEFINITION'
       ];
     when 'message type' then
       select t.message_type_id, t.owner into object_id, owner from parley._p_message_type as t where t.name = object;
@@ -11783,7 +11890,8 @@ comment on function parley.grant(text, text, text, text, boolean, parley.caller)
 'Grants a permission: parley.grant(''SEND'', ''service'', ''//example.com/orders'', ''web'').
 Arguments: permission; class, database, message type, contract, queue, service, route, certificate or remote service binding;
 object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
-Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE, ROUTE, CERTIFICATE, REMOTE SERVICE BINDING on the database;
+Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE, ROUTE, CERTIFICATE, REMOTE SERVICE BINDING, and
+VIEW DEFINITION, which shows the whole catalog, on the database;
 CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else;
 REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on services.
 Errors: 208 and 15151 not found, no such permission, or not allowed to grant it.
@@ -12351,7 +12459,7 @@ comment on column parley.failing_conversations.is_estimated is 'Whether there ar
 
 -- sql/300_catalog_views.sql
 
--- The catalog under Service Broker's own names and columns (spec 8.1).
+-- The catalog under Service Broker's own names and columns (spec 8.1). Who sees which row: 031_visible_objects.sql.
 
 create view parley.databases as
 select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled,
@@ -12363,7 +12471,7 @@ join pg_catalog.pg_database as d on d.datname = current_database();
 comment on view parley.databases is
 'This database as a broker instance: its id, whether it is enabled, and whether it is where it was. The last two columns are ours.';
 
-create view parley.service_message_types as
+create view parley.service_message_types with (security_barrier) as
 select
   t.name,
   t.message_type_id,
@@ -12372,41 +12480,55 @@ select
   case t.validation when 'N' then 'NONE' when 'E' then 'EMPTY' when 'X' then 'XML' when 'J' then 'JSON' when 'F' then 'FUNCTION' end as validation_desc,
   null::integer as xml_collection_id,
   t.validation_function
-from parley._p_message_type as t;
+from parley._p_message_type as t
+where t.message_type_id < 65536
+  or pg_catalog.pg_has_role(t.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'message type')
+  or t.message_type_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'message type');
 
 comment on view parley.service_message_types is 'Message types. principal_id is the oid of the owner; validation_function is ours.';
 
-create view parley.service_contracts as
+create view parley.service_contracts with (security_barrier) as
 select c.name, c.service_contract_id, c.owner::oid as principal_id
-from parley._p_contract as c;
+from parley._p_contract as c
+where c.service_contract_id < 65536
+  or pg_catalog.pg_has_role(c.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'contract')
+  or c.service_contract_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'contract');
 
 comment on view parley.service_contracts is 'Contracts.';
 
-create view parley.service_contract_message_usages as
+create view parley.service_contract_message_usages with (security_barrier) as
 select u.service_contract_id, u.message_type_id, u.is_sent_by_initiator, u.is_sent_by_target
-from parley._p_contract_message_type as u;
+from parley._p_contract_message_type as u
+join parley.service_contracts as c using (service_contract_id);
 
 comment on view parley.service_contract_message_usages is 'Which message types each contract has and who may send them.';
 
-create view parley.services as
+create view parley.services with (security_barrier) as
 select s.name, s.service_id, s.owner::oid as principal_id, s.queue_id as service_queue_id
-from parley._p_service as s;
+from parley._p_service as s
+where s.service_id < 65536
+  or pg_catalog.pg_has_role(s.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'service')
+  or s.service_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'service');
 
 comment on view parley.services is 'Services.';
 
-create view parley.service_contract_usages as
+create view parley.service_contract_usages with (security_barrier) as
 select u.service_id, u.service_contract_id
-from parley._p_service_contract as u;
+from parley._p_service_contract as u
+join parley.services as s using (service_id);
 
 comment on view parley.service_contract_usages is 'Which contracts each service accepts as target.';
 
-create view parley.service_queue_usages as
-select s.service_id, s.queue_id as service_queue_id
-from parley._p_service as s;
+create view parley.service_queue_usages with (security_barrier) as
+select s.service_id, s.service_queue_id
+from parley.services as s;
 
 comment on view parley.service_queue_usages is 'Which queue each service is bound to.';
 
-create view parley.service_queues as
+create view parley.service_queues with (security_barrier) as
 select
   q.name,
   q.queue_id as object_id,
@@ -12434,41 +12556,66 @@ select
   q.poison_action,
   q.rollbacks_before_disable as poison_rollbacks,
   parley._p_count_set_aside(q.queue_id) as set_aside_conversations
-from parley._p_queue as q;
+from parley._p_queue as q
+where q.queue_id < 65536
+  or pg_catalog.pg_has_role(q.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'queue')
+  or q.queue_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'queue');
 
 comment on view parley.service_queues is
 'Queues. is_receive_enabled is false too when poison message handling has disabled the queue. The last three columns are ours.';
 
-create view parley.conversation_priorities as
+create view parley.conversation_priorities with (security_barrier) as
 select
   p.priority_id, p.name, p.service_contract_id, p.local_service_id, p.remote_service_name, p.priority
-from parley._p_priority as p;
+from parley._p_priority as p
+where exists (select from parley._p_visible_class as v where v.class = 'database');
 
 comment on view parley.conversation_priorities is 'Broker priorities; null means ANY.';
 
-create view parley.permissions as
+create view parley.permissions with (security_barrier) as
 select
   p.class,
   p.object_id,
-  coalesce(t.name, c.name, q.lookup_name, s.name, r.name) as object_name,
+  o.name as object_name,
   p.permission,
   case p.grantee::oid when 0 then 'PUBLIC' else pg_catalog.pg_get_userbyid(p.grantee)::text end as grantee,
   pg_catalog.pg_get_userbyid(p.grantor)::text as grantor,
   p.is_grantable
 from parley._p_permission as p
-left join parley._p_message_type as t on p.class = 'message type' and t.message_type_id = p.object_id
-left join parley._p_contract as c on p.class = 'contract' and c.service_contract_id = p.object_id
-left join parley._p_queue as q on p.class = 'queue' and q.queue_id = p.object_id
-left join parley._p_service as s on p.class = 'service' and s.service_id = p.object_id
-left join parley._p_route as r on p.class = 'route' and r.route_id = p.object_id;
+left join (
+  select 'message type' as class, t.message_type_id as object_id, t.name, t.owner from parley._p_message_type as t
+  union all
+  select 'contract', c.service_contract_id, c.name, c.owner from parley._p_contract as c
+  union all
+  select 'queue', q.queue_id, q.lookup_name, q.owner from parley._p_queue as q
+  union all
+  select 'service', s.service_id, s.name, s.owner from parley._p_service as s
+  union all
+  select 'route', r.route_id, r.name, r.owner from parley._p_route as r
+  union all
+  select 'certificate', c.certificate_id, c.name, c.owner from parley._p_certificate as c
+  union all
+  select 'remote service binding', b.remote_service_binding_id, b.name, b.owner from parley._p_remote_service_binding as b
+) as o on o.class = p.class and o.object_id = p.object_id
+where p.grantee = 0::regrole
+  or pg_catalog.pg_has_role(p.grantee, 'usage')
+  or pg_catalog.pg_has_role(p.grantor, 'usage')
+  or pg_catalog.pg_has_role(o.owner, 'usage')
+  or p.class in (select v.class from parley._p_visible_class as v)
+  or (p.class, p.object_id) in (
+    select v.class, v.object_id from parley._p_permitted_object as v where v.permission in ('CONTROL', 'ALTER', 'VIEW DEFINITION')
+  );
 
-comment on view parley.permissions is 'What was granted to whom, besides the rights of owners and administrators.';
+comment on view parley.permissions is
+'What was granted to whom, besides the rights of owners and administrators: what you hold or have granted, and all that was granted on objects that you
+own, control, may alter, or whose definition you may view.';
 
 -- sql/305_route_views.sql
 
 -- Routes under Service Broker's own names and columns (spec 8.1).
 
-create view parley.routes as
+create view parley.routes with (security_barrier) as
 select
   r.name,
   r.route_id,
@@ -12480,7 +12627,10 @@ select
   r.mirror_address,
   r.is_inbound,
   r.expires_at is not null and r.expires_at <= pg_catalog.clock_timestamp() as is_expired
-from parley._p_route as r;
+from parley._p_route as r
+where pg_catalog.pg_has_role(r.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'route')
+  or r.route_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'route');
 
 comment on view parley.routes is 'Routes, those for what arrives from the network too. The last two columns are ours.';
 comment on column parley.routes.name is 'Its name.';
@@ -12556,7 +12706,7 @@ cross join lateral (
     else pg_catalog.encode(pg_catalog.substring(d.key_id, 1, 16), 'hex')::uuid
   end as identifier
 ) as k
-where pg_catalog.pg_has_role(e.owner, 'usage') or parley._p_is_administrator(parley._p_current_role())
+where pg_catalog.pg_has_role(e.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()))
 union all
 select
   t.conversation_handle,
@@ -12594,7 +12744,7 @@ select
 from parley._p_tombstone as t
 left join parley._p_service as s using (service_id)
 left join parley._p_contract as c using (service_contract_id)
-where pg_catalog.pg_has_role(t.owner, 'usage') or parley._p_is_administrator(parley._p_current_role());
+where pg_catalog.pg_has_role(t.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.conversation_endpoints is
 'Both sides of all conversations. Closed targets (CD) are shown until security_timestamp, when they are forgotten. The last four columns are ours.';
@@ -12603,7 +12753,7 @@ create view parley.conversation_groups with (security_barrier) as
 select g.conversation_group_id, g.service_id, g.service_id < 65536 as is_system
 from parley._p_conversation_group as g
 join parley._p_service as s using (service_id)
-where pg_catalog.pg_has_role(s.owner, 'usage') or parley._p_is_administrator(parley._p_current_role());
+where pg_catalog.pg_has_role(s.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.conversation_groups is 'Conversation groups.';
 
@@ -12738,7 +12888,7 @@ left join (
     where m.endpoint_id = o.far_endpoint_id and m.message_type_id not in (1, 5)
   ) as l
 ) as n on n.endpoint_id = w.endpoint_id
-where parley._p_is_administrator(parley._p_current_role())
+where (select parley._p_is_administrator(parley._p_current_role()))
 union all
 select
   e.conversation_handle,
@@ -12785,7 +12935,7 @@ join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
 join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
 join parley._p_message_type as y on y.message_type_id = m.message_type_id
 cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-where parley._p_is_administrator(parley._p_current_role());
+where (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.transmission_queue is
 'Messages that were sent and are not with their target yet, and why; for administrators. The last three columns are ours: the address they go to, how
@@ -13495,7 +13645,7 @@ left join (
   where k.locktype = 'relation' and k.mode = 'RowExclusiveLock' and k.granted and a.wait_event = 'PgSleep'
   group by k.relation, k.database
 ) as w on w.relation = q.position_sequence and w.database = d.oid
-where parley._p_is_administrator(parley._p_current_role());
+where (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.dm_broker_queue_monitors is
 'The queue monitors of the daemon that leads, one for each queue with activation on; empty when no daemon runs. A second old at most. For administrators.';
@@ -13533,7 +13683,7 @@ join parley._p_queue as q using (queue_id)
 join pg_catalog.pg_database as d on d.datname = current_database()
 where t.term = parley._p_current_term()
   and (t.pid is null or exists (select from pg_catalog.pg_stat_activity as a where a.pid = t.pid and a.datid = d.oid))
-  and parley._p_is_administrator(parley._p_current_role());
+  and (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.dm_broker_activated_tasks is
 'The readers that the daemon has started and that have been running for a second or longer. For administrators.';
@@ -14553,7 +14703,7 @@ select
 from parley._p_delivery_failure as f
 join parley._p_queue as q using (queue_id)
 join parley._p_endpoint as e using (endpoint_id)
-where pg_catalog.pg_has_role(e.owner, 'usage') or parley._p_is_administrator(parley._p_current_role());
+where pg_catalog.pg_has_role(e.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.delivery_failures is
 'Conversations whose next message was delivered to a webhook and not accepted, and when it is tried again. Everybody sees those of roles he is a member of.';
@@ -14845,7 +14995,7 @@ $$;
 
 comment on function parley._p_drop_event_notifications(integer[]) is 'Drops event notifications and ends their conversations.';
 
-create view parley.event_notifications as
+create view parley.event_notifications with (security_barrier) as
 select
   n.name,
   n.notification_id as object_id,
@@ -14864,7 +15014,9 @@ select
   n.conversation_handle,
   q.lookup_name as queue_name
 from parley._p_event_notification as n
-join parley._p_queue as q using (queue_id);
+join parley._p_queue as q using (queue_id)
+where pg_catalog.pg_has_role(n.owner, 'usage')
+  or n.queue_id in (select v.object_id from parley.service_queues as v);
 
 comment on view parley.event_notifications is
 'Event notifications; those of the catalog of events are told in type_desc. The last four columns are ours.';
@@ -19836,7 +19988,9 @@ begin
       end if;
       if v_refusal.outcome is not null then
         -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
-        perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description, v_refusal.error_number);
+        perform parley._p_break_conversations(
+          array[endpoint.endpoint_id], parley._p_number_of_receiver(v_refusal.error_number), v_refusal.description, v_refusal.error_number
+        );
         return v_refusal;
       end if;
   end case;
