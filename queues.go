@@ -32,6 +32,11 @@ type QueueStatus struct {
 	ActivationProcedure   *string `json:"activation_procedure"`
 	MaxQueueReaders       int32   `json:"max_queue_readers"`
 
+	// What the daemon starts outside of the database; nil and 0 when that is nothing, or the role may not view the queue's definition.
+	ExternalActivation *string `json:"external_activation"` // program or webhook
+	ExternalEnabled    bool    `json:"external_enabled"`
+	MaxInstances       int32   `json:"max_instances"`
+
 	// What waits is nil for roles that may not receive from the queue.
 	Backlog *QueueBacklog `json:"backlog"`
 }
@@ -60,11 +65,13 @@ func ReadQueues(ctx context.Context, db DB) ([]QueueStatus, error) {
 			array(select s.name from parley.services as s where s.service_queue_id = q.object_id order by s.name),
 			q.is_retention_enabled, q.is_poison_message_handling_enabled,
 			q.poison_action, q.poison_rollbacks, q.set_aside_conversations, q.is_activation_enabled, q.activation_procedure, q.max_readers,
+			x.kind, coalesce(x.is_enabled, false), coalesce(x.max_instances, 0),
 			b.service_queue_id is not null, coalesce(b.waiting_messages, 0), coalesce(b.held_messages, 0), coalesce(b.is_estimated, false),
 			b.oldest_enqueue_time, extract(epoch from clock_timestamp() - b.oldest_enqueue_time)::float8,
 			coalesce(b.rollbacks, 0), coalesce(b.rollbacks_before_disable, 0)
 		from parley.service_queues as q
 		left join parley.queue_backlogs() as b on b.service_queue_id = q.object_id
+		left join parley.external_activations as x on x.service_queue_id = q.object_id
 		order by q.is_ms_shipped, q.schema_name <> 'dbo', q.schema_name, q.name`)
 	if err != nil {
 		return nil, fmt.Errorf("read the queues: %w", err)
@@ -84,6 +91,7 @@ func scanQueueStatus(row pgx.CollectableRow) (QueueStatus, error) {
 		&q.Queue, &q.QueueID, &q.IsSystem, &q.Status, &q.Services, &q.Retention, &q.PoisonMessageHandling,
 		&q.PoisonAction, &q.PoisonRollbacks, &q.SetAsideConversations,
 		&q.Activation, &q.ActivationProcedure, &q.MaxQueueReaders,
+		&q.ExternalActivation, &q.ExternalEnabled, &q.MaxInstances,
 		&mayLook, &b.WaitingMessages, &b.HeldMessages, &b.IsEstimated, &b.OldestEnqueueTime, &b.OldestSeconds,
 		&b.Rollbacks, &b.RollbacksBeforeDisable,
 	)

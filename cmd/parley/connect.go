@@ -37,7 +37,7 @@ func (a *app) connect(ctx context.Context) (*pgx.Conn, error) {
 	}
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("read the DSN: %w", err)
+		return nil, a.badDSN(err)
 	}
 	// Ctrl-C ends the statement in the database too: a RECEIVE that nobody waits for any more would take messages.
 	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
@@ -45,7 +45,7 @@ func (a *app) connect(ctx context.Context) (*pgx.Conn, error) {
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the database: %w", err)
+		return nil, explainConnection(err)
 	}
 	if err := pinSearchPath(ctx, conn); err != nil {
 		closeConnection(ctx, conn)
@@ -99,8 +99,17 @@ func (a *app) startPrivate(ctx context.Context) (string, error) {
 	if err := server.EnsureDatabase(ctx, privateDatabase); err != nil {
 		return "", err
 	}
+	if server.Created() {
+		a.warnOfNewCluster(server.Folder())
+	}
 	a.private.dsn = server.DSN(privateDatabase)
 	return a.private.dsn, nil
+}
+
+// warnOfNewCluster tells whoever forgot --dsn or --data that the database is a new and empty one.
+func (a *app) warnOfNewCluster(folder string) {
+	fmt.Fprintf(a.stderr, "parley: a new private PostgreSQL was made in %s; if that is not meant, name a server with --dsn or an existing folder with --data\n",
+		folder)
 }
 
 // notices prints what takes long, such as a download, and what went wrong by itself, such as a crash.

@@ -17,6 +17,9 @@ func usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
+// exitUsage is the exit code of a command line that is not understood.
+const exitUsage = 2
+
 // exitError gives a verb an exit code of its own. With an error inside that is told as any other.
 type exitError struct {
 	error
@@ -35,6 +38,9 @@ func (a *app) report(err error) int {
 		return exit.code
 	}
 	fmt.Fprintf(a.stderr, "parley: %v\n", err)
+	if _, explained := errors.AsType[*connectionError](err); explained {
+		return 1
+	}
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if pgErr.Detail != "" {
 			fmt.Fprintf(a.stderr, "DETAIL: %s\n", pgErr.Detail)
@@ -43,13 +49,13 @@ func (a *app) report(err error) int {
 			fmt.Fprintf(a.stderr, "HINT: %s\n", pgErr.Hint)
 		}
 	}
+	if hasCode {
+		return exit.code
+	}
 	var usage usageError
 	if errors.As(err, &usage) || !a.verbReached {
 		fmt.Fprintln(a.stderr, "Run 'parley --help' for the commands and flags.")
-		return 2
-	}
-	if hasCode {
-		return exit.code
+		return exitUsage
 	}
 	return 1
 }

@@ -22,7 +22,7 @@ messages wait and for how long the oldest has waited.
 STATUS is ON, OFF (by ALTER QUEUE) or POISONED (a message was rolled back too often).
 POISON tells how often the message at the head was rolled back, of how many times that set its conversation aside or, as
 the queue is set, disable the queue; and how many conversations are set aside (parley poison list).
-READERS is the largest number of readers that activation may start.
+READERS is how many readers activation starts at most, and which: procedure, program or webhook.
 WAITING is exact up to some 10,000 rows; beyond that it is an estimate, marked with ~, a few percent off at most.
 Messages that arrived while the queue was off are told apart as held: they are still their senders'.`,
 		Example: `  parley queues
@@ -57,7 +57,7 @@ Messages that arrived while the queue was off are told apart as held: they are s
 
 func writeQueues(out io.Writer, queues []parley.QueueStatus) error {
 	if len(queues) == 0 {
-		_, err := fmt.Fprintln(out, "no queues; parley.create_queue creates one")
+		_, err := fmt.Fprintln(out, "no queues; parley queue create QUEUE creates one")
 		return err
 	}
 	table := newTable(out)
@@ -85,10 +85,13 @@ func poison(queue parley.QueueStatus) string {
 }
 
 func readers(queue parley.QueueStatus) string {
-	if !queue.Activation {
-		return "-"
+	switch {
+	case queue.Activation:
+		return fmt.Sprintf("%d procedure", queue.MaxQueueReaders)
+	case queue.ExternalEnabled:
+		return fmt.Sprintf("%d %s", queue.MaxInstances, *queue.ExternalActivation)
 	}
-	return fmt.Sprintf("%d", queue.MaxQueueReaders)
+	return "-"
 }
 
 func waiting(backlog *parley.QueueBacklog) string {

@@ -65,10 +65,12 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newPeekCommand(a),
 		newPeersCommand(a),
 		newPoisonCommand(a),
+		newQueueCommand(a),
 		newQueuesCommand(a),
 		newReceiveCommand(a),
 		newSendCommand(a),
 		newServeCommand(a),
+		newServiceCommand(a),
 		newStatusCommand(a),
 		newTailCommand(a),
 		newTopCommand(a),
@@ -80,6 +82,8 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newVersionCommand(a),
 	)
 	noteWhenReached(a, root)
+	explainArguments(root)
+	completeInBareBash(root)
 	return root
 }
 

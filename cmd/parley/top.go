@@ -43,6 +43,9 @@ shows all again; p pauses or resumes the selected queue (ALTER QUEUE ... WITH ST
 			if interval < leastInterval {
 				return usagef("--interval %s: use %s or more", interval, leastInterval)
 			}
+			if !once && !a.json && !isTerminal(a.stdout) {
+				return exitError{errNoTerminal, exitUsage}
+			}
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
 			pool, err := a.openPool(ctx)
@@ -50,6 +53,10 @@ shows all again; p pauses or resumes the selected queue (ALTER QUEUE ... WITH ST
 				return err
 			}
 			defer pool.Close()
+			// A mistake in the DSN is better told than shown on a screen that tries again.
+			if err := pool.Ping(ctx); err != nil {
+				return explainConnection(err)
+			}
 			if !once && !a.json {
 				return a.showTop(ctx, cancel, pool, interval)
 			}
@@ -76,7 +83,7 @@ func (a *app) openPool(ctx context.Context) (*pgxpool.Pool, error) {
 	}
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("read the DSN: %w", err)
+		return nil, a.badDSN(err)
 	}
 	config.MaxConns = 2
 	config.ConnConfig.RuntimeParams["application_name"] = "parley top"
@@ -87,12 +94,10 @@ func (a *app) openPool(ctx context.Context) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
+var errNoTerminal = errors.New("top draws on a terminal, and here is none: parley top --once prints tables, --json is for programs")
+
 // showTop shows the screen until the person quits. What is looked up then is cut off before the connections are closed.
 func (a *app) showTop(ctx context.Context, cancel context.CancelFunc, pool *pgxpool.Pool, interval time.Duration) error {
-	// A mistake in the DSN is better told than shown on a screen that tries again.
-	if err := pool.Ping(ctx); err != nil {
-		return fmt.Errorf("connect to the database: %w", err)
-	}
 	program := tea.NewProgram(top.New(ctx, pool, interval),
 		tea.WithContext(ctx), tea.WithInput(a.stdin), tea.WithOutput(a.stdout))
 	_, err := program.Run()

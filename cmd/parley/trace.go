@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -24,6 +25,9 @@ parley diagnose --conversation.`,
 			conversation, err := parseHandle(args[0])
 			if err != nil {
 				return err
+			}
+			if conversation == (parley.UUID{}) {
+				return exitError{errors.New("no conversation has the UUID of zeros; parley conversations lists the handles"), exitUsage}
 			}
 			ctx := cmd.Context()
 			conn, err := a.attach(ctx)

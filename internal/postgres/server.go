@@ -31,6 +31,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	running postmaster
+	created bool
 	users   *fileLock // nil once stopped
 }
 
@@ -147,6 +148,9 @@ func (s *Server) Command(program string, args ...string) *exec.Cmd {
 
 // Own gives a file or folder to the server's operating system user.
 func (s *Server) Own(path string) error { return s.folder.account.own(path) }
+
+// Created tells whether Start made the cluster, because the data folder had none.
+func (s *Server) Created() bool { return s.created }
 
 // Folder is the data folder.
 func (s *Server) Folder() string { return s.folder.root }

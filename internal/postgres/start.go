@@ -68,6 +68,7 @@ func (s *Server) ensure(ctx context.Context) error {
 		if err := createCluster(ctx, s.folder, programs, s.log); err != nil {
 			return err
 		}
+		s.created = true
 	}
 	return s.launch(ctx, programs)
 }

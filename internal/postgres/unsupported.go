@@ -27,6 +27,7 @@ func (*Server) TCPDSN(string) (string, error)                { return "", errUns
 func (*Server) Version() (int, error)                        { return 0, errUnsupported }
 func (*Server) Command(string, ...string) *exec.Cmd          { return nil }
 func (*Server) Own(string) error                             { return errUnsupported }
+func (*Server) Created() bool                                { return false }
 func (*Server) Folder() string                               { return "" }
 func (*Server) Log() string                                  { return "" }
 func (*Server) SocketFolder() string                         { return "" }
