@@ -95,7 +95,7 @@ func TestEachMetricMoves(t *testing.T) {
 		{"figures", func() {}, `parley_metrics_read_seconds{database="orders"}`, func(_, after float64) bool { return after > 0 }},
 		{"figures", func() {}, `parley_schema_version{database="orders"}`, func(_, after float64) bool { return after > 0 }},
 		{"a schema that is gone", func() {
-			b.exec("alter function parley.broker_metrics() rename to gone")
+			b.exec("alter function parley.broker_metrics(parley.caller) rename to gone")
 		}, `parley_metrics_read_errors_total{database="orders"}`, grows},
 		{"a schema that is gone", func() {}, `parley_up{database="orders"}`, func(_, after float64) bool { return after == 0 }},
 	}
