@@ -36,11 +36,12 @@ func Resign(ctx context.Context, db DB, term int64) error {
 
 // BeginReader tells whether the daemon that has a term may start a reader of a queue on a connection now. It gives the connection the role
 // of the reader, and lets the server end it unless the reader's statement follows within two seconds and before the lease is over.
-// When it is not direct, because it may lead through a pooler, it only asks. The error has SQLSTATE 42501 when who said what reads the queue
-// may not, or no longer.
+// When it is not direct, because it may lead through a pooler, it only asks. The error has SQLSTATE 42501 when who said what reads the
+// queue may not, or no longer.
 func BeginReader(ctx context.Context, db DB, term int64, queueID int32, role string, isDirect bool) (bool, error) {
 	var may bool
-	err := db.QueryRow(ctx, "select parley._p_begin_reader($1::bigint, $2::integer, $3::text, $4::boolean)", term, queueID, role, isDirect).Scan(&may)
+	err := db.QueryRow(ctx, "select parley._p_begin_reader($1::bigint, $2::integer, $3::text, $4::boolean)",
+		term, queueID, role, isDirect).Scan(&may)
 	if err != nil {
 		return false, statementError(err, "begin a reader")
 	}

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// The account that runs the server owns the cluster, and may put into it what it likes: a link to a file of root's, a pipe, a second name of
-// a file. So what is read and written in a folder is opened by way of that folder, which no link leads out of, and must be a file.
+// The account that runs the server owns the cluster, and may put into it what it likes: a link to a file of root's, a pipe, a second name
+// of a file. So what is read and written in a folder is opened by way of that folder, which no link leads out of, and must be a file.
 
 var errNoFile = errors.New("it is no ordinary file")
 

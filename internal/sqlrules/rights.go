@@ -94,8 +94,8 @@ func checkCallerArgument(r routine, report reporter) {
 	}
 }
 
-// checkBarrier wants a view that filters rows by rights to be a barrier: otherwise a cheap function of the reader's is asked first, and sees
-// the rows that are filtered out.
+// checkBarrier wants a view that filters rows by rights to be a barrier: otherwise a cheap function of the reader's is asked first, and
+// sees the rows that are filtered out.
 func checkBarrier(s Statement, report reporter) {
 	kind, name := created(s)
 	if kind != "view" {
