@@ -37,7 +37,7 @@ func sendPlain(ctx context.Context, db DB, handle UUID, messageType string, body
 //
 // Errors: as [Send], and an [Error] with number 8451 when a handle is repeated.
 func SendToAll(ctx context.Context, db DB, handles []UUID, messageType string, body []byte) error {
-	_, err := db.Exec(ctx, "select parley.send($1::text::uuid[], $2::text, $3::bytea)", arrayLiteral(handles), messageType, body)
+	_, err := db.Exec(ctx, "select parley.send_to_all($1::text::uuid[], $2::text, $3::bytea)", arrayLiteral(handles), messageType, body)
 	if err != nil {
 		return statementError(err, "send on several conversations")
 	}
@@ -59,7 +59,7 @@ func SendBatch(ctx context.Context, db DB, handle UUID, messageType string, bodi
 }
 
 func sendBatchPlain(ctx context.Context, db DB, handle UUID, messageType string, bodies [][]byte) error {
-	_, err := db.Exec(ctx, "select parley.send_batch($1::uuid, $2::text, $3::bytea[])", handle, messageType, bodies)
+	_, err := db.Exec(ctx, "select parley.send_batch_binary($1::uuid, $2::text, $3::bytea[])", handle, messageType, bodies)
 	if err != nil {
 		return statementError(err, "send a batch on conversation "+handle.String())
 	}

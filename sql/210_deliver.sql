@@ -157,7 +157,7 @@ begin
       8428,
       format('message type "%s" not found', message_type),
       'Names are compared byte by byte.' || parley._p_did_you_mean(message_type, array(select t.name from parley._p_message_type as t)),
-      'See parley.service_message_types.'
+      'See parley.service_message_types. The body is the third argument of send.'
     );
   end if;
   select * into v_usage

@@ -4,7 +4,7 @@
 -- UTF-16 when it begins with the byte order mark of that, as T-SQL programs send it.
 
 create function parley.body_text(body bytea) returns text
-language plpgsql immutable strict parallel safe
+language plpgsql immutable strict
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -49,12 +49,18 @@ begin
     perform convert_from('\xeda080', 'UTF8');
   end if;
   return array_to_string(v_parts || v_text, '');
+exception
+  -- One body that is no text must not fail the RECEIVE that reads it, with all that came in the same statement.
+  when data_exception then
+    return null;
 end
 $$;
 
 comment on function parley.body_text(bytea) is
-'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark. The time it takes grows with the length of the body.
-Errors: 22021 when it is neither: bytes that are no text, half of a surrogate pair, a NUL.';
+'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark, and null when it is neither: bytes that are no text, half of a
+surrogate pair, a NUL. The time it takes grows with the length of the body.
+Arguments: body.
+Errors: none.';
 
 create function parley._p_may_validate(setter oid, validation_function oid) returns boolean
 language plpgsql stable
@@ -176,14 +182,13 @@ begin
       return body is null;
     when 'X' then
       -- An empty body is none, and good for XML too (spec 2.2).
-      if body is not null and not xml_is_well_formed_document(parley.body_text(body)) then
+      if body is not null and xml_is_well_formed_document(parley.body_text(body)) is not true then
         return false;
       end if;
     when 'J' then
-      if body is null then
+      if parley.body_text(body)::jsonb is null then
         return false;
       end if;
-      perform parley.body_text(body)::jsonb;
     else
       null;
   end case;

@@ -109,10 +109,12 @@ comment on function parley._p_end_without_error(uuid, parley.caller) is
 Errors: those of end_conversation.';
 
 create function parley.end_conversation(conversation_handle uuid) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley._p_end_without_error(conversation_handle, parley.current_caller())
+begin
+  perform parley._p_end_without_error(conversation_handle, parley.current_caller());
+end
 $$;
 
 comment on function parley.end_conversation(uuid) is

@@ -56,10 +56,12 @@ comment on function parley._p_clean_up(uuid, boolean, parley.caller) is
 Errors: those of end_conversation with cleanup.';
 
 create function parley.end_conversation(conversation_handle uuid, cleanup boolean) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley._p_clean_up(conversation_handle, cleanup, parley.current_caller())
+begin
+  perform parley._p_clean_up(conversation_handle, cleanup, parley.current_caller());
+end
 $$;
 
 comment on function parley.end_conversation(uuid, boolean) is

@@ -16,15 +16,15 @@ func TestBatchArrivesInTheOrderOfItsArray(t *testing.T) {
 	handle := b.dialog()
 	b.send(handle, request, "before")
 	for _, statement := range []string{
-		"select parley.send_batch($1::uuid, '//test/Request', array['1', '2']::bytea[])",
+		"select parley.send_batch_binary($1::uuid, '//test/Request', array['1', '2']::bytea[])",
 		"select parley.send_batch($1::uuid, '//test/Request', array['3', '4']::text[])",
-		"select parley.send_batch($1::uuid, '//test/Request', array['5', '6']::jsonb[])",
+		"select parley.send_batch_json($1::uuid, '//test/Request', array['5', '6']::jsonb[])",
 		"select parley.send_batch($1::uuid, '//test/Request', array['7'])",
 		"select parley.send_batch($1::uuid, '//test/Request', '{}'::text[])",
 		"select parley.send_batch($1::uuid, '//test/Request', null::text[])",
 		// An array may count from any number, and have more than one dimension.
 		"select parley.send_batch($1::uuid, '//test/Request', '[5:6]={8,9}'::text[])",
-		"select parley.send_batch($1::uuid, '//test/Request', '[-1:0]={10,11}'::bytea[])",
+		"select parley.send_batch_binary($1::uuid, '//test/Request', '[-1:0]={10,11}'::bytea[])",
 		"select parley.send_batch($1::uuid, '//test/Request', '{{12,13},{14,15}}'::text[])",
 	} {
 		b.exec(statement, handle)

@@ -90,7 +90,7 @@ func TestLosingTheRightStopsSendsOnOpenConversations(t *testing.T) {
 			sends := []string{
 				"select parley.send($1::uuid, '//test/Request', 'x')",
 				"select parley.send($1::uuid, '//test/Request', 'x'::bytea)",
-				"select parley.send(array[$1::uuid], '//test/Request', 'x')",
+				"select parley.send_to_all(array[$1::uuid], '//test/Request', 'x')",
 				"select parley.send_batch($1::uuid, '//test/Request', array['x'])",
 			}
 			for _, statement := range sends {

@@ -87,7 +87,7 @@ func TestHostileBodiesArriveAsTheyAre(t *testing.T) {
 	for _, body := range bodies {
 		b.exec("select parley.send($1::uuid, 'DEFAULT', $2::bytea)", handle, body)
 	}
-	b.exec("select parley.send_batch($1::uuid, 'DEFAULT', $2::bytea[])", handle, bodies)
+	b.exec("select parley.send_batch_binary($1::uuid, 'DEFAULT', $2::bytea[])", handle, bodies)
 	got := b.receive("Answering")
 	if len(got) != 2*len(bodies) {
 		t.Fatalf("received %d", len(got))

@@ -17,8 +17,8 @@ func TestSendToSeveralConversations(t *testing.T) {
 	// Some have sent before, some have not.
 	b.send(handles[1], request, "before")
 	b.send(handles[3], request, "before")
-	b.exec("select parley.send($1::uuid[], '//test/Request', 'all'::text)", handles)
-	b.exec("select parley.send($1::uuid[], '//test/Note', '\\x00'::bytea)", handles)
+	b.exec("select parley.send_to_all($1::uuid[], '//test/Request', 'all'::text)", handles)
+	b.exec("select parley.send_to_all($1::uuid[], '//test/Note', '\\x00'::bytea)", handles)
 	for i, handle := range handles {
 		want := []string{"all", "\x00"}
 		if i%2 == 1 {
@@ -52,7 +52,7 @@ func TestSendToSeveralConversationsIsAllOrNothing(t *testing.T) {
 		8451: {good, fresh, good},
 	} {
 		for range handles {
-			b.refuses(number, "select parley.send($1::uuid[], '//test/Request', 'x'::text)", handles)
+			b.refuses(number, "select parley.send_to_all($1::uuid[], '//test/Request', 'x'::text)", handles)
 			handles = append(handles[1:], handles[0])
 		}
 	}
@@ -66,7 +66,7 @@ func TestRefusedListNamesThePosition(t *testing.T) {
 	b := newWorld(t)
 	one, two := b.dialog(), b.dialog()
 	for number, handles := range map[int][]any{8441: {one, two, nil}, 8451: {one, two, two}} {
-		err := b.refuses(number, "select parley.send($1::uuid[], '//test/Request', 'x'::text)", handles)
+		err := b.refuses(number, "select parley.send_to_all($1::uuid[], '//test/Request', 'x'::text)", handles)
 		if want := fmt.Sprintf("osition %d", map[int]int{8441: 3, 8451: 2}[number]); !strings.Contains(err.Detail, want) {
 			t.Errorf("error %d: the detail %q does not say %q", number, err.Detail, want)
 		}

@@ -120,7 +120,7 @@ var statementRights = []struct {
 	{`select parley.send(public.h('talking'), '//test/Request', 'x')`, []right{receiveAsking}},
 	{`select parley.send(public.h('talking'), '//test/Request', 'x')`, []right{{"CONTROL", "queue", "Asking"}}},
 	{`select parley.send(public.h('talking'), '//test/Note', 'x'::bytea)`, []right{receiveAsking}},
-	{`select parley.send(array[public.h('talking'), public.h('new')], '//test/Request', 'x')`, []right{receiveAsking}},
+	{`select parley.send_to_all(array[public.h('talking'), public.h('new')], '//test/Request', 'x')`, []right{receiveAsking}},
 	{`select parley.send_batch(public.h('talking'), '//test/Request', array['x', 'y'])`, []right{receiveAsking}},
 	{`select parley.send(public.h('far talking'), '//test/Reply', 'x')`, []right{{"RECEIVE", "queue", "Answering"}}},
 	{`select parley.receive('Asking')`, []right{receiveAsking}},

@@ -97,7 +97,7 @@ func TestRetentionHoldsFromTheMomentItIsOn(t *testing.T) {
 	b.send(initiator, request, "off")
 	b.exec("select parley.alter_queue('Asking', retention => true)")
 	b.send(initiator, request, "on")
-	b.exec("select parley.send(array[$1::uuid], '//test/Request', 'list'::text)", initiator)
+	b.exec("select parley.send_to_all(array[$1::uuid], '//test/Request', 'list'::text)", initiator)
 	b.exec("select parley.alter_queue('Asking', retention => false)")
 	b.send(initiator, request, "off again")
 	got := b.kept("Asking")
@@ -177,7 +177,7 @@ func TestCopiesHaveTheNumbersOfTheirMessages(t *testing.T) {
 	b.send(initiator, request, "e")
 	b.exec("select parley.enable_broker()")
 	b.exec("select parley.fire_timers()")
-	b.exec("select parley.send(array[$1::uuid], '//test/Request', 'f'::text)", initiator)
+	b.exec("select parley.send_to_all(array[$1::uuid], '//test/Request', 'f'::text)", initiator)
 	// However many there were, one row says where the numbers stand.
 	equal(b.session, 1, "select count(*) from parley._p_copy_progress")
 	b.requireCopiesNumberedAsReceived(6)

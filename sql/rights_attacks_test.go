@@ -63,8 +63,8 @@ func TestRightsOfWhoeverMaintainsATableAreNotItsOwners(t *testing.T) {
 		{"create a queue that runs as somebody", "perform parley.create_queue('Evil', activation_procedure => 'public.read', execute_as => session_user::text);"},
 		{"receive", "perform parley.receive('Answering');"},
 		{"send on a conversation that has sent before", "perform parley.send((select h from public.victim), '//test/Request', 'x'::bytea);"},
-		{"send many", "perform parley.send_batch((select h from public.victim), '//test/Request', array['x'::bytea]);"},
-		{"send to many", "perform parley.send(array[(select h from public.victim)], '//test/Request', 'x'::bytea);"},
+		{"send many", "perform parley.send_batch_binary((select h from public.victim), '//test/Request', array['x'::bytea]);"},
+		{"send to many", "perform parley.send_to_all(array[(select h from public.victim)], '//test/Request', 'x'::bytea);"},
 		{"send with a trace", "perform parley.send_traced((select h from public.victim), '//test/Request', 'x'::bytea, null);"},
 	}
 	for _, attack := range attacks {

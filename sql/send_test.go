@@ -88,14 +88,10 @@ func TestBodiesOfEveryTypeArriveAsBytes(t *testing.T) {
 		{`select parley.send($1::uuid, 'DEFAULT', '{"b": 1, "a": "é"}'::jsonb)`, `{"a": "é", "b": 1}`},
 		{`select parley.send($1::uuid, 'DEFAULT', '{"b":1,  "a":2}'::json)`, `{"b":1,  "a":2}`},
 		{"select parley.send($1::uuid, 'DEFAULT', '<a>é</a>'::xml)", "<a>é</a>"},
-		{`select parley.send($1::uuid, '\x0102'::bytea)`, "\x01\x02"},
-		{"select parley.send($1::uuid, '[1]'::jsonb)", "[1]"},
-		{"select parley.send($1::uuid, '[1 ]'::json)", "[1 ]"},
-		{"select parley.send($1::uuid, '<a/>'::xml)", "<a/>"},
-		{"select parley.send($1::text, 'DEFAULT', 'literal handle')", "literal handle"},
-		{`select parley.send($1::text, 'DEFAULT', '\x03'::bytea)`, "\x03"},
-		{"select parley.send(array[$1::uuid], 'DEFAULT', 'list'::text)", "list"},
-		{`select parley.send(array[$1::uuid], 'DEFAULT', '\x04'::bytea)`, "\x04"},
+		{`select parley.send_binary($1, 'DEFAULT', '\x0102')`, "\x01\x02"},
+		{`select parley.send_json($1, 'DEFAULT', '{"b":  1}')`, `{"b": 1}`},
+		{"select parley.send_to_all(array[$1::uuid], 'DEFAULT', 'list'::text)", "list"},
+		{`select parley.send_to_all(array[$1::uuid], 'DEFAULT', '\x04'::bytea)`, "\x04"},
 	} {
 		b.exec(c.statement, handle)
 		if got := b.bodies("Answering"); !slices.Equal(got, []string{c.want}) {
@@ -122,8 +118,8 @@ func TestEmptyBodiesArriveAsNull(t *testing.T) {
 			"select parley.send($1::uuid, 'DEFAULT', null::text)",
 			"select parley.send($1::uuid, 'DEFAULT', ''::bytea)",
 			"select parley.send($1::uuid, 'DEFAULT', null::bytea)",
-			"select parley.send(array[$1::uuid], 'DEFAULT', ''::bytea)",
-			"select parley.send_batch($1::uuid, 'DEFAULT', array['', null]::bytea[])",
+			"select parley.send_to_all(array[$1::uuid], 'DEFAULT', ''::bytea)",
+			"select parley.send_batch_binary($1::uuid, 'DEFAULT', array['', null]::bytea[])",
 			"select parley.send_batch($1::uuid, 'DEFAULT', array['']::text[])",
 		} {
 			b.exec(statement, handle)

@@ -81,7 +81,7 @@ declare
   v_bodies bytea[] := array(select bench.random_body(size) from generate_series(1, batch));
 begin
   for i in 1 .. calls loop
-    perform parley.send_batch(handle, 'bench', v_bodies);
+    perform parley.send_batch_binary(handle, 'bench', v_bodies);
     commit;
   end loop;
 end

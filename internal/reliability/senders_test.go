@@ -75,7 +75,7 @@ func TestSendsOnSeveralConversationsAtOnceDoNotDeadlock(t *testing.T) {
 	one, other := b.admin.dialog(), b.admin.dialog()
 	first, second := b.session(t), b.session(t)
 	first.begin()
-	const send = "select parley.send(array[$1, $2]::uuid[], 'DEFAULT', $3::text)"
+	const send = "select parley.send_to_all(array[$1, $2]::uuid[], 'DEFAULT', $3::text)"
 	first.exec(send, one, other, "1")
 	sending := startTry(b, second, func() error { return second.try(send, other, one, "2") })
 	sending.awaitBlocked()
