@@ -94,9 +94,9 @@ func TestSendToAMillionConversations(t *testing.T) {
 	b.exec("analyze parley._p_endpoint")
 
 	const all = "array(select conversation_handle from parley._p_endpoint where is_initiator)"
-	b.refuses(8451, "select parley.send("+all+" || $1::uuid, '//test/Request', 'x'::text)", initiator)
-	b.refuses(8441, "select parley.send("+all+" || null::uuid, '//test/Request', 'x'::text)")
+	b.refuses(8451, "select parley.send_to_all("+all+" || $1::uuid, '//test/Request', 'x'::text)", initiator)
+	b.refuses(8441, "select parley.send_to_all("+all+" || null::uuid, '//test/Request', 'x'::text)")
 	equal(b, 0, "select count(*) from parley.queue_contents('Answering')")
-	b.exec("select parley.send(" + all + ", '//test/Request', 'x'::text)")
+	b.exec("select parley.send_to_all(" + all + ", '//test/Request', 'x'::text)")
 	equal(b, 1000000, "select count(*) from parley.receive('Answering', conversation_handle => $1)", target)
 }
