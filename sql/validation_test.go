@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
-
 )
 
 // utf16Body is text as T-SQL programs send it: UTF-16 with a byte order mark.
