@@ -6347,89 +6347,78 @@ comment on function parley._p_ring_bell(integer, regclass) is 'Notifies the slee
 
 -- SEND in its other forms: bodies of other types, several conversations at once, many messages at once.
 
--- A handle written as a literal has no type yet; without these two PostgreSQL could not choose between one handle and a list.
-create function parley.send(conversation_handle text, message_type text default 'DEFAULT', body text default null) returns void
-language sql
-set search_path = pg_catalog, pg_temp
-as $$
-  select parley.send(conversation_handle::uuid, message_type, body)
-$$;
-
-comment on function parley.send(text, text, text) is
-'Sends a text on the conversation whose handle is written as text. Errors: those of send with a bytea body.';
-
-create function parley.send(conversation_handle text, message_type text, body bytea) returns void
-language sql
-set search_path = pg_catalog, pg_temp
-as $$
-  select parley.send(conversation_handle::uuid, message_type, body)
-$$;
-
-comment on function parley.send(text, text, bytea) is
-'Sends a message on the conversation whose handle is written as text. Errors: those of send with a bytea body.';
-
-create function parley.send(conversation_handle uuid, body bytea) returns void
-language sql
-set search_path = pg_catalog, pg_temp
-as $$
-  select parley.send(conversation_handle, 'DEFAULT', body)
-$$;
-
-comment on function parley.send(uuid, bytea) is 'Sends a message of type DEFAULT. Errors: those of send with a bytea body.';
+-- Each call has one meaning for drivers that send parameters without a type (node-postgres, PDO, Ruby) and for those that ask the server for the
+-- types (asyncpg, rust-postgres, postgres.js): of the forms of a name PostgreSQL then takes the one with text. So the first argument of a name is
+-- a handle or a list in all its forms, the second is the message type, and where a body is not text its form has a name of its own besides.
+-- Among arrays PostgreSQL prefers none: send_batch has one form for each name.
 
 create function parley.send(conversation_handle uuid, message_type text, body jsonb) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body)
+  values (send.conversation_handle, send.message_type, convert_to(send.body::text, 'UTF8'));
+end
 $$;
 
 comment on function parley.send(uuid, text, jsonb) is 'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
 
-create function parley.send(conversation_handle uuid, body jsonb) returns void
-language sql
-set search_path = pg_catalog, pg_temp
-as $$
-  select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
-$$;
-
-comment on function parley.send(uuid, jsonb) is 'Sends a JSON body of type DEFAULT. Errors: those of send with a bytea body.';
-
 create function parley.send(conversation_handle uuid, message_type text, body json) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body)
+  values (send.conversation_handle, send.message_type, convert_to(send.body::text, 'UTF8'));
+end
 $$;
 
 comment on function parley.send(uuid, text, json) is 'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
 
-create function parley.send(conversation_handle uuid, body json) returns void
-language sql
-set search_path = pg_catalog, pg_temp
-as $$
-  select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
-$$;
-
-comment on function parley.send(uuid, json) is 'Sends a JSON body of type DEFAULT. Errors: those of send with a bytea body.';
-
 create function parley.send(conversation_handle uuid, message_type text, body xml) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley.send(conversation_handle, message_type, convert_to(body::text, 'UTF8'))
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body)
+  values (send.conversation_handle, send.message_type, convert_to(send.body::text, 'UTF8'));
+end
 $$;
 
 comment on function parley.send(uuid, text, xml) is 'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
 
-create function parley.send(conversation_handle uuid, body xml) returns void
-language sql
+create function parley.send_binary(conversation_handle uuid, message_type text, body bytea) returns void
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley.send(conversation_handle, 'DEFAULT', convert_to(body::text, 'UTF8'))
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body)
+  values (send_binary.conversation_handle, send_binary.message_type, send_binary.body);
+end
 $$;
 
-comment on function parley.send(uuid, xml) is 'Sends an XML body of type DEFAULT. Errors: those of send with a bytea body.';
+comment on function parley.send_binary(uuid, text, bytea) is
+'Sends bytes: send with a bytea body, under a name that has no other form. A driver that leaves the types of parameters to the server calls this.
+Arguments: conversation_handle; message_type; body, null or empty for none.
+Errors: those of send.
+Source: spec 4.2.';
+
+create function parley.send_json(conversation_handle uuid, message_type text, body jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body)
+  values (send_json.conversation_handle, send_json.message_type, convert_to(send_json.body::text, 'UTF8'));
+end
+$$;
+
+comment on function parley.send_json(uuid, text, jsonb) is
+'Sends a JSON body as UTF-8 text: send with a jsonb body, under a name that has no other form.
+Arguments: conversation_handle; message_type; body, null for none.
+Errors: those of send.
+Source: spec 4.2.';
 
 create table parley._p_outgoing_to_many (
   conversation_handles uuid[],
@@ -6528,31 +6517,35 @@ begin
 end
 $$;
 
-create function parley.send(conversation_handles uuid[], message_type text, body bytea) returns void
+create function parley.send_to_all(conversation_handles uuid[], message_type text, body bytea) returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into parley._p_outgoing_to_many (conversation_handles, message_type, body)
-  values (send.conversation_handles, send.message_type, send.body);
+  values (send_to_all.conversation_handles, send_to_all.message_type, send_to_all.body);
 end
 $$;
 
-comment on function parley.send(uuid[], text, bytea) is
+comment on function parley.send_to_all(uuid[], text, bytea) is
 'Sends the same message on several conversations: on all of them or, when one cannot send, on none.
 Arguments: conversation_handles, each once, no null; message_type; body.
 Errors: 8435 a handle not found, 8441 a handle is missing, 8451 a handle is repeated, and those of send on one conversation.
 Source: spec 4.2.';
 
-create function parley.send(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void
-language sql
+create function parley.send_to_all(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley.send(conversation_handles, message_type, convert_to(body, 'UTF8'))
+begin
+  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body)
+  values (send_to_all.conversation_handles, send_to_all.message_type, convert_to(send_to_all.body, 'UTF8'));
+end
 $$;
 
-comment on function parley.send(uuid[], text, text) is
+comment on function parley.send_to_all(uuid[], text, text) is
 'Sends the same text on several conversations: on all of them or on none.
-Errors: those of send on several conversations with a bytea body.
+Errors: those of send_to_all with a bytea body.
 Source: spec 4.2.';
 
 create table parley._p_outgoing_batch (
@@ -6613,17 +6606,17 @@ begin
 end
 $$;
 
-create function parley.send_batch(conversation_handle uuid, message_type text, bodies bytea[]) returns void
+create function parley.send_batch_binary(conversation_handle uuid, message_type text, bodies bytea[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies)
-  values (send_batch.conversation_handle, send_batch.message_type, send_batch.bodies);
+  values (send_batch_binary.conversation_handle, send_batch_binary.message_type, send_batch_binary.bodies);
 end
 $$;
 
-comment on function parley.send_batch(uuid, text, bytea[]) is
+comment on function parley.send_batch_binary(uuid, text, bytea[]) is
 'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
 Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body.
 Each body is validated by itself, in the order of the array, as if it had been sent alone: what comes before the first bad one is delivered, that one and
@@ -6632,30 +6625,44 @@ Errors: those of send.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
 create function parley.send_batch(conversation_handle uuid, message_type text, bodies text[]) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley.send_batch(
-    conversation_handle,
-    message_type,
-    array(select convert_to(b.body, 'UTF8') from unnest(bodies) with ordinality as b (body, position) order by b.position)
-  )
+begin
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies)
+  values (
+    send_batch.conversation_handle,
+    send_batch.message_type,
+    array(select convert_to(b.body, 'UTF8') from unnest(send_batch.bodies) with ordinality as b (body, position) order by b.position)
+  );
+end
 $$;
 
-comment on function parley.send_batch(uuid, text, text[]) is 'Sends many texts on one conversation, as UTF-8. Errors: those of send.';
+comment on function parley.send_batch(uuid, text, text[]) is
+'Sends many texts on one conversation, as UTF-8 and in the order of the array, as send_batch_binary sends bytes.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body.
+Errors: those of send.
+Source: spec 2.2, 4.2, R-PERF-3.';
 
-create function parley.send_batch(conversation_handle uuid, message_type text, bodies jsonb[]) returns void
-language sql
+create function parley.send_batch_json(conversation_handle uuid, message_type text, bodies jsonb[]) returns void
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley.send_batch(
-    conversation_handle,
-    message_type,
-    array(select convert_to(b.body::text, 'UTF8') from unnest(bodies) with ordinality as b (body, position) order by b.position)
-  )
+begin
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies)
+  values (
+    send_batch_json.conversation_handle,
+    send_batch_json.message_type,
+    array(select convert_to(b.body::text, 'UTF8') from unnest(send_batch_json.bodies) with ordinality as b (body, position) order by b.position)
+  );
+end
 $$;
 
-comment on function parley.send_batch(uuid, text, jsonb[]) is 'Sends many JSON bodies on one conversation, as UTF-8. Errors: those of send.';
+comment on function parley.send_batch_json(uuid, text, jsonb[]) is
+'Sends many JSON bodies on one conversation, as UTF-8, as send_batch_binary sends bytes.
+Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body.
+Errors: those of send.
+Source: spec 2.2, 4.2.';
 
 create function parley._p_append(
   endpoint_id bigint, lane integer, position_sequence regclass, message_type_id integer, bodies bytea[], trace_context text default null
@@ -7034,7 +7041,7 @@ begin
       8428,
       format('message type "%s" not found', message_type),
       'Names are compared byte by byte.' || parley._p_did_you_mean(message_type, array(select t.name from parley._p_message_type as t)),
-      'See parley.service_message_types.'
+      'See parley.service_message_types. The body is the third argument of send.'
     );
   end if;
   select * into v_usage
@@ -7454,7 +7461,7 @@ comment on function parley._p_deliver_delayed_of(bigint) is
 -- UTF-16 when it begins with the byte order mark of that, as T-SQL programs send it.
 
 create function parley.body_text(body bytea) returns text
-language plpgsql immutable strict parallel safe
+language plpgsql immutable strict
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -7499,12 +7506,18 @@ begin
     perform convert_from('\xeda080', 'UTF8');
   end if;
   return array_to_string(v_parts || v_text, '');
+exception
+  -- One body that is no text must not fail the RECEIVE that reads it, with all that came in the same statement.
+  when data_exception then
+    return null;
 end
 $$;
 
 comment on function parley.body_text(bytea) is
-'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark. The time it takes grows with the length of the body.
-Errors: 22021 when it is neither: bytes that are no text, half of a surrogate pair, a NUL.';
+'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark, and null when it is neither: bytes that are no text, half of a
+surrogate pair, a NUL. The time it takes grows with the length of the body.
+Arguments: body.
+Errors: none.';
 
 create function parley._p_may_validate(setter oid, validation_function oid) returns boolean
 language plpgsql stable
@@ -7626,14 +7639,13 @@ begin
       return body is null;
     when 'X' then
       -- An empty body is none, and good for XML too (spec 2.2).
-      if body is not null and not xml_is_well_formed_document(parley.body_text(body)) then
+      if body is not null and xml_is_well_formed_document(parley.body_text(body)) is not true then
         return false;
       end if;
     when 'J' then
-      if body is null then
+      if parley.body_text(body)::jsonb is null then
         return false;
       end if;
-      perform parley.body_text(body)::jsonb;
     else
       null;
   end case;
@@ -8383,10 +8395,12 @@ comment on function parley._p_end_without_error(uuid, parley.caller) is
 Errors: those of end_conversation.';
 
 create function parley.end_conversation(conversation_handle uuid) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley._p_end_without_error(conversation_handle, parley.current_caller())
+begin
+  perform parley._p_end_without_error(conversation_handle, parley.current_caller());
+end
 $$;
 
 comment on function parley.end_conversation(uuid) is
@@ -8708,10 +8722,12 @@ comment on function parley._p_clean_up(uuid, boolean, parley.caller) is
 Errors: those of end_conversation with cleanup.';
 
 create function parley.end_conversation(conversation_handle uuid, cleanup boolean) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley._p_clean_up(conversation_handle, cleanup, parley.current_caller())
+begin
+  perform parley._p_clean_up(conversation_handle, cleanup, parley.current_caller());
+end
 $$;
 
 comment on function parley.end_conversation(uuid, boolean) is
