@@ -161,6 +161,7 @@ declare
 begin
   foreach v_what in array array['position', 'doorbell', 'rollback', 'counter'] loop
     execute format('create sequence parley.%I minvalue 0 start 1', format('_p_queue_%s_%s', queue_id, v_what));
+    perform parley._p_take_back_relation(format('parley.%I', format('_p_queue_%s_%s', queue_id, v_what))::regclass);
   end loop;
   insert into parley._p_queue (
     queue_id, lookup_name, schema_name, name, owner, position_sequence, doorbell_sequence, rollback_sequence, counter_sequence,

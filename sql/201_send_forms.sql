@@ -162,7 +162,8 @@ comment on function parley._p_send_outgoing_to_many() is
 'Sends what was inserted into _p_outgoing_to_many, with the rights of its column caller: on all conversations or on none.
 Errors: 8435, 8441, 8451, and those of parley.send.';
 
-create trigger _p_send before insert on parley._p_outgoing_to_many for each row execute function parley._p_send_outgoing_to_many();
+create trigger _p_send before insert on parley._p_outgoing_to_many
+for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing_to_many();
 
 do $$
 begin
@@ -251,7 +252,8 @@ comment on function parley._p_send_outgoing_batch() is
 'Sends what was inserted into _p_outgoing_batch, with the rights of its column caller.
 Errors: those of parley.send.';
 
-create trigger _p_send before insert on parley._p_outgoing_batch for each row execute function parley._p_send_outgoing_batch();
+create trigger _p_send before insert on parley._p_outgoing_batch
+for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing_batch();
 
 do $$
 begin

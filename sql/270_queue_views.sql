@@ -117,11 +117,10 @@ begin
   execute format('create view parley_queue.%I as select * from parley.queue_contents(%L)', v_view, (
     select format('[%s].[%s]', replace(q.schema_name, ']', ']]'), replace(q.name, ']', ']]')) from parley._p_queue as q where q.queue_id = $1
   ));
+  perform parley._p_take_back_relation(format('parley_queue.%I', v_view)::regclass);
   -- The function asks for the right to RECEIVE each time.
   execute format('grant select on parley_queue.%I to public', v_view);
 end
 $$;
 
 comment on function parley._p_create_queue_view(integer) is 'Creates the view of a queue.';
-
-grant usage on schema parley_queue to public;

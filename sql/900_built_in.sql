@@ -1,5 +1,7 @@
 -- The built-in objects (spec 2.1), and who may use the schema.
 
+select parley._p_take_back_all();
+
 insert into parley._p_message_type (message_type_id, name, owner, validation)
 select t.id, t.name, current_user::regrole, t.validation
 from (
@@ -68,9 +70,7 @@ insert into parley._p_route (route_id, name, owner, is_inbound, address, next_ho
 values (nextval('parley._p_object_id'), 'AutoCreatedLocal', current_user::regrole, false, 'LOCAL', 'LOCAL', 2);
 
 -- Everybody may call the interface; each function looks at rights itself. The private functions are nobody's business.
-revoke all on all functions in schema parley from public;
-
-grant usage on schema parley to public;
+grant usage on schema parley, parley_queue to public;
 
 -- The tables into which SEND inserts, but for their column caller; and the ticket of whoever reads it.
 grant insert (conversation_handle, message_type, body, trace_context) on parley._p_outgoing to public;

@@ -251,6 +251,35 @@ func TestRightsCannotBeHadByAForgedTicket(t *testing.T) {
 	}
 }
 
+// PostgreSQL asks for no right to a column that the default of a view fills.
+func TestRightsCannotBeHadThroughAViewOverWhatSendInserts(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	victim := b.dialog()
+	b.send(victim, request, "first")
+	b.send(victim, request, "second")
+	superuser := value[string](b.session, "select current_user::text")
+	_, mallory := b.mallory()
+	before := b.everything()
+	for table, columns := range map[string]struct{ names, values string }{
+		"_p_outgoing":         {"conversation_handle, message_type, body", "'" + victim + "', '" + request + "', 'stolen'"},
+		"_p_outgoing_batch":   {"conversation_handle, message_type, bodies", "'" + victim + "', '" + request + "', array['stolen'::bytea]"},
+		"_p_outgoing_to_many": {"conversation_handles, message_type, body", "array['" + victim + "'::uuid], '" + request + "', 'stolen'"},
+	} {
+		mallory.exec("create view m." + table + " as select * from parley." + table)
+		for _, caller := range []string{"'" + superuser + "'", "null"} {
+			mallory.exec("alter view m." + table + " alter column caller set default " + caller)
+			_, err := mallory.db.Exec(t.Context(), "insert into m."+table+" ("+columns.names+") values ("+columns.values+")")
+			if err == nil {
+				t.Errorf("%s: a view whose default for the caller is %s: allowed", table, caller)
+			}
+		}
+	}
+	if after := b.everything(); after != before {
+		t.Errorf("the broker was changed:\n%s", difference(before, after))
+	}
+}
+
 // A replication worker runs with the role "replica" of triggers: SEND must not lose what it takes there.
 func TestSendWorksWhereOrdinaryTriggersAreOff(t *testing.T) {
 	t.Parallel()

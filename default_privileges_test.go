@@ -1,0 +1,60 @@
+package parley_test
+
+import (
+	"crypto/rand"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// What the installing role has said of objects of all kinds was not said of the broker: who reads its secret, or makes a function in its schema, takes it over.
+func TestDefaultPrivilegesGiveNothingOfTheBrokerAway(t *testing.T) {
+	t.Parallel()
+	const grants = `
+		select coalesce(string_agg(o.object || ' ' || x.grantee::regrole || ' ' || x.privilege_type, e'\n' order by 1), '')
+		from (
+			select n.nspname as object, n.nspacl as acl, n.nspowner as owner from pg_namespace as n where n.nspname in ('parley', 'parley_queue')
+			union all
+			select c.oid::regclass::text, c.relacl, c.relowner from pg_class as c where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace)
+			union all
+			select c.oid::regclass || '.' || a.attname, a.attacl, c.relowner
+			from pg_class as c join pg_attribute as a on a.attrelid = c.oid
+			where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace)
+			union all
+			select p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner
+			from pg_proc as p where p.pronamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace)
+		) as o
+		cross join aclexplode(o.acl) as x
+		where x.grantee <> o.owner`
+	role := "reader_" + strings.ToLower(rand.Text())
+	plain, generous := parleytest.EmptyDatabase(t), parleytest.EmptyDatabase(t)
+	execute(t, generous, "create role "+role)
+	t.Cleanup(func() { execute(t, generous, "drop owned by "+role+" cascade", "drop role "+role) })
+	for _, kind := range []string{"tables", "sequences", "functions", "schemas"} {
+		execute(t, generous, "alter default privileges grant all on "+kind+" to "+role+", public")
+	}
+	for _, pool := range []*pgxpool.Pool{plain, generous} {
+		if err := parley.Install(t.Context(), connect(t, pool)); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, pool, "select parley.create_queue('Later')")
+	}
+	want := strings.Split(value[string](t, plain, grants), "\n")
+	got := strings.Split(value[string](t, generous, grants), "\n")
+	known := map[string]bool{}
+	for _, grant := range want {
+		known[grant] = true
+	}
+	for _, grant := range got {
+		if !known[grant] {
+			t.Errorf("given away: %s", grant)
+		}
+	}
+	if len(want) < 100 || len(got) != len(want) {
+		t.Errorf("%d rights are granted with default privileges, %d without", len(got), len(want))
+	}
+}
