@@ -90,24 +90,32 @@ comment on function parley._p_may_validate(oid, oid) is
 It runs inside functions that are SECURITY DEFINER, so with the rights of the schema''s owner unless it is SECURITY DEFINER itself: whoever set it and whoever
 owns it must be able to act as the role whose rights it has.';
 
-create function parley._p_is_version(validation_function oid, version text) returns boolean
+create function parley._p_version(validation_function oid) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return exists (select from pg_proc as p where p.oid = validation_function and p.xmin::text = version);
+  return (
+    select p.xmin::text || ' ' || n.xmin::text
+    from pg_proc as p
+    join pg_namespace as n on n.oid = p.pronamespace
+    where p.oid = validation_function
+  );
 end
 $$;
 
-comment on function parley._p_is_version(oid, text) is
-'Tells whether a function still is as it was.
-Arguments: version, the transaction that wrote its row in the catalog.';
+comment on function parley._p_version(oid) is
+'Gives the transactions that wrote a function''s row in the catalog, and that of its schema: while both are the same, so is all that the function is, its
+name included. Null when it is gone.';
 
 -- Not ours, so it is planned as anything else of its database: SEND and what accepts from afar scan no table from end to end, which can be the best way
 -- through a small one, and compile nothing. The options are named here so that they come back at the end; what a session has set for itself is not known.
 --
--- Its owner may take SECURITY DEFINER away while we ask. So the version that was checked is compared once more after the executor has taken the function up and
--- before it is called: the version in between cannot be another. The subquery keeps the planner from calling an immutable function before that.
+-- Its owner may take SECURITY DEFINER away while we ask, or give its name to another function by renaming its schema. So the version that was
+-- checked is compared once more after the executor has taken the function up and before it is called: the version in between cannot be another.
+-- It is compared twice: PostgreSQL reads the function's row for the call from a cache, which it renews where it takes a lock that it does not hold
+-- yet; the second time it holds all of them, so nothing is renewed between its snapshot and the call. The subquery keeps the planner from calling
+-- an immutable function before that.
 -- A snapshot that is kept sees old versions only, so there only a function that may act as the owner of the schema anyway is called.
 create function parley._p_call_validation(message_type parley._p_message_type, body bytea) returns boolean
 language plpgsql
@@ -126,7 +134,8 @@ begin
   set local enable_seqscan to default;
   set local jit to default;
   set local plan_cache_mode to default;
-  select p.xmin::text, n.nspname, p.proname, p.proowner into v_version, v_schema, v_name, v_owner
+  v_version := parley._p_version(message_type.validation_function);
+  select n.nspname, p.proname, p.proowner into v_schema, v_name, v_owner
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
   where p.oid = message_type.validation_function;
@@ -142,7 +151,7 @@ begin
       hint = 'Send it at READ COMMITTED.';
   end if;
   execute format(
-    'select case when parley._p_is_version(%s, %L) then %I.%I(b.body) end from (select $1 as body offset 0) as b',
+    'select case when parley._p_version(%1$s) = %2$L and parley._p_version(%1$s) = %2$L then %3$I.%4$I(b.body) end from (select $1 as body offset 0) as b',
     message_type.validation_function::oid, v_version, v_schema, v_name
   )
   into v_is_valid

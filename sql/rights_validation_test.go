@@ -84,6 +84,39 @@ func TestAValidationFunctionHasNotTheRightsOfTheBroker(t *testing.T) {
 	}
 }
 
+// Its owner may give its name to another function, which was never checked, while a message is judged.
+func TestAValidationFunctionThatGaveItsNameToAnotherIsNotAsked(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"its schema was renamed": "alter schema m rename to old; create schema m",
+		"it was renamed":         "alter function m.judge(bytea) rename to old",
+		"it moved":               "create schema old; alter function m.judge(bytea) set schema old",
+		"it was changed":         "alter function m.judge(bytea) security invoker",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBroker(t)
+			role, _ := b.mallory()
+			s := b.judge(role)
+			s.ownTypes()
+			b.exec("create table public.climbed (role name)")
+			b.afterwards("drop schema if exists old cascade")
+			// What is asked after the function was checked and before it is called does what its owner may do in another session then.
+			b.exec(`create or replace function parley._p_keeps_snapshot() returns boolean language plpgsql as $f$
+				begin
+					` + change + `;
+					create or replace function m.judge(body bytea) returns boolean language plpgsql as
+						$$begin insert into public.climbed (role) values (current_user); return true; end$$;
+					return false;
+				end$f$`)
+			if got := s.judgement("good"); len(got) == 0 || got[0] != errorMessage {
+				t.Errorf("received %q, want an Error: a function was called that nobody has checked", got)
+			}
+			equal(b.session, 0, "select count(*)::int from public.climbed")
+		})
+	}
+}
+
 // Whoever set the function must still be a member of the role as which it runs.
 func TestAValidationFunctionRunsWhileItsSetterMayActAsItsOwner(t *testing.T) {
 	t.Parallel()
