@@ -510,6 +510,71 @@ comment on function parley._p_may_act_as(oid, oid) is
 of the two does not exist.
 Arguments: caller, the role that acts; role, the one it would act as.';
 
+-- sql/022_default_privileges.sql
+
+-- What ALTER DEFAULT PRIVILEGES has given away of objects of ours.
+--
+-- Whoever installs may have said that some role may read all tables that he will make, call all his functions, create in all his schemas.
+-- That was not said of a broker: who reads the secret of 020_roles.sql may do everything, and so may who makes a function in the schema parley.
+-- So the schema takes back what it has not granted itself, when it is installed and from each sequence and view that it makes later.
+-- A grant that somebody makes by name is his own decision.
+
+create function parley._p_grantees(acl aclitem[], owner oid) returns setof regrole
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select distinct x.grantee::regrole from aclexplode(acl) as x where x.grantee not in (0, owner)
+$$;
+
+comment on function parley._p_grantees(aclitem[], oid) is 'Gives the roles other than the owner that hold a right to an object. PUBLIC is none of them.';
+
+create function parley._p_take_back_relation(relation regclass) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_grantee regrole;
+begin
+  execute format('revoke all on table %s from public', relation);
+  for v_grantee in
+    select g.grantee from pg_class as c cross join parley._p_grantees(c.relacl, c.relowner) as g (grantee) where c.oid = relation
+  loop
+    execute format('revoke all on table %s from %s', relation, v_grantee);
+  end loop;
+end
+$$;
+
+comment on function parley._p_take_back_relation(regclass) is 'Takes all rights to a table, a view or a sequence from everybody but its owner.';
+
+create function parley._p_take_back_all() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_schemas oid[] := array['parley'::regnamespace, 'parley_queue'::regnamespace];
+  v_schema regnamespace;
+  v_function regprocedure;
+  v_grantee regrole;
+begin
+  revoke all on schema parley, parley_queue from public;
+  for v_schema, v_grantee in
+    select n.oid, g.grantee from pg_namespace as n cross join parley._p_grantees(n.nspacl, n.nspowner) as g (grantee) where n.oid = any (v_schemas)
+  loop
+    execute format('revoke all on schema %s from %s', v_schema, v_grantee);
+  end loop;
+  perform parley._p_take_back_relation(c.oid) from pg_class as c where c.relnamespace = any (v_schemas) and c.relacl is not null;
+  revoke all on all functions in schema parley, parley_queue from public;
+  for v_function, v_grantee in
+    select p.oid, g.grantee from pg_proc as p cross join parley._p_grantees(p.proacl, p.proowner) as g (grantee) where p.pronamespace = any (v_schemas)
+  loop
+    execute format('revoke all on function %s from %s', v_function, v_grantee);
+  end loop;
+end
+$$;
+
+comment on function parley._p_take_back_all() is
+'Takes all rights to the schemas parley and parley_queue, and to what is in them, from everybody but their owner: what is granted is granted afterwards.';
+
 -- sql/030_permissions.sql
 
 -- Permissions on the broker's objects.
@@ -1355,6 +1420,7 @@ declare
 begin
   foreach v_what in array array['position', 'doorbell', 'rollback', 'counter'] loop
     execute format('create sequence parley.%I minvalue 0 start 1', format('_p_queue_%s_%s', queue_id, v_what));
+    perform parley._p_take_back_relation(format('parley.%I', format('_p_queue_%s_%s', queue_id, v_what))::regclass);
   end loop;
   insert into parley._p_queue (
     queue_id, lookup_name, schema_name, name, owner, position_sequence, doorbell_sequence, rollback_sequence, counter_sequence,
@@ -6230,7 +6296,9 @@ comment on function parley._p_use_priority(parley._p_queue, integer) is 'Remembe
 --   a send that begins after another's commit comes later   the position is drawn from the queue's sequence inside the statement
 --   rights and states are checked each time   the conditions of the statement; when any fails, _p_send finds out which and why
 --   the rights are those of the caller   he inserts into _p_outgoing; its column caller, into which nobody may write, has
---     current_user as its default, and its trigger runs with the rights of the schema's owner. See 020_roles.sql.
+--     current_user as its default, and its trigger runs with the rights of the schema's owner. See 020_roles.sql. A view over the table
+--     can have another default, and PostgreSQL asks for no right to a column that a default fills: the trigger's WHEN compares once more,
+--     before the rights change. Where it does not hold, the table's check refuses the row.
 -- What was tried: see docs/performance.md. Each further statement here costs about a tenth of a bare INSERT; so does
 -- a pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger costs 1 microsecond
 -- more than a function that is SECURITY DEFINER, a ticket of 020_roles.sql 5.
@@ -6238,7 +6306,7 @@ comment on function parley._p_use_priority(parley._p_queue, integer) is 'Remembe
 -- Sequential scans are off, as in every statement that looks for conversations: a session that planned this while there were few
 -- would go on reading all of them, until they are analyzed.
 --
--- Cost: one trigger, one index probe, one row lock, one insert with two index entries, one scan of the doorbell.
+-- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one scan of the doorbell.
 
 create table parley._p_outgoing (
   conversation_handle uuid,
@@ -6251,7 +6319,8 @@ create table parley._p_outgoing (
 
 comment on table parley._p_outgoing is
 'Takes one message from SEND. It never holds a row: its trigger sends the message instead, and if it did not, the check would refuse the row.';
-comment on column parley._p_outgoing.caller is 'Who sends. Nobody may insert into this column, so that its default decides.';
+comment on column parley._p_outgoing.caller is
+'Who sends. Nobody may insert into this column, so that its default decides; the trigger takes no row in which it is not current_user.';
 
 create function parley._p_send_outgoing() returns trigger
 language plpgsql security definer
@@ -6290,7 +6359,8 @@ comment on function parley._p_send_outgoing() is
 'Sends what was inserted into _p_outgoing, with the rights of its column caller.
 Errors: those of parley.send.';
 
-create trigger _p_send before insert on parley._p_outgoing for each row execute function parley._p_send_outgoing();
+create trigger _p_send before insert on parley._p_outgoing
+for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing();
 
 -- A replication worker and a restore turn ordinary triggers off.
 do $$
@@ -6509,7 +6579,8 @@ comment on function parley._p_send_outgoing_to_many() is
 'Sends what was inserted into _p_outgoing_to_many, with the rights of its column caller: on all conversations or on none.
 Errors: 8435, 8441, 8451, and those of parley.send.';
 
-create trigger _p_send before insert on parley._p_outgoing_to_many for each row execute function parley._p_send_outgoing_to_many();
+create trigger _p_send before insert on parley._p_outgoing_to_many
+for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing_to_many();
 
 do $$
 begin
@@ -6598,7 +6669,8 @@ comment on function parley._p_send_outgoing_batch() is
 'Sends what was inserted into _p_outgoing_batch, with the rights of its column caller.
 Errors: those of parley.send.';
 
-create trigger _p_send before insert on parley._p_outgoing_batch for each row execute function parley._p_send_outgoing_batch();
+create trigger _p_send before insert on parley._p_outgoing_batch
+for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing_batch();
 
 do $$
 begin
@@ -7547,24 +7619,32 @@ comment on function parley._p_may_validate(oid, oid) is
 It runs inside functions that are SECURITY DEFINER, so with the rights of the schema''s owner unless it is SECURITY DEFINER itself: whoever set it and whoever
 owns it must be able to act as the role whose rights it has.';
 
-create function parley._p_is_version(validation_function oid, version text) returns boolean
+create function parley._p_version(validation_function oid) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return exists (select from pg_proc as p where p.oid = validation_function and p.xmin::text = version);
+  return (
+    select p.xmin::text || ' ' || n.xmin::text
+    from pg_proc as p
+    join pg_namespace as n on n.oid = p.pronamespace
+    where p.oid = validation_function
+  );
 end
 $$;
 
-comment on function parley._p_is_version(oid, text) is
-'Tells whether a function still is as it was.
-Arguments: version, the transaction that wrote its row in the catalog.';
+comment on function parley._p_version(oid) is
+'Gives the transactions that wrote a function''s row in the catalog, and that of its schema: while both are the same, so is all that the function is, its
+name included. Null when it is gone.';
 
 -- Not ours, so it is planned as anything else of its database: SEND and what accepts from afar scan no table from end to end, which can be the best way
 -- through a small one, and compile nothing. The options are named here so that they come back at the end; what a session has set for itself is not known.
 --
--- Its owner may take SECURITY DEFINER away while we ask. So the version that was checked is compared once more after the executor has taken the function up and
--- before it is called: the version in between cannot be another. The subquery keeps the planner from calling an immutable function before that.
+-- Its owner may take SECURITY DEFINER away while we ask, or give its name to another function by renaming its schema. So the version that was
+-- checked is compared once more after the executor has taken the function up and before it is called: the version in between cannot be another.
+-- It is compared twice: PostgreSQL reads the function's row for the call from a cache, which it renews where it takes a lock that it does not hold
+-- yet; the second time it holds all of them, so nothing is renewed between its snapshot and the call. The subquery keeps the planner from calling
+-- an immutable function before that.
 -- A snapshot that is kept sees old versions only, so there only a function that may act as the owner of the schema anyway is called.
 create function parley._p_call_validation(message_type parley._p_message_type, body bytea) returns boolean
 language plpgsql
@@ -7583,7 +7663,8 @@ begin
   set local enable_seqscan to default;
   set local jit to default;
   set local plan_cache_mode to default;
-  select p.xmin::text, n.nspname, p.proname, p.proowner into v_version, v_schema, v_name, v_owner
+  v_version := parley._p_version(message_type.validation_function);
+  select n.nspname, p.proname, p.proowner into v_schema, v_name, v_owner
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
   where p.oid = message_type.validation_function;
@@ -7599,7 +7680,7 @@ begin
       hint = 'Send it at READ COMMITTED.';
   end if;
   execute format(
-    'select case when parley._p_is_version(%s, %L) then %I.%I(b.body) end from (select $1 as body offset 0) as b',
+    'select case when parley._p_version(%1$s) = %2$L and parley._p_version(%1$s) = %2$L then %3$I.%4$I(b.body) end from (select $1 as body offset 0) as b',
     message_type.validation_function::oid, v_version, v_schema, v_name
   )
   into v_is_valid
@@ -11484,14 +11565,13 @@ begin
   execute format('create view parley_queue.%I as select * from parley.queue_contents(%L)', v_view, (
     select format('[%s].[%s]', replace(q.schema_name, ']', ']]'), replace(q.name, ']', ']]')) from parley._p_queue as q where q.queue_id = $1
   ));
+  perform parley._p_take_back_relation(format('parley_queue.%I', v_view)::regclass);
   -- The function asks for the right to RECEIVE each time.
   execute format('grant select on parley_queue.%I to public', v_view);
 end
 $$;
 
 comment on function parley._p_create_queue_view(integer) is 'Creates the view of a queue.';
-
-grant usage on schema parley_queue to public;
 
 -- sql/271_queue_inspection.sql
 
@@ -20861,6 +20941,8 @@ comment on column parley.tcp_endpoints.ip_address is 'The address it listens on;
 
 -- The built-in objects (spec 2.1), and who may use the schema.
 
+select parley._p_take_back_all();
+
 insert into parley._p_message_type (message_type_id, name, owner, validation)
 select t.id, t.name, current_user::regrole, t.validation
 from (
@@ -20929,9 +21011,7 @@ insert into parley._p_route (route_id, name, owner, is_inbound, address, next_ho
 values (nextval('parley._p_object_id'), 'AutoCreatedLocal', current_user::regrole, false, 'LOCAL', 'LOCAL', 2);
 
 -- Everybody may call the interface; each function looks at rights itself. The private functions are nobody's business.
-revoke all on all functions in schema parley from public;
-
-grant usage on schema parley to public;
+grant usage on schema parley, parley_queue to public;
 
 -- The tables into which SEND inserts, but for their column caller; and the ticket of whoever reads it.
 grant insert (conversation_handle, message_type, body, trace_context) on parley._p_outgoing to public;
