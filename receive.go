@@ -2,16 +2,17 @@ package parley
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// receive holds the arguments of RECEIVE that may be left out; nil is the broker's default.
+// receive holds the arguments of RECEIVE that may be left out; nil is the broker's default. A zero UUID was given, and is refused.
 type receive struct {
 	top          *int32
-	conversation UUID
-	group        UUID
+	conversation *UUID
+	group        *UUID
 	timeout      *int32
 }
 
@@ -23,21 +24,23 @@ func Top(n int) ReceiveOption {
 	return func(r *receive) { r.top = new(int32(min(n, 1<<31-1))) }
 }
 
-// FromConversation receives messages of this conversation only.
+// FromConversation receives messages of this conversation only. The zero UUID is refused, as null is in SQL.
 func FromConversation(handle UUID) ReceiveOption {
-	return func(r *receive) { r.conversation = handle }
+	return func(r *receive) { r.conversation = &handle }
 }
 
-// FromGroup receives messages of this conversation group only, and waits while another transaction has it locked.
+// FromGroup receives messages of this conversation group only, and waits while another transaction has it locked. The zero
+// UUID is refused.
 func FromGroup(group UUID) ReceiveOption {
-	return func(r *receive) { r.group = group }
+	return func(r *receive) { r.group = &group }
 }
 
 // WaitForever, for [Wait], is no time-out at all.
 const WaitForever time.Duration = -1
 
 // Wait makes the database wait for a message, up to a time-out in whole milliseconds. Without it nothing waits.
-// The connection is busy meanwhile; a [Consumer] waits without one for each reader.
+// The connection is busy meanwhile; a [Consumer] waits without one for each reader. When the wait had to fire a timer or
+// to set a conversation aside it ends early with nothing: commit, so that others see that, and receive again.
 func Wait(timeout time.Duration) ReceiveOption {
 	return func(r *receive) { r.timeout = new(milliseconds(timeout)) }
 }
@@ -47,15 +50,24 @@ func Wait(timeout time.Duration) ReceiveOption {
 // When the transaction rolls back the messages are in the queue again.
 //
 // Errors: an [Error] with number [QueueNotFound], [PermissionDenied], or [QueueDisabled] when the queue is off, as it
-// may be after a message was rolled back five times.
+// may be after a message was rolled back five times; 8414, 8418, 8420, 8426, 8436, 8468 or 8470 for a conversation or a group
+// that is missing, unknown, or went away during the wait.
 func Receive(ctx context.Context, db DB, queue string, options ...ReceiveOption) ([]Message, error) {
 	var r receive
 	for _, option := range options {
 		option(&r)
 	}
-	rows, err := db.Query(ctx, "select "+messageColumns+` from parley.receive(
-			queue => $1, top => $2, conversation_handle => $3, conversation_group_id => $4, timeout => $5
-		)`, queue, r.top, r.conversation, r.group, r.timeout)
+	named, arguments := "", []any{queue, r.top, r.timeout}
+	if r.conversation != nil {
+		arguments = append(arguments, *r.conversation)
+		named += fmt.Sprintf(", conversation_handle => $%d", len(arguments))
+	}
+	if r.group != nil {
+		arguments = append(arguments, *r.group)
+		named += fmt.Sprintf(", conversation_group_id => $%d", len(arguments))
+	}
+	rows, err := db.Query(ctx, "select "+messageColumns+`
+		from parley.receive(queue => $1, top => $2, timeout => $3`+named+`)`, arguments...)
 	if err != nil {
 		return nil, statementError(err, "receive from queue "+queue)
 	}

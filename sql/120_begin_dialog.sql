@@ -227,11 +227,12 @@ begin
     );
   elsif related_conversation is not null and related_conversation_group is not null then
     perform parley._p_raise(9601, 'a dialog can be related to a conversation or to a group, not to both', null, 'Give one of the two.');
-  elsif related_conversation_group = '00000000-0000-0000-0000-000000000000' then
+  elsif related_conversation_group in ('00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff') then
+    -- The one is what programs have before they have an id; with the other RECEIVE takes from any group.
     perform parley._p_raise(
       8414,
       'this conversation group cannot be used',
-      'Its id is all zeros.',
+      'Its id is all zeros or all ones.',
       'Give an id made by gen_random_uuid().'
     );
   end if;

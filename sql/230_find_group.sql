@@ -11,8 +11,7 @@
 -- What a look has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
 -- locked is still found where it was left. A conversation that a hint names stays named as long as anything of it waits before where the next
 -- look begins, whatever the look has met: nobody else would find that.
--- With each goes where it begins: others that were received from since must not be searched from where the locked ones begin (a holder's
--- transaction keeps what was received dead, and not gone).
+-- With each goes where it begins: others that were received from since must not be searched from there (what a holder received is not gone yet).
 -- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
 
 create function parley._p_lock_next_group(
@@ -32,6 +31,7 @@ declare
   v_probe record;
   v_seen bigint[];
   v_group bigint;
+  v_taker xid;
   v_moved integer;
   v_most integer := 500;
 begin
@@ -40,14 +40,14 @@ begin
     select * into v_hint from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
     v_seen := '{}';
     -- Groups that were locked when somebody passed them by, in the order of their first message.
-    for v_group in
-      select e.group_id
+    for v_group, v_taker in
+      select e.group_id, (array_agg(n.taker order by n.position))[1]
       from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
       join parley._p_endpoint as e using (endpoint_id)
       left join parley._p_set_aside as s using (endpoint_id)
       cross join lateral (
         -- One probe a conversation, however much waits in it.
-        select m.position, m.lane
+        select m.position, m.lane, m.xmax as taker
         from parley._p_message as m
         where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
         order by m.position
@@ -57,7 +57,10 @@ begin
       group by e.group_id
       order by min(n.position)
     loop
-      perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;
+      perform
+      from parley._p_conversation_group as g
+      where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
+      for update skip locked;
       if not found then
         v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
         continue;
@@ -94,7 +97,7 @@ begin
     v_bound := v_begin + 4194304;
     v_safe := coalesce(v_hint.safe_position, 0);
     loop
-      select m.endpoint_id, m.position, e.group_id into endpoint_id, position, v_group
+      select m.endpoint_id, m.position, e.group_id, m.xmax into endpoint_id, position, v_group, v_taker
       from parley._p_message as m
       join parley._p_endpoint as e using (endpoint_id)
       where m.lane = v_lane
@@ -119,7 +122,10 @@ begin
         v_bound := 9223372036854775807;
         continue;
       end if;
-      perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;
+      perform
+      from parley._p_conversation_group as g
+      where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
+      for update skip locked;
       if not found then
         v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
         v_from := position;
@@ -132,6 +138,7 @@ begin
           and m.position = _p_lock_next_group.position
           and e.group_id = v_group;
         if not found then
+          perform parley._p_note_unseen();
           continue;
         end if;
         v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);

@@ -4,46 +4,23 @@
 -- 2. With the lock held, a new statement sees all that earlier holders did: is the conversation still in this group, how far has it
 --    been received, what is its first message? Nobody else takes from it now.
 -- 3. Take: one message by its position, a frame by its own, or many rows that were sent one by one.
--- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is already old: then step 2 finds
--- nothing, or a message in front of the one that step 1 found: senders may have committed since, and a group that was locked when we passed
--- its first message may be free when we come to its second. Therefore steps 2 and 3 begin where the hint says, before which nothing is left but
--- of conversations that it names as blocked (keeps S4, S19); those are tried first, in a statement of their own. Where a look can end is said
--- as well: an index scan reads all of a page that is in bounds, for one row.
--- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named or blocked
--- conversation) goes through 241_receive_group.sql.
--- No bitmap scans (nor sorts, in 230_find_group.sql): where the planner expects few rows in a lane, for want of better statistics, it would read
--- all that waits there to sort it.
+-- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is old: then step 2 finds nothing, or a message
+-- in front of the one that step 1 found. Therefore steps 2 and 3 begin where the hint says, before which nothing is left but of conversations
+-- that it names as blocked (keeps S4, S19); those are tried first, in a statement of their own. Where a look can end is said as well: an index
+-- scan reads all of a page that is in bounds, for one row.
+-- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a blocked conversation)
+-- goes through 241_receive_group.sql; what is named, through 248_receive_named.sql first.
+-- No bitmap scans (nor sorts, in 230_find_group.sql): for want of statistics the planner would read all that waits in a lane to sort it.
+-- Who waits holds nothing: after a look that has locked, fired or set aside something in vain RECEIVE returns, so that its caller commits.
 --
--- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see docs/performance.md. Several small ones are
--- cheaper here than few large ones, and their plans have no second choice that stale statistics could tempt the planner to.
-
-create type parley.received_message as (
-  status smallint,
-  priority smallint,
-  queuing_order bigint,
-  conversation_group_id uuid,
-  conversation_handle uuid,
-  message_sequence_number bigint,
-  service_name text,
-  service_id integer,
-  service_contract_name text,
-  service_contract_id integer,
-  message_type_name text,
-  message_type_id integer,
-  validation text,
-  message_body bytea,
-  message_enqueue_time timestamptz,
-  message_id uuid,
-  trace_context text
-);
-
-comment on type parley.received_message is 'A message as RECEIVE and the view of a queue show it (spec 4.3).';
+-- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see docs/performance.md. Several small ones
+-- are cheaper than few large ones, and leave the planner no second choice when statistics are stale.
 
 create function parley.receive(
   queue text,
   top integer default null,
-  conversation_handle uuid default null,
-  conversation_group_id uuid default null,
+  conversation_handle uuid default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
+  conversation_group_id uuid default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
   timeout integer default null,
   caller parley.caller default parley.current_caller()
 ) returns setof parley.received_message
@@ -86,6 +63,12 @@ declare
   v_seen timestamptz;
   v_lost integer := 0;
   v_last bigint;
+  -- Null was given too, and is refused.
+  v_is_named constant boolean := (conversation_handle, conversation_group_id) is distinct from (parley._p_any(), parley._p_any());
+  v_service_id integer;
+  v_is_ready boolean;
+  v_is_holding boolean := false;
+  v_transaction_id xid;
 begin
   loop
     -- A column of its own costs more than a whole row.
@@ -120,7 +103,7 @@ begin
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
-      perform parley._p_fire_alarms(v_queue.queue_id, 8);
+      v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
     end if;
     if top < 1 then
       return;
@@ -131,49 +114,55 @@ begin
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
 
-    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_look_past
-      and conversation_handle is null and conversation_group_id is null then
-      -- Groups that were locked when somebody passed them by come first when their holders have let go; they are not looked for otherwise.
+    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_look_past and not v_is_named then
       perform
       from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
       join parley._p_endpoint as e
         on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
       cross join lateral (
-        select n.position, n.lane
+        select n.position, n.lane, n.xmax as taker
         from parley._p_message as n
         where n.endpoint_id = e.endpoint_id and n.position >= greatest(b.position, v_hint.low_position) and n.position < v_hint.resume_position
         order by n.position
         limit 1
       ) as m
       join parley._p_conversation_group as g on g.group_id = e.group_id
-      where m.lane = v_hint.lane
+      where m.lane = v_hint.lane and (m.taker = '0' or parley._p_keeper(m.taker) is null)
       order by m.position
       limit 1
       for update of g skip locked;
       v_look_past := found;
-      if not found then
-        v_low := greatest(v_low, v_hint.resume_position);
-      end if;
+      v_is_holding := v_is_holding or found;
+      v_low := greatest(v_low, case when not found then v_hint.resume_position end);
     end if;
 
-    if v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_look_past
-      or conversation_handle is not null or conversation_group_id is not null then
+    if v_is_named then
+      select n.service_id, n.is_ready into v_service_id, v_is_ready
+      from parley._p_look_at_named(v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout) as n;
+      if v_is_ready then
+        return query
+        select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
+        if found then
+          return;
+        end if;
+        v_is_holding := true;
+      end if;
+    elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_look_past then
       v_look_past := false;
-      return query
-      select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
+      return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
       if found then
         return;
       end if;
     else
       v_lane := v_queue.queue_id * 16 + 6;
-      -- What the index has on a page is all read, unless it is out of bounds: two hundred positions past the hint the first one has nearly always been.
+      -- Two hundred positions past the hint the first message has nearly always been.
       v_first := v_low;
       v_bound := v_low + 204800;
       for v_try in 1 .. 2 loop
         select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
         into v_position, v_endpoint_id, v_group_id, v_conversation_group_id
         from (
-          select n.position, n.endpoint_id
+          select n.position, n.endpoint_id, n.xmax as taker
           from parley._p_message as n
           where n.lane = v_lane and n.position >= v_first and n.position < v_bound
           order by n.position
@@ -181,11 +170,13 @@ begin
         ) as m
         join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
         join parley._p_conversation_group as g on g.group_id = e.group_id
+        -- Not what a reader keeps that went back to a savepoint: 247_savepoints.sql.
+        where m.taker = '0' or parley._p_keeper(m.taker) is null
         order by m.position
         limit 1
         for update of g skip locked;
         exit when found or v_try = 2;
-        -- Readers of many messages at a time leave gaps of thousands of rows: walk through it once.
+        -- Readers of many messages at a time leave gaps of thousands of rows.
         select m.position into v_first from parley._p_message as m where m.lane = v_lane and m.position >= v_first order by m.position limit 1;
         exit when v_first is null or v_first < v_bound;
         v_bound := v_first + 204800;
@@ -203,7 +194,7 @@ begin
         if v_position - v_low > 65536 and (v_position - v_low > 262144 or (v_position >> 10) % 16 = pg_backend_pid() % 16) then
           perform parley._p_renew_hint(v_queue.queue_id, v_lane, v_position, v_hint);
         end if;
-        select e as endpoint, m.message, m.came_back,
+        select e as endpoint, m.message, m.taker,
           coalesce(
             (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
             0
@@ -211,13 +202,14 @@ begin
         into v_look
         from parley._p_endpoint as e
         cross join lateral (
-          select n as message, n.xmax <> '0' as came_back
+          select n as message, n.xmax as taker
           from parley._p_message as n
           where n.endpoint_id = e.endpoint_id and n.position >= v_low and n.position < v_bound
           order by n.position
           limit 1
         ) as m
         where e.endpoint_id = v_endpoint_id and e.group_id = v_group_id and e.state <> 'DO';
+        v_is_holding := true;
         continue when not found;
         v_endpoint := v_look.endpoint;
         v_message := v_look.message;
@@ -233,8 +225,10 @@ begin
         end if;
         -- ALTER SERVICE may have given its messages to another queue between the look and the lock.
         continue when v_message.lane <> v_lane;
-        if v_look.came_back and v_counted is distinct from v_message.position then
-          -- Counting may have waited for another reader's, or have set the conversation aside, so look again.
+        if v_look.taker <> '0' and v_counted is distinct from v_message.position then
+          v_look_past := parley._p_keeper(v_look.taker) is not null;
+          continue when v_look_past;
+          -- Counting may have waited, or have set the conversation aside, so look again.
           if parley._p_count_rollback(v_queue.queue_id, v_endpoint_id, v_message.position) is null then
             return;
           end if;
@@ -252,8 +246,7 @@ begin
             where t.message_type_id = v_message.message_type_id;
           end if;
           if v_size is null and v_left > 1 then
-            -- All that were sent one by one, up to the first frame. An Error or a timer message may have come since we looked: it is for the
-            -- next RECEIVE, which will see that the conversation is not plain any more.
+            -- All that were sent one by one, up to the first frame. An Error or timer message that has come since is for the next RECEIVE.
             return query
             delete from parley._p_message as m
             using (
@@ -315,8 +308,8 @@ begin
             )
             select
               0::smallint, v_endpoint.priority, p.position + p.ordinal, v_conversation_group_id, v_endpoint.conversation_handle,
-              v_sequence + p.before + p.ordinal, v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name,
-              v_endpoint.service_contract_id,
+              v_sequence + p.before + p.ordinal, v_endpoint.service_name, v_endpoint.service_id,
+              v_endpoint.service_contract_name, v_endpoint.service_contract_id,
               case
                 when p.message_type_id = v_message.message_type_id then v_type_name
                 else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
@@ -332,8 +325,7 @@ begin
           else
             v_count := 0;
             delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_message.position;
-            -- Nobody takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has
-            -- left since (keeps S3).
+            -- Nobody takes from a group that we hold, but a reader with an old snapshot, from before a MOVE (keeps S3).
             if found and v_size is null then
               return next row(
                 0, v_endpoint.priority, v_message.position, v_conversation_group_id, v_endpoint.conversation_handle, v_sequence,
@@ -372,7 +364,10 @@ begin
           exit when not found;
           v_message := v_look.message;
         end loop;
-        insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence);
+        insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence) returning xmin into v_transaction_id;
+        if v_transaction_id <> pg_current_xact_id()::xid then
+          perform parley._p_keep(v_transaction_id);
+        end if;
         v_count := greatest(coalesce(top, 2147483647) - v_left, 1);
         if v_sequence / v_count / 32 <> (v_sequence - v_count) / v_count / 32 then
           perform parley._p_forget_progress(v_endpoint_id, v_sequence, v_count);
@@ -381,6 +376,7 @@ begin
       end if;
     end if;
     exit when coalesce(timeout, 0) = 0;
+    exit when parley._p_has_unseen() or v_is_holding;
     v_started := coalesce(v_started, clock_timestamp());
     v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
     v_seen := coalesce(v_sent, v_started);
@@ -393,8 +389,11 @@ $$;
 comment on function parley.receive(text, integer, uuid, uuid, integer, parley.caller) is
 'Receives messages: removes them from the queue, in this transaction, and locks their conversation group to its end.
 All messages come from one group, conversation by conversation; the group is the first, by priority and arrival, that nobody else has locked.
-Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle or conversation_group_id, receive only from that one,
-waiting for its lock; timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever).
-Errors: 208 no such queue, 229 not allowed, 8426 and 8436 conversation or group not found in this queue, 9609 malformed name, 9617 the queue is disabled.
+Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle, conversation_group_id: receive only from that one,
+waiting for its lock (left out: from any; null is refused); timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever).
+It waits without a lock. When it had to fire a timer, to set a conversation aside or to lock a group in vain, it returns nothing before its time: commit,
+and call it again.
+Errors: 208 no such queue, 229 not allowed, 8414 the conversation is not in the group, 8418 and 8420 handle or group null, 8426 and 8436 conversation or group
+not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped meanwhile, 9609 malformed name, 9617 the queue is disabled.
 Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
 Source: spec 4.3.';

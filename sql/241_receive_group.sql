@@ -17,12 +17,12 @@ declare
   v_count integer;
   v_is_aside boolean;
 begin
+  conversation_handle := nullif(conversation_handle, parley._p_any());
+  conversation_group_id := nullif(conversation_group_id, parley._p_any());
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_receive_group.queue_id;
   loop
-    if conversation_handle is not null then
-      v_group_id := parley._p_lock_group_of_handle(queue_id, conversation_handle);
-    elsif conversation_group_id is not null then
-      v_group_id := parley._p_lock_named_group(queue_id, conversation_group_id);
+    if conversation_handle is not null or conversation_group_id is not null then
+      v_group_id := parley._p_lock_named_group(queue_id, conversation_handle, conversation_group_id);
     else
       v_group_id := (parley._p_lock_next_group(queue_id, v_queue.priorities)).group_id;
       if v_group_id is null then
@@ -78,70 +78,7 @@ $$;
 
 comment on function parley._p_receive_group(integer, integer, uuid, uuid) is
 'Receives from the next group of a queue, from a named group, or from a named conversation.
-Errors: 8426, 8436, 9617.';
-
-create function parley._p_lock_group_of_handle(queue_id integer, handle uuid) returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle);
-  v_queue_id integer;
-begin
-  loop
-    select s.queue_id into v_queue_id from parley._p_service as s where s.service_id = v_endpoint.service_id;
-    if v_queue_id <> queue_id then
-      perform parley._p_raise(
-        8426,
-        format('conversation handle "%s" is not of this queue', handle),
-        format('Its service is "%s".', v_endpoint.service_name),
-        'Receive from the queue of that service: see parley.service_queue_usages.'
-      );
-    end if;
-    perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
-    -- It may have moved to another group, or ended, while we waited.
-    exit when exists (
-      select from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id and e.group_id = v_endpoint.group_id
-    );
-    v_endpoint := parley._p_find_endpoint(handle);
-  end loop;
-  return v_endpoint.group_id;
-end
-$$;
-
-comment on function parley._p_lock_group_of_handle(integer, uuid) is
-'Locks the group of a conversation, waiting for its holder.
-Errors: 8418, 8426 not found or not of this queue.';
-
-create function parley._p_lock_named_group(queue_id integer, conversation_group_id uuid) returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_group parley._p_conversation_group := parley._p_lock_group(conversation_group_id);
-begin
-  perform
-  from parley._p_service as s
-  where s.queue_id = _p_lock_named_group.queue_id
-    and (
-      s.service_id = v_group.service_id
-      or exists (select from parley._p_endpoint as e where e.group_id = v_group.group_id and e.service_id = s.service_id)
-    );
-  if not found then
-    perform parley._p_raise(
-      8436,
-      format('conversation group "%s" not found in this queue', conversation_group_id),
-      null,
-      'See parley.conversation_groups; a group goes with its last conversation.'
-    );
-  end if;
-  return v_group.group_id;
-end
-$$;
-
-comment on function parley._p_lock_named_group(integer, uuid) is
-'Locks a group, waiting for its holder.
-Errors: 8436 not found or not of this queue.';
+Errors: 8414, 8426, 8436, 9617.';
 
 create function parley._p_messages_in_order(endpoint parley._p_endpoint, from_position bigint, rows_max integer)
 returns setof parley._p_message
@@ -189,6 +126,7 @@ declare
   v_seen integer;
   v_lane integer;
   v_expedited bigint[];
+  v_transaction_id xid;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_take.endpoint_id;
   v_lane := parley._p_lane(queue.queue_id, v_endpoint.priority);
@@ -273,7 +211,12 @@ begin
     -- Timer messages alone move nothing on, and one row is enough.
     delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id and p.sequence = v_sequence;
   end if;
-  insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint.endpoint_id, v_sequence);
+  insert into parley._p_receive_progress (endpoint_id, sequence)
+  values (v_endpoint.endpoint_id, v_sequence)
+  returning xmin into v_transaction_id;
+  if v_transaction_id <> pg_current_xact_id()::xid then
+    perform parley._p_keep(v_transaction_id);
+  end if;
   v_taken := greatest(v_sequence - v_started, 1);
   if v_sequence / v_taken / 32 <> v_started / v_taken / 32 then
     perform parley._p_forget_progress(v_endpoint.endpoint_id, v_sequence, v_taken);

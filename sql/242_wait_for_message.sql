@@ -73,6 +73,35 @@ Arguments: position_sequence of the queue; last, its value before the last look;
 looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often nothing was found after
 somebody had drawn a position: the message was gone, or not committed yet.';
 
+create function parley._p_note_unseen() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform set_config('parley.unseen', 'on', true);
+end
+$$;
+
+comment on function parley._p_note_unseen() is
+'Notes, to the end of the transaction, that it has locked or changed something for nobody''s sake but that of others: a group that had nothing, a
+conversation that is set aside. Others see it, or get it, when it commits, so it should not wait.';
+
+create function parley._p_has_unseen() returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if current_setting('parley.unseen', true) is distinct from 'on' then
+    return false;
+  end if;
+  -- Once: who does not commit then waits the next time, and does not spin.
+  perform set_config('parley.unseen', '', true);
+  return true;
+end
+$$;
+
+comment on function parley._p_has_unseen() is 'Tells, once, whether the transaction had better end than wait, by _p_note_unseen.';
+
 create function parley._p_raise_disabled(queue_id integer) returns void
 language plpgsql stable
 set search_path = pg_catalog, pg_temp

@@ -5,8 +5,9 @@
 -- that was taken and came back still carries the xmax of the transaction that failed, whatever ended it: an error, a deadlock, a
 -- kill. Counted: in two sequences of the queue, which no rollback resets. The rollback sequence holds two entries of 31 bits, each a
 -- message (27 bits of its position) and a count (4 bits); an entry whose message is gone makes room for another. The counter sequence
--- holds for each entry the last 31 bits of the transaction that counted last, and took the message then: whether that one committed
--- tells a failure from a rollback to a savepoint (spec 5.6), and what it has counted is not counted twice.
+-- holds for each entry the last 31 bits of the transaction that counted last, and took the message then. As long as that one goes on
+-- it may go back to savepoints as often as it likes (spec 5.6); when it is over and the message is there, that is a failure, committed or
+-- not: a reader that catches each error and commits would otherwise fail for ever. So each transaction counts once.
 --
 -- When a message has come back as often as the setting says, either its conversation is set aside, or the queue is disabled: RECEIVE
 -- refuses it with 9617 until alter_queue(status => true). The count being outside, the refusal needs no commit, and setting aside happens
@@ -84,11 +85,11 @@ begin
   v_counter := array[v_value & 2147483647, v_value >> 31];
   if v_slot is not null then
     v_last := v_self - (v_self - v_counter[v_slot] & 2147483647);
-    -- Before the last count: counted then. Afterwards: by the transaction that counted, or by a part of it. When that committed, or is our own, it
-    -- went back to a savepoint. Its end may be too long ago to be known, or be that of another server, from which this one was restored.
+    -- Before the last count: counted then. Afterwards: by the transaction that counted, or by a part of it, and however that ended, the message is
+    -- here again. It has failed when it is over. Its end may be too long ago to be known, or be that of another server, from which this one was restored.
     v_is_failure := failed >= v_last
       and v_last <> v_self
-      and coalesce(pg_xact_status(case when v_last > 2 then v_last::text::xid8 end), 'aborted') = 'aborted';
+      and coalesce(pg_xact_status(case when v_last > 2 then v_last::text::xid8 end), 'aborted') <> 'in progress';
   else
     -- Nobody has noted who took it. A number after ours is of a sub-transaction of ours.
     v_is_failure := failed < v_self;

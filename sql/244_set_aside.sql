@@ -38,6 +38,7 @@ begin
   values (_p_set_aside_conversation.endpoint_id, _p_set_aside_conversation.position, 0, _p_set_aside_conversation.rollbacks);
   perform parley._p_move_aside(queue_id, endpoint_id, position, 500);
   perform setval('parley._p_poison_found', 1);
+  perform parley._p_note_unseen();
   return true;
 end
 $$;
@@ -105,6 +106,8 @@ begin
     return null;
   end if;
   v_moved := parley._p_move_aside(queue_id, endpoint_id, position, most);
+  -- The group is locked now, and what waits for it should not wait with a reader.
+  perform parley._p_note_unseen();
   -- Other conversations of the group go on.
   perform
   from parley._p_endpoint as e

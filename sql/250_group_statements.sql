@@ -14,6 +14,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue;
   v_group bigint;
+  v_has_fired boolean;
   v_last bigint;
   v_sent timestamptz;
   v_seen timestamptz;
@@ -26,7 +27,7 @@ begin
     if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
-    perform parley._p_fire_alarms(v_queue.queue_id, 8);
+    v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     if coalesce(timeout, 0) <> 0 then
       v_looked := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
@@ -35,7 +36,7 @@ begin
     if v_group is not null then
       return (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_group);
     end if;
-    if coalesce(timeout, 0) = 0 then
+    if coalesce(timeout, 0) = 0 or parley._p_has_unseen() or v_has_fired then
       return null;
     end if;
     v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
@@ -50,7 +51,8 @@ $$;
 
 comment on function parley.get_conversation_group(text, integer, parley.caller) is
 'Locks the next group that has messages, to the end of the transaction, and returns its id; null when there is none.
-Arguments: queue; timeout in milliseconds (null or 0: do not wait, -1: for ever).
+Arguments: queue; timeout in milliseconds (null or 0: do not wait, -1: for ever); like receive
+it returns nothing before its time when there is something to commit.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.
 Source: spec 4.4.';
 

@@ -35,7 +35,13 @@ func (b *broker) blocked(statement string, arguments ...any) *waiter {
 
 func (b *broker) start(statement string, arguments ...any) *waiter {
 	b.Helper()
-	w := &waiter{session: b.connection(), done: make(chan error, 1), ended: make(chan struct{})}
+	return b.startIn(b.connection(), statement, arguments...)
+}
+
+// startIn starts a statement in a session that has begun something before.
+func (b *broker) startIn(s session, statement string, arguments ...any) *waiter {
+	b.Helper()
+	w := &waiter{session: s, done: make(chan error, 1), ended: make(chan struct{})}
 	w.backend = value[int](w.session, "select pg_backend_pid()")
 	ctx, cancel := context.WithCancel(b.Context())
 	// Before the connection closes, which must not be in use then.
@@ -61,5 +67,14 @@ func (w *waiter) requireSuccess() {
 	w.Helper()
 	if err := parleytest.Receive(w, w.done, "the end of the statement"); err != nil {
 		w.Errorf("the statement ended with %s", describe(err))
+	}
+}
+
+// requireCode waits for the end of the statement.
+func (w *waiter) requireCode(sqlstate string) {
+	w.Helper()
+	var refusal *pgconn.PgError
+	if err := parleytest.Receive(w, w.done, "the end of the statement"); !errors.As(err, &refusal) || refusal.Code != sqlstate {
+		w.Errorf("the statement ended with %v, want SQLSTATE %s", err, sqlstate)
 	}
 }

@@ -52,7 +52,10 @@ var sections = []section{
 	},
 	{
 		title: "Receiving",
-		files: []string{"240_receive.sql", "241_receive_group.sql", "250_group_statements.sql", "110_messages.sql", "242_wait_for_message.sql"},
+		files: []string{
+			"239_received_message.sql", "240_receive.sql", "241_receive_group.sql", "247_savepoints.sql", "248_receive_named.sql",
+			"250_group_statements.sql", "110_messages.sql", "242_wait_for_message.sql",
+		},
 	},
 	{
 		title: "Looking at queues",

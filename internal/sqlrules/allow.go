@@ -8,6 +8,7 @@ import (
 // unpinned names the functions that may leave their search_path as the caller set it, with the reason. Each name,
 // type and operator in them is written in full, and what they call pins its own.
 var unpinned = map[string]string{
+	"parley._p_any":            "a pinned search_path would keep the planner from taking it for the constant that it is",
 	"parley._p_keeps_snapshot": "a pinned search_path would keep the planner from putting it in line; it is asked on the way of every wait",
 	"parley._p_lane":           "a pinned search_path would keep the planner from putting it in line, in statements full of lanes",
 	"parley._p_send_outgoing":  "the hot path: setting the search_path costs a tenth of a bare insert",

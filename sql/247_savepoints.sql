@@ -1,0 +1,151 @@
+-- Readers that go back to a savepoint keep their group (spec 5.6).
+--
+-- ROLLBACK TO SAVEPOINT, and a block of PL/pgSQL with EXCEPTION that ends by an error, give away each row lock and each advisory lock of
+-- the transaction that was taken since. An advisory lock of the session would stay, and outlive the transaction too, in a session that a
+-- pooler lends to others. What does stay to the end of the transaction, and not longer, is the lock that setval takes on a sequence: the
+-- server gives it to the top transaction, whatever part of it calls. It excludes nobody; but pg_locks shows it.
+--
+-- So: a RECEIVE in a subtransaction, and no other, marks one of 32 sequences, chosen by the number of the subtransaction: it
+-- writes that number and the one of its transaction into it. A message that it gives back carries that number in xmax. Who finds a message
+-- with an aborted xmax looks at its sequence. When that names the same subtransaction, it tells the transaction, which keeps the group as
+-- long as it runs. When another one has written there since, then whoever runs, has marked that sequence, and began before the message was
+-- taken, is taken for the keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never
+-- too few, but for a reader that has marked the same sequence itself: that one takes the message for its own.
+--
+-- What is kept is the messages that were received, and their group for RECEIVE and GET CONVERSATION GROUP: they pass it by. END, MOVE and
+-- timers of other sessions find the row of the group free, as does a RECEIVE that begins with a message of the group which the reader had not
+-- received. GET CONVERSATION GROUP before the savepoint locks all of it.
+-- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A look at a message that came back: one sequence, and
+-- pg_locks if that names a transaction or was written since.
+
+create sequence parley._p_savepoint_0 minvalue 0 start 0;
+create sequence parley._p_savepoint_1 minvalue 0 start 0;
+create sequence parley._p_savepoint_2 minvalue 0 start 0;
+create sequence parley._p_savepoint_3 minvalue 0 start 0;
+create sequence parley._p_savepoint_4 minvalue 0 start 0;
+create sequence parley._p_savepoint_5 minvalue 0 start 0;
+create sequence parley._p_savepoint_6 minvalue 0 start 0;
+create sequence parley._p_savepoint_7 minvalue 0 start 0;
+create sequence parley._p_savepoint_8 minvalue 0 start 0;
+create sequence parley._p_savepoint_9 minvalue 0 start 0;
+create sequence parley._p_savepoint_10 minvalue 0 start 0;
+create sequence parley._p_savepoint_11 minvalue 0 start 0;
+create sequence parley._p_savepoint_12 minvalue 0 start 0;
+create sequence parley._p_savepoint_13 minvalue 0 start 0;
+create sequence parley._p_savepoint_14 minvalue 0 start 0;
+create sequence parley._p_savepoint_15 minvalue 0 start 0;
+create sequence parley._p_savepoint_16 minvalue 0 start 0;
+create sequence parley._p_savepoint_17 minvalue 0 start 0;
+create sequence parley._p_savepoint_18 minvalue 0 start 0;
+create sequence parley._p_savepoint_19 minvalue 0 start 0;
+create sequence parley._p_savepoint_20 minvalue 0 start 0;
+create sequence parley._p_savepoint_21 minvalue 0 start 0;
+create sequence parley._p_savepoint_22 minvalue 0 start 0;
+create sequence parley._p_savepoint_23 minvalue 0 start 0;
+create sequence parley._p_savepoint_24 minvalue 0 start 0;
+create sequence parley._p_savepoint_25 minvalue 0 start 0;
+create sequence parley._p_savepoint_26 minvalue 0 start 0;
+create sequence parley._p_savepoint_27 minvalue 0 start 0;
+create sequence parley._p_savepoint_28 minvalue 0 start 0;
+create sequence parley._p_savepoint_29 minvalue 0 start 0;
+create sequence parley._p_savepoint_30 minvalue 0 start 0;
+create sequence parley._p_savepoint_31 minvalue 0 start 0;
+
+create function parley._p_savepoint_sequence(transaction_id xid) returns regclass
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return ('parley._p_savepoint_' || (transaction_id::text::bigint & 31))::regclass;
+end
+$$;
+
+comment on function parley._p_savepoint_sequence(xid) is 'Gives the sequence that a subtransaction marks when it receives.';
+
+create function parley._p_keep(transaction_id xid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform setval(
+    parley._p_savepoint_sequence(transaction_id),
+    transaction_id::text::bigint << 31 | (pg_current_xact_id()::text::bigint & 2147483647)
+  );
+end
+$$;
+
+comment on function parley._p_keep(xid) is
+'Notes that this transaction keeps what it has received in a subtransaction, though it may go back to the savepoint.
+Arguments: transaction_id, of the subtransaction.';
+
+create function parley._p_keeper(transaction_id xid) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  v_age bigint := (v_next - transaction_id::text::bigint) & 4294967295;
+  v_sequence regclass;
+  v_mark bigint;
+begin
+  -- Whoever is still at it has the lock of the group.
+  if v_age = 0 or v_age > 2147483647 or pg_xact_status((v_next - v_age)::text::xid8) is distinct from 'aborted' then
+    return null;
+  end if;
+  v_sequence := parley._p_savepoint_sequence(transaction_id);
+  v_mark := parley._p_last_position(v_sequence);
+  if v_mark is null then
+    return null;
+  elsif v_mark >> 31 = transaction_id::text::bigint then
+    return (
+      select coalesce(l.pid, 0)
+      from pg_locks as l
+      where l.locktype = 'transactionid'
+        and l.mode = 'ExclusiveLock'
+        and l.transactionid::text::bigint = (v_mark >> 31) - ((v_mark >> 31) - v_mark & 2147483647) & 4294967295
+        and l.pid is distinct from pg_backend_pid()
+    );
+  end if;
+  return (
+    select min(coalesce(l.pid, 0)) filter (
+      where exists (
+        select
+        from pg_locks as t
+        where t.virtualtransaction = l.virtualtransaction
+          and t.locktype = 'transactionid'
+          and t.mode = 'ExclusiveLock'
+          and (v_next - t.transactionid::text::bigint) & 4294967295 between v_age and 2147483647
+      )
+    )
+    from pg_locks as l
+    where l.locktype = 'relation'
+      and l.relation = v_sequence
+      and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+      and l.mode = 'RowExclusiveLock'
+    -- Ours too, perhaps.
+    having not coalesce(bool_or(l.pid = pg_backend_pid()), false)
+  );
+end
+$$;
+
+comment on function parley._p_keeper(xid) is
+'Tells which backend keeps a message that has come back from a savepoint of a transaction that still runs; null when no other does,
+0 for a prepared transaction.
+Arguments: transaction_id, the xmax of the message.';
+
+create function parley._p_raise_deadlock(keeper integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if pg_backend_pid() = any (pg_blocking_pids(keeper)) then
+    raise exception 'deadlock detected' using
+      errcode = 'deadlock_detected',
+      detail = format('Process %s waits for this one, which waits for a conversation group that it keeps.', keeper);
+  end if;
+end
+$$;
+
+comment on function parley._p_raise_deadlock(integer) is
+'Ends a wait for a keeper that waits for us: the server, which sees only one of the two waits, would not.
+Errors: 40P01.';

@@ -1,0 +1,199 @@
+-- RECEIVE from a named conversation or group: what is named, whether it can be received from now, and its lock.
+--
+-- Without a time-out RECEIVE waits for the lock of the group, and holds it to the end of the transaction, whether there is something or not.
+-- With a time-out it waits for a message, and that may be for ever. END, ALTER SERVICE, DROP, MOVE, timers and other readers need the lock
+-- meanwhile, so it looks without a lock, takes the lock only when a message is there and nobody has it, and asks at each look
+-- whether what it waits for is still there (spec 4.3).
+-- A message may go between look and lock. Then RECEIVE has the lock for nothing, and returns at once.
+-- Locks: the group row. Cost of a look: two statements, ten times a second at first and twice a second later.
+
+create function parley._p_find_named(
+  queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, out service_id integer, out group_id bigint
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_group parley._p_conversation_group;
+  v_is_here boolean;
+begin
+  if conversation_handle is not null then
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = _p_find_named.conversation_handle;
+    service_id := v_endpoint.service_id;
+    group_id := v_endpoint.group_id;
+    select s.queue_id = _p_find_named.queue_id into v_is_here from parley._p_service as s where s.service_id = v_endpoint.service_id;
+  end if;
+  if conversation_group_id is not null then
+    select * into v_group from parley._p_conversation_group as g where g.conversation_group_id = _p_find_named.conversation_group_id;
+  end if;
+  if conversation_handle is null then
+    service_id := v_group.service_id;
+    group_id := v_group.group_id;
+    v_is_here := exists (
+      select
+      from parley._p_service as s
+      where s.queue_id = _p_find_named.queue_id
+        and (
+          s.service_id = v_group.service_id
+          or exists (select from parley._p_endpoint as e where e.group_id = v_group.group_id and e.service_id = s.service_id)
+        )
+    );
+  end if;
+  if waited_service_id is not null and not exists (select from parley._p_service as s where s.service_id = waited_service_id) then
+    perform parley._p_raise(
+      8470,
+      'the service was dropped while RECEIVE waited',
+      format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
+      'Its conversations have ended; begin new ones to go on.'
+    );
+  elsif waited_service_id is not null and group_id is not null and not v_is_here then
+    perform parley._p_raise(
+      8468,
+      'the service was given another queue while RECEIVE waited',
+      format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
+      'Receive from the queue that the service has now: see parley.service_queue_usages.'
+    );
+  elsif conversation_handle is not null and group_id is null then
+    perform parley._p_raise_unknown_handle(conversation_handle);
+  elsif conversation_handle is not null and not v_is_here then
+    perform parley._p_raise(
+      8426,
+      format('conversation handle "%s" is not of this queue', conversation_handle),
+      format('Its service is "%s".', v_endpoint.service_name),
+      'Receive from the queue of that service: see parley.service_queue_usages.'
+    );
+  elsif waited_service_id is not null and v_endpoint.state = 'DO' then
+    perform parley._p_raise(
+      8426,
+      format('conversation handle "%s" was ended while RECEIVE waited', conversation_handle),
+      null,
+      'Nothing will come for it any more; begin a new dialog to go on.'
+    );
+  elsif conversation_handle is not null and conversation_group_id is not null and v_group.group_id is distinct from group_id then
+    perform parley._p_raise(
+      8414,
+      format('conversation handle "%s" is not in conversation group "%s"', conversation_handle, conversation_group_id),
+      null,
+      'Give the handle alone, or the group that parley.conversation_endpoints shows for it.'
+    );
+  elsif conversation_handle is null and (group_id is null or not v_is_here) then
+    perform parley._p_raise(
+      8436,
+      format('conversation group "%s" not found in this queue', conversation_group_id),
+      null,
+      'See parley.conversation_groups; a group goes with its last conversation.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_find_named(integer, uuid, uuid, integer) is
+'Finds the group of a conversation or of a group id, without a lock, and the service that it is of.
+Arguments: queue_id; conversation_handle and conversation_group_id, null for one that was not given; waited_service_id, what was found before
+somebody waited, null when nobody has.
+Errors: 8414 the conversation is not in the group, 8426 and 8436 not found or not of this queue, or ended since, 8468 its service has another queue since,
+8470 its service was dropped since.';
+
+create function parley._p_look_at_named(
+  queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, timeout integer,
+  out service_id integer, out is_ready boolean
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_handle constant uuid := nullif(conversation_handle, parley._p_any());
+  v_named_group constant uuid := nullif(conversation_group_id, parley._p_any());
+  v_for_message constant boolean := coalesce(timeout, 0) <> 0 and not parley._p_keeps_snapshot();
+  v_group_id bigint;
+  v_keeper integer;
+begin
+  if conversation_handle is null then
+    perform parley._p_raise(
+      8418,
+      'the conversation handle is missing',
+      'The argument conversation_handle is null.',
+      'Give the handle that begin_dialog or receive returned, or leave the argument out to receive from any conversation.'
+    );
+  elsif conversation_group_id is null then
+    perform parley._p_raise(
+      8420,
+      'the conversation group is missing',
+      'The argument conversation_group_id is null.',
+      'Give the id of a group, or leave the argument out to receive from any group.'
+    );
+  end if;
+  for v_try in 1 .. 2147483647 loop
+    select f.service_id, f.group_id into service_id, v_group_id
+    from parley._p_find_named(queue_id, v_handle, v_named_group, waited_service_id) as f;
+    select count(*) > 0, max(parley._p_keeper(m.taker)) filter (where m.taker <> '0') into is_ready, v_keeper
+    from parley._p_endpoint as e
+    left join lateral (
+      select s as hint
+      from parley._p_scan_hint as s
+      where s.lane = parley._p_lane(_p_look_at_named.queue_id, e.priority)
+      order by s.lane desc, s.hint_id desc
+      limit 1
+    ) as h on true
+    cross join lateral (
+      select n.lane, n.xmax as taker
+      from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h.hint, e.endpoint_id)
+      order by n.position
+      limit 1
+    ) as m
+    where e.group_id = v_group_id
+      and e.state <> 'DO'
+      and m.lane = parley._p_lane(_p_look_at_named.queue_id, e.priority)
+      and (v_handle is null or e.conversation_handle = v_handle)
+      and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id));
+    if v_keeper is null then
+      exit;
+    elsif v_for_message then
+      is_ready := false;
+      return;
+    end if;
+    perform parley._p_raise_deadlock(v_keeper) where v_try % 100 = 0;
+    perform pg_sleep(0.01);
+  end loop;
+  if not v_for_message then
+    -- RECEIVE waits for the lock, and holds it.
+    is_ready := true;
+  elsif is_ready then
+    perform from parley._p_conversation_group as g where g.group_id = v_group_id for update skip locked;
+    is_ready := found;
+  end if;
+end
+$$;
+
+comment on function parley._p_look_at_named(integer, uuid, uuid, integer, integer) is
+'Tells whether it is worth receiving from a named conversation or group now.
+Arguments: queue_id; conversation_handle and conversation_group_id as receive got them; waited_service_id, the service found at the last look,
+null at the first; timeout of receive, in milliseconds: with one, true is given only when there is a message and the lock was free and has been taken;
+without, RECEIVE waits for the lock.
+Errors: 8414, 8418, 8420, 8426, 8436, 8468, 8470; 40P01 when it waits for somebody who waits for us.';
+
+create function parley._p_lock_named_group(queue_id integer, conversation_handle uuid, conversation_group_id uuid) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group_id bigint;
+begin
+  loop
+    v_group_id := (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id;
+    perform from parley._p_conversation_group as g where g.group_id = v_group_id for update;
+    -- While we waited it may have moved to another group, or ended; the group may have gone.
+    exit when found and (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id = v_group_id;
+  end loop;
+  return v_group_id;
+end
+$$;
+
+comment on function parley._p_lock_named_group(integer, uuid, uuid) is
+'Locks a group or that of a conversation, waiting for its holder.
+Errors: 8414, 8426 and 8436 not found or not of this queue.';
