@@ -76,6 +76,15 @@ var readingRefusals = []refusal{
 	{number: 8436, because: "receive unknown group", statement: `select parley.receive('Asking', conversation_group_id => gen_random_uuid())`},
 	{number: 8436, because: "receive group of another queue", statement: `select parley.receive('Answering', conversation_group_id =>
 		(select conversation_group_id from parley.conversation_endpoints where conversation_handle = public.h('talking')))`},
+	{number: 8414, because: "receive from a conversation of another group", statement: `select parley.receive('Asking',
+		conversation_handle => public.h('talking'), conversation_group_id => gen_random_uuid())`},
+	{number: 8418, because: "receive from a null handle", statement: `select parley.receive('Asking', conversation_handle => null)`},
+	{number: 8420, because: "receive from a null group", statement: `select parley.receive('Asking', conversation_group_id => null)`},
+	// As at the second look of a wait; TestWaitingReceiveByNameHoldsNoLock has the wait.
+	{number: 8468, because: "service with another queue", statement: `select parley._p_find_named(q.queue_id, public.h('talking'), null, s.service_id)
+		from parley._p_queue as q, parley._p_service as s where q.lookup_name = 'Answering' and s.name = '//test/Asker'`},
+	{number: 8470, because: "service dropped", statement: `select parley._p_find_named(q.queue_id, public.h('talking'), null, -1)
+		from parley._p_queue as q where q.lookup_name = 'Asking'`},
 	{number: 9617, because: "receive from a queue that is off", statement: `select parley.receive('Off')`},
 	{number: 9617, because: "group of a queue that is off", statement: `select parley.get_conversation_group('Off')`},
 }
