@@ -6258,11 +6258,12 @@ begin
     );
   elsif related_conversation is not null and related_conversation_group is not null then
     perform parley._p_raise(9601, 'a dialog can be related to a conversation or to a group, not to both', null, 'Give one of the two.');
-  elsif related_conversation_group = '00000000-0000-0000-0000-000000000000' then
+  elsif related_conversation_group in ('00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff') then
+    -- The one is what programs have before they have an id; with the other RECEIVE takes from any group.
     perform parley._p_raise(
       8414,
       'this conversation group cannot be used',
-      'Its id is all zeros.',
+      'Its id is all zeros or all ones.',
       'Give an id made by gen_random_uuid().'
     );
   end if;
@@ -9005,8 +9006,7 @@ comment on function parley._p_move_service(parley._p_service, parley._p_queue) i
 -- What a look has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
 -- locked is still found where it was left. A conversation that a hint names stays named as long as anything of it waits before where the next
 -- look begins, whatever the look has met: nobody else would find that.
--- With each goes where it begins: others that were received from since must not be searched from where the locked ones begin (a holder's
--- transaction keeps what was received dead, and not gone).
+-- With each goes where it begins: others that were received from since must not be searched from there (what a holder received is not gone yet).
 -- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
 
 create function parley._p_lock_next_group(
@@ -9026,6 +9026,7 @@ declare
   v_probe record;
   v_seen bigint[];
   v_group bigint;
+  v_taker xid;
   v_moved integer;
   v_most integer := 500;
 begin
@@ -9034,14 +9035,14 @@ begin
     select * into v_hint from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
     v_seen := '{}';
     -- Groups that were locked when somebody passed them by, in the order of their first message.
-    for v_group in
-      select e.group_id
+    for v_group, v_taker in
+      select e.group_id, (array_agg(n.taker order by n.position))[1]
       from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
       join parley._p_endpoint as e using (endpoint_id)
       left join parley._p_set_aside as s using (endpoint_id)
       cross join lateral (
         -- One probe a conversation, however much waits in it.
-        select m.position, m.lane
+        select m.position, m.lane, m.xmax as taker
         from parley._p_message as m
         where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
         order by m.position
@@ -9051,7 +9052,10 @@ begin
       group by e.group_id
       order by min(n.position)
     loop
-      perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;
+      perform
+      from parley._p_conversation_group as g
+      where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
+      for update skip locked;
       if not found then
         v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
         continue;
@@ -9088,7 +9092,7 @@ begin
     v_bound := v_begin + 4194304;
     v_safe := coalesce(v_hint.safe_position, 0);
     loop
-      select m.endpoint_id, m.position, e.group_id into endpoint_id, position, v_group
+      select m.endpoint_id, m.position, e.group_id, m.xmax into endpoint_id, position, v_group, v_taker
       from parley._p_message as m
       join parley._p_endpoint as e using (endpoint_id)
       where m.lane = v_lane
@@ -9113,7 +9117,10 @@ begin
         v_bound := 9223372036854775807;
         continue;
       end if;
-      perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;
+      perform
+      from parley._p_conversation_group as g
+      where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
+      for update skip locked;
       if not found then
         v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
         v_from := position;
@@ -9126,6 +9133,7 @@ begin
           and m.position = _p_lock_next_group.position
           and e.group_id = v_group;
         if not found then
+          perform parley._p_note_unseen();
           continue;
         end if;
         v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
@@ -9386,26 +9394,9 @@ comment on function parley._p_probe(regclass) is
 included; not our own. When none of these is left, a look that begins then sees all that will ever be before that position.
 A prepared transaction that has outlived a restart of the server is named anew, -1/xid.';
 
--- sql/240_receive.sql
+-- sql/239_received_message.sql
 
--- RECEIVE: the other hot path.
---
--- 1. Look at the first rows of the lane and lock the first group that is free, in one statement (skip locked).
--- 2. With the lock held, a new statement sees all that earlier holders did: is the conversation still in this group, how far has it
---    been received, what is its first message? Nobody else takes from it now.
--- 3. Take: one message by its position, a frame by its own, or many rows that were sent one by one.
--- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is already old: then step 2 finds
--- nothing, or a message in front of the one that step 1 found: senders may have committed since, and a group that was locked when we passed
--- its first message may be free when we come to its second. Therefore steps 2 and 3 begin where the hint says, before which nothing is left but
--- of conversations that it names as blocked (keeps S4, S19); those are tried first, in a statement of their own. Where a look can end is said
--- as well: an index scan reads all of a page that is in bounds, for one row.
--- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a named or blocked
--- conversation) goes through 241_receive_group.sql.
--- No bitmap scans (nor sorts, in 230_find_group.sql): where the planner expects few rows in a lane, for want of better statistics, it would read
--- all that waits there to sort it.
---
--- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see docs/performance.md. Several small ones are
--- cheaper here than few large ones, and their plans have no second choice that stale statistics could tempt the planner to.
+-- What RECEIVE takes and returns.
 
 create type parley.received_message as (
   status smallint,
@@ -9429,11 +9420,41 @@ create type parley.received_message as (
 
 comment on type parley.received_message is 'A message as RECEIVE and the view of a queue show it (spec 4.3).';
 
+create function parley._p_any() returns uuid
+language sql immutable parallel safe
+as $$
+  select 'ffffffff-ffff-ffff-ffff-ffffffffffff'::pg_catalog.uuid
+$$;
+
+comment on function parley._p_any() is
+'Gives the default of the handle and of the group id in RECEIVE: any. No conversation has it: begin_dialog refuses it, and handles are made here.
+It is not null, so that a variable that is empty by mistake does not receive the messages of others (spec 4.3).';
+
+-- sql/240_receive.sql
+
+-- RECEIVE: the other hot path.
+--
+-- 1. Look at the first rows of the lane and lock the first group that is free, in one statement (skip locked).
+-- 2. With the lock held, a new statement sees all that earlier holders did: is the conversation still in this group, how far has it
+--    been received, what is its first message? Nobody else takes from it now.
+-- 3. Take: one message by its position, a frame by its own, or many rows that were sent one by one.
+-- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is old: then step 2 finds nothing, or a message
+-- in front of the one that step 1 found. Therefore steps 2 and 3 begin where the hint says, before which nothing is left but of conversations
+-- that it names as blocked (keeps S4, S19); those are tried first, in a statement of their own. Where a look can end is said as well: an index
+-- scan reads all of a page that is in bounds, for one row.
+-- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a blocked conversation)
+-- goes through 241_receive_group.sql; what is named, through 248_receive_named.sql first.
+-- No bitmap scans (nor sorts, in 230_find_group.sql): for want of statistics the planner would read all that waits in a lane to sort it.
+-- Who waits holds nothing: after a look that has locked, fired or set aside something in vain RECEIVE returns, so that its caller commits.
+--
+-- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see docs/performance.md. Several small ones
+-- are cheaper than few large ones, and leave the planner no second choice when statistics are stale.
+
 create function parley.receive(
   queue text,
   top integer default null,
-  conversation_handle uuid default null,
-  conversation_group_id uuid default null,
+  conversation_handle uuid default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
+  conversation_group_id uuid default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
   timeout integer default null,
   caller parley.caller default parley.current_caller()
 ) returns setof parley.received_message
@@ -9476,6 +9497,12 @@ declare
   v_seen timestamptz;
   v_lost integer := 0;
   v_last bigint;
+  -- Null was given too, and is refused.
+  v_is_named constant boolean := (conversation_handle, conversation_group_id) is distinct from (parley._p_any(), parley._p_any());
+  v_service_id integer;
+  v_is_ready boolean;
+  v_is_holding boolean := false;
+  v_transaction_id xid;
 begin
   loop
     -- A column of its own costs more than a whole row.
@@ -9510,7 +9537,7 @@ begin
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
-      perform parley._p_fire_alarms(v_queue.queue_id, 8);
+      v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
     end if;
     if top < 1 then
       return;
@@ -9521,49 +9548,55 @@ begin
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
 
-    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_look_past
-      and conversation_handle is null and conversation_group_id is null then
-      -- Groups that were locked when somebody passed them by come first when their holders have let go; they are not looked for otherwise.
+    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_look_past and not v_is_named then
       perform
       from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
       join parley._p_endpoint as e
         on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
       cross join lateral (
-        select n.position, n.lane
+        select n.position, n.lane, n.xmax as taker
         from parley._p_message as n
         where n.endpoint_id = e.endpoint_id and n.position >= greatest(b.position, v_hint.low_position) and n.position < v_hint.resume_position
         order by n.position
         limit 1
       ) as m
       join parley._p_conversation_group as g on g.group_id = e.group_id
-      where m.lane = v_hint.lane
+      where m.lane = v_hint.lane and (m.taker = '0' or parley._p_keeper(m.taker) is null)
       order by m.position
       limit 1
       for update of g skip locked;
       v_look_past := found;
-      if not found then
-        v_low := greatest(v_low, v_hint.resume_position);
-      end if;
+      v_is_holding := v_is_holding or found;
+      v_low := greatest(v_low, case when not found then v_hint.resume_position end);
     end if;
 
-    if v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_look_past
-      or conversation_handle is not null or conversation_group_id is not null then
+    if v_is_named then
+      select n.service_id, n.is_ready into v_service_id, v_is_ready
+      from parley._p_look_at_named(v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout) as n;
+      if v_is_ready then
+        return query
+        select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
+        if found then
+          return;
+        end if;
+        v_is_holding := true;
+      end if;
+    elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_look_past then
       v_look_past := false;
-      return query
-      select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
+      return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
       if found then
         return;
       end if;
     else
       v_lane := v_queue.queue_id * 16 + 6;
-      -- What the index has on a page is all read, unless it is out of bounds: two hundred positions past the hint the first one has nearly always been.
+      -- Two hundred positions past the hint the first message has nearly always been.
       v_first := v_low;
       v_bound := v_low + 204800;
       for v_try in 1 .. 2 loop
         select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
         into v_position, v_endpoint_id, v_group_id, v_conversation_group_id
         from (
-          select n.position, n.endpoint_id
+          select n.position, n.endpoint_id, n.xmax as taker
           from parley._p_message as n
           where n.lane = v_lane and n.position >= v_first and n.position < v_bound
           order by n.position
@@ -9571,11 +9604,13 @@ begin
         ) as m
         join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
         join parley._p_conversation_group as g on g.group_id = e.group_id
+        -- Not what a reader keeps that went back to a savepoint: 247_savepoints.sql.
+        where m.taker = '0' or parley._p_keeper(m.taker) is null
         order by m.position
         limit 1
         for update of g skip locked;
         exit when found or v_try = 2;
-        -- Readers of many messages at a time leave gaps of thousands of rows: walk through it once.
+        -- Readers of many messages at a time leave gaps of thousands of rows.
         select m.position into v_first from parley._p_message as m where m.lane = v_lane and m.position >= v_first order by m.position limit 1;
         exit when v_first is null or v_first < v_bound;
         v_bound := v_first + 204800;
@@ -9593,7 +9628,7 @@ begin
         if v_position - v_low > 65536 and (v_position - v_low > 262144 or (v_position >> 10) % 16 = pg_backend_pid() % 16) then
           perform parley._p_renew_hint(v_queue.queue_id, v_lane, v_position, v_hint);
         end if;
-        select e as endpoint, m.message, m.came_back,
+        select e as endpoint, m.message, m.taker,
           coalesce(
             (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
             0
@@ -9601,13 +9636,14 @@ begin
         into v_look
         from parley._p_endpoint as e
         cross join lateral (
-          select n as message, n.xmax <> '0' as came_back
+          select n as message, n.xmax as taker
           from parley._p_message as n
           where n.endpoint_id = e.endpoint_id and n.position >= v_low and n.position < v_bound
           order by n.position
           limit 1
         ) as m
         where e.endpoint_id = v_endpoint_id and e.group_id = v_group_id and e.state <> 'DO';
+        v_is_holding := true;
         continue when not found;
         v_endpoint := v_look.endpoint;
         v_message := v_look.message;
@@ -9623,8 +9659,10 @@ begin
         end if;
         -- ALTER SERVICE may have given its messages to another queue between the look and the lock.
         continue when v_message.lane <> v_lane;
-        if v_look.came_back and v_counted is distinct from v_message.position then
-          -- Counting may have waited for another reader's, or have set the conversation aside, so look again.
+        if v_look.taker <> '0' and v_counted is distinct from v_message.position then
+          v_look_past := parley._p_keeper(v_look.taker) is not null;
+          continue when v_look_past;
+          -- Counting may have waited, or have set the conversation aside, so look again.
           if parley._p_count_rollback(v_queue.queue_id, v_endpoint_id, v_message.position) is null then
             return;
           end if;
@@ -9642,8 +9680,7 @@ begin
             where t.message_type_id = v_message.message_type_id;
           end if;
           if v_size is null and v_left > 1 then
-            -- All that were sent one by one, up to the first frame. An Error or a timer message may have come since we looked: it is for the
-            -- next RECEIVE, which will see that the conversation is not plain any more.
+            -- All that were sent one by one, up to the first frame. An Error or timer message that has come since is for the next RECEIVE.
             return query
             delete from parley._p_message as m
             using (
@@ -9705,8 +9742,8 @@ begin
             )
             select
               0::smallint, v_endpoint.priority, p.position + p.ordinal, v_conversation_group_id, v_endpoint.conversation_handle,
-              v_sequence + p.before + p.ordinal, v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name,
-              v_endpoint.service_contract_id,
+              v_sequence + p.before + p.ordinal, v_endpoint.service_name, v_endpoint.service_id,
+              v_endpoint.service_contract_name, v_endpoint.service_contract_id,
               case
                 when p.message_type_id = v_message.message_type_id then v_type_name
                 else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
@@ -9722,8 +9759,7 @@ begin
           else
             v_count := 0;
             delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_message.position;
-            -- Nobody takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has
-            -- left since (keeps S3).
+            -- Nobody takes from a group that we hold, but a reader with an old snapshot, from before a MOVE (keeps S3).
             if found and v_size is null then
               return next row(
                 0, v_endpoint.priority, v_message.position, v_conversation_group_id, v_endpoint.conversation_handle, v_sequence,
@@ -9762,7 +9798,10 @@ begin
           exit when not found;
           v_message := v_look.message;
         end loop;
-        insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence);
+        insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence) returning xmin into v_transaction_id;
+        if v_transaction_id <> pg_current_xact_id()::xid then
+          perform parley._p_keep(v_transaction_id);
+        end if;
         v_count := greatest(coalesce(top, 2147483647) - v_left, 1);
         if v_sequence / v_count / 32 <> (v_sequence - v_count) / v_count / 32 then
           perform parley._p_forget_progress(v_endpoint_id, v_sequence, v_count);
@@ -9771,6 +9810,7 @@ begin
       end if;
     end if;
     exit when coalesce(timeout, 0) = 0;
+    exit when parley._p_has_unseen() or v_is_holding;
     v_started := coalesce(v_started, clock_timestamp());
     v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
     v_seen := coalesce(v_sent, v_started);
@@ -9783,9 +9823,12 @@ $$;
 comment on function parley.receive(text, integer, uuid, uuid, integer, parley.caller) is
 'Receives messages: removes them from the queue, in this transaction, and locks their conversation group to its end.
 All messages come from one group, conversation by conversation; the group is the first, by priority and arrival, that nobody else has locked.
-Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle or conversation_group_id, receive only from that one,
-waiting for its lock; timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever).
-Errors: 208 no such queue, 229 not allowed, 8426 and 8436 conversation or group not found in this queue, 9609 malformed name, 9617 the queue is disabled.
+Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle, conversation_group_id: receive only from that one,
+waiting for its lock (left out: from any; null is refused); timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever).
+It waits without a lock. When it had to fire a timer, to set a conversation aside or to lock a group in vain, it returns nothing before its time: commit,
+and call it again.
+Errors: 208 no such queue, 229 not allowed, 8414 the conversation is not in the group, 8418 and 8420 handle or group null, 8426 and 8436 conversation or group
+not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped meanwhile, 9609 malformed name, 9617 the queue is disabled.
 Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
 Source: spec 4.3.';
 
@@ -9810,12 +9853,12 @@ declare
   v_count integer;
   v_is_aside boolean;
 begin
+  conversation_handle := nullif(conversation_handle, parley._p_any());
+  conversation_group_id := nullif(conversation_group_id, parley._p_any());
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_receive_group.queue_id;
   loop
-    if conversation_handle is not null then
-      v_group_id := parley._p_lock_group_of_handle(queue_id, conversation_handle);
-    elsif conversation_group_id is not null then
-      v_group_id := parley._p_lock_named_group(queue_id, conversation_group_id);
+    if conversation_handle is not null or conversation_group_id is not null then
+      v_group_id := parley._p_lock_named_group(queue_id, conversation_handle, conversation_group_id);
     else
       v_group_id := (parley._p_lock_next_group(queue_id, v_queue.priorities)).group_id;
       if v_group_id is null then
@@ -9871,70 +9914,7 @@ $$;
 
 comment on function parley._p_receive_group(integer, integer, uuid, uuid) is
 'Receives from the next group of a queue, from a named group, or from a named conversation.
-Errors: 8426, 8436, 9617.';
-
-create function parley._p_lock_group_of_handle(queue_id integer, handle uuid) returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle);
-  v_queue_id integer;
-begin
-  loop
-    select s.queue_id into v_queue_id from parley._p_service as s where s.service_id = v_endpoint.service_id;
-    if v_queue_id <> queue_id then
-      perform parley._p_raise(
-        8426,
-        format('conversation handle "%s" is not of this queue', handle),
-        format('Its service is "%s".', v_endpoint.service_name),
-        'Receive from the queue of that service: see parley.service_queue_usages.'
-      );
-    end if;
-    perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
-    -- It may have moved to another group, or ended, while we waited.
-    exit when exists (
-      select from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id and e.group_id = v_endpoint.group_id
-    );
-    v_endpoint := parley._p_find_endpoint(handle);
-  end loop;
-  return v_endpoint.group_id;
-end
-$$;
-
-comment on function parley._p_lock_group_of_handle(integer, uuid) is
-'Locks the group of a conversation, waiting for its holder.
-Errors: 8418, 8426 not found or not of this queue.';
-
-create function parley._p_lock_named_group(queue_id integer, conversation_group_id uuid) returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_group parley._p_conversation_group := parley._p_lock_group(conversation_group_id);
-begin
-  perform
-  from parley._p_service as s
-  where s.queue_id = _p_lock_named_group.queue_id
-    and (
-      s.service_id = v_group.service_id
-      or exists (select from parley._p_endpoint as e where e.group_id = v_group.group_id and e.service_id = s.service_id)
-    );
-  if not found then
-    perform parley._p_raise(
-      8436,
-      format('conversation group "%s" not found in this queue', conversation_group_id),
-      null,
-      'See parley.conversation_groups; a group goes with its last conversation.'
-    );
-  end if;
-  return v_group.group_id;
-end
-$$;
-
-comment on function parley._p_lock_named_group(integer, uuid) is
-'Locks a group, waiting for its holder.
-Errors: 8436 not found or not of this queue.';
+Errors: 8414, 8426, 8436, 9617.';
 
 create function parley._p_messages_in_order(endpoint parley._p_endpoint, from_position bigint, rows_max integer)
 returns setof parley._p_message
@@ -9982,6 +9962,7 @@ declare
   v_seen integer;
   v_lane integer;
   v_expedited bigint[];
+  v_transaction_id xid;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_take.endpoint_id;
   v_lane := parley._p_lane(queue.queue_id, v_endpoint.priority);
@@ -10066,7 +10047,12 @@ begin
     -- Timer messages alone move nothing on, and one row is enough.
     delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id and p.sequence = v_sequence;
   end if;
-  insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint.endpoint_id, v_sequence);
+  insert into parley._p_receive_progress (endpoint_id, sequence)
+  values (v_endpoint.endpoint_id, v_sequence)
+  returning xmin into v_transaction_id;
+  if v_transaction_id <> pg_current_xact_id()::xid then
+    perform parley._p_keep(v_transaction_id);
+  end if;
   v_taken := greatest(v_sequence - v_started, 1);
   if v_sequence / v_taken / 32 <> v_started / v_taken / 32 then
     perform parley._p_forget_progress(v_endpoint.endpoint_id, v_sequence, v_taken);
@@ -10200,6 +10186,35 @@ Arguments: position_sequence of the queue; last, its value before the last look;
 looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often nothing was found after
 somebody had drawn a position: the message was gone, or not committed yet.';
 
+create function parley._p_note_unseen() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform set_config('parley.unseen', 'on', true);
+end
+$$;
+
+comment on function parley._p_note_unseen() is
+'Notes, to the end of the transaction, that it has locked or changed something for nobody''s sake but that of others: a group that had nothing, a
+conversation that is set aside. Others see it, or get it, when it commits, so it should not wait.';
+
+create function parley._p_has_unseen() returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if current_setting('parley.unseen', true) is distinct from 'on' then
+    return false;
+  end if;
+  -- Once: who does not commit then waits the next time, and does not spin.
+  perform set_config('parley.unseen', '', true);
+  return true;
+end
+$$;
+
+comment on function parley._p_has_unseen() is 'Tells, once, whether the transaction had better end than wait, by _p_note_unseen.';
+
 create function parley._p_raise_disabled(queue_id integer) returns void
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -10229,8 +10244,9 @@ Errors: 9617, always.';
 -- that was taken and came back still carries the xmax of the transaction that failed, whatever ended it: an error, a deadlock, a
 -- kill. Counted: in two sequences of the queue, which no rollback resets. The rollback sequence holds two entries of 31 bits, each a
 -- message (27 bits of its position) and a count (4 bits); an entry whose message is gone makes room for another. The counter sequence
--- holds for each entry the last 31 bits of the transaction that counted last, and took the message then: whether that one committed
--- tells a failure from a rollback to a savepoint (spec 5.6), and what it has counted is not counted twice.
+-- holds for each entry the last 31 bits of the transaction that counted last, and took the message then. As long as that one goes on
+-- it may go back to savepoints as often as it likes (spec 5.6); when it is over and the message is there, that is a failure, committed or
+-- not: a reader that catches each error and commits would otherwise fail for ever. So each transaction counts once.
 --
 -- When a message has come back as often as the setting says, either its conversation is set aside, or the queue is disabled: RECEIVE
 -- refuses it with 9617 until alter_queue(status => true). The count being outside, the refusal needs no commit, and setting aside happens
@@ -10308,11 +10324,11 @@ begin
   v_counter := array[v_value & 2147483647, v_value >> 31];
   if v_slot is not null then
     v_last := v_self - (v_self - v_counter[v_slot] & 2147483647);
-    -- Before the last count: counted then. Afterwards: by the transaction that counted, or by a part of it. When that committed, or is our own, it
-    -- went back to a savepoint. Its end may be too long ago to be known, or be that of another server, from which this one was restored.
+    -- Before the last count: counted then. Afterwards: by the transaction that counted, or by a part of it, and however that ended, the message is
+    -- here again. It has failed when it is over. Its end may be too long ago to be known, or be that of another server, from which this one was restored.
     v_is_failure := failed >= v_last
       and v_last <> v_self
-      and coalesce(pg_xact_status(case when v_last > 2 then v_last::text::xid8 end), 'aborted') = 'aborted';
+      and coalesce(pg_xact_status(case when v_last > 2 then v_last::text::xid8 end), 'aborted') <> 'in progress';
   else
     -- Nobody has noted who took it. A number after ours is of a sub-transaction of ours.
     v_is_failure := failed < v_self;
@@ -10427,6 +10443,7 @@ begin
   values (_p_set_aside_conversation.endpoint_id, _p_set_aside_conversation.position, 0, _p_set_aside_conversation.rollbacks);
   perform parley._p_move_aside(queue_id, endpoint_id, position, 500);
   perform setval('parley._p_poison_found', 1);
+  perform parley._p_note_unseen();
   return true;
 end
 $$;
@@ -10494,6 +10511,8 @@ begin
     return null;
   end if;
   v_moved := parley._p_move_aside(queue_id, endpoint_id, position, most);
+  -- The group is locked now, and what waits for it should not wait with a reader.
+  perform parley._p_note_unseen();
   -- Other conversations of the group go on.
   perform
   from parley._p_endpoint as e
@@ -10962,6 +10981,362 @@ comment on function parley._p_note_reader_failure(integer, text, text) is
 'Reports that a reader of a queue has failed, for the conversation that it most likely failed with. Call it when its transaction is over.
 Arguments: queue_id; sqlstate and message as in note_failure.';
 
+-- sql/247_savepoints.sql
+
+-- Readers that go back to a savepoint keep their group (spec 5.6).
+--
+-- ROLLBACK TO SAVEPOINT, and a block of PL/pgSQL with EXCEPTION that ends by an error, give away each row lock and each advisory lock of
+-- the transaction that was taken since. An advisory lock of the session would stay, and outlive the transaction too, in a session that a
+-- pooler lends to others. What does stay to the end of the transaction, and not longer, is the lock that setval takes on a sequence: the
+-- server gives it to the top transaction, whatever part of it calls. It excludes nobody; but pg_locks shows it.
+--
+-- So: a RECEIVE in a subtransaction, and no other, marks one of 32 sequences, chosen by the number of the subtransaction: it
+-- writes that number and the one of its transaction into it. A message that it gives back carries that number in xmax. Who finds a message
+-- with an aborted xmax looks at its sequence. When that names the same subtransaction, it tells the transaction, which keeps the group as
+-- long as it runs. When another one has written there since, then whoever runs, has marked that sequence, and began before the message was
+-- taken, is taken for the keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never
+-- too few, but for a reader that has marked the same sequence itself: that one takes the message for its own.
+--
+-- What is kept is the messages that were received, and their group for RECEIVE and GET CONVERSATION GROUP: they pass it by. END, MOVE and
+-- timers of other sessions find the row of the group free, as does a RECEIVE that begins with a message of the group which the reader had not
+-- received. GET CONVERSATION GROUP before the savepoint locks all of it.
+-- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A look at a message that came back: one sequence, and
+-- pg_locks if that names a transaction or was written since.
+
+create sequence parley._p_savepoint_0 minvalue 0 start 0;
+create sequence parley._p_savepoint_1 minvalue 0 start 0;
+create sequence parley._p_savepoint_2 minvalue 0 start 0;
+create sequence parley._p_savepoint_3 minvalue 0 start 0;
+create sequence parley._p_savepoint_4 minvalue 0 start 0;
+create sequence parley._p_savepoint_5 minvalue 0 start 0;
+create sequence parley._p_savepoint_6 minvalue 0 start 0;
+create sequence parley._p_savepoint_7 minvalue 0 start 0;
+create sequence parley._p_savepoint_8 minvalue 0 start 0;
+create sequence parley._p_savepoint_9 minvalue 0 start 0;
+create sequence parley._p_savepoint_10 minvalue 0 start 0;
+create sequence parley._p_savepoint_11 minvalue 0 start 0;
+create sequence parley._p_savepoint_12 minvalue 0 start 0;
+create sequence parley._p_savepoint_13 minvalue 0 start 0;
+create sequence parley._p_savepoint_14 minvalue 0 start 0;
+create sequence parley._p_savepoint_15 minvalue 0 start 0;
+create sequence parley._p_savepoint_16 minvalue 0 start 0;
+create sequence parley._p_savepoint_17 minvalue 0 start 0;
+create sequence parley._p_savepoint_18 minvalue 0 start 0;
+create sequence parley._p_savepoint_19 minvalue 0 start 0;
+create sequence parley._p_savepoint_20 minvalue 0 start 0;
+create sequence parley._p_savepoint_21 minvalue 0 start 0;
+create sequence parley._p_savepoint_22 minvalue 0 start 0;
+create sequence parley._p_savepoint_23 minvalue 0 start 0;
+create sequence parley._p_savepoint_24 minvalue 0 start 0;
+create sequence parley._p_savepoint_25 minvalue 0 start 0;
+create sequence parley._p_savepoint_26 minvalue 0 start 0;
+create sequence parley._p_savepoint_27 minvalue 0 start 0;
+create sequence parley._p_savepoint_28 minvalue 0 start 0;
+create sequence parley._p_savepoint_29 minvalue 0 start 0;
+create sequence parley._p_savepoint_30 minvalue 0 start 0;
+create sequence parley._p_savepoint_31 minvalue 0 start 0;
+
+create function parley._p_savepoint_sequence(transaction_id xid) returns regclass
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return ('parley._p_savepoint_' || (transaction_id::text::bigint & 31))::regclass;
+end
+$$;
+
+comment on function parley._p_savepoint_sequence(xid) is 'Gives the sequence that a subtransaction marks when it receives.';
+
+create function parley._p_keep(transaction_id xid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform setval(
+    parley._p_savepoint_sequence(transaction_id),
+    transaction_id::text::bigint << 31 | (pg_current_xact_id()::text::bigint & 2147483647)
+  );
+end
+$$;
+
+comment on function parley._p_keep(xid) is
+'Notes that this transaction keeps what it has received in a subtransaction, though it may go back to the savepoint.
+Arguments: transaction_id, of the subtransaction.';
+
+create function parley._p_keeper(transaction_id xid) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  v_age bigint := (v_next - transaction_id::text::bigint) & 4294967295;
+  v_sequence regclass;
+  v_mark bigint;
+begin
+  -- Whoever is still at it has the lock of the group.
+  if v_age = 0 or v_age > 2147483647 or pg_xact_status((v_next - v_age)::text::xid8) is distinct from 'aborted' then
+    return null;
+  end if;
+  v_sequence := parley._p_savepoint_sequence(transaction_id);
+  v_mark := parley._p_last_position(v_sequence);
+  if v_mark is null then
+    return null;
+  elsif v_mark >> 31 = transaction_id::text::bigint then
+    return (
+      select coalesce(l.pid, 0)
+      from pg_locks as l
+      where l.locktype = 'transactionid'
+        and l.mode = 'ExclusiveLock'
+        and l.transactionid::text::bigint = (v_mark >> 31) - ((v_mark >> 31) - v_mark & 2147483647) & 4294967295
+        and l.pid is distinct from pg_backend_pid()
+    );
+  end if;
+  return (
+    select min(coalesce(l.pid, 0)) filter (
+      where exists (
+        select
+        from pg_locks as t
+        where t.virtualtransaction = l.virtualtransaction
+          and t.locktype = 'transactionid'
+          and t.mode = 'ExclusiveLock'
+          and (v_next - t.transactionid::text::bigint) & 4294967295 between v_age and 2147483647
+      )
+    )
+    from pg_locks as l
+    where l.locktype = 'relation'
+      and l.relation = v_sequence
+      and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+      and l.mode = 'RowExclusiveLock'
+    -- Ours too, perhaps.
+    having not coalesce(bool_or(l.pid = pg_backend_pid()), false)
+  );
+end
+$$;
+
+comment on function parley._p_keeper(xid) is
+'Tells which backend keeps a message that has come back from a savepoint of a transaction that still runs; null when no other does,
+0 for a prepared transaction.
+Arguments: transaction_id, the xmax of the message.';
+
+create function parley._p_raise_deadlock(keeper integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if pg_backend_pid() = any (pg_blocking_pids(keeper)) then
+    raise exception 'deadlock detected' using
+      errcode = 'deadlock_detected',
+      detail = format('Process %s waits for this one, which waits for a conversation group that it keeps.', keeper);
+  end if;
+end
+$$;
+
+comment on function parley._p_raise_deadlock(integer) is
+'Ends a wait for a keeper that waits for us: the server, which sees only one of the two waits, would not.
+Errors: 40P01.';
+
+-- sql/248_receive_named.sql
+
+-- RECEIVE from a named conversation or group: what is named, whether it can be received from now, and its lock.
+--
+-- Without a time-out RECEIVE waits for the lock of the group, and holds it to the end of the transaction, whether there is something or not.
+-- With a time-out it waits for a message, and that may be for ever. END, ALTER SERVICE, DROP, MOVE, timers and other readers need the lock
+-- meanwhile, so it looks without a lock, takes the lock only when a message is there and nobody has it, and asks at each look
+-- whether what it waits for is still there (spec 4.3).
+-- A message may go between look and lock. Then RECEIVE has the lock for nothing, and returns at once.
+-- Locks: the group row. Cost of a look: two statements, ten times a second at first and twice a second later.
+
+create function parley._p_find_named(
+  queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, out service_id integer, out group_id bigint
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_group parley._p_conversation_group;
+  v_is_here boolean;
+begin
+  if conversation_handle is not null then
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = _p_find_named.conversation_handle;
+    service_id := v_endpoint.service_id;
+    group_id := v_endpoint.group_id;
+    select s.queue_id = _p_find_named.queue_id into v_is_here from parley._p_service as s where s.service_id = v_endpoint.service_id;
+  end if;
+  if conversation_group_id is not null then
+    select * into v_group from parley._p_conversation_group as g where g.conversation_group_id = _p_find_named.conversation_group_id;
+  end if;
+  if conversation_handle is null then
+    service_id := v_group.service_id;
+    group_id := v_group.group_id;
+    v_is_here := exists (
+      select
+      from parley._p_service as s
+      where s.queue_id = _p_find_named.queue_id
+        and (
+          s.service_id = v_group.service_id
+          or exists (select from parley._p_endpoint as e where e.group_id = v_group.group_id and e.service_id = s.service_id)
+        )
+    );
+  end if;
+  if waited_service_id is not null and not exists (select from parley._p_service as s where s.service_id = waited_service_id) then
+    perform parley._p_raise(
+      8470,
+      'the service was dropped while RECEIVE waited',
+      format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
+      'Its conversations have ended; begin new ones to go on.'
+    );
+  elsif waited_service_id is not null and group_id is not null and not v_is_here then
+    perform parley._p_raise(
+      8468,
+      'the service was given another queue while RECEIVE waited',
+      format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
+      'Receive from the queue that the service has now: see parley.service_queue_usages.'
+    );
+  elsif conversation_handle is not null and group_id is null then
+    perform parley._p_raise_unknown_handle(conversation_handle);
+  elsif conversation_handle is not null and not v_is_here then
+    perform parley._p_raise(
+      8426,
+      format('conversation handle "%s" is not of this queue', conversation_handle),
+      format('Its service is "%s".', v_endpoint.service_name),
+      'Receive from the queue of that service: see parley.service_queue_usages.'
+    );
+  elsif waited_service_id is not null and v_endpoint.state = 'DO' then
+    perform parley._p_raise(
+      8426,
+      format('conversation handle "%s" was ended while RECEIVE waited', conversation_handle),
+      null,
+      'Nothing will come for it any more; begin a new dialog to go on.'
+    );
+  elsif conversation_handle is not null and conversation_group_id is not null and v_group.group_id is distinct from group_id then
+    perform parley._p_raise(
+      8414,
+      format('conversation handle "%s" is not in conversation group "%s"', conversation_handle, conversation_group_id),
+      null,
+      'Give the handle alone, or the group that parley.conversation_endpoints shows for it.'
+    );
+  elsif conversation_handle is null and (group_id is null or not v_is_here) then
+    perform parley._p_raise(
+      8436,
+      format('conversation group "%s" not found in this queue', conversation_group_id),
+      null,
+      'See parley.conversation_groups; a group goes with its last conversation.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_find_named(integer, uuid, uuid, integer) is
+'Finds the group of a conversation or of a group id, without a lock, and the service that it is of.
+Arguments: queue_id; conversation_handle and conversation_group_id, null for one that was not given; waited_service_id, what was found before
+somebody waited, null when nobody has.
+Errors: 8414 the conversation is not in the group, 8426 and 8436 not found or not of this queue, or ended since, 8468 its service has another queue since,
+8470 its service was dropped since.';
+
+create function parley._p_look_at_named(
+  queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, timeout integer,
+  out service_id integer, out is_ready boolean
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_handle constant uuid := nullif(conversation_handle, parley._p_any());
+  v_named_group constant uuid := nullif(conversation_group_id, parley._p_any());
+  v_for_message constant boolean := coalesce(timeout, 0) <> 0 and not parley._p_keeps_snapshot();
+  v_group_id bigint;
+  v_keeper integer;
+begin
+  if conversation_handle is null then
+    perform parley._p_raise(
+      8418,
+      'the conversation handle is missing',
+      'The argument conversation_handle is null.',
+      'Give the handle that begin_dialog or receive returned, or leave the argument out to receive from any conversation.'
+    );
+  elsif conversation_group_id is null then
+    perform parley._p_raise(
+      8420,
+      'the conversation group is missing',
+      'The argument conversation_group_id is null.',
+      'Give the id of a group, or leave the argument out to receive from any group.'
+    );
+  end if;
+  for v_try in 1 .. 2147483647 loop
+    select f.service_id, f.group_id into service_id, v_group_id
+    from parley._p_find_named(queue_id, v_handle, v_named_group, waited_service_id) as f;
+    select count(*) > 0, max(parley._p_keeper(m.taker)) filter (where m.taker <> '0') into is_ready, v_keeper
+    from parley._p_endpoint as e
+    left join lateral (
+      select s as hint
+      from parley._p_scan_hint as s
+      where s.lane = parley._p_lane(_p_look_at_named.queue_id, e.priority)
+      order by s.lane desc, s.hint_id desc
+      limit 1
+    ) as h on true
+    cross join lateral (
+      select n.lane, n.xmax as taker
+      from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h.hint, e.endpoint_id)
+      order by n.position
+      limit 1
+    ) as m
+    where e.group_id = v_group_id
+      and e.state <> 'DO'
+      and m.lane = parley._p_lane(_p_look_at_named.queue_id, e.priority)
+      and (v_handle is null or e.conversation_handle = v_handle)
+      and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id));
+    if v_keeper is null then
+      exit;
+    elsif v_for_message then
+      is_ready := false;
+      return;
+    end if;
+    perform parley._p_raise_deadlock(v_keeper) where v_try % 100 = 0;
+    perform pg_sleep(0.01);
+  end loop;
+  if not v_for_message then
+    -- RECEIVE waits for the lock, and holds it.
+    is_ready := true;
+  elsif is_ready then
+    perform from parley._p_conversation_group as g where g.group_id = v_group_id for update skip locked;
+    is_ready := found;
+  end if;
+end
+$$;
+
+comment on function parley._p_look_at_named(integer, uuid, uuid, integer, integer) is
+'Tells whether it is worth receiving from a named conversation or group now.
+Arguments: queue_id; conversation_handle and conversation_group_id as receive got them; waited_service_id, the service found at the last look,
+null at the first; timeout of receive, in milliseconds: with one, true is given only when there is a message and the lock was free and has been taken;
+without, RECEIVE waits for the lock.
+Errors: 8414, 8418, 8420, 8426, 8436, 8468, 8470; 40P01 when it waits for somebody who waits for us.';
+
+create function parley._p_lock_named_group(queue_id integer, conversation_handle uuid, conversation_group_id uuid) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group_id bigint;
+begin
+  loop
+    v_group_id := (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id;
+    perform from parley._p_conversation_group as g where g.group_id = v_group_id for update;
+    -- While we waited it may have moved to another group, or ended; the group may have gone.
+    exit when found and (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id = v_group_id;
+  end loop;
+  return v_group_id;
+end
+$$;
+
+comment on function parley._p_lock_named_group(integer, uuid, uuid) is
+'Locks a group or that of a conversation, waiting for its holder.
+Errors: 8414, 8426 and 8436 not found or not of this queue.';
+
 -- sql/250_group_statements.sql
 
 -- GET CONVERSATION GROUP and MOVE CONVERSATION.
@@ -10980,6 +11355,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue;
   v_group bigint;
+  v_has_fired boolean;
   v_last bigint;
   v_sent timestamptz;
   v_seen timestamptz;
@@ -10992,7 +11368,7 @@ begin
     if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
       perform parley._p_raise_disabled(v_queue.queue_id);
     end if;
-    perform parley._p_fire_alarms(v_queue.queue_id, 8);
+    v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     if coalesce(timeout, 0) <> 0 then
       v_looked := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
@@ -11001,7 +11377,7 @@ begin
     if v_group is not null then
       return (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_group);
     end if;
-    if coalesce(timeout, 0) = 0 then
+    if coalesce(timeout, 0) = 0 or parley._p_has_unseen() or v_has_fired then
       return null;
     end if;
     v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
@@ -11016,7 +11392,8 @@ $$;
 
 comment on function parley.get_conversation_group(text, integer, parley.caller) is
 'Locks the next group that has messages, to the end of the transaction, and returns its id; null when there is none.
-Arguments: queue; timeout in milliseconds (null or 0: do not wait, -1: for ever).
+Arguments: queue; timeout in milliseconds (null or 0: do not wait, -1: for ever); like receive
+it returns nothing before its time when there is something to commit.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.
 Source: spec 4.4.';
 
