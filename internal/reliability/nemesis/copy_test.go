@@ -43,7 +43,7 @@ func (s *server) copyTo(t testing.TB, name string, asStandby bool) *server {
 		appendTo(t, filepath.Join(to, "postgresql.auto.conf"), fmt.Sprintf("primary_conninfo = 'host=%s port=%d user=postgres application_name=%s'\n",
 			s.SocketFolder(), s.Port(), name))
 	}
-	err = filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error { return errors.Join(err, s.Own(path)) })
+	err = filepath.WalkDir(to, func(path string, _ fs.DirEntry, err error) error { return errors.Join(err, s.Own(path)) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func TestMessagesFollowTheirTargetToItsMirrorAndBack(t *testing.T) {
 	keys := newTrust(t)
 	asker, target := newOutpost(t, keys, "asker"), newOutpost(t, keys, "target")
 	principal := target.daemon
-	mirror := keys.daemon(t, "mirror", target.dsn())
+	mirror := keys.second(t, "mirror", "target", target.dsn())
 	introduce(t, keys, asker, target)
 	for _, service := range []string{"target/target", "target/initiator"} {
 		must(t, asker.conn, `

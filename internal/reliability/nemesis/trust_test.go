@@ -13,9 +13,19 @@ import (
 // trust gives the daemons keys, and lets the databases trust each other's.
 type trust struct {
 	fingerprints map[string]string // by name of the daemon
+	beside       map[string]string // of a daemon that serves the database of another, the name of that
 }
 
-func newTrust(testing.TB) *trust { return &trust{fingerprints: map[string]string{}} }
+func newTrust(testing.TB) *trust {
+	return &trust{fingerprints: map[string]string{}, beside: map[string]string{}}
+}
+
+// second starts a daemon with a key of its own on a database that another daemon serves: to others both are one peer.
+func (r *trust) second(t testing.TB, name, beside string, dsns ...string) *daemon {
+	t.Helper()
+	r.beside[name] = beside
+	return r.daemon(t, name, dsns...)
+}
 
 // daemon starts a daemon with a key of its own.
 func (r *trust) daemon(t testing.TB, name string, dsns ...string) *daemon {
@@ -50,8 +60,13 @@ func (r *trust) identify(t testing.TB, name, folder string) *identity.Certificat
 func (r *trust) settle(t testing.TB, conn *pgx.Conn, own string) {
 	t.Helper()
 	for name, fingerprint := range r.fingerprints {
-		if name != own {
+		if name != own && r.beside[name] == "" {
 			must(t, conn, "select parley.trust_peer($1, $2)", fingerprint, name)
+		}
+	}
+	for name, beside := range r.beside {
+		if beside != own {
+			must(t, conn, "select parley.alter_peer($1, add_fingerprint => $2)", beside, r.fingerprints[name])
 		}
 	}
 }

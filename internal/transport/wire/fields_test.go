@@ -26,13 +26,13 @@ func full(t *testing.T, value any, empty ...string) {
 func TestEachFieldTravelsOrStaysAtHome(t *testing.T) {
 	t.Parallel()
 	sent := transport.Batch{
-		Passage: transport.Passage{Identity: "home", HopsRemaining: 1, TimeToLive: time.Second, TimeConsumed: time.Second},
+		Passage: transport.Passage{Identity: "home", Name: "home", HopsRemaining: 1, TimeToLive: time.Second, TimeConsumed: time.Second},
 		Speaker: parley.Speaker{Instance: parley.UUID{1}, Epoch: 2, Term: 3, Token: parley.UUID{4}},
 	}
 	run := parley.Run{
 		EndpointID: 1, ConversationID: parley.UUID{2}, FromInitiator: true, FirstSequence: 3, MessageType: "type", FromService: "from", ToService: "to",
 		Contract: "contract", ToBroker: parley.UUID{5}, Priority: 6, EnqueuedAt: time.Unix(7, 0), EndsAt: time.Unix(8, 0), TraceContext: "trace",
-		Owner: "home", IsEncrypted: true, Security: []byte{9},
+		Owner: "home", IsEncrypted: true, Security: []byte{9}, SealedAt: time.Unix(9, 0),
 	}
 	messages, large, probe := run, run, run
 	messages.Bodies = [][]byte{{1}}
@@ -49,17 +49,17 @@ func TestEachFieldTravelsOrStaysAtHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	full(t, sent.Passage)
-	full(t, came.Passage, "Identity")
+	full(t, came.Passage, "Identity", "Name")
 	full(t, came.Speaker)
 	for i, without := range [][]string{{"Size", "Probe"}, {"Bodies", "Probe"}, {"Bodies", "Size"}} {
 		full(t, sent.Runs[i], without...)
-		full(t, came.Runs[i], append(without, "EndpointID", "Owner")...)
+		full(t, came.Runs[i], append(without, "EndpointID", "Owner", "SealedAt")...)
 	}
 	full(t, *came.Runs[2].Probe)
 
 	fragment := parley.Fragment{
 		Speaker: sent.Speaker, ConversationID: parley.UUID{1}, FromInitiator: true, Sequence: 1, Offset: 2, Size: 9, Data: []byte{3}, ToService: "to",
-		ToBroker: parley.UUID{4}, Security: []byte{5}, Identity: "home", Owner: "home",
+		ToBroker: parley.UUID{4}, Security: []byte{5}, Identity: "home", Owner: "home", SealedAt: time.Unix(6, 0),
 	}
 	full(t, fragment)
 	if payload, err = EncodeFragment(fragment, sent.Passage); err != nil {
@@ -69,7 +69,7 @@ func TestEachFieldTravelsOrStaysAtHome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	full(t, part, "Identity", "Owner")
+	full(t, part, "Identity", "Owner", "SealedAt")
 
 	result := parley.Result{
 		Outcome: parley.Refused, Next: 1, ErrorNumber: 2, Description: "text", Broker: parley.UUID{3}, Epoch: 4, Security: []byte{5},
