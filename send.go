@@ -33,6 +33,30 @@ func sendPlain(ctx context.Context, db DB, handle UUID, messageType string, body
 	return nil
 }
 
+// SendAndEnd sends one message that needs no answer: it begins a dialog, sends and ends it in one call, so that no open side is left. The handle
+// that it returns is for [TraceConversation] only. What comes back, an answer or an Error, is thrown away. Of the options
+// [OnContract], [ToBrokerInstance] and [WithoutEncryption] have a meaning. A tracer of sends does not hear of it.
+//
+// Errors: as [BeginDialog] and [Send].
+func SendAndEnd(
+	ctx context.Context, db DB, fromService, toService, messageType string, body []byte, options ...DialogOption,
+) (UUID, error) {
+	d := dialog{encryption: true}
+	for _, option := range options {
+		option(&d)
+	}
+	var handle UUID
+	err := db.QueryRow(ctx, `
+		select parley.send_binary_and_end(
+			from_service => $1, to_service => $2, message_type => $3, body => $4::bytea, contract => coalesce($5, 'DEFAULT'),
+			broker_instance => $6, encryption => $7
+		)`, fromService, toService, messageType, body, d.contract, d.brokerInstance, d.encryption).Scan(&handle)
+	if err != nil {
+		return UUID{}, statementError(err, "send from "+fromService+" to "+toService)
+	}
+	return handle, nil
+}
+
 // SendToAll sends one message on many conversations: on all of them, or on none when any of them cannot send.
 //
 // Errors: as [Send], and an [Error] with number 8451 when a handle is repeated.

@@ -156,6 +156,38 @@ comment on view parley.stuck_conversations is
 'Conversations that wait for somebody: not ended, not read, not deliverable, set aside; with the reason, since when, and what to do.
 While both sides may send, state_since is the age of the oldest message that waits.';
 
+create view parley.one_way_conversations with (security_barrier) as
+select e.conversation_handle, e.service_name, e.far_service, e.state_since
+from parley.conversation_endpoints as e
+join parley._p_endpoint as p using (conversation_handle)
+where p.state = 'CO'
+  and p.is_initiator
+  and p.service_id >= 65536
+  -- Exactly one message has gone to the other side, and nothing has come back.
+  and case
+    when p.far_endpoint_id > 0 then (
+      select max(r.sequence) = 1 and not exists (select from parley._p_message as m where m.endpoint_id = p.far_endpoint_id)
+      from parley._p_receive_progress as r
+      where r.endpoint_id = p.far_endpoint_id
+    )
+    when p.far_endpoint_id < 0 then (
+      select max(s.sequence) = 1
+        and not exists (select from parley._p_transit as t where t.endpoint_id = p.endpoint_id)
+        and not exists (select from parley._p_message as m where m.endpoint_id = p.far_endpoint_id)
+      from parley._p_send_progress as s
+      where s.endpoint_id = p.endpoint_id
+    )
+  end
+  and not exists (select from parley._p_receive_progress as r where r.endpoint_id = p.endpoint_id)
+  and not exists (select from parley._p_message as m where m.endpoint_id = p.endpoint_id)
+  and not exists (select from parley._p_transmission as t where t.endpoint_id = p.endpoint_id)
+  -- A timer or a lifetime says that somebody will come back to it.
+  and not exists (select from parley._p_alarm as a where a.endpoint_id in (p.endpoint_id, p.far_endpoint_id));
+
+comment on view parley.one_way_conversations is
+'Dialogs on which one message was sent and read, which nobody has answered or ended: what send(begin_dialog(...)) leaves when no answer comes.
+parley.send_and_end sends without leaving them.';
+
 create function parley.leaked_conversations(older_than interval default '1 hour') returns setof parley.stuck_conversations
 language sql stable
 set search_path = pg_catalog, pg_temp

@@ -135,6 +135,10 @@ comment on column parley.transmission_queue.address is 'Where it goes, when a ro
 comment on column parley.transmission_queue.attempts is 'How many attempts to get there have failed since the last that did not.';
 comment on column parley.transmission_queue.next_attempt_time is 'When the next attempt is due; null when nothing stands against it.';
 
+comment on column parley.one_way_conversations.conversation_handle is 'Side that began the dialog and sent.';
+comment on column parley.one_way_conversations.service_name is 'Its service.';
+comment on column parley.one_way_conversations.far_service is 'Service of the other side.';
+comment on column parley.one_way_conversations.state_since is 'When it sent.';
 comment on column parley.stuck_conversations.conversation_handle is 'Side that waits.';
 comment on column parley.stuck_conversations.conversation_group_id is 'Its group.';
 comment on column parley.stuck_conversations.service_name is 'Its service.';

@@ -114,6 +114,8 @@ from (
       'Messages to another database or server wait, although it can be reached.'),
     ('conversation-not-ended', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_leaks',
       'Conversations that the other side has ended, or that have failed, were read to the end and not ended here.'),
+    ('conversation-one-way', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_one_way',
+      'Dialogs were begun for one message, which was read; nobody answers and nobody ends them.'),
     ('conversation-not-used', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_leaks', 'Dialogs were begun, and nothing was ever sent.'),
     ('timers-late', 'RUNTIME', 'WARNING', null, interval '10 seconds', '_p_find_late_timers', 'Timers or ends of lifetimes are overdue: nobody fires them.'),
     ('tombstones', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_tombstones',

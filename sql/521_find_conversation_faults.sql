@@ -102,6 +102,41 @@ $$;
 comment on function parley._p_find_leaks(parley._p_scope) is
 'Finds conversations that nobody ends, in the same state for longer than scope.patience: one by itself, several by service, far service and state.';
 
+create function parley._p_find_one_way(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    'conversation-one-way',
+    case when l.conversations = 1 then 'conversation' else 'service' end,
+    case when l.conversations = 1 then l.handle else l.service_name end,
+    case when l.conversations = 1 then 'It began a dialog' else format('It began dialogs (%s)', l.conversations) end
+      || format(' with "%s" for one message, which was read; nobody has answered or ended, and the open sides stay. ', l.far_service)
+      || 'If no answer is wanted, send with parley.send_and_end.',
+    l.since,
+    case
+      when l.conversations = 1 then format('select parley.end_conversation(%L);', l.handle)
+      else format(
+        'select parley.end_conversation(conversation_handle) from parley.one_way_conversations '
+        'where service_name = %L and far_service = %L and clock_timestamp() - state_since > interval %L;',
+        l.service_name, l.far_service, scope.patience
+      )
+    end || '  -- unless an answer is still to come'
+  from (
+    select w.service_name, w.far_service, count(*) as conversations, min(w.conversation_handle::text) as handle, min(w.state_since) as since
+    from parley.one_way_conversations as w
+    where w.state_since < clock_timestamp() - scope.patience
+      and (scope.endpoint_ids is null or exists (
+        select from parley._p_endpoint as e where e.conversation_handle = w.conversation_handle and e.endpoint_id = any (scope.endpoint_ids)
+      ))
+    group by w.service_name, w.far_service
+  ) as l
+$$;
+
+comment on function parley._p_find_one_way(parley._p_scope) is
+'Finds dialogs that were left open after one message for longer than scope.patience: one by itself, several by service and far service.';
+
 create function parley._p_find_late_timers(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
 language sql stable

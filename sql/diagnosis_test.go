@@ -274,6 +274,12 @@ var faults = []struct {
 			b.messages("select * from parley.receive('Answering', conversation_handle => $1)", target)
 		}
 	}},
+	{code: "conversation-one-way", in: runtime, since: true, arrange: func(b *broker) { b.conversation() }},
+	{code: "conversation-one-way", in: runtime, object: "//test/Asker", since: true, arrange: func(b *broker) {
+		for range 3 {
+			b.conversation()
+		}
+	}},
 	{code: "conversation-not-used", in: runtime, since: true, arrange: func(b *broker) { b.dialog() }},
 	{code: "timers-late", in: runtime, since: true, arrange: func(b *broker) {
 		b.exec("select parley.begin_conversation_timer($1::uuid, 0)", b.dialog())

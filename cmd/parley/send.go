@@ -18,7 +18,7 @@ type sendFlags struct {
 	from, to, contract string
 	messageType        string
 	file               string
-	batch, empty       bool
+	batch, empty, end  bool
 	body               *string // the argument
 }
 
@@ -27,6 +27,7 @@ type sentMessages struct {
 	ConversationHandle parley.UUID `json:"conversation_handle"`
 	BeganDialog        bool        `json:"began_dialog"`
 	MessagesSent       int         `json:"messages_sent"`
+	Ended              bool        `json:"ended"`
 }
 
 func newSendCommand(a *app) *cobra.Command {
@@ -37,6 +38,8 @@ func newSendCommand(a *app) *cobra.Command {
 		Long: `Send a message on a conversation (--conversation), or begin a dialog from one service to another (--from, --to) and send
 on that: then the new conversation handle is printed. It is one transaction.
 
+With --end the conversation is ended behind what is sent, in the same transaction: for messages that need no answer.
+
 The body is the argument, or a file, or what comes from standard input. With --batch each line of it is a message of
 its own.
 
@@ -45,6 +48,7 @@ it refuses an Error message comes back to the queue of the sending service.`,
 		Example: `  parley send --from //example.com/web --to //example.com/shop --contract //example.com/ordering \
       --type //example.com/order '{"item": 7}'
   parley send --conversation 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f --type //example.com/order --file order.json
+  parley send --from A --to B --end 'something happened'
   seq 1000000 | parley send --from A --to B --batch`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -68,7 +72,11 @@ it refuses an Error message comes back to the queue of the sending service.`,
 			var sent sentMessages
 			err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
 				sent, err = flags.send(ctx, tx, source)
-				return err
+				if err != nil || !flags.end {
+					return err
+				}
+				sent.Ended = true
+				return parley.EndConversation(ctx, tx, sent.ConversationHandle)
 			})
 			if err != nil {
 				return err
@@ -84,6 +92,7 @@ it refuses an Error message comes back to the queue of the sending service.`,
 	set.StringVar(&flags.messageType, "type", parley.DefaultMessageType, "message type")
 	set.StringVar(&flags.file, "file", "", "read the body from this file; - is standard input")
 	set.BoolVar(&flags.batch, "batch", false, "each line is a message")
+	set.BoolVar(&flags.end, "end", false, "end the conversation behind what is sent: nothing is left open, and no answer is received")
 	set.BoolVar(&flags.empty, "empty", false, "send a message without body")
 	cmd.MarkFlagsMutuallyExclusive("conversation", "from")
 	cmd.MarkFlagsMutuallyExclusive("conversation", "contract")
