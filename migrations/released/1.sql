@@ -8991,6 +8991,98 @@ $$;
 comment on function parley._p_move_service(parley._p_service, parley._p_queue) is
 'Moves a service, its waiting messages and the copies that retention keeps, in their order, to another queue.';
 
+-- sql/222_send_and_end.sql
+
+-- Send and forget: a dialog that is begun, sent on and ended in one call, so that no open side is left.
+--
+-- It is BEGIN DIALOG, SEND and END CONVERSATION in the transaction of the caller, with the rules and locks of the three. The sender's side is
+-- in state DO afterwards and goes when the target ends its side, or, when that never does, once all is read and the broker's time for
+-- abandoned conversations is over (spec 3.6). What comes back, an answer or an Error, is thrown away.
+
+create function parley._p_send_and_end(
+  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text, encryption boolean,
+  ticket parley.caller
+) returns uuid
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_handle uuid := parley.begin_dialog(
+    from_service => from_service, to_service => to_service, contract => contract, broker_instance => broker_instance,
+    encryption => encryption, caller => ticket
+  );
+begin
+  perform parley._p_send(caller, v_handle, message_type, array[body]);
+  perform parley._p_end(caller, v_handle, 2, null);
+  return v_handle;
+end
+$$;
+
+comment on function parley._p_send_and_end(oid, text, text, text, bytea, text, text, boolean, parley.caller) is
+'Begins a dialog, sends one message and ends it, in the name of the caller.
+Arguments: as send_and_end; ticket of the caller.
+Errors: those of begin_dialog, send and end_conversation.';
+
+create function parley.send_and_end(
+  from_service text,
+  to_service text,
+  message_type text default 'DEFAULT',
+  body text default null,
+  contract text default 'DEFAULT',
+  broker_instance text default null,
+  encryption boolean default true,
+  caller parley.caller default parley.current_caller()
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+begin
+  return parley._p_send_and_end(
+    v_caller, from_service, to_service, message_type, convert_to(body, 'UTF8'), contract, broker_instance, encryption, caller
+  );
+end
+$$;
+
+comment on function parley.send_and_end(text, text, text, text, text, text, boolean, parley.caller) is
+'Sends one message that needs no answer: begins a dialog, sends and ends it in one call, in this transaction. No open side is left to be ended.
+Returns the handle of the conversation, for trace_conversation; nothing can be sent on it any more. The target receives the message, then EndDialog.
+What comes back is thrown away: that the target refuses the message, or answers it, is not learned. To learn it, begin a dialog and end it yourself.
+Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8, null or empty for none; contract;
+broker_instance and encryption, as begin_dialog.
+Errors: those of begin_dialog and send.
+Source: spec 4.1, 4.2, 4.6.';
+
+create function parley.send_binary_and_end(
+  from_service text,
+  to_service text,
+  message_type text default 'DEFAULT',
+  body bytea default null,
+  contract text default 'DEFAULT',
+  broker_instance text default null,
+  encryption boolean default true,
+  caller parley.caller default parley.current_caller()
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+begin
+  return parley._p_send_and_end(
+    v_caller, from_service, to_service, message_type, body, contract, broker_instance, encryption, caller
+  );
+end
+$$;
+
+comment on function parley.send_binary_and_end(text, text, text, bytea, text, text, boolean, parley.caller) is
+'Sends one message of bytes that needs no answer, as send_and_end sends a text. It has a name of its own, so that bytes from a driver that gives parameters
+no type are not taken for text.
+Arguments: as send_and_end; body, null or empty for none.
+Errors: those of begin_dialog and send.
+Source: spec 4.1, 4.2, 4.6.';
+
 -- sql/230_find_group.sql
 
 -- Which group is next: the search that RECEIVE and GET CONVERSATION GROUP share.
@@ -13277,6 +13369,38 @@ comment on view parley.stuck_conversations is
 'Conversations that wait for somebody: not ended, not read, not deliverable, set aside; with the reason, since when, and what to do.
 While both sides may send, state_since is the age of the oldest message that waits.';
 
+create view parley.one_way_conversations with (security_barrier) as
+select e.conversation_handle, e.service_name, e.far_service, e.state_since
+from parley.conversation_endpoints as e
+join parley._p_endpoint as p using (conversation_handle)
+where p.state = 'CO'
+  and p.is_initiator
+  and p.service_id >= 65536
+  -- Exactly one message has gone to the other side, and nothing has come back.
+  and case
+    when p.far_endpoint_id > 0 then (
+      select max(r.sequence) = 1 and not exists (select from parley._p_message as m where m.endpoint_id = p.far_endpoint_id)
+      from parley._p_receive_progress as r
+      where r.endpoint_id = p.far_endpoint_id
+    )
+    when p.far_endpoint_id < 0 then (
+      select max(s.sequence) = 1
+        and not exists (select from parley._p_transit as t where t.endpoint_id = p.endpoint_id)
+        and not exists (select from parley._p_message as m where m.endpoint_id = p.far_endpoint_id)
+      from parley._p_send_progress as s
+      where s.endpoint_id = p.endpoint_id
+    )
+  end
+  and not exists (select from parley._p_receive_progress as r where r.endpoint_id = p.endpoint_id)
+  and not exists (select from parley._p_message as m where m.endpoint_id = p.endpoint_id)
+  and not exists (select from parley._p_transmission as t where t.endpoint_id = p.endpoint_id)
+  -- A timer or a lifetime says that somebody will come back to it.
+  and not exists (select from parley._p_alarm as a where a.endpoint_id in (p.endpoint_id, p.far_endpoint_id));
+
+comment on view parley.one_way_conversations is
+'Dialogs on which one message was sent and read, which nobody has answered or ended: what send(begin_dialog(...)) leaves when no answer comes.
+parley.send_and_end sends without leaving them.';
+
 create function parley.leaked_conversations(older_than interval default '1 hour') returns setof parley.stuck_conversations
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -13614,6 +13738,10 @@ comment on column parley.transmission_queue.address is 'Where it goes, when a ro
 comment on column parley.transmission_queue.attempts is 'How many attempts to get there have failed since the last that did not.';
 comment on column parley.transmission_queue.next_attempt_time is 'When the next attempt is due; null when nothing stands against it.';
 
+comment on column parley.one_way_conversations.conversation_handle is 'Side that began the dialog and sent.';
+comment on column parley.one_way_conversations.service_name is 'Its service.';
+comment on column parley.one_way_conversations.far_service is 'Service of the other side.';
+comment on column parley.one_way_conversations.state_since is 'When it sent.';
 comment on column parley.stuck_conversations.conversation_handle is 'Side that waits.';
 comment on column parley.stuck_conversations.conversation_group_id is 'Its group.';
 comment on column parley.stuck_conversations.service_name is 'Its service.';
@@ -16810,6 +16938,8 @@ from (
       'Messages to another database or server wait, although it can be reached.'),
     ('conversation-not-ended', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_leaks',
       'Conversations that the other side has ended, or that have failed, were read to the end and not ended here.'),
+    ('conversation-one-way', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_one_way',
+      'Dialogs were begun for one message, which was read; nobody answers and nobody ends them.'),
     ('conversation-not-used', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_leaks', 'Dialogs were begun, and nothing was ever sent.'),
     ('timers-late', 'RUNTIME', 'WARNING', null, interval '10 seconds', '_p_find_late_timers', 'Timers or ends of lifetimes are overdue: nobody fires them.'),
     ('tombstones', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_tombstones',
@@ -18078,6 +18208,41 @@ $$;
 
 comment on function parley._p_find_leaks(parley._p_scope) is
 'Finds conversations that nobody ends, in the same state for longer than scope.patience: one by itself, several by service, far service and state.';
+
+create function parley._p_find_one_way(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    'conversation-one-way',
+    case when l.conversations = 1 then 'conversation' else 'service' end,
+    case when l.conversations = 1 then l.handle else l.service_name end,
+    case when l.conversations = 1 then 'It began a dialog' else format('It began dialogs (%s)', l.conversations) end
+      || format(' with "%s" for one message, which was read; nobody has answered or ended, and the open sides stay. ', l.far_service)
+      || 'If no answer is wanted, send with parley.send_and_end.',
+    l.since,
+    case
+      when l.conversations = 1 then format('select parley.end_conversation(%L);', l.handle)
+      else format(
+        'select parley.end_conversation(conversation_handle) from parley.one_way_conversations '
+        'where service_name = %L and far_service = %L and clock_timestamp() - state_since > interval %L;',
+        l.service_name, l.far_service, scope.patience
+      )
+    end || '  -- unless an answer is still to come'
+  from (
+    select w.service_name, w.far_service, count(*) as conversations, min(w.conversation_handle::text) as handle, min(w.state_since) as since
+    from parley.one_way_conversations as w
+    where w.state_since < clock_timestamp() - scope.patience
+      and (scope.endpoint_ids is null or exists (
+        select from parley._p_endpoint as e where e.conversation_handle = w.conversation_handle and e.endpoint_id = any (scope.endpoint_ids)
+      ))
+    group by w.service_name, w.far_service
+  ) as l
+$$;
+
+comment on function parley._p_find_one_way(parley._p_scope) is
+'Finds dialogs that were left open after one message for longer than scope.patience: one by itself, several by service and far service.';
 
 create function parley._p_find_late_timers(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
