@@ -65,9 +65,6 @@ func TestWaitingReceiveByNameHoldsNoLock(t *testing.T) {
 		"AlterService": {func(s session, _, _ string) { s.exec("select parley.alter_service('//test/Answerer', 'Other')") }, 8468, 8468},
 		"DropService":  {func(s session, _, _ string) { s.exec("select parley.drop_service('//test/Answerer')") }, 8470, 8470},
 		"QueueOff":     {func(s session, _, _ string) { s.exec("select parley.alter_queue('Answering', status => false)") }, 9617, 9617},
-		"DropQueue": {func(s session, _, _ string) {
-			s.exec("begin; select parley.drop_service('//test/Answerer'); select parley.drop_queue('Answering'); commit")
-		}, 208, 208},
 		"EndOfTheFarSide": {func(s session, initiator, _ string) { s.end(initiator) }, 0, 0},
 		"MoveAndSend": {func(s session, initiator, target string) {
 			other := s.dialog()

@@ -40,7 +40,10 @@ func (s *session) tryReceive(ctx context.Context, what from) ([]message, error) 
 	rows, err := s.conn.Query(ctx, `
 		select conversation_handle::text, conversation_group_id::text, message_sequence_number, queuing_order, message_type_name,
 			coalesce(convert_from(message_body, 'UTF8'), '')
-		from parley.receive($1, nullif($2::int, 0), nullif($3, '')::uuid, nullif($4, '')::uuid, nullif($5::int, 0))`,
+		from parley.receive(
+			$1, nullif($2::int, 0), coalesce(nullif($3, ''), 'ffffffff-ffff-ffff-ffff-ffffffffffff')::uuid,
+			coalesce(nullif($4, ''), 'ffffffff-ffff-ffff-ffff-ffffffffffff')::uuid, nullif($5::int, 0)
+		)`,
 		what.queue, what.top, what.handle, what.group, what.timeout)
 	if err != nil {
 		return nil, err
