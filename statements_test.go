@@ -111,6 +111,12 @@ func holdDialog(t *testing.T, db parley.DB) {
 		first.ConversationHandle.IsZero() || first.ConversationGroupID.IsZero() || first.MessageEnqueueTime.IsZero() {
 		t.Errorf("the first message is %+v", first)
 	}
+	for number, option := range map[int]parley.ReceiveOption{8418: parley.FromConversation(parley.UUID{}), 8420: parley.FromGroup(parley.UUID{})} {
+		messages, err := parley.Receive(ctx, db, "target", option)
+		if got, _ := parley.ErrorNumber(err); got != number {
+			t.Errorf("from the zero UUID received %v and %v, want error %d", messages, err, number)
+		}
+	}
 	rest := receive("target", parley.FromConversation(first.ConversationHandle))
 	if got := bodies(rest); got != "three  all" || rest[1].MessageBody != nil {
 		t.Errorf("then received %q", got)
