@@ -11,14 +11,18 @@ type ServedDatabase struct {
 	IsEnabled bool
 	// Server tells the servers apart that a daemon is connected to: databases for which it is the same share their roles.
 	Server string
+	// Keepers are the oids of the database and of the role that owns its schema parley, with a blank between: who can say there who owns what.
+	Keepers string
 }
 
 // ReadServedDatabase reads which broker a database is, and on which server.
 func ReadServedDatabase(ctx context.Context, db DB) (d ServedDatabase, err error) {
 	err = db.QueryRow(ctx, `
 		select b.service_broker_guid, b.epoch, parley._p_broker_state() = 'ENABLED',
-			pg_postmaster_start_time()::text || ' ' || coalesce(parley._p_system_identifier()::text, current_setting('data_directory', true), '')
-		from parley._p_broker as b`).Scan(&d.Broker, &d.Epoch, &d.IsEnabled, &d.Server)
+			pg_postmaster_start_time()::text || ' ' || coalesce(parley._p_system_identifier()::text, current_setting('data_directory', true), ''),
+			(select oid::text from pg_catalog.pg_database where datname = current_database()) || ' '
+				|| (select nspowner::text from pg_catalog.pg_namespace where nspname = 'parley')
+		from parley._p_broker as b`).Scan(&d.Broker, &d.Epoch, &d.IsEnabled, &d.Server, &d.Keepers)
 	if err != nil {
 		return ServedDatabase{}, statementError(err, "read which broker this is")
 	}

@@ -87,6 +87,29 @@ func (s session) requireRefusal(identity, speaker string, number int) {
 
 const someBroker = "00000000-0000-0000-0000-000000000001"
 
+// Whoever keeps another database can say there that a service is anybody's. So the owner of a service there is believed for what they could be themselves.
+func TestAnOwnerNextDoorIsWhomItsKeepersMayActAs(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	shop, tenant := b.role("shop of two"), b.role("tenant")
+	identity := func(keeper, owner string) string {
+		return value[string](b.session, "select format('role:%s %s ', d.oid, $1::regrole::oid) from pg_database as d where d.datname = current_database()",
+			quote(keeper)) + owner
+	}
+	superuser := value[string](b.session, "select current_user::text")
+	b.requireRole(identity(superuser, shop), shop)
+	for _, nobody := range []string{identity(tenant, shop), identity(tenant, superuser), identity(superuser, ""), "role:" + shop, "role:0 0 " + shop, "role:x y " + shop} {
+		b.requireRole(nobody, "")
+	}
+	b.exec("alter database " + quote(value[string](b.session, "select current_database()")) + " owner to " + quote(tenant))
+	b.afterwards("reassign owned by " + quote(tenant) + " to current_user")
+	b.requireRole(identity(superuser, shop), "")
+	b.requireRole(identity(tenant, superuser), "")
+	b.requireRole(identity(tenant, tenant), tenant)
+	b.exec("grant " + quote(shop) + " to " + quote(tenant))
+	b.requireRole(identity(tenant, shop), shop)
+}
+
 func TestPeerActsAsItsRole(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
@@ -96,12 +119,11 @@ func TestPeerActsAsItsRole(t *testing.T) {
 	b.exec("select parley.trust_peer($1, 'three', role => 'public')", thirdKey)
 	b.requireRole("peer:"+oneKey, shop)
 	for _, nobody := range []string{
-		"peer:" + anotherKey, "peer:" + thirdKey, "peer:" + strings.Repeat("d4", 32), "peer:", "peer", "", "role:", "role:nobody at all", shop,
+		"peer:" + anotherKey, "peer:" + thirdKey, "peer:" + strings.Repeat("d4", 32), "peer:", "peer", "", "role:", "role:nobody at all", "role:" + shop, shop,
 	} {
 		b.requireRole(nobody, "")
 		b.requireRefusal(nobody, someBroker, 0)
 	}
-	b.requireRole("role:"+shop, shop)
 	b.exec("select parley.alter_peer('one', role => 'public')")
 	b.requireRole("peer:"+oneKey, "")
 }

@@ -162,4 +162,10 @@ func TestTraceIsForThoseWhoDoTheWork(t *testing.T) {
 	for _, query := range []string{"parley.trace_conversation($1)", "parley.explain_conversation($1)"} {
 		equal(reader, target, "select string_agg(distinct conversation_handle::text, ' ') from "+query, initiator)
 	}
+	// Of one that is over a target remembers for a while that it was there: that is for its owner alone.
+	b.exec("select parley.end_conversation($1)", initiator)
+	b.exec("select parley.receive('Answering')")
+	b.exec("select parley.end_conversation($1)", target)
+	equal(b.session, true, "select exists (select from parley.trace_conversation($1) where event = 'forgotten')", target)
+	equal(b.as(b.role("stranger")), 0, "select count(*)::int from parley.trace_conversation($1)", target)
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"strings"
 	"syscall"
 	"testing"
@@ -108,6 +109,20 @@ func TestServeBelievesNoRoleOfAnotherServer(t *testing.T) {
 	if got := outcome(to, "elsewhere", 3); got != "taken" {
 		t.Errorf("what is granted to PUBLIC does not count: %s", got)
 	}
+	// Who owns a database can say there that a service is anybody's: he is believed for roles that he could be himself.
+	tenant := "tenant_" + strings.ToLower(rand.Text())
+	database := pgx.Identifier{ask[string](from, "select current_database()")}.Sanitize()
+	from.exec("create role " + tenant)
+	from.exec("alter database " + database + " owner to " + tenant)
+	if got := outcome(beside, "beside", 4); !strings.Contains(got, "-8494") {
+		t.Errorf("the owner of a service is believed that the owner of the database could not be: %s", got)
+	}
+	from.exec("grant " + name + " to " + tenant)
+	if got := outcome(beside, "beside", 5); got != "taken" {
+		t.Errorf("the owner of a service is not believed that the owner of the database could be: %s", got)
+	}
+	from.exec("alter database " + database + " owner to current_user")
+	from.exec("drop role " + tenant)
 	from.exec("select parley.alter_authorization('service', 'customers', current_user)")
 	from.exec("delete from parley._p_endpoint")
 	beside.exec("select parley.revoke('SEND', 'service', 'beside', $1)", role)

@@ -122,32 +122,36 @@ func peer(passage transport.Passage) string {
 }
 
 // Neighbour gives the way into the inbox for a database of the same daemon. When that is on the same server too, the roles that own
-// its services are the same as here, and their names prove who sends; on another server they prove nothing.
-func (b *Inbox) Neighbour(isOnSameServer bool) transport.Deliverer {
-	return neighbour{b, isOnSameServer}
+// its services are the same as here, and their names prove who sends, as far as its keepers could act as these roles; on another server,
+// where there are no keepers, they prove nothing.
+func (b *Inbox) Neighbour(keepers string) transport.Deliverer {
+	return neighbour{b, keepers}
 }
 
 type neighbour struct {
-	inbox          *Inbox
-	isOnSameServer bool
+	inbox   *Inbox
+	keepers string
+}
+
+func (n neighbour) identity(owner string) string {
+	if n.keepers == "" {
+		return ""
+	}
+	return "role:" + n.keepers + " " + owner
 }
 
 // Deliver takes in what has come from a database of the same daemon.
 func (n neighbour) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
 	identities := make([]string, len(batch.Runs))
-	if n.isOnSameServer {
-		for i, run := range batch.Runs {
-			identities[i] = "role:" + run.Owner
-		}
+	for i, run := range batch.Runs {
+		identities[i] = n.identity(run.Owner)
 	}
 	return n.inbox.take(ctx, parley.Arrival{Speaker: batch.Speaker, Runs: batch.Runs, Identities: identities}, nil)
 }
 
 // DeliverFragment takes in a part of a large message from a database of the same daemon.
 func (n neighbour) DeliverFragment(ctx context.Context, fragment parley.Fragment, _ transport.Passage) (int64, error) {
-	if n.isOnSameServer {
-		fragment.Identity = "role:" + fragment.Owner
-	}
+	fragment.Identity = n.identity(fragment.Owner)
 	return n.inbox.takeFragment(ctx, fragment, nil)
 }
 

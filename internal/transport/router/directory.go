@@ -224,19 +224,19 @@ func (d *Directory) Neighbour(from *inbox.Inbox, address string) (transmitter.Wa
 	if to == nil {
 		return transmitter.Way{}, fmt.Errorf("the broker instance %s is not served by this daemon, or its database cannot be reached", broker)
 	}
-	return transmitter.Way{Deliverer: to.inbox.Neighbour(d.areOnSameServer(from, to))}, nil
+	return transmitter.Way{Deliverer: to.inbox.Neighbour(d.keepers(from, to))}, nil
 }
 
-// areOnSameServer tells whether two databases share their roles.
-func (d *Directory) areOnSameServer(from *inbox.Inbox, to *served) bool {
+// keepers says who can say in the first of two databases who owns what, or nothing when the two do not share their roles.
+func (d *Directory) keepers(from *inbox.Inbox, to *served) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range d.databases {
-		if s.inbox == from {
-			return s.isKnown && s.Server == to.Server
+		if s.inbox == from && s.isKnown && s.Server == to.Server {
+			return s.Keepers
 		}
 	}
-	return false
+	return ""
 }
 
 // Locate finds the neighbours of a database to which its conversations with a LOCAL route belong (spec 6.4).
