@@ -3784,8 +3784,10 @@ comment on column parley.remote_service_bindings.is_anonymous_on is 'Whether the
 -- Who has sent what arrives from another broker, and in whose name he may speak.
 --
 -- An identity is what the daemon has seen proven: "certificate:" and the fingerprint of whoever has signed a secured dialog, "peer:" and the
--- fingerprint of the key at the other end of the link, with " named " and a name where an authority vouches for it, "role:" and the owner of the
--- sending service between databases of one server, "" for nobody. What was signed and has come over a link has both, "certificate:... over peer:...".
+-- fingerprint of the key at the other end of the link, with " named " and a name where an authority vouches for it, "" for nobody.
+-- Between databases of one server it is "role:", the oid of the sender's database, the oid of the owner of its schema parley, and the owner of the
+-- sending service, with blanks between. Both owners can say there that a service is anybody's: so its owner is believed when both of them could act as him.
+-- What was signed and has come over a link has both, "certificate:... over peer:...".
 -- Here it becomes a role, whose grants decide (spec 7.1); nothing else about a sender is believed.
 -- What comes from a peer that is revoked or expired is not taken at all: _p_refusal_of_identity says so before anything is judged. An expired
 -- key must not end conversations; what it sent waits at the sender until the key is changed.
@@ -3814,7 +3816,13 @@ begin
         and (c.not_before is null or c.not_before <= clock_timestamp())
         and (c.not_after is null or c.not_after > clock_timestamp());
     when 'role' then
-      select r.oid into v_role from pg_roles as r where r.rolname = v_value;
+      select r.oid into v_role
+      from pg_database as d
+      join pg_roles as k on k.oid::text = split_part(v_value, ' ', 2)
+      join pg_roles as r on r.rolname = substr(v_value, length(split_part(v_value, ' ', 1)) + length(split_part(v_value, ' ', 2)) + 3)
+      where d.oid::text = split_part(v_value, ' ', 1)
+        and parley._p_may_act_as(d.datdba, r.oid)
+        and parley._p_may_act_as(k.oid, r.oid);
     when 'certificate' then
       v_role := parley._p_role_of_certificate(split_part(v_value, ' ', 1));
     else
