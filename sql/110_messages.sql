@@ -17,7 +17,7 @@ create table parley._p_message (
   message_type_id integer not null,
   body bytea,
   frame bytea[],
-  -- W3C trace context of the sender (202_send_traced.sql); where it is null it takes no room. Frames have none.
+  -- W3C trace context of the sender (202_send_traced.sql); where it is null it takes no room. A frame has one for all its messages.
   trace_context text
 ) with (
   toast_tuple_target = 8160,

@@ -343,3 +343,39 @@ $$;
 
 comment on function parley._p_end_abandoned(bigint) is
 'Ends a target whose initiator has ended, that has read everything and never ended itself: fire-and-forget must not leak (spec 3.3).';
+
+create function parley.end_abandoned_after(
+  seconds integer,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+begin
+  perform parley._p_require_administrator(v_caller, 'end_abandoned_after');
+  if (seconds >= 1) is not true then
+    perform parley._p_raise(
+      8402,
+      'the time after which abandoned targets end is out of range',
+      format('It is %s seconds; 1 to 2147483647 are allowed.', coalesce(seconds::text, 'null')),
+      'Give 2147483647, 68 years, to keep them.'
+    );
+  end if;
+  -- Whoever ends a conversation meanwhile has read the time before; it comes due then, or is put right by the next change.
+  update parley._p_broker as b set abandoned_seconds = seconds;
+  perform parley._p_set_alarm(a.endpoint_id, 'abandoned', greatest(clock_timestamp(), e.state_since + make_interval(secs => seconds)))
+  from parley._p_alarm as a
+  join parley._p_endpoint as e using (endpoint_id)
+  where a.kind = 'abandoned' and e.state in ('DI', 'ER')
+  order by a.endpoint_id;
+end
+$$;
+
+comment on function parley.end_abandoned_after(integer, parley.caller) is
+'Says after how many seconds a target ends by itself whose initiator has ended, or that has failed, and that has nothing left to read: 1800 when the broker
+is new. It counts for those that wait now, too. SQL Server keeps them for ever; 2147483647, 68 years, does so here. parley.databases shows it.
+Arguments: seconds.
+Errors: 8402 out of range, 15151 not an administrator.
+Source: spec 3.3.';

@@ -3,12 +3,12 @@
 create view parley.databases as
 select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled,
   b.is_priority_honored as is_honor_broker_priority_on,
-  parley._p_broker_state() as broker_state, b.disabled_at
+  parley._p_broker_state() as broker_state, b.disabled_at, b.abandoned_seconds as abandoned_target_seconds
 from parley._p_broker as b
 join pg_catalog.pg_database as d on d.datname = current_database();
 
 comment on view parley.databases is
-'This database as a broker instance: its id, whether it is enabled, and whether it is where it was. The last two columns are ours.';
+'This database as a broker instance: its id, whether it is enabled, and whether it is where it was. The last three columns are ours.';
 
 create view parley.service_message_types with (security_barrier) as
 select

@@ -9,6 +9,8 @@ comment on column parley.databases.is_honor_broker_priority_on is 'Whether prior
 comment on column parley.databases.broker_state is
 'ENABLED, DISABLED, or ELSEWHERE: this is not the database in which the broker was enabled last (parley.attach_broker).';
 comment on column parley.databases.disabled_at is 'Since when the broker is disabled; null while it is enabled.';
+comment on column parley.databases.abandoned_target_seconds is
+'After how long a target ends by itself whose initiator has ended and that has nothing left to read (parley.end_abandoned_after).';
 
 comment on column parley.service_message_types.name is 'Compared byte by byte.';
 comment on column parley.service_message_types.message_type_id is 'Below 65536 when built in.';

@@ -28,6 +28,8 @@ var definitionRefusals = []refusal{
 	{number: 8402, because: "no rollbacks", statement: `select parley.alter_queue('Asking', poison_rollbacks => 0)`},
 	{number: 8402, because: "too many rollbacks", statement: `select parley.create_queue('New', poison_rollbacks => 16)`},
 	{number: 8402, because: "too many readers", statement: `select parley.create_queue('New', max_queue_readers => 32768)`},
+	{number: 8402, because: "abandoned at once", statement: `select parley.end_abandoned_after(0)`},
+	{number: 8402, because: "abandoned after null", statement: `select parley.end_abandoned_after(null)`},
 	{number: 8402, because: "level 0", statement: `select parley.create_broker_priority('New', priority_level => 0)`},
 	{number: 8402, because: "level null", statement: `select parley.create_broker_priority('New', priority_level => null)`},
 	{number: 8402, because: "level 11", statement: `select parley.alter_broker_priority('Rank', priority_level => 11)`},

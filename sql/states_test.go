@@ -215,3 +215,27 @@ func TestTargetOfFireAndForgetGoesInBoundedTime(t *testing.T) {
 		b.requireState(initiator, "")
 	}
 }
+
+// The time after which abandoned targets end is a setting, for those that wait already too; the longest one keeps them as SQL Server does.
+func TestTheTimeOfAbandonedTargetsIsASetting(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	left := "select extract(epoch from a.due_at - clock_timestamp())::bigint / 1000 from parley._p_alarm as a where a.kind = 'abandoned'"
+	equal(b.session, 1800, "select abandoned_target_seconds from parley.databases")
+	initiator, target := b.conversation()
+	b.end(initiator)
+	equal(b.session, 1, left)
+	b.exec("select parley.end_abandoned_after(2147483647)")
+	equal(b.session, 2147483647, "select abandoned_target_seconds from parley.databases")
+	equal(b.session, 2147483, left)
+	b.receive("Answering")
+	b.exec("select parley.fire_timers()")
+	b.requireState(target, "DI")
+	b.exec("update parley._p_endpoint set state_since = state_since - interval '1 hour'")
+	b.exec("select parley.end_abandoned_after(3600)")
+	b.exec("select parley.fire_timers()")
+	b.requireState(target, "CD")
+	second, _ := b.conversation()
+	b.end(second)
+	equal(b.session, 3, left)
+}
