@@ -19,8 +19,8 @@ from (
   values ('database'), ('message type'), ('contract'), ('queue'), ('service'), ('route'), ('certificate'), ('remote service binding')
 ) as c (class)
 where (select parley._p_is_administrator(parley._p_current_role()))
-  -- Whoever may monitor is shown the depth of each queue under its name already.
-  or (c.class = 'queue' and pg_catalog.pg_has_role('pg_monitor', 'usage'))
+  -- Whoever may monitor is shown the figures of each queue under its name already, and parley queues names the services of each.
+  or (c.class in ('queue', 'service') and pg_catalog.pg_has_role('pg_monitor', 'usage'))
   or exists (
     select
     from parley._p_permitted_object as p
@@ -29,5 +29,5 @@ where (select parley._p_is_administrator(parley._p_current_role()))
 
 comment on view parley._p_visible_class is
 'Classes of which whoever reads this sees every object: all for administrators and with VIEW DEFINITION on the database, else those with ALTER ANY; queues
-for members of pg_monitor.
+and services for members of pg_monitor.
 The class database stands for what belongs to no class, such as priorities and peers.';

@@ -126,7 +126,8 @@ func TestRightsAnyPermissionShowsTheObject(t *testing.T) {
 	b.grant(right{"SEND", "service", "//hidden/Service"}, far)
 	monitor := b.as("pg_monitor")
 	equal(monitor, 3, "select count(*) from parley.service_queues where object_id >= 65536")
-	equal(monitor, 0, "select count(*) from parley.services where service_id >= 65536")
+	equal(monitor, 3, "select count(*) from parley.services where service_id >= 65536")
+	equal(monitor, 0, "select count(*) from parley.service_contracts where service_contract_id >= 65536")
 	// What belongs to the queue is shown with it.
 	b.grant(right{"RECEIVE", "queue", "Hidden"}, name)
 	equal(reader, 1, "select count(*) from parley.event_notifications")
