@@ -205,7 +205,7 @@ comment on column parley._p_broker.system_identifier is 'Server in which the bro
 comment on column parley._p_broker.database_oid is 'Database in which the broker was enabled last: in a copy of it these two differ from what is there.';
 comment on column parley._p_broker.tombstone_seconds is 'How long a closed target endpoint is kept to recognise replays (spec 3.3).';
 comment on column parley._p_broker.abandoned_seconds is
-'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget).';
+'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget): parley.end_abandoned_after.';
 
 comment on column parley._p_broker.is_priority_honored is 'HONOR_BROKER_PRIORITY: priorities also govern transmission (spec 6.11).';
 comment on column parley._p_broker.epoch is 'Grows when the database goes on from a history that may have lost its end; see 291_epoch.sql.';
@@ -685,6 +685,8 @@ from (
   values ('database'), ('message type'), ('contract'), ('queue'), ('service'), ('route'), ('certificate'), ('remote service binding')
 ) as c (class)
 where (select parley._p_is_administrator(parley._p_current_role()))
+  -- Whoever may monitor is shown the figures of each queue under its name already, and parley queues names the services of each.
+  or (c.class in ('queue', 'service') and pg_catalog.pg_has_role('pg_monitor', 'usage'))
   or exists (
     select
     from parley._p_permitted_object as p
@@ -692,7 +694,8 @@ where (select parley._p_is_administrator(parley._p_current_role()))
   );
 
 comment on view parley._p_visible_class is
-'Classes of which whoever reads this sees every object: all for administrators and with VIEW DEFINITION on the database, else those with ALTER ANY.
+'Classes of which whoever reads this sees every object: all for administrators and with VIEW DEFINITION on the database, else those with ALTER ANY; queues
+and services for members of pg_monitor.
 The class database stands for what belongs to no class, such as priorities and peers.';
 
 -- sql/040_message_types.sql
@@ -5747,7 +5750,7 @@ create table parley._p_message (
   message_type_id integer not null,
   body bytea,
   frame bytea[],
-  -- W3C trace context of the sender (202_send_traced.sql); where it is null it takes no room. Frames have none.
+  -- W3C trace context of the sender (202_send_traced.sql); where it is null it takes no room. A frame has one for all its messages.
   trace_context text
 ) with (
   toast_tuple_target = 8160,
@@ -11921,6 +11924,42 @@ $$;
 comment on function parley._p_end_abandoned(bigint) is
 'Ends a target whose initiator has ended, that has read everything and never ended itself: fire-and-forget must not leak (spec 3.3).';
 
+create function parley.end_abandoned_after(
+  seconds integer,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+begin
+  perform parley._p_require_administrator(v_caller, 'end_abandoned_after');
+  if (seconds >= 1) is not true then
+    perform parley._p_raise(
+      8402,
+      'the time after which abandoned targets end is out of range',
+      format('It is %s seconds; 1 to 2147483647 are allowed.', coalesce(seconds::text, 'null')),
+      'Give 2147483647, 68 years, to keep them.'
+    );
+  end if;
+  -- Whoever ends a conversation meanwhile has read the time before; it comes due then, or is put right by the next change.
+  update parley._p_broker as b set abandoned_seconds = seconds;
+  perform parley._p_set_alarm(a.endpoint_id, 'abandoned', greatest(clock_timestamp(), e.state_since + make_interval(secs => seconds)))
+  from parley._p_alarm as a
+  join parley._p_endpoint as e using (endpoint_id)
+  where a.kind = 'abandoned' and e.state in ('DI', 'ER')
+  order by a.endpoint_id;
+end
+$$;
+
+comment on function parley.end_abandoned_after(integer, parley.caller) is
+'Says after how many seconds a target ends by itself whose initiator has ended, or that has failed, and that has nothing left to read: 1800 when the broker
+is new. It counts for those that wait now, too. SQL Server keeps them for ever; 2147483647, 68 years, does so here. parley.databases shows it.
+Arguments: seconds.
+Errors: 8402 out of range, 15151 not an administrator.
+Source: spec 3.3.';
+
 -- sql/270_queue_views.sql
 
 -- A view for each queue: what waits in it, and what retention keeps, in the columns of RECEIVE.
@@ -13037,12 +13076,12 @@ comment on column parley.failing_conversations.is_estimated is 'Whether there ar
 create view parley.databases as
 select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled,
   b.is_priority_honored as is_honor_broker_priority_on,
-  parley._p_broker_state() as broker_state, b.disabled_at
+  parley._p_broker_state() as broker_state, b.disabled_at, b.abandoned_seconds as abandoned_target_seconds
 from parley._p_broker as b
 join pg_catalog.pg_database as d on d.datname = current_database();
 
 comment on view parley.databases is
-'This database as a broker instance: its id, whether it is enabled, and whether it is where it was. The last two columns are ours.';
+'This database as a broker instance: its id, whether it is enabled, and whether it is where it was. The last three columns are ours.';
 
 create view parley.service_message_types with (security_barrier) as
 select
@@ -13620,6 +13659,8 @@ comment on column parley.databases.is_honor_broker_priority_on is 'Whether prior
 comment on column parley.databases.broker_state is
 'ENABLED, DISABLED, or ELSEWHERE: this is not the database in which the broker was enabled last (parley.attach_broker).';
 comment on column parley.databases.disabled_at is 'Since when the broker is disabled; null while it is enabled.';
+comment on column parley.databases.abandoned_target_seconds is
+'After how long a target ends by itself whose initiator has ended and that has nothing left to read (parley.end_abandoned_after).';
 
 comment on column parley.service_message_types.name is 'Compared byte by byte.';
 comment on column parley.service_message_types.message_type_id is 'Below 65536 when built in.';
