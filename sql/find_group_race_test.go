@@ -11,8 +11,8 @@ import (
 // holds the advisory lock 230.
 func (b *broker) pauseBeforeTheLock() {
 	b.Helper()
-	const found = "select m.endpoint_id, m.position, e.group_id into endpoint_id, position, v_group"
-	const lock = "perform from parley._p_conversation_group as g where g.group_id = v_group for update skip locked;"
+	const found = "select m.endpoint_id, m.position, e.group_id, m.xmax into endpoint_id, position, v_group, v_taker"
+	const lock = "perform\n      from parley._p_conversation_group as g\n      where g.group_id = v_group"
 	definition := value[string](b.session, "select pg_get_functiondef('parley._p_lock_next_group(integer,integer)'::regprocedure)")
 	scan := strings.Index(definition, found)
 	if scan < 0 {
