@@ -13198,19 +13198,19 @@ from parley._p_permission as p
 left join (
   select 'message type' as class, t.message_type_id as object_id, t.name, t.owner from parley._p_message_type as t
   union all
-  select 'contract', c.service_contract_id, c.name, c.owner from parley._p_contract as c
+  select 'contract' as class, c.service_contract_id as object_id, c.name, c.owner from parley._p_contract as c
   union all
-  select 'queue', q.queue_id, q.lookup_name, q.owner from parley._p_queue as q
+  select 'queue' as class, q.queue_id as object_id, q.lookup_name as name, q.owner from parley._p_queue as q
   union all
-  select 'service', s.service_id, s.name, s.owner from parley._p_service as s
+  select 'service' as class, s.service_id as object_id, s.name, s.owner from parley._p_service as s
   union all
-  select 'route', r.route_id, r.name, r.owner from parley._p_route as r
+  select 'route' as class, r.route_id as object_id, r.name, r.owner from parley._p_route as r
   union all
-  select 'certificate', c.certificate_id, c.name, c.owner from parley._p_certificate as c
+  select 'certificate' as class, c.certificate_id as object_id, c.name, c.owner from parley._p_certificate as c
   union all
-  select 'remote service binding', b.remote_service_binding_id, b.name, b.owner from parley._p_remote_service_binding as b
+  select 'remote service binding' as class, b.remote_service_binding_id as object_id, b.name, b.owner from parley._p_remote_service_binding as b
 ) as o on o.class = p.class and o.object_id = p.object_id
-where p.grantee = 0::regrole
+where p.grantee::oid = 0::oid
   or pg_catalog.pg_has_role(p.grantee, 'usage')
   or pg_catalog.pg_has_role(p.grantor, 'usage')
   or pg_catalog.pg_has_role(o.owner, 'usage')
