@@ -26,7 +26,19 @@ begin
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
   where p.oid = to_regproc(procedure);
-  if not found then
+  if not found and exists (select from pg_proc as p where p.proname = procedure and p.prokind = 'p') then
+    perform parley._p_raise(
+      9614,
+      format('procedure %s is not qualified with its schema', procedure),
+      format('There is %s.', (
+        select string_agg(format('%I.%I', n.nspname, p.proname), ', ' order by n.nspname)
+        from pg_proc as p
+        join pg_namespace as n on n.oid = p.pronamespace
+        where p.proname = procedure and p.prokind = 'p'
+      )),
+      'Write its schema in front: public.read_shop.'
+    );
+  elsif not found then
     perform parley._p_raise(
       9614,
       format('procedure %s does not exist', procedure),

@@ -8,13 +8,15 @@ language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
   select 'no-daemon', 'database', current_database()::text,
-    format('Activation is on (queue "%s" and %s others), and no daemon runs that starts readers.', min(a.name), count(*) - 1),
+    format('Activation is on (queue "%s"', min(a.name))
+      || case count(*) when 1 then '' when 2 then ' and one other' else format(' and %s others', count(*) - 1) end
+      || '), and no daemon runs that starts readers.',
     -- The last one is believed to have lived until its lease was over.
     (
       select to_timestamp(nullif(l.until, 0) / 1000000.0)
       from (select coalesce(pg_sequence_last_value('parley._p_leader_lease'), 0) as until) as l
     ),
-    'parley serve'
+    format('parley serve --dsn postgres://<host>/%s', current_database())
   from parley._p_activated_queues() as a
   where (scope.queue_ids is null or a.queue_id = any (scope.queue_ids)) and not parley._p_is_led()
   having count(*) > 0
@@ -103,18 +105,38 @@ set search_path = pg_catalog, pg_temp
 as $$
   select 'reader-failing', 'queue', a.name,
     format('Readers failed one after the other (%s); the last error: %s', m.failures, coalesce(m.last_error, 'none was reported'))
-      || coalesce(format(' (SQLSTATE %s)', m.last_sqlstate), ''),
+      || coalesce(' (SQLSTATE ' || nullif(m.last_sqlstate, '') || ')', ''),
     m.failing_since,
     case
       when a.procedure_call is not null
         then format('call %s;  -- shows the error; once it is mended the daemon goes on by itself', a.procedure_call)
-      else format('select parley.alter_queue(%L, activation => false);', a.name)
+      when m.last_error ~ 'allow it with parley serve --allow-'
+        then format(
+          '%s <%s>  -- the daemon, started again with this flag besides its others, if its operator agrees',
+          substring(m.last_error from 'parley serve --allow-[a-z-]+'), case a.kind when 'webhook' then 'address' else 'path' end
+        )
+      when a.kind = 'program' then '-- its own messages are in the log of parley serve; once it is mended the daemon goes on by itself'
+      when a.kind = 'webhook' then '-- once the web address can be reached the daemon goes on by itself; parley activation list shows it'
     end
   from parley._p_queue_monitor as m
   join parley._p_activated_queues() as a using (queue_id)
   where m.failures > 0
     and m.term = parley._p_current_term()
     and (scope.queue_ids is null or m.queue_id = any (scope.queue_ids))
+  union all
+  select 'reader-failing', 'queue', q.lookup_name,
+    format('The web address refuses messages of conversations (%s); the last error: %s', count(*), (array_agg(f.last_error order by f.failed_at desc))[1]),
+    min(f.first_failed_at),
+    format('-- once it accepts them they are delivered by themselves; see: parley poison list --failing --queue %s', q.lookup_name)
+  from parley._p_delivery_failure as f
+  join parley._p_queue as q using (queue_id)
+  where not parley._p_is_set_aside(f.endpoint_id)
+    and (scope.queue_ids is null or f.queue_id = any (scope.queue_ids))
+    and (scope.endpoint_ids is null or f.endpoint_id = any (scope.endpoint_ids))
+    and not exists (
+      select from parley._p_queue_monitor as m where m.queue_id = f.queue_id and m.failures > 0 and m.term = parley._p_current_term()
+    )
+  group by q.lookup_name
 $$;
 
 comment on function parley._p_find_failing_readers(parley._p_scope) is 'Finds queues whose activated readers fail, as the daemon reports it.';

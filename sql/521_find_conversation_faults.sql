@@ -41,6 +41,7 @@ as $$
       when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', x.far_broker_instance)
       when 'missing' then 'there is no such service in this database, and no route to it (9796).'
         || parley._p_did_you_mean(x.far_service, array(select s.name from parley._p_service as s))
+        || case when parley._p_is_led() then '' else ' No daemon runs that could find it in another database.' end
       else 'nothing is in the way any more, and nobody has looked since.'
     end,
     x.since,
@@ -49,6 +50,7 @@ as $$
       when 'held' then '-- look at the database of that service; it is tried again within 64 seconds'
       when 'asked' then 'select * from parley.receive(''<queue>'');  -- of service SQL/ServiceBroker/BrokerConfiguration, and end the conversation'
       when 'missing' then format('select parley.create_service(%L, ''<queue>'', %L);', x.far_service, x.contracts)
+        || '  -- here; when it is in another database, let one daemon serve both: parley serve --dsn A --dsn B'
       when 'deliverable' then 'select parley.fire_timers();'
       else format(
         'select parley.create_route(%L, ''tcp://<host>:4022'', %L%s);',
@@ -202,7 +204,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select 'poison', 'conversation', e.conversation_handle::text,
     format('It is set aside in queue "%s": its message was rolled back %s times', q.lookup_name, a.rollbacks)
-      || coalesce(format('; the last error: %s (SQLSTATE %s).', f.error, f.sqlstate), '.'),
+      || coalesce(format('; the last error: %s', f.error) || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '') || '.', '.'),
     a.set_aside_at,
     format('select parley.retry_poison(%L);  -- once the reader is mended; otherwise parley.discard_poison', e.conversation_handle)
   from parley._p_set_aside as a

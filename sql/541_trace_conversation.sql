@@ -74,7 +74,7 @@ begin
       join parley._p_destination as d on d.destination_id = w.lane / 16
     ) as o
     union all
-    select 6, f.failed_at, e.conversation_handle, e.side, 'reader failed', null, null, format('%s (SQLSTATE %s)', f.error, f.sqlstate)
+    select 6, f.failed_at, e.conversation_handle, e.side, 'reader failed', null, null, f.error || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '')
     from ends as e
     join parley._p_failure as f using (endpoint_id)
     union all

@@ -128,7 +128,7 @@ func TestActivationWithoutADaemonIsFound(t *testing.T) {
 	b.activated("OWNER")
 	b.requireNoFinding(runtime, "no-daemon")
 	b.exec("select setval('parley._p_leader_lease', 1)")
-	if f := b.requireFinding(runtime, "no-daemon"); f.Cure != "parley serve" || !strings.Contains(f.Cause, "Answering") {
+	if f := b.requireFinding(runtime, "no-daemon"); !strings.HasPrefix(f.Cure, "parley serve --dsn postgres://") || strings.Contains(f.Cause, "other") || !strings.Contains(f.Cause, "Answering") {
 		t.Errorf("found %+v", f)
 	}
 }
@@ -155,6 +155,55 @@ func TestFailingReadersAreFoundWithTheirError(t *testing.T) {
 	b.exec(f.Cure)
 	b.report(`{}`)
 	b.requireNoFinding(runtime, "reader-failing")
+}
+
+// What a daemon refuses is cured at the daemon, not by switching activation off.
+func TestFailingProgramIsCuredWhereItsFaultIs(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.activated("OWNER")
+	b.exec("select parley.drop_activation('Answering')")
+	b.exec("select parley.create_program_activation('Answering', array['/opt/reader'])")
+	b.report(`{"failures": 1, "failing_for_s": 1, "last_sqlstate": "",
+		"last_error": "program /opt/reader is not allowed by the operator of this daemon; allow it with parley serve --allow-program"}`)
+	f := b.requireFinding(runtime, "reader-failing")
+	if strings.Contains(f.Cause, "SQLSTATE") || !strings.HasPrefix(f.Cure, "parley serve --allow-program <path>") {
+		t.Errorf("found %+v", f)
+	}
+	b.report(`{"failures": 1, "failing_for_s": 1, "last_sqlstate": "", "last_error": "the program ended with 1"}`)
+	if f := b.requireFinding(runtime, "reader-failing"); !strings.HasPrefix(f.Cure, "-- ") {
+		t.Errorf("found %+v", f)
+	}
+}
+
+func TestWebhookThatRefusesIsFound(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.activated("OWNER")
+	b.exec("select parley.drop_activation('Answering')")
+	b.exec("select parley.create_webhook_activation('Answering', 'https://example.com/in')")
+	initiator := b.dialog()
+	b.send(initiator, request, "x")
+	b.requireNoFinding(runtime, "reader-failing")
+	b.exec("select parley.fail_delivery('Answering', $1::uuid, 'the web address answered 500')", b.farHandle(initiator))
+	f := b.requireFinding(runtime, "reader-failing")
+	if f.ObjectName != "Answering" || !f.HasSince || !strings.Contains(f.Cause, "conversations (1); the last error: the web address answered 500") {
+		t.Errorf("found %+v", f)
+	}
+}
+
+func TestUnqualifiedProcedureIsNotCalledMissing(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("create procedure public.rd() language sql as 'select 1'")
+	err := b.refuses(9614, "select parley.alter_queue('Answering', activation_procedure => 'rd', execute_as => 'OWNER', activation => true)")
+	if !strings.Contains(err.Message, "rd is not qualified") || !strings.HasSuffix(err.Detail, "There is public.rd.") {
+		t.Errorf("refused with %s: %s", err.Message, err.Detail)
+	}
+	err = b.refuses(9614, "select parley.alter_queue('Answering', activation_procedure => 'public.gone', execute_as => 'OWNER', activation => true)")
+	if !strings.Contains(err.Message, "does not exist") {
+		t.Errorf("refused with %s", err.Message)
+	}
 }
 
 func TestActivationAtItsLimitIsSlow(t *testing.T) {
