@@ -1651,7 +1651,19 @@ begin
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
   where p.oid = to_regproc(procedure);
-  if not found then
+  if not found and exists (select from pg_proc as p where p.proname = procedure and p.prokind = 'p') then
+    perform parley._p_raise(
+      9614,
+      format('procedure %s is not qualified with its schema', procedure),
+      format('There is %s.', (
+        select string_agg(format('%I.%I', n.nspname, p.proname), ', ' order by n.nspname)
+        from pg_proc as p
+        join pg_namespace as n on n.oid = p.pronamespace
+        where p.proname = procedure and p.prokind = 'p'
+      )),
+      'Write its schema in front: public.read_shop.'
+    );
+  elsif not found then
     perform parley._p_raise(
       9614,
       format('procedure %s does not exist', procedure),
@@ -17731,13 +17743,15 @@ language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
   select 'no-daemon', 'database', current_database()::text,
-    format('Activation is on (queue "%s" and %s others), and no daemon runs that starts readers.', min(a.name), count(*) - 1),
+    format('Activation is on (queue "%s"', min(a.name))
+      || case count(*) when 1 then '' when 2 then ' and one other' else format(' and %s others', count(*) - 1) end
+      || '), and no daemon runs that starts readers.',
     -- The last one is believed to have lived until its lease was over.
     (
       select to_timestamp(nullif(l.until, 0) / 1000000.0)
       from (select coalesce(pg_sequence_last_value('parley._p_leader_lease'), 0) as until) as l
     ),
-    'parley serve'
+    format('parley serve --dsn postgres://<host>/%s', current_database())
   from parley._p_activated_queues() as a
   where (scope.queue_ids is null or a.queue_id = any (scope.queue_ids)) and not parley._p_is_led()
   having count(*) > 0
@@ -17826,18 +17840,38 @@ set search_path = pg_catalog, pg_temp
 as $$
   select 'reader-failing', 'queue', a.name,
     format('Readers failed one after the other (%s); the last error: %s', m.failures, coalesce(m.last_error, 'none was reported'))
-      || coalesce(format(' (SQLSTATE %s)', m.last_sqlstate), ''),
+      || coalesce(' (SQLSTATE ' || nullif(m.last_sqlstate, '') || ')', ''),
     m.failing_since,
     case
       when a.procedure_call is not null
         then format('call %s;  -- shows the error; once it is mended the daemon goes on by itself', a.procedure_call)
-      else format('select parley.alter_queue(%L, activation => false);', a.name)
+      when m.last_error ~ 'allow it with parley serve --allow-'
+        then format(
+          '%s <%s>  -- the daemon, started again with this flag besides its others, if its operator agrees',
+          substring(m.last_error from 'parley serve --allow-[a-z-]+'), case a.kind when 'webhook' then 'address' else 'path' end
+        )
+      when a.kind = 'program' then '-- its own messages are in the log of parley serve; once it is mended the daemon goes on by itself'
+      when a.kind = 'webhook' then '-- once the web address can be reached the daemon goes on by itself; parley activation list shows it'
     end
   from parley._p_queue_monitor as m
   join parley._p_activated_queues() as a using (queue_id)
   where m.failures > 0
     and m.term = parley._p_current_term()
     and (scope.queue_ids is null or m.queue_id = any (scope.queue_ids))
+  union all
+  select 'reader-failing', 'queue', q.lookup_name,
+    format('The web address refuses messages of conversations (%s); the last error: %s', count(*), (array_agg(f.last_error order by f.failed_at desc))[1]),
+    min(f.first_failed_at),
+    format('-- once it accepts them they are delivered by themselves; see: parley poison list --failing --queue %s', q.lookup_name)
+  from parley._p_delivery_failure as f
+  join parley._p_queue as q using (queue_id)
+  where not parley._p_is_set_aside(f.endpoint_id)
+    and (scope.queue_ids is null or f.queue_id = any (scope.queue_ids))
+    and (scope.endpoint_ids is null or f.endpoint_id = any (scope.endpoint_ids))
+    and not exists (
+      select from parley._p_queue_monitor as m where m.queue_id = f.queue_id and m.failures > 0 and m.term = parley._p_current_term()
+    )
+  group by q.lookup_name
 $$;
 
 comment on function parley._p_find_failing_readers(parley._p_scope) is 'Finds queues whose activated readers fail, as the daemon reports it.';
@@ -18197,6 +18231,7 @@ as $$
       when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', x.far_broker_instance)
       when 'missing' then 'there is no such service in this database, and no route to it (9796).'
         || parley._p_did_you_mean(x.far_service, array(select s.name from parley._p_service as s))
+        || case when parley._p_is_led() then '' else ' No daemon runs that could find it in another database.' end
       else 'nothing is in the way any more, and nobody has looked since.'
     end,
     x.since,
@@ -18205,6 +18240,7 @@ as $$
       when 'held' then '-- look at the database of that service; it is tried again within 64 seconds'
       when 'asked' then 'select * from parley.receive(''<queue>'');  -- of service SQL/ServiceBroker/BrokerConfiguration, and end the conversation'
       when 'missing' then format('select parley.create_service(%L, ''<queue>'', %L);', x.far_service, x.contracts)
+        || '  -- here; when it is in another database, let one daemon serve both: parley serve --dsn A --dsn B'
       when 'deliverable' then 'select parley.fire_timers();'
       else format(
         'select parley.create_route(%L, ''tcp://<host>:4022'', %L%s);',
@@ -18358,7 +18394,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select 'poison', 'conversation', e.conversation_handle::text,
     format('It is set aside in queue "%s": its message was rolled back %s times', q.lookup_name, a.rollbacks)
-      || coalesce(format('; the last error: %s (SQLSTATE %s).', f.error, f.sqlstate), '.'),
+      || coalesce(format('; the last error: %s', f.error) || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '') || '.', '.'),
     a.set_aside_at,
     format('select parley.retry_poison(%L);  -- once the reader is mended; otherwise parley.discard_poison', e.conversation_handle)
   from parley._p_set_aside as a
@@ -19242,7 +19278,7 @@ begin
       join parley._p_destination as d on d.destination_id = w.lane / 16
     ) as o
     union all
-    select 6, f.failed_at, e.conversation_handle, e.side, 'reader failed', null, null, format('%s (SQLSTATE %s)', f.error, f.sqlstate)
+    select 6, f.failed_at, e.conversation_handle, e.side, 'reader failed', null, null, f.error || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '')
     from ends as e
     join parley._p_failure as f using (endpoint_id)
     union all
