@@ -59,12 +59,12 @@ func TestWaitingReceiveByNameHoldsNoLock(t *testing.T) {
 		happen            func(s session, initiator, target string)
 		byHandle, byGroup int
 	}{
-		"End":          {func(s session, _, target string) { s.end(target) }, 8426, 0},
-		"EndWithError": {func(s session, _, target string) { s.endWithError(target, 1, "no") }, 8426, 0},
-		"Cleanup":      {func(s session, _, target string) { s.exec("select parley.end_conversation($1::uuid, true)", target) }, 8426, 8436},
-		"AlterService": {func(s session, _, _ string) { s.exec("select parley.alter_service('//test/Answerer', 'Other')") }, 8468, 8468},
-		"DropService":  {func(s session, _, _ string) { s.exec("select parley.drop_service('//test/Answerer')") }, 8470, 8470},
-		"QueueOff":     {func(s session, _, _ string) { s.exec("select parley.alter_queue('Answering', status => false)") }, 9617, 9617},
+		"End":             {func(s session, _, target string) { s.end(target) }, 8426, 0},
+		"EndWithError":    {func(s session, _, target string) { s.endWithError(target, 1, "no") }, 8426, 0},
+		"Cleanup":         {func(s session, _, target string) { s.exec("select parley.end_conversation($1::uuid, true)", target) }, 8426, 8436},
+		"AlterService":    {func(s session, _, _ string) { s.exec("select parley.alter_service('//test/Answerer', 'Other')") }, 8468, 8468},
+		"DropService":     {func(s session, _, _ string) { s.exec("select parley.drop_service('//test/Answerer')") }, 8470, 8470},
+		"QueueOff":        {func(s session, _, _ string) { s.exec("select parley.alter_queue('Answering', status => false)") }, 9617, 9617},
 		"EndOfTheFarSide": {func(s session, initiator, _ string) { s.end(initiator) }, 0, 0},
 		"MoveAndSend": {func(s session, initiator, target string) {
 			other := s.dialog()
