@@ -1,0 +1,51 @@
+// The warehouse packs each order that the shop sends, with node-postgres. It may be stopped, or killed, at any time.
+import pg from 'pg'
+
+const endDialog = 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog'
+const error = 'http://schemas.microsoft.com/SQL/ServiceBroker/Error'
+
+let isStopped = false
+process.on('SIGTERM', () => { isStopped = true })
+
+async function handle(client, message) {
+  if (message.message_type_name === endDialog || message.message_type_name === error) {
+    await client.query('select parley.end_conversation($1)', [message.conversation_handle])
+    return
+  }
+  await client.query('insert into parcels (order_id) values ($1)', [message.body])
+  await client.query('select parley.send($1, $2, $3)', [message.conversation_handle, 'DEFAULT', message.body])
+}
+
+// Receives and handles in one transaction: what fails, or is killed, is received again.
+async function receive(client) {
+  let current
+  await client.query('begin')
+  try {
+    const { rows } = await client.query(
+      `select conversation_handle, message_type_name, parley.body_text(message_body) as body
+       from parley.receive('warehouse_queue', top => 10, timeout => 5000) order by queuing_order`)
+    for (current of rows) await handle(client, current)
+    await client.query('commit')
+  } catch (failure) {
+    await client.query('rollback')
+    if (!current) throw failure
+    console.error(`${current.conversation_handle}: ${failure.message} (${failure.code})`)
+    // In a transaction of its own: a message that keeps failing is set aside, and this says why.
+    await client.query('select parley.note_failure($1, $2, $3)', [current.conversation_handle, failure.code, failure.message])
+  }
+}
+
+while (!isStopped) {
+  const client = new pg.Client({ connectionString: process.env.DATABASE_URL })
+  // Without a listener the loss of an idle connection would end the process.
+  client.on('error', failure => console.error(`connection: ${failure.message}`))
+  try {
+    await client.connect()
+    console.log('reading')
+    while (!isStopped) await receive(client)
+  } catch (failure) {
+    console.error(`the database is away: ${failure.message}`)
+    await new Promise(resolve => setTimeout(resolve, 1000))
+  }
+  await client.end().catch(() => {})
+}

@@ -1,0 +1,66 @@
+"""The warehouse packs each order that the shop sends, with psycopg. It may be stopped, or killed, at any time."""
+
+import logging
+import os
+import signal
+import time
+
+import psycopg
+
+END_DIALOG = "http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog"
+ERROR = "http://schemas.microsoft.com/SQL/ServiceBroker/Error"
+
+log = logging.getLogger("warehouse")
+
+
+def handle(connection, message):
+    if message.message_type_name in (END_DIALOG, ERROR):
+        connection.execute("select parley.end_conversation(%s)", [message.conversation_handle])
+        return
+    order = message.body
+    connection.execute("insert into parcels (order_id) values (%s)", [int(order)])
+    connection.execute("select parley.send(%s, %s, %s)", [message.conversation_handle, "DEFAULT", order])
+
+
+def receive(connection):
+    """Receives and handles in one transaction: what fails, or is killed, is received again."""
+    handle_of_failure = None
+    try:
+        with connection.transaction():
+            cursor = connection.cursor(row_factory=psycopg.rows.namedtuple_row)
+            messages = cursor.execute(
+                "select conversation_handle, message_type_name, parley.body_text(message_body) as body"
+                " from parley.receive('warehouse_queue', top => 10, timeout => 5000) order by queuing_order"
+            ).fetchall()
+            for message in messages:
+                handle_of_failure = message.conversation_handle
+                handle(connection, message)
+    except (psycopg.errors.Error, ValueError) as error:
+        if connection.closed or handle_of_failure is None:
+            raise
+        state = getattr(error, "sqlstate", None)
+        text = error.diag.message_primary if state else str(error)
+        log.error("%s: %s (%s)", handle_of_failure, text, state)
+        # In a transaction of its own: a message that keeps failing is set aside, and this says why.
+        connection.execute("select parley.note_failure(%s, %s, %s)", [handle_of_failure, state, text])
+
+
+def main():
+    logging.basicConfig(level=logging.INFO)
+    stopped = []
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
+    connection = None
+    while not stopped:
+        try:
+            if connection is None or connection.closed:
+                connection = psycopg.connect(os.environ["DATABASE_URL"], autocommit=True)
+                log.info("reading")
+            receive(connection)
+        except psycopg.OperationalError as error:
+            log.warning("the database is away: %s", error)
+            time.sleep(1)
+            connection = None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+# The warehouse packs each order that the shop sends, with the gem pg. It may be stopped, or killed, at any time.
+require 'pg'
+
+ENDS = %w[EndDialog Error].map { |name| "http://schemas.microsoft.com/SQL/ServiceBroker/#{name}" }
+
+$stdout.sync = true
+stopped = false
+trap('TERM') { stopped = true }
+
+def handle(connection, message)
+  handle = message['conversation_handle']
+  if ENDS.include?(message['message_type_name'])
+    connection.exec_params('select parley.end_conversation($1)', [handle])
+  else
+    connection.exec_params('insert into parcels (order_id) values ($1)', [message['body']])
+    connection.exec_params('select parley.send($1, $2, $3)', [handle, 'DEFAULT', message['body']])
+  end
+end
+
+# Receives and handles in one transaction: what fails, or is killed, is received again.
+def receive(connection)
+  current = nil
+  connection.transaction do
+    connection.exec(<<~SQL).each { |message| handle(connection, current = message) }
+      select conversation_handle, message_type_name, parley.body_text(message_body) as body
+      from parley.receive('warehouse_queue', top => 10, timeout => 5000) order by queuing_order
+    SQL
+  end
+rescue PG::Error => e
+  raise if e.is_a?(PG::ConnectionBad) || current.nil?
+
+  state = e.result&.error_field(PG::PG_DIAG_SQLSTATE)
+  text = e.result&.error_field(PG::PG_DIAG_MESSAGE_PRIMARY) || e.message
+  warn "#{current['conversation_handle']}: #{text} (#{state})"
+  # In a transaction of its own: a message that keeps failing is set aside, and this says why.
+  connection.exec_params('select parley.note_failure($1, $2, $3)', [current['conversation_handle'], state, text])
+end
+
+until stopped
+  begin
+    connection = PG.connect(ENV.fetch('DATABASE_URL'))
+    puts 'reading'
+    receive(connection) until stopped
+    connection.close
+  rescue PG::Error => e
+    warn "the database is away: #{e.message}"
+    sleep 1
+  end
+end

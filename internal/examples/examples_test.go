@@ -1,0 +1,239 @@
+package examples_test
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/postgres"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// variable names the languages to run, "all" for every one: they download what they need from the registries of their languages.
+const variable = "PARLEY_TEST_EXAMPLES"
+
+// A language says how its two programs are prepared and run, in a copy of its folder. Cache is a folder that outlives the test.
+type language struct {
+	tools           []string
+	prepare         func(cache string) []string
+	shop, warehouse func(cache string) []string
+}
+
+func always(command ...string) func(string) []string { return func(string) []string { return command } }
+
+func inVenv(program string) func(string) []string {
+	return func(cache string) []string { return []string{filepath.Join(cache, "venv/bin/python"), program} }
+}
+
+func java(class string) func(string) []string {
+	return always("java", "-cp", "target/classes:target/dependency/*", class)
+}
+
+func cargo(program string) func(string) []string {
+	return func(cache string) []string { return []string{filepath.Join(cache, "debug", program)} }
+}
+
+var languages = map[string]language{
+	"python": {
+		tools: []string{"python3"},
+		prepare: func(cache string) []string {
+			return []string{"sh", "-ec", `test -x "$1/venv/bin/pip" || python3 -m venv "$1/venv"
+				"$1/venv/bin/pip" install --quiet --disable-pip-version-check --requirement requirements.txt`, "sh", cache}
+		},
+		shop: inVenv("shop.py"), warehouse: inVenv("warehouse.py"),
+	},
+	"node": {
+		tools:   []string{"node", "npm"},
+		prepare: always("npm", "ci", "--silent", "--no-fund", "--no-audit", "--ignore-scripts"),
+		shop:    always("node", "shop.js"), warehouse: always("node", "warehouse.js"),
+	},
+	"java": {
+		tools:   []string{"java", "javac", "mvn"},
+		prepare: always("mvn", "--quiet", "--batch-mode", "compile", "dependency:copy-dependencies"),
+		shop:    java("Shop"), warehouse: java("Warehouse"),
+	},
+	"rust": {
+		tools: []string{"cargo"},
+		prepare: func(cache string) []string {
+			return []string{"cargo", "build", "--quiet", "--locked", "--target-dir", cache}
+		},
+		shop: cargo("shop"), warehouse: cargo("warehouse"),
+	},
+	"ruby": {tools: []string{"ruby"}, prepare: always("ruby", "-e", "require 'pg'"), shop: always("ruby", "shop.rb"), warehouse: always("ruby", "warehouse.rb")},
+	"php": {
+		tools: []string{"php"}, prepare: always("php", "-r", "exit((int) !extension_loaded('pdo_pgsql'));"),
+		shop: always("php", "shop.php"), warehouse: always("php", "warehouse.php"),
+	},
+}
+
+// Each driver speaks TCP, and one of them nothing else, so the server is not that of the other tests.
+var start = sync.OnceValues(func() (*postgres.Server, error) {
+	folder, err := os.MkdirTemp("", "parley-examples-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(folder, 0o711); err != nil {
+		return nil, err
+	}
+	return postgres.Start(context.Background(), postgres.Config{
+		Data: folder, Version: os.Getenv("PARLEY_TEST_POSTGRES"), TCP: true, Disposable: true,
+		Settings: map[string]string{"fsync": "off", "shared_buffers": "32MB"},
+	})
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if os.Getenv(variable) != "" {
+		if server, err := start(); err == nil {
+			_ = server.Stop(context.Background())
+			_ = os.RemoveAll(server.Folder())
+		}
+	}
+	os.Exit(code)
+}
+
+// The warehouse is killed while it waits and started again; then the shop places its orders and ends when all of them are packed.
+func TestExamplesPackEachOrderOnce(t *testing.T) {
+	asked := strings.Fields(os.Getenv(variable))
+	for name, l := range languages {
+		t.Run(name, func(t *testing.T) {
+			if !slices.Contains(asked, name) && !slices.Contains(asked, "all") {
+				t.Skipf("%s does not ask for it", variable)
+			}
+			for _, tool := range l.tools {
+				if _, err := exec.LookPath(tool); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l.run(t, name)
+		})
+	}
+}
+
+func (l language) run(t *testing.T, name string) {
+	caches, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, folder := filepath.Join(caches, "parley-examples", name), t.TempDir()
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join("../../examples", name))); err != nil {
+		t.Fatal(err)
+	}
+	db, environment := database(t, name)
+	command := func(words []string, patience time.Duration) *exec.Cmd {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		t.Cleanup(cancel)
+		cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+		cmd.Dir, cmd.Env = folder, append(os.Environ(), environment...)
+		return cmd
+	}
+	complete := func(words []string, patience time.Duration) {
+		t.Helper()
+		if output, err := command(words, patience).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", words, err, output)
+		}
+	}
+	warehouse := func() *exec.Cmd {
+		t.Helper()
+		cmd := command(l.warehouse(cache), 5*parleytest.Patience)
+		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		parleytest.Until(t, "the warehouse waits", func() (waits bool) {
+			ask(t, db, `select exists (select from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database())`, &waits)
+			return waits
+		})
+		return cmd
+	}
+
+	// The first time, packages are fetched and built.
+	complete(l.prepare(cache), 10*parleytest.Patience)
+	killed := warehouse()
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	parleytest.Until(t, "the warehouse that was killed is gone", func() (isGone bool) {
+		ask(t, db, `select not exists (select from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database() and backend_type = 'client backend')`, &isGone)
+		return isGone
+	})
+	warehouse()
+	complete(l.shop(cache), parleytest.Patience)
+
+	var packed, parcels int
+	ask(t, db, "select count(*) filter (where is_packed) from orders", &packed)
+	ask(t, db, "select count(*) from parcels", &parcels)
+	if packed != 5 || parcels != 5 {
+		t.Errorf("%d orders are packed, in %d parcels, want 5", packed, parcels)
+	}
+	parleytest.Until(t, "no conversation is open", func() (isOver bool) {
+		ask(t, db, "select not exists (select from parley.conversation_endpoints where state <> 'CD')", &isOver)
+		return isOver
+	})
+}
+
+// database makes a database with the schema and the two services, and says in the environment where it is.
+func database(t *testing.T, name string) (*pgx.Conn, []string) {
+	t.Helper()
+	server, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	maintenance := connect(t, server.DSN("postgres"))
+	if _, err := maintenance.Exec(t.Context(), "create database "+name); err != nil {
+		t.Fatal(err)
+	}
+	db := connect(t, server.DSN(name))
+	if err := parley.Install(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	setup, err := os.ReadFile("../../examples/setup.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(t.Context(), string(setup)); err != nil {
+		t.Fatal(err)
+	}
+	address, err := server.TCPDSN(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := parsed.User.Password()
+	jdbc := "jdbc:postgresql://" + parsed.Host + parsed.Path + "?" + url.Values{"user": {parsed.User.Username()}, "password": {password}}.Encode()
+	return db, []string{"DATABASE_URL=" + address, "JDBC_URL=" + jdbc}
+}
+
+func connect(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func ask(t *testing.T, db *pgx.Conn, query string, answer any) {
+	t.Helper()
+	if err := db.QueryRow(t.Context(), query).Scan(answer); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
