@@ -232,3 +232,13 @@ func TestDroppedObjectsTakeTheirGrantsAlong(t *testing.T) {
 	}
 	equal(b.session, 0, "select count(*) from parley.permissions")
 }
+
+func TestBacklogsAreOfQueuesThatTheCallerMayRead(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	role := b.role("ordinary")
+	s := b.as(role)
+	equal(s, 0, "select count(*)::int from parley.queue_backlogs()")
+	b.grant(receiveAsking, role)
+	equal(s, "Asking", "select string_agg(queue_name, ' ') from parley.queue_backlogs()")
+}

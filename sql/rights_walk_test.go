@@ -347,7 +347,9 @@ func requireCode(t *testing.T, err error, code string) {
 
 // asksWithoutRefusing are the functions that need the caller and refuse nobody, with the reason.
 var asksWithoutRefusing = map[string]string{
-	"parley.fire_timers": "fires what is due, whoever calls; the caller stands in event notifications only",
+	"parley.fire_timers":         "fires what is due, whoever calls; the caller stands in event notifications only",
+	"parley.send_and_end":        "begin_dialog refuses, which is given the caller as it is",
+	"parley.send_binary_and_end": "the same",
 }
 
 // A walk proves nothing about a check that its call does not come to. So each function is made to take a superuser for its caller, one after the
