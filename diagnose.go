@@ -2,7 +2,9 @@ package parley
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,6 +20,9 @@ const (
 	PartRuntime       = "RUNTIME"
 	PartProblem       = "PROBLEM" // a check could not look
 )
+
+// inFarDatabase begins the cause of what is found in the far database of a dialog.
+const inFarDatabase = "In the far database: "
 
 // Finding is one thing that is wrong with one object; as JSON it is a stable format.
 type Finding struct {
@@ -53,11 +58,17 @@ func DiagnoseConfiguration(ctx context.Context, db DB, fromService, toService, c
 }
 
 // DiagnoseDialog finds what is wrong with the definitions that a dialog between services of two databases needs, in both of
-// them. A service that only one of them has is not missing. What is found in the far database, and what has to be done
-// there, says so in its cause. Empty names and the contract are as in [DiagnoseConfiguration].
+// them. A service that only one of them has is not missing. Where the route between them leads over the network, the daemons
+// of each have to listen where the other's routes lead, and each has to trust the keys of the other's; what cannot be
+// compared is a finding of [PartProblem]. What is found in the far database, and what has to be done there, says so in its
+// cause. Empty names and the contract are as in [DiagnoseConfiguration].
 //
-// Errors: an [Error] with number 15151 for others than administrators of either.
+// Errors: an [Error] with number 15151 for others than administrators of either; [ErrUntrustedSchema] and [ErrNotInstalled]
+// of the far database.
 func DiagnoseDialog(ctx context.Context, near, far DB, fromService, toService, contract string, filter DiagnosisFilter) ([]Finding, error) {
+	if err := requireTrust(ctx, far, useTheSchema); err != nil {
+		return nil, fmt.Errorf("the far database: %w", err)
+	}
 	sides := [2]dialogSide{{db: near}, {db: far}}
 	for i := range sides {
 		if err := sides[i].read(ctx, fromService, toService, contract, filter); err != nil {
@@ -73,13 +84,26 @@ func DiagnoseDialog(ctx context.Context, near, far DB, fromService, toService, c
 				continue
 			}
 			if i == 1 {
-				f.Cause = "In the far database: " + f.Cause
+				f.Cause = inFarDatabase + f.Cause
 			}
 			found = append(found, f)
 		}
 	}
 	if a, b := sides[0].terms, sides[1].terms; a != "" && b != "" && a != b && !slices.Contains(filter.Ignore, "contract-differs") {
 		found = append(found, contractDiffers(sides[0].contract, a, b))
+	}
+	between, err := diagnoseEndpoints(ctx, &sides, []string{fromService, toService})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range between {
+		isFound := func(other Finding) bool {
+			return other.Code == f.Code && strings.HasPrefix(other.Cause, inFarDatabase) == strings.HasPrefix(f.Cause, inFarDatabase)
+		}
+		// One database alone has found it already.
+		if filter.keeps(f) && (f.Part == PartProblem || !slices.ContainsFunc(found, isFound)) {
+			found = append(found, f)
+		}
 	}
 	return found, nil
 }

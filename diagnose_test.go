@@ -148,7 +148,12 @@ func TestEveryFindingIsExplained(t *testing.T) {
 		explained[row[1]] = true
 	}
 	pool := parleytest.Database(t)
-	codes := []string{"upgrade-needed", "release-too-old", "pooled-connection", "clock-skew", "contract-differs"}
+	codes := []string{
+		"upgrade-needed", "release-too-old", "pooled-connection", "clock-skew", "contract-differs",
+		"endpoint-elsewhere", "certificate-not-valid-yet", "endpoint-not-checked", "far-unreachable",
+		"mirror-unreachable", "mirror-other-database", "mirror-promoted", "mirror-differs", "mirror-address-missing", "mirror-not-checked",
+		"mirror-address-not-checked",
+	}
 	rows, err := pool.Query(t.Context(), "select code from parley.diagnosis_checks")
 	if err != nil {
 		t.Fatal(err)

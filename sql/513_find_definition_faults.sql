@@ -28,20 +28,34 @@ as $$
     left join parley._p_contract as c on c.name = d.contract
   )
   select 'service-missing', 'service', m.name,
-    format('The service "%s" does not exist in this database, and no other database of the same daemon is known to have it.', m.name)
+    format('The service "%s" does not exist in this database, and no other database of the same daemon is known to have it', m.name)
+      || case when u.is_searched then '.' else '. The daemon finds out with the first dialog whether another one has it.' end
       || parley._p_did_you_mean(m.name, array(select s.name from parley._p_service as s)),
     min(m.since),
-    format(
-      'select parley.create_service(%L, ''<queue>'', %L);  -- only where it belongs: in this database it takes all that is sent from here',
-      m.name, array_remove(array_agg(distinct m.contract), null)
-    )
+    case
+      when u.is_searched then format(
+        'select parley.create_service(%L, ''<queue>'', %L);  -- only where it belongs: in this database it takes all that is sent from here',
+        m.name, array_remove(array_agg(distinct m.contract), null)
+      )
+      -- Another database may have it, and what is created here would divert what is meant for that one.
+      else format(
+        'parley diagnose --from %L --to %L --contract %L --far-dsn ''<database that has it>''  -- if none has it, create it where it belongs',
+        coalesce(min(m.from_service), '<service>'), coalesce(min(m.to_service), '<service>'), coalesce(min(m.dialog_contract), 'DEFAULT')
+      )
+    end
   from (
-    select k.from_service as name, null as contract, k.since from known as k where k.from_service is not null and k.from_id is null
+    select k.from_service as name, null as contract, k.since, k.from_service, k.to_service, k.contract as dialog_contract
+    from known as k
+    where k.from_service is not null and k.from_id is null
     union all
-    select k.to_service, k.contract, k.since from known as k where k.to_service is not null and k.to_id is null
+    select k.to_service, k.contract, k.since, k.from_service, k.to_service, k.contract
+    from known as k
+    where k.to_service is not null and k.to_id is null
   ) as m
+  -- A daemon that runs has asked its other databases for the target of a dialog that has begun.
+  cross join lateral (select m.since is not null and parley._p_current_term() is not null as is_searched) as u
   where parley._p_leads_to(m.name, null) = 'LOCAL' and not parley._p_is_next_door(m.name)
-  group by m.name
+  group by m.name, u.is_searched
   union all
   select distinct 'contract-missing', 'contract', k.contract,
     format('The contract "%s" does not exist.', k.contract) || parley._p_did_you_mean(k.contract, array(select c.name from parley._p_contract as c)),

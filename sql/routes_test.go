@@ -198,6 +198,8 @@ func TestDiagnosisOfADialogFollowsTheRoutes(t *testing.T) {
 	const pair = "parley.diagnose_configuration('//test/Asker', '//far/Service', '//test/Work')"
 	b.requireFinding(pair, "service-missing")
 	b.createRoute("far", "tcp://far:4022", far)
+	b.listen()
+	b.exec("select parley.trust_peer($1, 'far', address => 'tcp://far:4022')", oneKey)
 	if found := b.findings(pair); len(found) > 0 {
 		t.Errorf("found %+v", found)
 	}

@@ -19,6 +19,8 @@ const watchInterval = time.Second
 type diagnoseFlags struct {
 	from, to, contract string
 	farDSN             string
+	mirrorDSN          string // of the standby of the database
+	farMirrorDSN       string // and of the far one
 	conversation       string
 	filter             parley.DiagnosisFilter
 	patience           time.Duration
@@ -47,6 +49,7 @@ The exit code is 0 when nothing is found, 1 when something is, and 2 when diagno
 		Example: `  parley diagnose
   parley diagnose CONFIGURATION --from //example.com/web --to //example.com/shop --contract //example.com/order
   parley diagnose --from //example.com/web --to //example.com/shop --far-dsn 'host=far dbname=shop'
+  parley diagnose --from //example.com/web --to //example.com/shop --far-dsn 'host=far dbname=shop' --far-mirror-dsn 'host=far2 dbname=shop'
   parley diagnose --conversation 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f
   parley diagnose RUNTIME --timeout 10m --new
   parley diagnose --json | jq -r '.findings[].cure'`,
@@ -68,6 +71,8 @@ The exit code is 0 when nothing is found, 1 when something is, and 2 when diagno
 	flags.StringVar(&f.to, "to", "", "target service of a dialog")
 	flags.StringVar(&f.contract, "contract", "", "contract of the dialog (default DEFAULT)")
 	flags.StringVar(&f.farDSN, "far-dsn", "", "with --from and --to: the database of the other side, whose definitions are looked at too")
+	flags.StringVar(&f.mirrorDSN, "mirror-dsn", "", "the same database on the standby of its server, which is to take over")
+	flags.StringVar(&f.farMirrorDSN, "far-mirror-dsn", "", "with --far-dsn: the far database on the standby of its server")
 	flags.StringVar(&f.conversation, "conversation", "", "handle, conversation id or group")
 	flags.StringVar(&f.filter.Level, "level", parley.LevelWarning, "tell ERROR, WARNING or INFO and what is graver")
 	flags.StringArrayVar(&f.filter.Ignore, "ignore", nil, "do not tell findings of this code (repeatable)")
@@ -103,6 +108,10 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 		return usagef("--contract needs --from or --to")
 	case f.farDSN != "" && (f.from == "" || f.to == ""):
 		return usagef("--far-dsn needs --from and --to")
+	case f.mirrorDSN != "" && f.part != parley.PartConfiguration:
+		return usagef("--mirror-dsn is for CONFIGURATION")
+	case f.farMirrorDSN != "" && f.farDSN == "":
+		return usagef("--far-mirror-dsn needs --far-dsn")
 	case f.conversation != "" && f.part == parley.PartConfiguration:
 		return usagef("--conversation is for RUNTIME, which looks at the definitions too that it needs")
 	case f.onlyNew && f.timeout == 0:
@@ -174,20 +183,71 @@ func (f diagnoseFlags) watch(ctx context.Context, conn *pgx.Conn, report *diagno
 	}
 }
 
-// definitions looks at what is defined, on both sides of a dialog when the other database is named too.
-func (f diagnoseFlags) definitions(ctx context.Context, conn *pgx.Conn) ([]parley.Finding, error) {
-	if f.farDSN == "" {
-		return parley.DiagnoseConfiguration(ctx, conn, f.from, f.to, f.contract, f.filter)
+// definitions finds what is wrong with the definitions, on both sides of a dialog when the other database is named too, and with the partners
+// of mirrored databases. Which of the databases cannot be reached is a finding; what needs none of them is checked all the same.
+func (f diagnoseFlags) definitions(ctx context.Context, conn *pgx.Conn) (found []parley.Finding, err error) {
+	var open [3]*pgx.Conn
+	for i, each := range []struct{ code, dsn string }{
+		{"far-unreachable", f.farDSN}, {"mirror-unreachable", f.mirrorDSN}, {"mirror-unreachable", f.farMirrorDSN},
+	} {
+		if each.dsn == "" {
+			continue
+		}
+		other, problem, err := openOther(ctx, each.code, each.dsn)
+		switch {
+		case err != nil:
+			return nil, err
+		case problem != nil:
+			found = append(found, *problem)
+		default:
+			defer closeConnection(ctx, other)
+			open[i] = other
+		}
 	}
-	far, err := pgx.Connect(ctx, f.farDSN)
+	far, mirror, farMirror := open[0], open[1], open[2]
+	var more []parley.Finding
+	if far == nil {
+		more, err = parley.DiagnoseConfiguration(ctx, conn, f.from, f.to, f.contract, f.filter)
+	} else {
+		more, err = parley.DiagnoseDialog(ctx, conn, far, f.from, f.to, f.contract, f.filter)
+	}
+	found = append(found, more...)
+	if err == nil && mirror != nil {
+		var other parley.DB
+		if far != nil {
+			other = far
+		}
+		more, err = parley.DiagnoseMirror(ctx, conn, mirror, other, f.from, f.to, f.filter)
+		found = append(found, more...)
+	}
+	if err == nil && farMirror != nil && far != nil {
+		more, err = parley.DiagnoseMirror(ctx, far, farMirror, conn, f.from, f.to, f.filter)
+		found = append(found, more...)
+	}
+	return slices.DeleteFunc(found, func(of parley.Finding) bool { return slices.Contains(f.filter.Ignore, of.Code) }), err
+}
+
+// openOther connects to another database than that of the command; one that cannot be reached is a problem of diagnosis.
+func openOther(ctx context.Context, code, dsn string) (*pgx.Conn, *parley.Finding, error) {
+	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the far database: %w", err)
+		return nil, nil, fmt.Errorf("read the DSN: %w", err)
 	}
-	defer closeConnection(ctx, far)
-	if err := pinSearchPath(ctx, far); err != nil {
-		return nil, err
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil && ctx.Err() == nil {
+		return nil, &parley.Finding{
+			Code: code, Level: parley.LevelError, Part: parley.PartProblem, ObjectKind: "server", ObjectName: config.Host,
+			Cause: fmt.Sprintf("The database %q cannot be reached, so nothing that needs it was checked: %v", config.Database, err),
+		}, nil
 	}
-	return parley.DiagnoseDialog(ctx, conn, far, f.from, f.to, f.contract, f.filter)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	if err := pinSearchPath(ctx, conn); err != nil {
+		closeConnection(ctx, conn)
+		return nil, nil, err
+	}
+	return conn, nil, nil
 }
 
 // look looks once.

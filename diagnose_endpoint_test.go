@@ -1,0 +1,160 @@
+package parley_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-broker/parley"
+)
+
+// networked are two sides whose routes lead over the network, and whose daemons have reported themselves.
+type networked struct {
+	*testing.T
+	asker, answerer *side
+	daemons         [2]parley.UUID
+}
+
+const (
+	askersKey    = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	answerersKey = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+)
+
+func newNetworked(t *testing.T) *networked {
+	t.Helper()
+	n := &networked{T: t}
+	n.asker, n.answerer = newSides(t)
+	n.asker.exec("select parley.create_route('there', 'tcp://answerer:4022', '//test/Answerer')")
+	n.answerer.exec("select parley.create_route('back', 'tcp://asker:4022', '//test/Asker')")
+	n.asker.exec("select parley.trust_peer('" + answerersKey + "', 'answerer', address => 'tcp://answerer:4022')")
+	n.answerer.exec("select parley.trust_peer('" + askersKey + "', 'asker', address => 'tcp://asker:4022')")
+	n.daemons = [2]parley.UUID{n.asker.guid, n.answerer.guid}
+	n.listen(0, 4022, "0.0.0.0")
+	n.listen(1, 4022, "0.0.0.0")
+	n.certify(0, askersKey, "", time.Now().Add(-time.Hour))
+	n.certify(1, answerersKey, "", time.Now().Add(-time.Hour))
+	return n
+}
+
+func (n *networked) side(i int) *side {
+	return []*side{n.asker, n.answerer}[i]
+}
+
+func (n *networked) listen(i, port int, ip string) {
+	n.Helper()
+	report := parley.DaemonReport{Endpoint: &parley.EndpointReport{IPAddress: ip, Port: port}}
+	if err := parley.ReportDaemon(n.Context(), n.side(i).db, n.daemons[i], n.side(i).name, report); err != nil {
+		n.Fatal(err)
+	}
+}
+
+func (n *networked) certify(i int, key, address string, notBefore time.Time) {
+	n.Helper()
+	err := parley.ReportCertificate(n.Context(), n.side(i).db, parley.ReportedCertificate{
+		Daemon: n.side(i).name, Fingerprint: key, NotBefore: notBefore, NotAfter: time.Now().AddDate(1, 0, 0), Address: address,
+	})
+	if err != nil {
+		n.Fatal(err)
+	}
+}
+
+// require compares what is found: codes, the causes' beginning for those of the far database.
+func (n *networked) require(want ...string) []parley.Finding {
+	n.Helper()
+	found, err := parley.DiagnoseDialog(n.Context(), n.asker.db, n.answerer.db, "//test/Asker", "//test/Answerer", "//test/Work", parley.DiagnosisFilter{})
+	if err != nil {
+		n.Fatal(err)
+	}
+	codes := []string{}
+	for _, f := range found {
+		code := f.Code
+		if strings.HasPrefix(f.Cause, "In the far database: ") {
+			code = "far " + code
+		}
+		if f.Part == parley.PartProblem {
+			code = "problem " + code
+		}
+		codes = append(codes, code)
+	}
+	if strings.Join(codes, ", ") != strings.Join(want, ", ") {
+		n.Errorf("found %+v, want %v", found, want)
+	}
+	return found
+}
+
+// The daemons of each side listen where the routes of the other one lead (spec 9.4, endpoint).
+func TestDiagnosisOfADialogComparesWhereDaemonsListen(t *testing.T) {
+	t.Parallel()
+	n := newNetworked(t)
+	n.require()
+	n.listen(1, 4023, "0.0.0.0")
+	if found := n.require("endpoint-elsewhere"); !strings.Contains(found[0].Cause, "listen at tcp://*:4023") || found[0].ObjectName != "tcp://answerer:4022" {
+		t.Errorf("found %+v", found)
+	}
+	// What its operator has said counts more than where it listens behind a gateway.
+	n.certify(1, answerersKey, "tcp://answerer:4022", time.Now().Add(-time.Hour))
+	n.require()
+	n.certify(1, answerersKey, "tcp://moved:4022", time.Now().Add(-time.Hour))
+	if found := n.require("endpoint-elsewhere"); !strings.Contains(*found[0].Cure, "'tcp://moved:4022'") {
+		t.Errorf("found %+v", found)
+	}
+	// The second server of a mirrored database will do.
+	n.asker.exec("select parley.alter_route('there', broker_instance => $1, mirror_address => 'tcp://moved:4022')", n.answerer.guid.String())
+	n.require()
+	n.certify(0, askersKey, "tcp://elsewhere:4022", time.Now().Add(-time.Hour))
+	n.require("far endpoint-elsewhere")
+	n.certify(0, askersKey, "", time.Now().Add(-time.Hour))
+
+	// Addresses of two numbers are compared, of a name and a number only the port.
+	n.listen(0, 4022, "10.0.0.1")
+	n.require()
+	n.answerer.exec("select parley.alter_route('back', 'tcp://10.0.0.2:4022')")
+	n.require("far endpoint-elsewhere")
+	n.answerer.exec("select parley.alter_route('back', 'tcp://10.0.0.1:4022')")
+	n.require()
+
+	if err := parley.ForgetDaemon(n.Context(), n.answerer.db, n.daemons[1]); err != nil {
+		t.Fatal(err)
+	}
+	n.require("far endpoint-missing")
+}
+
+// Each side trusts the keys of the other's daemons, and these are valid.
+func TestDiagnosisOfADialogComparesWhomEachSideTrusts(t *testing.T) {
+	t.Parallel()
+	n := newNetworked(t)
+	n.certify(0, strings.Repeat("c", 64), "", time.Now().Add(-time.Hour))
+	if found := n.require("far peer-unknown"); !strings.Contains(found[0].Cause, strings.Repeat("c", 64)) || found[0].Level != parley.LevelWarning {
+		t.Errorf("found %+v", found)
+	}
+	n.certify(0, askersKey, "", time.Now().Add(-time.Hour))
+	n.require()
+	n.answerer.exec("select parley.revoke_peer('asker')")
+	n.require("far peer-not-trusted")
+	n.answerer.exec("select parley.drop_peer('asker')")
+	n.require("far peer-unknown")
+	n.answerer.exec("select parley.trust_peer('" + askersKey + "', 'asker')")
+	n.certify(1, answerersKey, "", time.Now().Add(time.Hour))
+	n.require("far certificate-not-valid-yet")
+	n.certify(1, answerersKey, "", time.Now().Add(-time.Hour))
+
+	// What expires, the side itself knows.
+	n.answerer.exec("update parley._p_broker_certificate set not_after = now()")
+	n.require("far certificate-expired")
+	n.answerer.exec("delete from parley._p_broker_certificate")
+	if found := n.require("problem endpoint-not-checked"); !strings.Contains(found[0].Cause, "No daemon of the far database has reported its certificate") {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// What is behind a forwarder cannot be compared, and is not called wrong.
+func TestDiagnosisOfADialogSaysThatItCannotCheckBehindAForwarder(t *testing.T) {
+	t.Parallel()
+	n := newNetworked(t)
+	n.asker.exec("select parley.trust_peer('" + strings.Repeat("d", 64) + "', 'hub', address => 'tcp://hub:4022', is_forwarder => true)")
+	n.asker.exec("select parley.alter_route('there', 'tcp://hub:4022')")
+	n.answerer.exec("select parley.drop_route('back'); select parley.create_route('back', 'tcp://hub:4022', '//test/Asker')")
+	n.answerer.exec("select parley.trust_peer('" + strings.Repeat("d", 64) + "', 'hub', address => 'tcp://hub:4022', is_forwarder => true)")
+	n.answerer.exec("select parley.revoke_peer('asker')")
+	n.require("problem endpoint-not-checked", "problem endpoint-not-checked")
+}
