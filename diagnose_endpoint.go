@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -89,7 +90,8 @@ func readEndpointFacts(ctx context.Context, db DB, services []string) (f endpoin
 // endpointFinding is a finding of one side of a dialog; that of the far one says so.
 func endpointFinding(side int, code, level, name, cause, cure string, number int32) Finding {
 	f := Finding{
-		Code: code, Level: level, Part: PartConfiguration, ObjectKind: "address", ObjectName: name, Cause: cause, Cure: &cure, ErrorNumber: &number,
+		Code: code, Level: level, Part: PartConfiguration, ObjectKind: "address", ObjectName: name,
+		Cause: cause, Cure: &cure, ErrorNumber: &number,
 	}
 	if side == 1 {
 		f.Cause = inFarDatabase + f.Cause
@@ -109,7 +111,8 @@ func diagnoseEndpoints(ctx context.Context, sides *[2]dialogSide, services []str
 		var err error
 		if facts[i], err = readEndpointFacts(ctx, sides[i].db, services); err != nil {
 			if _, isRefused := errors.AsType[*pgconn.PgError](err); isRefused {
-				return []Finding{notChecked("endpoint-not-checked", sideName(i), "What the daemons of "+sideName(i)+" report cannot be read: "+err.Error())}, nil
+				why := "What the daemons of " + sideName(i) + " report cannot be read: " + err.Error()
+				return []Finding{notChecked("endpoint-not-checked", sideName(i), why)}, nil
 			}
 			return nil, err
 		}
@@ -184,8 +187,10 @@ func (f endpointFacts) listensAt(from int, service, address string) []Finding {
 	}
 	slices.Sort(known)
 	return []Finding{endpointFinding(from, "endpoint-elsewhere", LevelWarning, address, fmt.Sprintf(
-		"The route to the service %q leads there, and the daemons of %s %s %s.", service, sideName(1-from), source, strings.Join(slices.Compact(known), ", ")),
-		fmt.Sprintf("select parley.alter_route('<route>', '%s');  -- unless the address is forwarded to there", known[0]), 29950)}
+		"The route to the service %q leads there, and the daemons of %s %s %s.",
+		service, sideName(1-from), source, strings.Join(slices.Compact(known), ", ")),
+		fmt.Sprintf("select parley.alter_route('<route>', '%s');  -- unless the address is forwarded to there",
+			strings.Replace(known[0], "*", "<host>", 1)), 29950)}
 }
 
 func (l listener) address() string {
@@ -193,7 +198,7 @@ func (l listener) address() string {
 	if l.IPAddress != nil {
 		host = *l.IPAddress
 	}
-	return fmt.Sprintf("tcp://%s:%d", host, l.Port)
+	return "tcp://" + net.JoinHostPort(host, strconv.Itoa(l.Port))
 }
 
 // mayBe tells whether a listener may be what answers at tcp://host:port. Of names only the port is compared.
@@ -214,7 +219,8 @@ func (l listener) mayBe(address string) bool {
 func (f endpointFacts) trusts(side int, other endpointFacts) (found []Finding) {
 	if len(other.certificates) == 0 {
 		return []Finding{notChecked("endpoint-not-checked", sideName(1-side), fmt.Sprintf(
-			"No daemon of %s has reported its certificate within a day, so whether %s trusts it cannot be checked.", sideName(1-side), sideName(side)))}
+			"No daemon of %s has reported its certificate within a day, so whether %s trusts it cannot be checked.",
+			sideName(1-side), sideName(side)))}
 	}
 	for _, c := range other.certificates {
 		name := c.Daemon
@@ -233,7 +239,8 @@ func (f endpointFacts) trusts(side int, other endpointFacts) (found []Finding) {
 				"select * from parley.peers;  -- then parley.drop_peer and parley pair, if it may be trusted", 28034))
 		case c.NotBefore.After(time.Now()):
 			found = append(found, endpointFinding(1-side, "certificate-not-valid-yet", LevelError, name,
-				fmt.Sprintf("The certificate of the daemon %q begins at %s: no link can be opened before.", c.Daemon, c.NotBefore.Format(time.RFC3339)),
+				fmt.Sprintf("The certificate of the daemon %q begins at %s: no link can be opened before.",
+					c.Daemon, c.NotBefore.Format(time.RFC3339)),
 				"-- set the clocks of both servers by NTP", 28023))
 		}
 	}

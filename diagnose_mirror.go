@@ -23,7 +23,8 @@ type databasePlace struct {
 
 func readPlace(ctx context.Context, db DB) (p databasePlace, err error) {
 	err = db.QueryRow(ctx, `
-		select parley._p_system_identifier(), current_database(), b.service_broker_guid, i.schema_version, pg_is_in_recovery(), pg_postmaster_start_time(),
+		select parley._p_system_identifier(), current_database(), b.service_broker_guid, i.schema_version,
+			pg_is_in_recovery(), pg_postmaster_start_time(),
 			array(
 				select o.kind || ' ' || o.name
 				from (
@@ -44,9 +45,10 @@ func readPlace(ctx context.Context, db DB) (p databasePlace, err error) {
 	return p, nil
 }
 
-// DiagnoseMirror finds what is wrong with the partner that is to take over from a database, its standby, and with the routes that lead to the
-// services of a dialog: each should give the partner as its MIRROR_ADDRESS. The routes are those of other, the far database of the dialog;
-// when it is nil they are not checked, and a finding of [PartProblem] says so. Empty names are as in [DiagnoseConfiguration].
+// DiagnoseMirror finds what is wrong with the partner that is to take over from a database, its standby, and with the routes that
+// lead to the services of a dialog: each should give the partner as its MIRROR_ADDRESS. The routes are those of other, the far
+// database of the dialog; when it is nil they are not checked, and a finding of [PartProblem] says so. Empty names are as in
+// [DiagnoseConfiguration].
 //
 // Errors: [ErrUntrustedSchema] and [ErrNotInstalled] of any of them.
 func DiagnoseMirror(ctx context.Context, db, mirror, other DB, fromService, toService string, filter DiagnosisFilter) ([]Finding, error) {
@@ -100,35 +102,30 @@ func mirrorFinding(code, part, database, cause, cure string) Finding {
 
 // compare finds out whether the partner is a copy of the same database that follows it.
 func (p databasePlace) compare(partner databasePlace) []Finding {
-	const cure = "-- name the standby of this server and the same database of it with --mirror-dsn"
-	isSame := func() bool { return *p.SystemIdentifier == *partner.SystemIdentifier }
-	switch {
-	case p.SystemIdentifier == nil || partner.SystemIdentifier == nil:
+	if p.SystemIdentifier == nil || partner.SystemIdentifier == nil {
 		return []Finding{mirrorFinding("mirror-not-checked", PartProblem, p.Database,
 			"The identifier of a server is kept from the owner of the schema: whether the partner is a copy cannot be told.",
 			"grant execute on function pg_control_system() to <owner of the schema>;")}
-	case !isSame():
-		return []Finding{mirrorFinding("mirror-other-database", PartConfiguration, partner.Database, fmt.Sprintf(
-			"The partner belongs to another server (its identifier is %d, not %d): it is no copy that can take over.", *partner.SystemIdentifier, *p.SystemIdentifier), cure)}
-	case p.Database != partner.Database || p.Broker != partner.Broker:
-		return []Finding{mirrorFinding("mirror-other-database", PartConfiguration, partner.Database, fmt.Sprintf(
-			"The partner is another database: %q with the broker instance %s, not %q with %s.", partner.Database, partner.Broker, p.Database, p.Broker), cure)}
-	case p.Started.Equal(partner.Started):
-		return []Finding{mirrorFinding("mirror-other-database", PartConfiguration, partner.Database, "The partner is this very database, on the same server.", cure)}
+	}
+	if why := p.isAnother(partner); why != "" {
+		return []Finding{mirrorFinding("mirror-other-database", PartConfiguration, partner.Database, why,
+			"-- name the standby of this server and the same database of it with --mirror-dsn")}
 	}
 	var found []Finding
+	promoted := func(database, cause, cure string) {
+		found = append(found, mirrorFinding("mirror-promoted", PartConfiguration, database, cause, cure))
+	}
 	remedy := "select * from pg_stat_wal_receiver;  -- at the partner: does it follow?"
 	switch {
 	case p.IsInRecovery && partner.IsInRecovery:
-		found = append(found, mirrorFinding("mirror-promoted", PartConfiguration, p.Database,
-			"This database and its partner are both in recovery: neither takes messages.", "select pg_promote();  -- at one of them, when no primary is left"))
+		promoted(p.Database, "This database and its partner are both in recovery: neither takes messages.",
+			"select pg_promote();  -- at one of them, when no primary is left")
 	case p.IsInRecovery:
-		found = append(found, mirrorFinding("mirror-promoted", PartConfiguration, partner.Database,
-			"The partner is the primary, and this database is its standby.", "-- exchange the two: --dsn names the primary, --mirror-dsn its standby"))
+		promoted(partner.Database, "The partner is the primary, and this database is its standby.",
+			"-- exchange the two: --dsn names the primary, --mirror-dsn its standby")
 	case !partner.IsInRecovery:
 		remedy = "-- copy the partner anew from the one that is to stay"
-		found = append(found, mirrorFinding("mirror-promoted", PartConfiguration, partner.Database,
-			"The partner was promoted: both are primaries, and what one of them takes the other never has.", remedy))
+		promoted(partner.Database, "The partner was promoted: both are primaries, and what one of them takes the other never has.", remedy)
 	}
 	if p.SchemaVersion != partner.SchemaVersion {
 		found = append(found, mirrorFinding("mirror-differs", PartConfiguration, partner.Database, fmt.Sprintf(
@@ -136,10 +133,11 @@ func (p databasePlace) compare(partner databasePlace) []Finding {
 	}
 	var differences []string
 	for _, each := range []struct {
-		what string
-		a, b []string
+		what        string
+		has, hasNot []string
 	}{{"it lacks", p.Objects, partner.Objects}, {"it alone has", partner.Objects, p.Objects}} {
-		if missing := slices.DeleteFunc(slices.Clone(each.a), func(name string) bool { return slices.Contains(each.b, name) }); len(missing) > 0 {
+		missing := slices.DeleteFunc(slices.Clone(each.has), func(name string) bool { return slices.Contains(each.hasNot, name) })
+		if len(missing) > 0 {
 			differences = append(differences, each.what+" "+strings.Join(missing, ", "))
 		}
 	}
@@ -150,12 +148,27 @@ func (p databasePlace) compare(partner databasePlace) []Finding {
 	return found
 }
 
+// isAnother tells why the partner is no copy of a database, "" when it is one. Both identifiers of servers are known.
+func (p databasePlace) isAnother(partner databasePlace) string {
+	switch {
+	case *p.SystemIdentifier != *partner.SystemIdentifier:
+		return fmt.Sprintf("The partner belongs to another server (its identifier is %d, not %d): it is no copy that can take over.",
+			*partner.SystemIdentifier, *p.SystemIdentifier)
+	case p.Database != partner.Database || p.Broker != partner.Broker:
+		return fmt.Sprintf("The partner is another database: %q with the broker instance %s, not %q with %s.",
+			partner.Database, partner.Broker, p.Database, p.Broker)
+	case p.Started.Equal(partner.Started):
+		return "The partner is this very database, on the same server."
+	}
+	return ""
+}
+
 // readUnmirroredRoutes finds the routes of the other side that lead to services of a database over the network and do not name its partner.
 // Routes that name the service come before those for any service. A mirror counts only for the routes of the same service and instance.
 func readUnmirroredRoutes(ctx context.Context, db, other DB, broker UUID, fromService, toService string) ([]Finding, error) {
 	var services []string
-	err := db.QueryRow(ctx, "select array(select s.name::text from parley.services as s where s.name in ($1, $2) order by 1)", fromService, toService).
-		Scan(&services)
+	err := db.QueryRow(ctx, "select array(select s.name::text from parley.services as s where s.name in ($1, $2) order by 1)",
+		fromService, toService).Scan(&services)
 	if err != nil {
 		return nil, statementError(err, "read the services")
 	}
@@ -170,7 +183,9 @@ func readUnmirroredRoutes(ctx context.Context, db, other DB, broker UUID, fromSe
 				and coalesce(r.broker_instance, $2::text) = $2::text
 				and not parley._p_is_here(s.name, null)
 		)
-		select c.name, format('It leads to the service "%s" of a mirrored database and gives no MIRROR_ADDRESS: after a failover what goes there waits.', c.service),
+		select c.name,
+			format('It leads to the service "%s" of a mirrored database and gives no MIRROR_ADDRESS: ', c.service)
+				|| 'after a failover what goes there waits.',
 			case
 				when c.remote_service_name is null then format(
 					'select parley.create_route(%L, %L, %L, %L, mirror_address => ''tcp://<host of the partner>:4022'');',

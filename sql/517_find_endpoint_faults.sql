@@ -1,8 +1,9 @@
--- Checks of broker endpoints (spec 9.4: endpoint), as far as this database knows: a daemon that listens, and trust in who answers at the address of a
--- route. What the other side of a route reports of itself is compared by parley.DiagnoseDialog, which asks both databases.
+-- Checks of broker endpoints (spec 9.4: endpoint), as far as this database knows: a daemon that listens, and trust in who answers
+-- at the address of a route. What the other side of a route reports of itself is compared by parley.DiagnoseDialog, which asks both.
 --
--- Daemons report to the database where they listen (631_endpoint_views.sql). An address belongs to a peer that says so; at the address of a peer nobody
--- else may answer. A broker that is no peer may be vouched for by a certificate authority of the daemon, which the database does not know.
+-- Daemons report to the database where they listen (631_endpoint_views.sql). An address belongs to a peer that says so; at the address
+-- of a peer nobody else may answer. A broker that is no peer may be vouched for by a certificate authority of the daemon, which the
+-- database does not know.
 
 create function parley._p_wanted_addresses(scope parley._p_scope) returns table (service_name text, address text, since timestamptz)
 language sql stable

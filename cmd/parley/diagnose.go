@@ -183,10 +183,18 @@ func (f diagnoseFlags) watch(ctx context.Context, conn *pgx.Conn, report *diagno
 	}
 }
 
-// definitions finds what is wrong with the definitions, on both sides of a dialog when the other database is named too, and with the partners
-// of mirrored databases. Which of the databases cannot be reached is a finding; what needs none of them is checked all the same.
+// definitions finds what is wrong with the definitions, on both sides of a dialog when the other database is named too, and
+// with the partners of mirrored databases. Which of the databases cannot be reached is a finding; what needs none of them is
+// checked all the same.
 func (f diagnoseFlags) definitions(ctx context.Context, conn *pgx.Conn) (found []parley.Finding, err error) {
 	var open [3]*pgx.Conn
+	defer func() {
+		for _, other := range open {
+			if other != nil {
+				closeConnection(ctx, other)
+			}
+		}
+	}()
 	for i, each := range []struct{ code, dsn string }{
 		{"far-unreachable", f.farDSN}, {"mirror-unreachable", f.mirrorDSN}, {"mirror-unreachable", f.farMirrorDSN},
 	} {
@@ -200,7 +208,6 @@ func (f diagnoseFlags) definitions(ctx context.Context, conn *pgx.Conn) (found [
 		case problem != nil:
 			found = append(found, *problem)
 		default:
-			defer closeConnection(ctx, other)
 			open[i] = other
 		}
 	}
