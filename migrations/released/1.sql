@@ -16970,6 +16970,12 @@ from (
       'The role that stands for a remote service has no certificate that messages can be sealed for.'),
     ('dialog-certificate-missing', 'CONFIGURATION', 'ERROR', 9731, interval '0', '_p_find_security_faults',
       'The owner of an initiating service has no certificate to sign with, and a remote service binding asks for one.'),
+    ('endpoint-missing', 'CONFIGURATION', 'ERROR', 29950, interval '0', '_p_find_endpoint_faults',
+      'A route leads to another server, and no daemon of this database listens for other servers.'),
+    ('peer-not-trusted', 'CONFIGURATION', 'ERROR', 28034, interval '0', '_p_find_endpoint_faults',
+      'At the address of a route is a peer that is not trusted.'),
+    ('peer-unknown', 'CONFIGURATION', 'WARNING', 28034, interval '0', '_p_find_endpoint_faults',
+      'A route leads to another server, and no peer is known that could answer there.'),
     ('certificate-expired', 'CONFIGURATION', 'ERROR', 28023, interval '0', '_p_find_certificate_faults',
       'The certificate of a daemon has expired.'),
     ('certificate-expiring', 'CONFIGURATION', 'WARNING', 28023, interval '0', '_p_find_certificate_faults',
@@ -17325,20 +17331,34 @@ as $$
     left join parley._p_contract as c on c.name = d.contract
   )
   select 'service-missing', 'service', m.name,
-    format('The service "%s" does not exist in this database, and no other database of the same daemon is known to have it.', m.name)
+    format('The service "%s" does not exist in this database, and no other database of the same daemon is known to have it', m.name)
+      || case when u.is_searched then '.' else '. The daemon finds out with the first dialog whether another one has it.' end
       || parley._p_did_you_mean(m.name, array(select s.name from parley._p_service as s)),
     min(m.since),
-    format(
-      'select parley.create_service(%L, ''<queue>'', %L);  -- only where it belongs: in this database it takes all that is sent from here',
-      m.name, array_remove(array_agg(distinct m.contract), null)
-    )
+    case
+      when u.is_searched then format(
+        'select parley.create_service(%L, ''<queue>'', %L);  -- only where it belongs: in this database it takes all that is sent from here',
+        m.name, array_remove(array_agg(distinct m.contract), null)
+      )
+      -- Another database may have it, and what is created here would divert what is meant for that one.
+      else format(
+        'parley diagnose --from %L --to %L --contract %L --far-dsn ''<database that has it>''  -- if none has it, create it where it belongs',
+        coalesce(min(m.from_service), '<service>'), coalesce(min(m.to_service), '<service>'), coalesce(min(m.dialog_contract), 'DEFAULT')
+      )
+    end
   from (
-    select k.from_service as name, null as contract, k.since from known as k where k.from_service is not null and k.from_id is null
+    select k.from_service as name, null as contract, k.since, k.from_service, k.to_service, k.contract as dialog_contract
+    from known as k
+    where k.from_service is not null and k.from_id is null
     union all
-    select k.to_service, k.contract, k.since from known as k where k.to_service is not null and k.to_id is null
+    select k.to_service, k.contract, k.since, k.from_service, k.to_service, k.contract
+    from known as k
+    where k.to_service is not null and k.to_id is null
   ) as m
+  -- A daemon that runs has asked its other databases for the target of a dialog that has begun.
+  cross join lateral (select m.since is not null and parley._p_current_term() is not null as is_searched) as u
   where parley._p_leads_to(m.name, null) = 'LOCAL' and not parley._p_is_next_door(m.name)
-  group by m.name
+  group by m.name, u.is_searched
   union all
   select distinct 'contract-missing', 'contract', k.contract,
     format('The contract "%s" does not exist.', k.contract) || parley._p_did_you_mean(k.contract, array(select c.name from parley._p_contract as c)),
@@ -17730,6 +17750,85 @@ $$;
 
 comment on function parley._p_find_security_faults(parley._p_scope) is
 'Finds bindings whose role or certificate is missing or of no use, initiators that cannot sign, and targets to which nobody elsewhere may send.';
+
+-- sql/517_find_endpoint_faults.sql
+
+-- Checks of broker endpoints (spec 9.4: endpoint), as far as this database knows: a daemon that listens, and trust in who answers
+-- at the address of a route. What the other side of a route reports of itself is compared by parley.DiagnoseDialog, which asks both.
+--
+-- Daemons report to the database where they listen (631_endpoint_views.sql). An address belongs to a peer that says so; at the address
+-- of a peer nobody else may answer. A broker that is no peer may be vouched for by a certificate authority of the daemon, which the
+-- database does not know.
+
+create function parley._p_wanted_addresses(scope parley._p_scope) returns table (service_name text, address text, since timestamptz)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select w.service_name, case h.n when 1 then h.host else 'tcp://' || h.host end, w.since
+  from parley._p_wanted_services(scope) as w
+  cross join lateral (select parley._p_leads_to(w.service_name, w.broker_instance) as next_hop) as r
+  cross join lateral string_to_table(r.next_hop, ',') with ordinality as h (host, n)
+  where r.next_hop like 'tcp://%'
+$$;
+
+comment on function parley._p_wanted_addresses(parley._p_scope) is
+'Gives the network addresses to which routes lead for the services that are wanted; of a mirrored database both.
+Result: service_name; address, tcp://host:port; since, when the first dialog that needs it was begun, null for one that is only asked for.';
+
+create function parley._p_find_endpoint_faults(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with wanted as (
+    select w.address, min(w.service_name) as service_name, min(w.since) as since from parley._p_wanted_addresses(scope) as w group by w.address
+  ), at_address as (
+    select w.address, w.service_name, w.since, p.name, p.state, p.fingerprints[1] as fingerprint,
+      exists (
+        select from parley.peer_certificates as k where k.peer_id = p.peer_id and k.state in ('TRUSTED', 'EXPIRED')
+      ) as has_begun
+    from wanted as w
+    left join parley.peers as p on p.address = w.address
+  )
+  select 'endpoint-missing', 'address', min(w.address),
+    format('The route to the service "%s" leads to another server, and no daemon of this database listens for other servers.', min(w.service_name)),
+    min(w.since),
+    'parley serve --listen :4022'
+  from wanted as w
+  having count(*) > 0 and not exists (select from parley._p_listening_report)
+  union all
+  select 'peer-not-trusted', 'peer', a.name,
+    format('It is at the address %s, to which the route to the service "%s" leads, and ', a.address, a.service_name)
+      || case a.state
+        when 'REVOKED' then 'it was revoked: there are no links with it.'
+        when 'WITHOUT KEY' then 'has no key: nobody can answer there.'
+        else 'its key is not valid yet: there are no links with it.'
+      end,
+    a.since,
+    case a.state
+      when 'REVOKED' then format('select parley.drop_peer(%L);  -- if it may be trusted again; then parley pair with it', a.name)
+      when 'WITHOUT KEY' then format('select parley.alter_peer(%L, add_fingerprint => ''<fingerprint>'');  -- see parley certificate list there', a.name)
+      else '-- set the clocks of both servers by NTP, or wait until the key is valid'
+    end
+  from at_address as a
+  -- That a key has expired is found with the certificates (515_find_certificate_faults.sql).
+  where (a.state in ('REVOKED', 'WITHOUT KEY') or a.state = 'TRUSTED' and not a.has_begun)
+    and not exists (select from at_address as o where o.address = a.address and o.state = 'TRUSTED' and o.has_begun)
+  union all
+  select 'peer-unknown', 'address', a.address,
+    format('The route to the service "%s" leads there, and this database trusts no peer: ', a.service_name)
+      || 'only a certificate authority of the daemon could vouch for it.',
+    a.since,
+    'parley pair <host>:4022  -- not needed when the daemon has --authorities'
+  from at_address as a
+  where a.name is null
+    -- Any peer may answer at an address that is no other peer's.
+    and not exists (select from parley.peers as p where p.state in ('TRUSTED', 'EXPIRED'))
+$$;
+
+comment on function parley._p_find_endpoint_faults(parley._p_scope) is
+'Finds routes to other servers that no daemon here can follow, or at whose address a broker would answer that is not trusted, or that nobody knows.
+Source: spec 9.4, endpoint.';
 
 -- sql/520_find_reader_faults.sql
 
