@@ -12,6 +12,13 @@ func (b *broker) listen() {
 		'[]', '[]', '{}')`)
 }
 
+// lead makes as if a daemon ran.
+func (b *broker) lead() {
+	b.Helper()
+	b.exec("update parley._p_leader set leader = 'test'")
+	b.exec("select setval('parley._p_leader_lease', (extract(epoch from clock_timestamp()) * 1000000)::bigint + 30000000)")
+}
+
 // A route to another server needs a daemon that listens here, and a peer that may answer there (spec 9.4, endpoint).
 func TestDiagnosisFindsAnEndpointThatARouteNeeds(t *testing.T) {
 	t.Parallel()

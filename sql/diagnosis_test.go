@@ -294,13 +294,6 @@ var faults = []struct {
 	}},
 }
 
-// lead makes as if a daemon ran.
-func (b *broker) lead() {
-	b.Helper()
-	b.exec("update parley._p_leader set leader = 'test'")
-	b.exec("select setval('parley._p_leader_lease', (extract(epoch from clock_timestamp()) * 1000000)::bigint + 30000000)")
-}
-
 // activated lets a procedure of public read the answering queue under a role, as if the daemon ran.
 func (b *broker) activated(executeAs string) {
 	b.Helper()
