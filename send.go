@@ -33,8 +33,8 @@ func sendPlain(ctx context.Context, db DB, handle UUID, messageType string, body
 	return nil
 }
 
-// SendAndEnd sends one message that needs no answer: it begins a dialog, sends and ends it in one call, so that no open side is left. The handle
-// that it returns is for [TraceConversation] only. What comes back, an answer or an Error, is thrown away. Of the options
+// SendAndEnd sends one message that needs no answer: it begins a dialog, sends and ends it in one call, so that no open side is left. The
+// handle that it returns is for [TraceConversation] only. What comes back, an answer or an Error, is thrown away. Of the options
 // [OnContract], [ToBrokerInstance] and [WithoutEncryption] have a meaning. A tracer of sends does not hear of it.
 //
 // Errors: as [BeginDialog] and [Send].

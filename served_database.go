@@ -11,7 +11,8 @@ type ServedDatabase struct {
 	IsEnabled bool
 	// Server tells the servers apart that a daemon is connected to: databases for which it is the same share their roles.
 	Server string
-	// Keepers are the oids of the database and of the role that owns its schema parley, with a blank between: who can say there who owns what.
+	// Keepers are the oids of the database and of the role that owns its schema parley, with a blank between: who can say there who owns
+	// what.
 	Keepers string
 }
 

@@ -123,8 +123,8 @@ type Arrival struct {
 	Speaker Speaker
 	Runs    []Run
 	// Identities says who has sent each run, as far as that was proven: "certificate:" and a fingerprint for the signer of a
-	// secured dialog, "peer:" and a fingerprint for the broker at the other end of the link, "role:", [ServedDatabase].Keepers and a name between databases
-	// of one server; "" for nobody. The database maps it to a role, whose grants decide.
+	// secured dialog, "peer:" and a fingerprint for the broker at the other end of the link, "role:", [ServedDatabase].Keepers and a name
+	// between databases of one server; "" for nobody. The database maps it to a role, whose grants decide.
 	Identities []string
 }
 

@@ -108,8 +108,9 @@ func (a *app) startPrivate(ctx context.Context) (string, error) {
 
 // warnOfNewCluster tells whoever forgot --dsn or --data that the database is a new and empty one.
 func (a *app) warnOfNewCluster(folder string) {
-	fmt.Fprintf(a.stderr, "parley: a new private PostgreSQL was made in %s; if that is not meant, name a server with --dsn or an existing folder with --data\n",
-		folder)
+	const text = "parley: a new private PostgreSQL was made in %s; " +
+		"if that is not meant, name a server with --dsn or an existing folder with --data\n"
+	fmt.Fprintf(a.stderr, text, folder)
 }
 
 // notices prints what takes long, such as a download, and what went wrong by itself, such as a crash.

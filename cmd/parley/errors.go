@@ -39,6 +39,9 @@ func (a *app) report(err error) int {
 	}
 	fmt.Fprintf(a.stderr, "parley: %v\n", err)
 	if _, explained := errors.AsType[*connectionError](err); explained {
+		if hasCode {
+			return exit.code
+		}
 		return 1
 	}
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {

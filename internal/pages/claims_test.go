@@ -161,7 +161,7 @@ func TestClaimsOfTheDocumentationHold(t *testing.T) {
 	}
 }
 
-var named = regexp.MustCompile("\\b(?:parley\\.)?(_p_[a-z0-9_]+)|\\bparley\\.([a-z][a-z0-9_]*)\\b")
+var named = regexp.MustCompile(`\b(?:parley\.)?(_p_[a-z0-9_]+)|\bparley\.([a-z][a-z0-9_]*)\b`)
 
 // Whatever a page names of the schema is there.
 func TestTheDocumentationNamesWhatExists(t *testing.T) {
@@ -203,7 +203,7 @@ func isNoObject(name string) bool {
 	return slices.Contains([]string{"go", "service", "socket", "md", "yml", "yaml", "json", "svg", "log", "key", "conf", "example", "rules", "env", "v1"}, name)
 }
 
-var tableRow = regexp.MustCompile("(?m)^\\| (.+) \\| (.+) \\|$")
+var tableRow = regexp.MustCompile(`(?m)^\| (.+) \| (.+) \|$`)
 
 // Each function that the table of the migration page puts beside a statement exists.
 func TestTheMigrationTableNamesFunctions(t *testing.T) {

@@ -48,7 +48,9 @@ var sections = []section{
 	{
 		title: "Sending",
 		intro: "Bodies may be given as `bytea`, `text`, `jsonb`, `json` or `xml`; text travels as UTF-8.",
-		files: []string{"200_send.sql", "201_send_forms.sql", "202_send_traced.sql", "222_send_and_end.sql", "210_deliver.sql", "211_connect.sql"},
+		files: []string{
+			"200_send.sql", "201_send_forms.sql", "202_send_traced.sql", "222_send_and_end.sql", "210_deliver.sql", "211_connect.sql",
+		},
 	},
 	{
 		title: "Receiving",
