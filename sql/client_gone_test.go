@@ -58,10 +58,11 @@ func (m *mortal) receives(b *broker) {
 		}
 		m.done <- err
 	}()
-	const sleeps = "from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep' and query = '" +
+	// It sleeps for a few milliseconds at a time, and is awake in between.
+	const active = "from pg_stat_activity where datname = current_database() and state = 'active' and query = '" +
 		"select count(*) from parley.receive(''Answering'', timeout => 600000)'"
-	b.waitUntil("select exists (select " + sleeps + ")")
-	m.backend = value[int](b.session, "select pid "+sleeps)
+	b.waitUntil("select exists (select " + active + " and wait_event = 'PgSleep')")
+	m.backend = value[int](b.session, "select pid "+active)
 }
 
 // dies closes the connection and waits until the server knows.
@@ -116,7 +117,7 @@ func TestReceiveDoesNotTakeALivingClientForOneThatIsGone(t *testing.T) {
 			m := b.mortal(dsn(b))
 			m.receives(b)
 			b.exec("select pg_sleep(1)")
-			equal(b.session, true, "select exists (select from pg_stat_activity where pid = $1 and wait_event = 'PgSleep')", m.backend)
+			b.waitUntil("select exists (select from pg_stat_activity where pid = $1 and wait_event = 'PgSleep')", m.backend)
 			b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', encryption => false), 'DEFAULT', 'got'::bytea)")
 			if err := parleytest.Receive(b, m.done, "the message"); err != nil {
 				b.Errorf("a client that is alive was not given its message: %v", err)

@@ -270,13 +270,13 @@ func TestScreenOutlivesAFailedLook(t *testing.T) {
 	pool := shop(t, 3)
 	p := watch(t, pool)
 	look := p.press(" ")
-	if _, err := pool.Exec(t.Context(), "alter function parley.queue_activity() rename to gone"); err != nil {
+	if _, err := pool.Exec(t.Context(), "alter function parley.queue_activity(parley.caller) rename to gone"); err != nil {
 		t.Fatal(err)
 	}
 	if next := p.tell(look()); next == nil || p.line("trying again") == "" || p.line("shop") == "" {
 		t.Errorf("after a failed look:\n%s", p.screen())
 	}
-	if _, err := pool.Exec(t.Context(), "alter function parley.gone() rename to queue_activity"); err != nil {
+	if _, err := pool.Exec(t.Context(), "alter function parley.gone(parley.caller) rename to queue_activity"); err != nil {
 		t.Fatal(err)
 	}
 	if p.tell(p.press(" ")()); p.line("trying again") != "" {
