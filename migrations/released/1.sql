@@ -334,18 +334,23 @@ Errors: 42501, always.';
 
 create function parley._p_caller(caller parley.caller) returns oid
 language plpgsql stable
-set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_secret bytea;
-  v_name bytea := substr(caller, 33);
-  v_role oid;
+  v_secret pg_catalog.bytea;
+  v_name pg_catalog.bytea := pg_catalog.substr(caller, 33);
+  v_role pg_catalog.oid;
 begin
+  -- Expressions, because each further statement would cost as much as all of this; and no search_path of its own, because each that is set makes the
+  -- statements behind it look theirs up again. pg_has_role takes an oid that no role has for a member of itself, so the role is looked up here.
   select s.secret into v_secret from parley._p_caller_secret as s;
-  -- Expressions, because each further statement would cost as much as all of this. pg_has_role takes an oid that no role has for a member of itself, so
-  -- the role is looked up here.
-  if substr(caller, 1, 32) = sha256(v_secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || v_name || v_secret) then
-    v_role := to_regrole(quote_ident(convert_from(v_name, getdatabaseencoding())));
+  if pg_catalog.substr(caller, 1, 32) operator(pg_catalog.=) pg_catalog.sha256(
+    v_secret
+    operator(pg_catalog.||) pg_catalog.int4send(pg_catalog.pg_backend_pid())
+    operator(pg_catalog.||) pg_catalog.timestamptz_send(pg_catalog.transaction_timestamp())
+    operator(pg_catalog.||) v_name
+    operator(pg_catalog.||) v_secret
+  ) then
+    v_role := pg_catalog.to_regrole(pg_catalog.quote_ident(pg_catalog.convert_from(v_name, pg_catalog.getdatabaseencoding())));
   end if;
   if v_role is null then
     perform parley._p_raise_unknown_caller(
