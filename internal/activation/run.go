@@ -55,11 +55,12 @@ func (m *monitor) start(ctx context.Context, q *queueMonitor, now time.Time) {
 	q.tally.started++
 	q.tally.activatedAt = now
 	m.config.Logger.Debug("activation started", "queue", q.Name, "reader", number, "tasks", len(q.runs))
-	observed := q.Queue
+	// The definition may change while the reader runs.
+	observed, term := q.Queue, m.term.number
 	m.config.Observer.ReaderStarted(observed)
 	m.running.Add(1)
 	m.reading.Go(func() {
-		r.err = r.run(ctx, m.config.Pool, m.term.number)
+		r.err = r.run(ctx, m.config.Pool, term, observed)
 		m.running.Add(-1)
 		failure := r.err
 		if errors.Is(failure, errNotStarted) {
@@ -78,15 +79,15 @@ func (m *monitor) start(ctx context.Context, q *queueMonitor, now time.Time) {
 }
 
 // run keeps a panic of a reader from ending the daemon.
-func (r *run) run(ctx context.Context, pool parley.DB, term int64) (err error) {
+func (r *run) run(ctx context.Context, pool parley.DB, term int64, queue Queue) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("reader panicked: %v\n%s", value, debug.Stack())
 		}
 	}()
 	// The database is asked each time whether who said what reads may still say so. Procedures ask in the session that runs them.
-	if r.queue.Kind != KindProcedure {
-		if err := mayBegin(ctx, pool, term, r.queue.ID); err != nil {
+	if queue.Kind != KindProcedure {
+		if err := mayBegin(ctx, pool, term, queue.ID); err != nil {
 			return err
 		}
 	}

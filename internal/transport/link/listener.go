@@ -99,17 +99,16 @@ func (l *listener) enter(host string) (reason string, leave func()) {
 
 // await closes a socket that does not say in time who it is, and counts its handshake until then.
 func (l *listener) await(s *socket, host string) {
-	end := time.AfterFunc(l.config.ConnectTimeout, func() {
-		if s.saidHello.Load() || s.isDispatched.Load() {
+	s.onArrival = func() {
+		l.greetingOfHosts.Leave(host)
+		l.greeting.Add(-1)
+	}
+	time.AfterFunc(l.config.ConnectTimeout, func() {
+		if s.saidHello.Load() || s.isDispatched.Load() || s.isClosed.Load() {
 			return
 		}
 		l.refused.late.Add(1)
 		l.refused.tell(tooLateToGreet, host)
 		_ = s.Close()
 	})
-	s.onArrival = func() {
-		end.Stop()
-		l.greetingOfHosts.Leave(host)
-		l.greeting.Add(-1)
-	}
 }
