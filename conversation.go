@@ -75,10 +75,10 @@ func GetTransmissionStatus(ctx context.Context, db DB, handle UUID) (string, err
 	return status, nil
 }
 
-// FireTimers does what is due in all queues: timer messages, lifetimes, the clean-up of closed conversations, and
-// messages that can be delivered by now. RECEIVE does the first two for its own queue; something must call FireTimers for
-// queues that nobody reads, every few seconds or minutes. It does a bounded piece of work in one transaction, and tells
-// how many alarms it handled: when there were any, call it again at once.
+// FireTimers does what is due: timer messages, lifetimes, the clean-up of closed conversations, and messages that can be delivered by
+// now; for an administrator of the broker in all queues, for another role in those that it may RECEIVE from. RECEIVE does the first two for
+// its own queue; something must call FireTimers for queues that nobody reads, every few seconds or minutes. It does a bounded piece of
+// work in one transaction, and tells how many alarms it handled: when there were any, call it again at once.
 func FireTimers(ctx context.Context, db DB) (int, error) {
 	var fired int
 	if err := db.QueryRow(ctx, "select parley.fire_timers()").Scan(&fired); err != nil {

@@ -31,3 +31,28 @@ comment on view parley._p_visible_class is
 'Classes of which whoever reads this sees every object: all for administrators and with VIEW DEFINITION on the database, else those with ALTER ANY; queues
 and services for members of pg_monitor.
 The class database stands for what belongs to no class, such as priorities and peers.';
+
+create function parley._p_is_visible(role oid, class text, object_id integer, owner oid) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return $2 in ('message type', 'contract', 'queue', 'service') and object_id < 65536
+    or pg_has_role(role, owner, 'usage')
+    or $2 in ('queue', 'service') and pg_has_role(role, 'pg_monitor', 'usage')
+    or exists (
+      select
+      from parley._p_permission as p
+      where (
+          p.class = $2 and p.object_id = $3
+          or p.class = 'database' and p.permission in ('VIEW DEFINITION', 'ALTER ANY ' || upper($2))
+        )
+        and (p.grantee = 0::regrole or pg_has_role(role, p.grantee, 'usage'))
+    )
+    or parley._p_is_administrator(role);
+end
+$$;
+
+comment on function parley._p_is_visible(oid, text, integer, oid) is
+'Tells whether the catalog shows an object to a role: the rule of the views above, for functions that run with their owner''s rights.
+Arguments: role, 0 for what everybody sees; class, such as service; object_id; owner, the owner of the object.';

@@ -238,7 +238,7 @@ begin
     perform parley._p_raise(
       15151,
       format('message type "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select t.name from parley._p_message_type as t)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'message type', name),
       'See parley.service_message_types.'
     );
   end if;
@@ -263,15 +263,3 @@ $$;
 
 comment on function parley._p_is_system_message(integer) is
 'Tells whether only the broker sends messages of a type: Error, EndDialog, DialogTimer (spec 2.2).';
-
-create function parley._p_did_you_mean(name text, names text[]) returns text
-language sql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  select coalesce(
-    (select format(' Did you mean "%s"?', n.name) from unnest(names) as n (name) where lower(n.name) = lower($1) and n.name <> $1 limit 1),
-    ''
-  )
-$$;
-
-comment on function parley._p_did_you_mean(text, text[]) is 'Names the object that differs by case only, for a message.';

@@ -213,7 +213,7 @@ begin
     perform parley._p_raise(
       15151,
       format('contract "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select c.name from parley._p_contract as c)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'contract', name),
       'See parley.service_contracts.'
     );
   end if;

@@ -103,7 +103,7 @@ comment on function parley._p_lookup_name(text, text) is
 'Gives the name under which a queue is found, which no other queue can have: its own, with the schema in front unless that is dbo;
 in brackets where that is needed.';
 
-create function parley._p_find_queue(queue text) returns parley._p_queue
+create function parley._p_find_queue(caller oid, queue text) returns parley._p_queue
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -120,7 +120,7 @@ begin
     perform parley._p_raise(
       208,
       format('queue "%s" does not exist', queue),
-      'Names are compared exactly.' || parley._p_did_you_mean(queue, array(select q.lookup_name from parley._p_queue as q)),
+      'Names are compared exactly.' || parley._p_did_you_mean(caller, 'queue', queue),
       'See parley.service_queues, or create it with parley.create_queue.'
     );
   end if;
@@ -128,8 +128,9 @@ begin
 end
 $$;
 
-comment on function parley._p_find_queue(text) is
-'Finds a queue by its name in one to three parts.
+comment on function parley._p_find_queue(oid, text) is
+'Finds a queue by its name in one to three parts. Asks for no right.
+Arguments: caller, to whom the error suggests names; queue.
 Errors: 208 not found, 9609 malformed name.';
 
 create function parley._p_find_queue(caller oid, queue text, permission text) returns parley._p_queue
@@ -139,7 +140,7 @@ as $$
 declare
   v_queue parley._p_queue;
 begin
-  v_queue := parley._p_find_queue(queue);
+  v_queue := parley._p_find_queue(caller, queue);
   if v_queue.queue_id < 65536 and permission in ('ALTER', 'CONTROL') then
     perform parley._p_raise(9663, format('queue "%s" belongs to the system', queue), null, 'System objects cannot be changed.');
   end if;

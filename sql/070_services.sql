@@ -105,7 +105,7 @@ begin
     perform parley._p_raise(
       15151,
       format('service "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select s.name from parley._p_service as s)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'service', name),
       'See parley.services.'
     );
   end if;

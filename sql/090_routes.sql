@@ -264,7 +264,7 @@ begin
     perform parley._p_raise(
       15151,
       format('route "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select r.name from parley._p_route as r)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'route', name),
       'See parley.routes.'
     );
   end if;

@@ -86,10 +86,10 @@ begin
     return format('The broker instance %s is not this database, and there is no route to it.', far_broker_instance);
   elsif is_local then
     return format('The target service "%s" does not exist in this database, and there is no route to it.', far_service)
-      || parley._p_did_you_mean(far_service, array(select s.name from parley._p_service as s));
+      || parley._p_did_you_mean(0, 'service', far_service);
   end if;
   return format('There is no route to the service "%s".', far_service)
-    || parley._p_did_you_mean(far_service, array(select r.remote_service_name from parley._p_route as r where r.remote_service_name is not null));
+    || parley._p_did_you_mean_far(0, far_service);
 end
 $$;
 

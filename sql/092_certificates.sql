@@ -77,7 +77,7 @@ begin
     perform parley._p_raise(
       15151,
       format('certificate "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select c.name from parley._p_certificate as c)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'certificate', name),
       'See parley.certificates.'
     );
   end if;

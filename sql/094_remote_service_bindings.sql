@@ -68,7 +68,7 @@ begin
     perform parley._p_raise(
       15151,
       format('remote service binding "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select b.name from parley._p_remote_service_binding as b)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'remote service binding', name),
       'See parley.remote_service_bindings.'
     );
   end if;

@@ -135,7 +135,7 @@ begin
     perform parley._p_raise(
       8423,
       format('service "%s" not found', from_service),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(from_service, array(select s.name from parley._p_service as s)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(v_caller, 'service', from_service),
       'FROM SERVICE must be a service of this database: see parley.services.'
     );
   end if;
@@ -146,7 +146,7 @@ begin
     perform parley._p_raise(
       8425,
       format('contract "%s" not found', contract),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(contract, array(select c.name from parley._p_contract as c)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(v_caller, 'contract', contract),
       'See parley.service_contracts.'
     );
   end if;

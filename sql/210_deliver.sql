@@ -22,7 +22,7 @@ begin
   v_endpoint := parley._p_find_sender(handle);
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
   perform parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
-  v_type := parley._p_sendable_type(v_endpoint, message_type);
+  v_type := parley._p_sendable_type(caller, v_endpoint, message_type);
   if v_queue.is_retention_enabled then
     if not v_queue.is_enqueue_enabled then
       perform parley._p_raise(
@@ -143,7 +143,7 @@ comment on function parley._p_find_sender(uuid) is
 'Finds and locks an endpoint that is to send.
 Errors: 8418, 8426, 8429.';
 
-create function parley._p_sendable_type(endpoint parley._p_endpoint, message_type text) returns parley._p_message_type
+create function parley._p_sendable_type(caller oid, endpoint parley._p_endpoint, message_type text) returns parley._p_message_type
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -156,7 +156,7 @@ begin
     perform parley._p_raise(
       8428,
       format('message type "%s" not found', message_type),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(message_type, array(select t.name from parley._p_message_type as t)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'message type', message_type),
       'See parley.service_message_types. The body is the third argument of send.'
     );
   end if;
@@ -191,7 +191,7 @@ begin
 end
 $$;
 
-comment on function parley._p_sendable_type(parley._p_endpoint, text) is
+comment on function parley._p_sendable_type(oid, parley._p_endpoint, text) is
 'Finds a message type that this side of a conversation may send.
 Errors: 8428, 8431, 8432, 8434.';
 

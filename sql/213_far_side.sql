@@ -204,7 +204,7 @@ begin
     return format('The broker instance %s is not this database, and there is no route to it.', endpoint.far_broker_instance);
   elsif not exists (select from parley._p_service as s where s.name = endpoint.far_service) then
     return format('The target service "%s" does not exist in this database, and there is no route to it.', endpoint.far_service)
-      || parley._p_did_you_mean(endpoint.far_service, array(select s.name from parley._p_service as s));
+      || parley._p_did_you_mean(0, 'service', endpoint.far_service);
   end if;
   return null;
 end

@@ -85,7 +85,7 @@ begin
     from parley._p_queue as q
     where q.lookup_name = queue;
     if not found then
-      queue := (parley._p_find_queue(queue)).lookup_name;
+      queue := (parley._p_find_queue(v_caller, queue)).lookup_name;
       continue;
     end if;
     v_queue := v_look.queue;

@@ -145,7 +145,7 @@ $$;
 comment on function parley._p_is_waiting(integer, bigint) is 'Tells whether the message of a rollback entry still waits in the queue.';
 
 create function parley._p_is_poisoned(queue_id integer) returns boolean
-language plpgsql stable security definer
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -161,3 +161,18 @@ end
 $$;
 
 comment on function parley._p_is_poisoned(integer) is 'Tells whether poison message handling has disabled a queue.';
+
+create function parley._p_sees_poisoned(
+  queue_id integer,
+  caller parley.caller default parley.current_caller()
+) returns boolean
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_is_poisoned(q.queue_id)
+  from parley._p_queue as q
+  where q.queue_id = $1 and parley._p_is_visible(parley._p_caller(caller), 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_sees_poisoned(integer, parley.caller) is
+'Tells whether poison message handling has disabled a queue, for the catalog. Null when the caller may not see the queue there.';

@@ -165,7 +165,7 @@ comment on function parley._p_put_back(parley._p_queue, parley._p_endpoint) is
 'Puts a conversation that is set aside back at the end of its queue, its messages in their order, and gives how many they are.
 Its group, its own row and, FOR UPDATE, that of the far side are locked.';
 
-create function parley._p_set_aside_found() returns integer
+create function parley._p_set_aside_found(only_queues integer[]) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -178,8 +178,12 @@ begin
   if coalesce(pg_sequence_last_value('parley._p_poison_found'), 0) = 0 then
     return 0;
   end if;
-  perform setval('parley._p_poison_found', 0);
-  for v_queue in select * from parley._p_queue as q where q.is_poison_message_handling_enabled and q.poison_action = 'SET_ASIDE' loop
+  perform setval('parley._p_poison_found', 0) where only_queues is null;
+  for v_queue in
+    select *
+    from parley._p_queue as q
+    where q.is_poison_message_handling_enabled and q.poison_action = 'SET_ASIDE' and (only_queues is null or q.queue_id = any (only_queues))
+  loop
     v_value := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
     continue when v_value = 0;
     for v_head in
@@ -211,5 +215,6 @@ begin
 end
 $$;
 
-comment on function parley._p_set_aside_found() is
-'Sets aside, in this transaction, what readers have found to be poisonous: theirs may have rolled back. Gives how many conversations.';
+comment on function parley._p_set_aside_found(integer[]) is
+'Sets aside, in this transaction, what readers have found to be poisonous: theirs may have rolled back. Gives how many conversations.
+Arguments: only_queues, of these alone; null for all.';

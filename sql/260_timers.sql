@@ -1,7 +1,7 @@
 -- Conversation timers, lifetimes, abandoned endpoints and tombstones: what happens because time passes.
 --
--- parley.fire_timers does what is due; anybody who may may call it, as often as he likes: a cron job, the daemon. RECEIVE calls it for its
--- own queue when _p_next_alarm says that something is due somewhere. Several callers at once share the work: each passes by what another holds.
+-- Who looks at the clock: 261_fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that something is due somewhere, and the daemon
+-- (403_due_alarms.sql). Several at once share the work: each passes by what another holds.
 
 create function parley.begin_conversation_timer(
   conversation_handle uuid, timeout integer,
@@ -64,47 +64,7 @@ Arguments: conversation_handle; timeout in seconds, 0 for at once.
 Errors: 229 not allowed, 8402 out of range, 8410 after the lifetime, 8418 and 8426 handle missing or not found, 8458 the state forbids it.
 Source: spec 4.7.';
 
-create function parley.fire_timers(
-  top integer default 1000,
-  caller parley.caller default parley.current_caller()
-) returns integer
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_now timestamptz := clock_timestamp();
-begin
-  delete from parley._p_tombstone as t
-  where t.conversation_handle in (
-    select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= v_now order by o.expires_at limit top for update skip locked
-  );
-  perform parley._p_set_aside_found();
-  if exists (select from parley._p_transmission)
-    and coalesce(pg_sequence_last_value('parley._p_delayed_look'), 0) <= extract(epoch from v_now) * 1000000 then
-    perform parley._p_deliver_delayed(null);
-    -- However many wait, looking for a way for them takes a twentieth of the time and no more.
-    perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint);
-  end if;
-  delete from parley._p_fragment as f where f.stored_at < v_now - interval '1 day';
-  perform parley._p_notify_disabled_queues(v_caller) where exists (select from parley._p_event_notification);
-  perform parley._p_take_configuration_answers() where exists (select from parley._p_configuration_request);
-  -- Last: the rest may wait for a conversation, and must not hold many then.
-  return parley._p_fire_alarms(null, top);
-end
-$$;
-
-comment on function parley.fire_timers(integer, parley.caller) is
-'Does what is due in all queues: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now,
-conversations that have to be set aside, event notifications of queues that were disabled.
-Returns how many alarms fired; call again at once when that is top.
-Arguments: top, how many to handle at most.
-Errors: none of its own.
-Source: spec 3.3, 3.5.';
-
-create function parley._p_fire_alarms(queue_id integer, top integer) returns integer
+create function parley._p_fire_alarms(queue_id integer, top integer, only_queues integer[] default null) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -122,12 +82,12 @@ begin
     from parley._p_alarm as a
     where a.due_at <= v_now
       and (
-        _p_fire_alarms.queue_id is null
+        _p_fire_alarms.queue_id is null and only_queues is null
         or exists (
           select
           from parley._p_endpoint as e
           join parley._p_service as s using (service_id)
-          where e.endpoint_id = a.endpoint_id and s.queue_id = _p_fire_alarms.queue_id
+          where e.endpoint_id = a.endpoint_id and (s.queue_id = _p_fire_alarms.queue_id or s.queue_id = any (only_queues))
         )
       )
     order by a.due_at
@@ -162,8 +122,9 @@ begin
 end
 $$;
 
-comment on function parley._p_fire_alarms(integer, integer) is
-'Handles alarms that are due, of one queue for its reader or of all (null), and notes when to look next. Waits for nobody. Gives how many.';
+comment on function parley._p_fire_alarms(integer, integer, integer[]) is
+'Handles alarms that are due and notes when to look next. Waits for nobody. Gives how many.
+Arguments: queue_id, that of a reader, or null; top, how many at most; only_queues, where queue_id is null: of these queues alone (null: of all).';
 
 create function parley._p_is_group_held(endpoint_id bigint) returns boolean
 language sql stable

@@ -1,7 +1,7 @@
 -- GRANT and REVOKE on the broker's objects.
 
 create function parley._p_securable(
-  class text, object text, out canonical_class text, out object_id integer, out owner oid, out permissions text[]
+  caller oid, class text, object text, out canonical_class text, out object_id integer, out owner oid, out permissions text[]
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -25,8 +25,8 @@ begin
       select c.service_contract_id, c.owner into object_id, owner from parley._p_contract as c where c.name = object;
       permissions := permissions || 'REFERENCES'::text;
     when 'queue' then
-      object_id := (parley._p_find_queue(object)).queue_id;
-      owner := (parley._p_find_queue(object)).owner;
+      object_id := (parley._p_find_queue(caller, object)).queue_id;
+      owner := (parley._p_find_queue(caller, object)).owner;
       permissions := permissions || array['RECEIVE', 'REFERENCES'];
     when 'service' then
       select s.service_id, s.owner into object_id, owner from parley._p_service as s where s.name = object;
@@ -54,7 +54,7 @@ begin
 end
 $$;
 
-comment on function parley._p_securable(text, text) is
+comment on function parley._p_securable(oid, text, text) is
 'Finds what a permission is granted on, and which permissions it has.
 Errors: 208, 9609, 15151.';
 
@@ -97,7 +97,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_on record := parley._p_securable(class, object);
+  v_on record := parley._p_securable(v_caller, class, object);
   v_permission text := upper(permission);
 begin
   if v_permission <> all (v_on.permissions) then
@@ -135,7 +135,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_on record := parley._p_securable(class, object);
+  v_on record := parley._p_securable(v_caller, class, object);
 begin
   perform parley._p_require_grantor(v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
   delete from parley._p_permission as p
@@ -165,7 +165,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_on record := parley._p_securable(class, object);
+  v_on record := parley._p_securable(v_caller, class, object);
   v_owner oid;
 begin
   if v_on.object_id < 65536 then

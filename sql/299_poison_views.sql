@@ -134,18 +134,26 @@ where c.set_aside_since is null;
 comment on view parley.failing_conversations is
 'Conversations of which a reader has reported a failure (parley.note_failure), whose message is in the queue again and not set aside yet.';
 
-create function parley._p_count_set_aside(queue_id integer) returns bigint
+create function parley._p_sees_set_aside(
+  queue_id integer,
+  caller parley.caller default parley.current_caller()
+) returns bigint
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select count(*)
-  from parley._p_set_aside as s
-  join parley._p_endpoint as e using (endpoint_id)
-  join parley._p_service as v using (service_id)
-  where v.queue_id = $1 and e.state <> 'DO'
+  select (
+    select count(*)
+    from parley._p_set_aside as s
+    join parley._p_endpoint as e using (endpoint_id)
+    join parley._p_service as v using (service_id)
+    where v.queue_id = q.queue_id and e.state <> 'DO'
+  )
+  from parley._p_queue as q
+  where q.queue_id = $1 and parley._p_is_visible(parley._p_caller(caller), 'queue', q.queue_id, q.owner)
 $$;
 
-comment on function parley._p_count_set_aside(integer) is 'Counts the conversations of a queue that are set aside.';
+comment on function parley._p_sees_set_aside(integer, parley.caller) is
+'Counts the conversations of a queue that are set aside, for the catalog. Null when the caller may not see the queue there.';
 
 comment on column parley.poison_conversations.conversation_handle is 'Side that is set aside: what retry_poison and discard_poison take.';
 comment on column parley.poison_conversations.conversation_group_id is 'Its group.';

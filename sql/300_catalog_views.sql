@@ -88,13 +88,13 @@ select
     else (select r.oid::bigint from pg_catalog.pg_roles as r where pg_catalog.quote_ident(r.rolname) = q.execute_as or r.rolname = q.execute_as limit 1)
   end as execute_as_principal_id,
   q.is_activation_enabled,
-  q.is_receive_enabled and not parley._p_is_poisoned(q.queue_id) as is_receive_enabled,
+  q.is_receive_enabled and not parley._p_sees_poisoned(q.queue_id) as is_receive_enabled,
   q.is_enqueue_enabled,
   q.is_retention_enabled,
   q.is_poison_message_handling_enabled,
   q.poison_action,
   q.rollbacks_before_disable as poison_rollbacks,
-  parley._p_count_set_aside(q.queue_id) as set_aside_conversations
+  parley._p_sees_set_aside(q.queue_id) as set_aside_conversations
 from parley._p_queue as q
 where q.queue_id < 65536
   or pg_catalog.pg_has_role(q.owner, 'usage')
@@ -122,21 +122,7 @@ select
   pg_catalog.pg_get_userbyid(p.grantor)::text as grantor,
   p.is_grantable
 from parley._p_permission as p
-left join (
-  select 'message type' as class, t.message_type_id as object_id, t.name, t.owner from parley._p_message_type as t
-  union all
-  select 'contract' as class, c.service_contract_id as object_id, c.name, c.owner from parley._p_contract as c
-  union all
-  select 'queue' as class, q.queue_id as object_id, q.lookup_name as name, q.owner from parley._p_queue as q
-  union all
-  select 'service' as class, s.service_id as object_id, s.name, s.owner from parley._p_service as s
-  union all
-  select 'route' as class, r.route_id as object_id, r.name, r.owner from parley._p_route as r
-  union all
-  select 'certificate' as class, c.certificate_id as object_id, c.name, c.owner from parley._p_certificate as c
-  union all
-  select 'remote service binding' as class, b.remote_service_binding_id as object_id, b.name, b.owner from parley._p_remote_service_binding as b
-) as o on o.class = p.class and o.object_id = p.object_id
+left join parley._p_named_object as o on o.class = p.class and o.object_id = p.object_id
 where p.grantee::oid = 0::oid
   or pg_catalog.pg_has_role(p.grantee, 'usage')
   or pg_catalog.pg_has_role(p.grantor, 'usage')

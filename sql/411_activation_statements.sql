@@ -293,13 +293,15 @@ create function parley._p_sees_definition(
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley._p_has_permission(parley._p_caller(caller), 'VIEW DEFINITION', 'queue', q.queue_id, q.owner) is true
-  from parley._p_queue as q
-  where q.queue_id = _p_sees_definition.queue_id
+  select coalesce((
+    select parley._p_has_permission(parley._p_caller(caller), 'VIEW DEFINITION', 'queue', q.queue_id, q.owner)
+    from parley._p_queue as q
+    where q.queue_id = _p_sees_definition.queue_id
+  ), false)
 $$;
 
 comment on function parley._p_sees_definition(integer, parley.caller) is
-'Tells whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an administrator.';
+'Tells whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an administrator. False when there is none.';
 
 create view parley.external_activations with (security_barrier = true) as
 select

@@ -76,7 +76,7 @@ $$;
 comment on function parley._p_begin_notices(text, text, integer, integer, integer) is
 'Begins a conversation from a service of the broker''s own: that of event notifications, or another one by its id and contract; lifetime in seconds.';
 
-create function parley._p_require_event_service(to_service text, broker_instance text) returns void
+create function parley._p_require_event_service(caller oid, to_service text, broker_instance text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -94,7 +94,7 @@ begin
     perform parley._p_raise(
       15151,
       format('service "%s" does not exist', to_service),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(to_service, array(select s.name from parley._p_service as s)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'service', to_service),
       'See parley.services.'
     );
   elsif not exists (
@@ -113,7 +113,7 @@ begin
 end
 $$;
 
-comment on function parley._p_require_event_service(text, text) is
+comment on function parley._p_require_event_service(oid, text, text) is
 'Refuses a service of this database that cannot be notified.
 Errors: 8408 it does not accept the contract, 8421 missing, 15151 not found.';
 
@@ -145,7 +145,7 @@ begin
       'Use QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.'
     );
   end if;
-  perform parley._p_require_event_service(to_service, v_instance);
+  perform parley._p_require_event_service(v_caller, to_service, v_instance);
   if v_event = 'QUEUE_ACTIVATION' then
     perform parley._p_require_sole_activator(v_queue.queue_id, 'event');
   end if;
@@ -191,7 +191,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_queue parley._p_queue := parley._p_find_queue(queue);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue);
   v_notification parley._p_event_notification;
 begin
   select * into v_notification

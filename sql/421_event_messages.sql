@@ -109,7 +109,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_queue parley._p_queue := parley._p_find_queue(queue);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue);
 begin
   perform parley._p_require_administrator(v_caller, 'raising QUEUE_ACTIVATION');
   return parley._p_post_events(v_caller, v_queue.queue_id, 'QUEUE_ACTIVATION');
@@ -121,7 +121,7 @@ comment on function parley.notify_activation(text, parley.caller) is
 Errors: 208 no such queue, 9609 malformed name, 15151 not an administrator.
 Source: spec 2.10, 5.5.';
 
-create function parley._p_notify_disabled_queues(caller oid) returns integer
+create function parley._p_notify_disabled_queues(caller oid, only_queues integer[]) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -130,11 +130,20 @@ declare
   v_posted integer := 0;
   v_over integer[];
 begin
-  update parley._p_event_notification as n set is_told = false where n.is_told and not parley._p_is_poisoned(n.queue_id);
+  update parley._p_event_notification as n set is_told = false
+  where n.notification_id = any (array(
+    select o.notification_id
+    from parley._p_event_notification as o
+    where o.is_told and (only_queues is null or o.queue_id = any (only_queues)) and not parley._p_is_poisoned(o.queue_id)
+    for no key update skip locked
+  ));
   for v_told in
     select n.queue_id, array_agg(n.notification_id order by n.notification_id) as notifications
     from parley._p_event_notification as n
-    where n.event = 'BROKER_QUEUE_DISABLED' and not n.is_told and parley._p_is_poisoned(n.queue_id)
+    where n.event = 'BROKER_QUEUE_DISABLED'
+      and not n.is_told
+      and (only_queues is null or n.queue_id = any (only_queues))
+      and parley._p_is_poisoned(n.queue_id)
     group by n.queue_id
   loop
     -- Of two at once one tells.
@@ -152,7 +161,8 @@ begin
     select n.notification_id
     from parley._p_event_notification as n
     left join parley._p_endpoint as e using (conversation_handle)
-    where e.state is null or e.state not in ('SO', 'CO')
+    where (e.state is null or e.state not in ('SO', 'CO')) and (only_queues is null or n.queue_id = any (only_queues))
+    for update of n skip locked
   );
   if cardinality(v_over) > 0 then
     perform parley._p_drop_event_notifications(v_over);
@@ -162,7 +172,8 @@ begin
 end
 $$;
 
-comment on function parley._p_notify_disabled_queues(oid) is
+comment on function parley._p_notify_disabled_queues(oid, integer[]) is
 'Raises BROKER_QUEUE_DISABLED for queues that poison message handling has disabled, once for each time, and drops notifications whose conversation is over.
-Gives how many messages were sent.
+Gives how many messages were sent. What another transaction holds is passed by.
+Arguments: only_queues, of these alone; null for all.
 Source: spec 2.10, 5.6.';

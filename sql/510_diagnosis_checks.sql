@@ -36,10 +36,11 @@ create type parley._p_scope as (
   contract text,
   queue_ids integer[],
   endpoint_ids bigint[],
-  patience interval
+  patience interval,
+  reader oid
 );
 
-comment on type parley._p_scope is 'What a check looks at, and how long things may last before they are wrong.';
+comment on type parley._p_scope is 'What a check looks at, how long things may last before they are wrong, and the role that will read what it finds.';
 
 create view parley.diagnosis_checks as
 select c.code, c.part, c.level, c.error_number, c.patience, c.meaning, c.check_function

@@ -24,6 +24,7 @@ begin
   loop
     v_scope := scope;
     v_scope.patience := coalesce(scope.patience, v_check.patience);
+    v_scope.reader := caller;
     begin
       return query execute format(
         'select f.code, c.level, c.part, f.object_kind, f.object_name, f.cause, f.since, f.cure, c.error_number

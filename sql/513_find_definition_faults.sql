@@ -30,7 +30,7 @@ as $$
   select 'service-missing', 'service', m.name,
     format('The service "%s" does not exist in this database, and no other database of the same daemon is known to have it', m.name)
       || case when u.is_searched then '.' else '. The daemon finds out with the first dialog whether another one has it.' end
-      || parley._p_did_you_mean(m.name, array(select s.name from parley._p_service as s)),
+      || parley._p_did_you_mean(coalesce(scope.reader, 0), 'service', m.name),
     min(m.since),
     case
       when u.is_searched then format(
@@ -58,7 +58,7 @@ as $$
   group by m.name, u.is_searched
   union all
   select distinct 'contract-missing', 'contract', k.contract,
-    format('The contract "%s" does not exist.', k.contract) || parley._p_did_you_mean(k.contract, array(select c.name from parley._p_contract as c)),
+    format('The contract "%s" does not exist.', k.contract) || parley._p_did_you_mean(coalesce(scope.reader, 0), 'contract', k.contract),
     null::timestamptz,
     format('select parley.create_contract(%L, ''{"<message type>": "ANY"}''::jsonb);', k.contract)
   from known as k

@@ -45,9 +45,7 @@ as $$
     format('No route leads to the service "%s"', w.service_name) || coalesce(format(' of broker instance %s.', w.broker_instance), '.')
       || case
         when parley._p_is_here(w.service_name, null) then ' It is in this database: the route AutoCreatedLocal was dropped.'
-        else parley._p_did_you_mean(
-          w.service_name, array(select r.remote_service_name from parley._p_route as r where r.remote_service_name is not null and not r.is_inbound)
-        )
+        else parley._p_did_you_mean_far(coalesce(scope.reader, 0), w.service_name)
       end,
     w.since,
     case
@@ -95,7 +93,7 @@ as $$
         l.remote_service_name, l.broker_instance
       )
       else format('It leads to the service "%s" in this server, and this database has no such service.', l.remote_service_name)
-        || parley._p_did_you_mean(l.remote_service_name, array(select s.name from parley._p_service as s))
+        || parley._p_did_you_mean(coalesce(scope.reader, 0), 'service', l.remote_service_name)
     end,
     null,
     case

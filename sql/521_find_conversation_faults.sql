@@ -40,7 +40,7 @@ as $$
       when 'unrouted' then 'no route leads there (9750).'
       when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', x.far_broker_instance)
       when 'missing' then 'there is no such service in this database, and no route to it (9796).'
-        || parley._p_did_you_mean(x.far_service, array(select s.name from parley._p_service as s))
+        || parley._p_did_you_mean(coalesce(scope.reader, 0), 'service', x.far_service)
         || case when parley._p_is_led() then '' else ' No daemon runs that could find it in another database.' end
       else 'nothing is in the way any more, and nobody has looked since.'
     end,

@@ -61,6 +61,7 @@ begin
     ), 0);
     v_scope.endpoint_ids := array[v_end.endpoint_id];
     v_scope.patience := interval '0';
+    v_scope.reader := v_caller;
 
     step := 1;
     is_finding := v_end.state = 'SO';

@@ -17,7 +17,7 @@ begin
     return case
       when to_broker is not null then (
         'refused', 0, 8490, format('The target database has no service "%s".', to_service)
-          || parley._p_did_you_mean(to_service, array(select s.name from parley._p_service as s))
+          || parley._p_did_you_mean(coalesce(parley._p_role_of_identity(identity), 0), 'service', to_service)
       )::parley._p_verdict
       else ('unroutable', 0, 9796, format('The service "%s" does not exist at the target.', to_service))::parley._p_verdict
     end;

@@ -99,7 +99,7 @@ begin
     execute format('grant select on %s to public', v_view);
   end loop;
   -- What the views call for whoever looks at them.
-  grant execute on function parley._p_current_role(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
+  grant execute on function parley._p_current_role(), parley._p_is_administrator(oid), parley._p_state_name(text) to public;
   grant execute on function parley._p_performance_counters(parley.caller), parley._p_may_view_state(oid) to public;
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
@@ -108,6 +108,7 @@ begin
   grant execute on function parley._p_create_contract(text, jsonb, text, parley.caller) to public;
   grant execute on function parley._p_create_contract_of_text(text, text, text, parley.caller) to public;
   grant execute on function parley._p_sees_definition(integer, parley.caller) to public;
-  grant execute on function parley._p_failing_conversations(parley.caller), parley._p_count_set_aside(integer) to public;
+  grant execute on function parley._p_failing_conversations(parley.caller) to public;
+  grant execute on function parley._p_sees_poisoned(integer, parley.caller), parley._p_sees_set_aside(integer, parley.caller) to public;
 end
 $$;

@@ -160,11 +160,11 @@ func TestDisabledQueueIsToldOfOnceForEachTime(t *testing.T) {
 	b.subscribe("plain", "BROKER_QUEUE_DISABLED", false)
 	b.subscribe("merged 1", "BROKER_QUEUE_DISABLED", true)
 	b.subscribe("merged 2", "BROKER_QUEUE_DISABLED", true)
-	equal(b.session, 0, "select parley._p_notify_disabled_queues(parley._p_current_role())")
+	equal(b.session, 0, "select parley._p_notify_disabled_queues(parley._p_current_role(), null)")
 	for range 2 {
 		b.disable()
 		b.exec("select parley.fire_timers()")
-		equal(b.session, 0, "select parley._p_notify_disabled_queues(parley._p_current_role())")
+		equal(b.session, 0, "select parley._p_notify_disabled_queues(parley._p_current_role(), null)")
 		got := b.messages("select * from parley.receive('Listening') union all select * from parley.receive('Listening')")
 		if len(got) != 2 || !regexp.MustCompile("<EventType>BROKER_QUEUE_DISABLED</EventType>.*<ObjectName>Answering</ObjectName>").Match(got[0].MessageBody) {
 			t.Errorf("received %+v", got)
@@ -173,5 +173,5 @@ func TestDisabledQueueIsToldOfOnceForEachTime(t *testing.T) {
 		b.exec("select parley.alter_queue('Answering', status => true)")
 		b.exec("select parley.receive('Answering')")
 	}
-	equal(b.session, 0, "select parley._p_notify_disabled_queues(parley._p_current_role())")
+	equal(b.session, 0, "select parley._p_notify_disabled_queues(parley._p_current_role(), null)")
 }

@@ -94,8 +94,7 @@ func TestRouteMatchingOrder(t *testing.T) {
 		},
 		{
 			name: "step 5: names are compared byte by byte", want: way{address: "LOCAL"}, service: "//TEST/Answerer",
-			status: `The target service "//TEST/Answerer" does not exist in this database, and there is no route to it.` +
-				` Did you mean "//test/Answerer"?`,
+			status: `The target service "//TEST/Answerer" does not exist in this database, and there is no route to it.`,
 		},
 		{
 			name: "step 5: the forwarder gets what is not here", routes: []route{{address: "tcp://hub:4022"}},
@@ -189,7 +188,7 @@ func TestRouteMatchingWithoutAutoCreatedLocal(t *testing.T) {
 		{name: "step 7: not even to what is here", service: here, status: fmt.Sprintf(noRoute, here)},
 		{
 			name: "step 7: a name that differs by case", service: "//FAR/Service", routes: []route{{address: "tcp://a:1", service: far}},
-			status: fmt.Sprintf(noRoute, "//FAR/Service") + ` Did you mean "` + far + `"?`,
+			status: fmt.Sprintf(noRoute, "//FAR/Service"),
 		},
 		{name: "step 6: this instance has the service", service: here, instance: "current database", want: way{address: "LOCAL", instance: "current database"}},
 		{

@@ -39,6 +39,7 @@ const walkScene = `
 	select parley.send(parley.begin_dialog('//test/Asker', '//nowhere'), 'DEFAULT', 'TOPSECRET 3');
 	select parley.create_remote_service_binding('Bound', '//far', current_user);
 	select parley.create_route('Far', 'tcp://far:4022', '//far');
+	select parley.begin_conversation_timer((select trim('''' from split_part(literal, '::', 1))::uuid from public.given), 0);
 	insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks)
 	select e.endpoint_id, 0, 0, 5 from parley._p_endpoint as e where not e.is_initiator;
 `
@@ -75,6 +76,8 @@ var literalsOf = map[string]map[string]string{
 	"parley._p_create_contract":           {"message_types": "'{\"DEFAULT\": \"ANY\"}'"},
 	"parley._p_create_contract_of_text":   {"message_types": "'{\"DEFAULT\": \"ANY\"}'"},
 	"parley._p_sees_definition":           {"queue_id": "public.watched()"},
+	"parley._p_sees_poisoned":             {"queue_id": "public.watched()"},
+	"parley._p_sees_set_aside":            {"queue_id": "public.watched()"},
 }
 
 // entries lists what everybody can reach, with a call of each. Nothing is named: what is new is in it.
@@ -347,7 +350,6 @@ func requireCode(t *testing.T, err error, code string) {
 
 // asksWithoutRefusing are the functions that need the caller and refuse nobody, with the reason.
 var asksWithoutRefusing = map[string]string{
-	"parley.fire_timers":         "fires what is due, whoever calls; the caller stands in event notifications only",
 	"parley.send_and_end":        "begin_dialog refuses, which is given the caller as it is",
 	"parley.send_binary_and_end": "the same",
 }

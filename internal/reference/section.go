@@ -79,7 +79,7 @@ var sections = []section{
 	},
 	{
 		title: "Timers",
-		files: []string{"260_timers.sql"},
+		files: []string{"260_timers.sql", "261_fire_timers.sql"},
 	},
 	{
 		title: "Activation",

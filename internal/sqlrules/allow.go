@@ -78,14 +78,14 @@ func Tolerates(function, message string) bool {
 // withinReach names the private functions that run with their owner's rights for everybody, and the other private objects that everybody
 // may use, with the reason. None may believe its arguments: whoever calls it can make them up.
 var withinReach = map[string]string{
-	"parley._p_broker_state()":                         "parley.databases calls it for whoever looks",
-	"parley._p_is_poisoned(integer)":                   "the queue views call it for whoever looks",
-	"parley._p_performance_counters(parley.caller)":    "the view of counters calls it; it looks at rights itself",
-	"parley._p_current_term()":                         "the views of the daemon call it for whoever looks",
-	"parley._p_failing_conversations(parley.caller)":   "the views of poison call it; it looks at rights itself",
-	"parley._p_sees_definition(integer,parley.caller)": "the view of external activations calls it for whoever looks",
-	"parley._p_count_set_aside(integer)":               "the view of queues calls it for whoever looks",
+	"parley._p_broker_state()": "parley.databases calls it for whoever looks: every client has to know the state",
+	"parley._p_current_term()": "the views of the daemon call it for whoever looks: which term it is says nothing of anybody",
 
+	"parley._p_failing_conversations(parley.caller)":                  asksTheCaller,
+	"parley._p_performance_counters(parley.caller)":                   asksTheCaller,
+	"parley._p_sees_definition(integer,parley.caller)":                asksTheCaller,
+	"parley._p_sees_poisoned(integer,parley.caller)":                  asksTheCaller,
+	"parley._p_sees_set_aside(integer,parley.caller)":                 asksTheCaller,
 	"parley._p_end_without_error(uuid,parley.caller)":                 asksTheCaller,
 	"parley._p_clean_up(uuid,boolean,parley.caller)":                  asksTheCaller,
 	"parley._p_create_contract(text,jsonb,text,parley.caller)":        asksTheCaller,
@@ -108,10 +108,13 @@ var withinReach = map[string]string{
 
 // The reasons of several.
 const (
-	asksTheCaller = "a public function of several forms calls it for whoever calls; it asks who that is"
+	asksTheCaller = "a view, or a public function of several forms, calls it for whoever calls; it asks who that is"
 	sendInserts   = "SEND inserts here as its caller; the column caller is not among these"
 )
 
 // MayBeWithinReach tells whether everybody may call a private function, given by its argument types, or use a private relation or a column
 // of it, given with the privilege.
 func MayBeWithinReach(object string) bool { return withinReach[object] != "" }
+
+// AsksTheCaller tells whether a function that everybody may call has to ask for whom it works.
+func AsksTheCaller(function string) bool { return withinReach[function] == asksTheCaller }

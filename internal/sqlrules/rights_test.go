@@ -77,3 +77,40 @@ func TestPublicReachesTheInterfaceOnly(t *testing.T) {
 		})
 	}
 }
+
+// A private function that runs with its owner's rights for everybody asks who that is, or takes no argument and tells everybody the same.
+func TestWhatIsWithinReachAsksTheCallerOrTakesNoArgument(t *testing.T) {
+	t.Parallel()
+	rows, err := parleytest.Database(t).Query(t.Context(), `
+		select p.oid::regprocedure::text as name, p.pronargs::int as arguments,
+			coalesce(p.proargtypes[p.pronargs - 1] = 'parley.caller'::regtype, false)
+				and p.prosrc ~ 'parley\._p_\w+\([^;]*\mcaller\)' as asks
+		from pg_proc as p
+		where p.pronamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace)
+			and p.proname like '\_p\_%'
+			and p.prosecdef
+			and exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as a where a.grantee = 0)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type function struct {
+		Name      string
+		Arguments int
+		Asks      bool
+	}
+	functions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[function])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(functions) < 5 {
+		t.Errorf("only %d functions were found", len(functions))
+	}
+	for _, f := range functions {
+		switch {
+		case sqlrules.AsksTheCaller(f.Name) && !f.Asks:
+			t.Errorf("%s does not ask who calls", f.Name)
+		case !sqlrules.AsksTheCaller(f.Name) && f.Arguments > 0:
+			t.Errorf("%s believes its arguments, and everybody may call it", f.Name)
+		}
+	}
+}

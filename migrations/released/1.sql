@@ -703,6 +703,31 @@ comment on view parley._p_visible_class is
 and services for members of pg_monitor.
 The class database stands for what belongs to no class, such as priorities and peers.';
 
+create function parley._p_is_visible(role oid, class text, object_id integer, owner oid) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return $2 in ('message type', 'contract', 'queue', 'service') and object_id < 65536
+    or pg_has_role(role, owner, 'usage')
+    or $2 in ('queue', 'service') and pg_has_role(role, 'pg_monitor', 'usage')
+    or exists (
+      select
+      from parley._p_permission as p
+      where (
+          p.class = $2 and p.object_id = $3
+          or p.class = 'database' and p.permission in ('VIEW DEFINITION', 'ALTER ANY ' || upper($2))
+        )
+        and (p.grantee = 0::regrole or pg_has_role(role, p.grantee, 'usage'))
+    )
+    or parley._p_is_administrator(role);
+end
+$$;
+
+comment on function parley._p_is_visible(oid, text, integer, oid) is
+'Tells whether the catalog shows an object to a role: the rule of the views above, for functions that run with their owner''s rights.
+Arguments: role, 0 for what everybody sees; class, such as service; object_id; owner, the owner of the object.';
+
 -- sql/040_message_types.sql
 
 -- Message types: a name, and what a body of that type must be.
@@ -945,7 +970,7 @@ begin
     perform parley._p_raise(
       15151,
       format('message type "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select t.name from parley._p_message_type as t)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'message type', name),
       'See parley.service_message_types.'
     );
   end if;
@@ -970,18 +995,6 @@ $$;
 
 comment on function parley._p_is_system_message(integer) is
 'Tells whether only the broker sends messages of a type: Error, EndDialog, DialogTimer (spec 2.2).';
-
-create function parley._p_did_you_mean(name text, names text[]) returns text
-language sql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  select coalesce(
-    (select format(' Did you mean "%s"?', n.name) from unnest(names) as n (name) where lower(n.name) = lower($1) and n.name <> $1 limit 1),
-    ''
-  )
-$$;
-
-comment on function parley._p_did_you_mean(text, text[]) is 'Names the object that differs by case only, for a message.';
 
 -- sql/050_contracts.sql
 
@@ -1200,7 +1213,7 @@ begin
     perform parley._p_raise(
       15151,
       format('contract "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select c.name from parley._p_contract as c)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'contract', name),
       'See parley.service_contracts.'
     );
   end if;
@@ -1370,7 +1383,7 @@ comment on function parley._p_lookup_name(text, text) is
 'Gives the name under which a queue is found, which no other queue can have: its own, with the schema in front unless that is dbo;
 in brackets where that is needed.';
 
-create function parley._p_find_queue(queue text) returns parley._p_queue
+create function parley._p_find_queue(caller oid, queue text) returns parley._p_queue
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -1387,7 +1400,7 @@ begin
     perform parley._p_raise(
       208,
       format('queue "%s" does not exist', queue),
-      'Names are compared exactly.' || parley._p_did_you_mean(queue, array(select q.lookup_name from parley._p_queue as q)),
+      'Names are compared exactly.' || parley._p_did_you_mean(caller, 'queue', queue),
       'See parley.service_queues, or create it with parley.create_queue.'
     );
   end if;
@@ -1395,8 +1408,9 @@ begin
 end
 $$;
 
-comment on function parley._p_find_queue(text) is
-'Finds a queue by its name in one to three parts.
+comment on function parley._p_find_queue(oid, text) is
+'Finds a queue by its name in one to three parts. Asks for no right.
+Arguments: caller, to whom the error suggests names; queue.
 Errors: 208 not found, 9609 malformed name.';
 
 create function parley._p_find_queue(caller oid, queue text, permission text) returns parley._p_queue
@@ -1406,7 +1420,7 @@ as $$
 declare
   v_queue parley._p_queue;
 begin
-  v_queue := parley._p_find_queue(queue);
+  v_queue := parley._p_find_queue(caller, queue);
   if v_queue.queue_id < 65536 and permission in ('ALTER', 'CONTROL') then
     perform parley._p_raise(9663, format('queue "%s" belongs to the system', queue), null, 'System objects cannot be changed.');
   end if;
@@ -1958,7 +1972,7 @@ begin
     perform parley._p_raise(
       15151,
       format('service "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select s.name from parley._p_service as s)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'service', name),
       'See parley.services.'
     );
   end if;
@@ -2515,7 +2529,7 @@ begin
     perform parley._p_raise(
       15151,
       format('route "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select r.name from parley._p_route as r)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'route', name),
       'See parley.routes.'
     );
   end if;
@@ -2686,10 +2700,10 @@ begin
     return format('The broker instance %s is not this database, and there is no route to it.', far_broker_instance);
   elsif is_local then
     return format('The target service "%s" does not exist in this database, and there is no route to it.', far_service)
-      || parley._p_did_you_mean(far_service, array(select s.name from parley._p_service as s));
+      || parley._p_did_you_mean(0, 'service', far_service);
   end if;
   return format('There is no route to the service "%s".', far_service)
-    || parley._p_did_you_mean(far_service, array(select r.remote_service_name from parley._p_route as r where r.remote_service_name is not null));
+    || parley._p_did_you_mean_far(0, far_service);
 end
 $$;
 
@@ -2851,7 +2865,7 @@ begin
     perform parley._p_raise(
       15151,
       format('certificate "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select c.name from parley._p_certificate as c)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'certificate', name),
       'See parley.certificates.'
     );
   end if;
@@ -3657,7 +3671,7 @@ begin
     perform parley._p_raise(
       15151,
       format('remote service binding "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(name, array(select b.name from parley._p_remote_service_binding as b)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'remote service binding', name),
       'See parley.remote_service_bindings.'
     );
   end if;
@@ -5593,6 +5607,72 @@ $$;
 
 comment on function parley._p_state_name(text) is 'Gives the long name of an endpoint state (spec 3.1).';
 
+-- sql/101_named_objects.sql
+
+-- What has a name, and the name that was meant by one that nothing has.
+--
+-- A message names the object that differs from what was given by upper and lower case alone, if whoever is shown the message may see that object
+-- in the catalog (031_visible_objects.sql): before a right to it is asked, and where the right is refused, nothing may tell what else there is.
+
+create view parley._p_named_object as
+select 'message type' as class, t.message_type_id as object_id, t.name, t.owner from parley._p_message_type as t
+union all
+select 'contract' as class, c.service_contract_id as object_id, c.name, c.owner from parley._p_contract as c
+union all
+select 'queue' as class, q.queue_id as object_id, q.lookup_name as name, q.owner from parley._p_queue as q
+union all
+select 'service' as class, s.service_id as object_id, s.name, s.owner from parley._p_service as s
+union all
+select 'route' as class, r.route_id as object_id, r.name, r.owner from parley._p_route as r
+union all
+select 'certificate' as class, c.certificate_id as object_id, c.name, c.owner from parley._p_certificate as c
+union all
+select 'remote service binding' as class, b.remote_service_binding_id as object_id, b.name, b.owner from parley._p_remote_service_binding as b;
+
+comment on view parley._p_named_object is 'Everything that rights are granted on, with its name as statements take it.';
+
+create function parley._p_did_you_mean(name text, names text[]) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    (select format(' Did you mean "%s"?', n.name) from unnest(names) as n (name) where lower(n.name) = lower($1) and n.name <> $1 limit 1),
+    ''
+  )
+$$;
+
+comment on function parley._p_did_you_mean(text, text[]) is
+'Names the one that differs by case only, for a message; nothing when there is none. For those who may see all of the names.';
+
+create function parley._p_did_you_mean(role oid, class text, name text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_did_you_mean($3, array(
+    select o.name
+    from parley._p_named_object as o
+    where o.class = $2 and lower(o.name) = lower($3) and parley._p_is_visible($1, $2, o.object_id, o.owner)
+  ))
+$$;
+
+comment on function parley._p_did_you_mean(oid, text, text) is
+'Names the object that differs by case only, for a message that a role will read, if the role may see it.
+Arguments: role, 0 when it is not known who will read it: then only what everybody sees is named; class, such as service; name, as it was given.';
+
+create function parley._p_did_you_mean_far(role oid, service_name text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_did_you_mean($2, array(
+    select r.remote_service_name
+    from parley._p_route as r
+    where lower(r.remote_service_name) = lower($2) and not r.is_inbound and parley._p_is_visible($1, 'route', r.route_id, r.owner)
+  ))
+$$;
+
+comment on function parley._p_did_you_mean_far(oid, text) is
+'The same for a service elsewhere: names the one to which a route leads that the role may see.';
+
 -- sql/105_destinations.sql
 
 -- Where messages for other databases go, and how far each conversation has come on the way.
@@ -6194,7 +6274,7 @@ begin
     perform parley._p_raise(
       8423,
       format('service "%s" not found', from_service),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(from_service, array(select s.name from parley._p_service as s)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(v_caller, 'service', from_service),
       'FROM SERVICE must be a service of this database: see parley.services.'
     );
   end if;
@@ -6205,7 +6285,7 @@ begin
     perform parley._p_raise(
       8425,
       format('contract "%s" not found', contract),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(contract, array(select c.name from parley._p_contract as c)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(v_caller, 'contract', contract),
       'See parley.service_contracts.'
     );
   end if;
@@ -7007,7 +7087,7 @@ begin
   v_endpoint := parley._p_find_sender(handle);
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
   perform parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
-  v_type := parley._p_sendable_type(v_endpoint, message_type);
+  v_type := parley._p_sendable_type(caller, v_endpoint, message_type);
   if v_queue.is_retention_enabled then
     if not v_queue.is_enqueue_enabled then
       perform parley._p_raise(
@@ -7128,7 +7208,7 @@ comment on function parley._p_find_sender(uuid) is
 'Finds and locks an endpoint that is to send.
 Errors: 8418, 8426, 8429.';
 
-create function parley._p_sendable_type(endpoint parley._p_endpoint, message_type text) returns parley._p_message_type
+create function parley._p_sendable_type(caller oid, endpoint parley._p_endpoint, message_type text) returns parley._p_message_type
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -7141,7 +7221,7 @@ begin
     perform parley._p_raise(
       8428,
       format('message type "%s" not found', message_type),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(message_type, array(select t.name from parley._p_message_type as t)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'message type', message_type),
       'See parley.service_message_types. The body is the third argument of send.'
     );
   end if;
@@ -7176,7 +7256,7 @@ begin
 end
 $$;
 
-comment on function parley._p_sendable_type(parley._p_endpoint, text) is
+comment on function parley._p_sendable_type(oid, parley._p_endpoint, text) is
 'Finds a message type that this side of a conversation may send.
 Errors: 8428, 8431, 8432, 8434.';
 
@@ -7466,6 +7546,18 @@ $$;
 
 comment on function parley._p_forget_routes_of_type(integer) is 'Makes sends of a message type that now needs validation take the long way.';
 
+create view parley._p_delayed_endpoint as
+select t.endpoint_id
+from parley._p_transmission as t
+union
+-- All that it sent has its number already, and lost its way since.
+select t.endpoint_id
+from parley._p_transit as t
+join parley._p_endpoint as o using (endpoint_id)
+where o.destination_id is null;
+
+comment on view parley._p_delayed_endpoint is 'Sides of conversations of which messages wait for a way.';
+
 create function parley._p_deliver_delayed(service_name text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -7482,15 +7574,7 @@ begin
     select e.endpoint_id
     from parley._p_endpoint as e
     where (_p_deliver_delayed.service_name is null or e.far_service = _p_deliver_delayed.service_name)
-      and e.endpoint_id in (
-        select t.endpoint_id from parley._p_transmission as t
-        union
-        -- All that it sent has its number already, and lost its way since.
-        select t.endpoint_id
-        from parley._p_transit as t
-        join parley._p_endpoint as o using (endpoint_id)
-        where o.destination_id is null
-      )
+      and e.endpoint_id in (select d.endpoint_id from parley._p_delayed_endpoint as d)
     order by e.endpoint_id
     for update of e
   loop
@@ -7501,7 +7585,36 @@ $$;
 
 comment on function parley._p_deliver_delayed(text) is
 'Looks again for a way for what waits in the transmission queue for a service, or for any (null): delivers it here, or puts it on its way to another
-database, in the order it was sent.';
+database, in the order it was sent. Waits for those who hold such a conversation.';
+
+create function parley._p_deliver_delayed_of_queues(only_queues integer[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_id bigint;
+begin
+  if pg_sequence_last_value('parley._p_broker_switch') is not null then
+    return;
+  end if;
+  for v_id in
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where e.endpoint_id in (select d.endpoint_id from parley._p_delayed_endpoint as d)
+      and (only_queues is null or e.service_id in (select s.service_id from parley._p_service as s where s.queue_id = any (only_queues)))
+    order by e.endpoint_id
+    for update of e skip locked
+  loop
+    perform parley._p_deliver_delayed_of(v_id);
+  end loop;
+end
+$$;
+
+comment on function parley._p_deliver_delayed_of_queues(integer[]) is
+'The same for all that the conversations of some queues have sent, but passes by those that somebody holds.
+Arguments: only_queues, the queues of the senders; null for all.';
 
 create function parley._p_deliver_delayed_of(endpoint_id bigint) returns void
 language plpgsql
@@ -8029,7 +8142,7 @@ begin
     return format('The broker instance %s is not this database, and there is no route to it.', endpoint.far_broker_instance);
   elsif not exists (select from parley._p_service as s where s.name = endpoint.far_service) then
     return format('The target service "%s" does not exist in this database, and there is no route to it.', endpoint.far_service)
-      || parley._p_did_you_mean(endpoint.far_service, array(select s.name from parley._p_service as s));
+      || parley._p_did_you_mean(0, 'service', endpoint.far_service);
   end if;
   return null;
 end
@@ -9639,7 +9752,7 @@ begin
     from parley._p_queue as q
     where q.lookup_name = queue;
     if not found then
-      queue := (parley._p_find_queue(queue)).lookup_name;
+      queue := (parley._p_find_queue(v_caller, queue)).lookup_name;
       continue;
     end if;
     v_queue := v_look.queue;
@@ -10504,7 +10617,7 @@ $$;
 comment on function parley._p_is_waiting(integer, bigint) is 'Tells whether the message of a rollback entry still waits in the queue.';
 
 create function parley._p_is_poisoned(queue_id integer) returns boolean
-language plpgsql stable security definer
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -10520,6 +10633,21 @@ end
 $$;
 
 comment on function parley._p_is_poisoned(integer) is 'Tells whether poison message handling has disabled a queue.';
+
+create function parley._p_sees_poisoned(
+  queue_id integer,
+  caller parley.caller default parley.current_caller()
+) returns boolean
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_is_poisoned(q.queue_id)
+  from parley._p_queue as q
+  where q.queue_id = $1 and parley._p_is_visible(parley._p_caller(caller), 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_sees_poisoned(integer, parley.caller) is
+'Tells whether poison message handling has disabled a queue, for the catalog. Null when the caller may not see the queue there.';
 
 -- sql/244_set_aside.sql
 
@@ -10690,7 +10818,7 @@ comment on function parley._p_put_back(parley._p_queue, parley._p_endpoint) is
 'Puts a conversation that is set aside back at the end of its queue, its messages in their order, and gives how many they are.
 Its group, its own row and, FOR UPDATE, that of the far side are locked.';
 
-create function parley._p_set_aside_found() returns integer
+create function parley._p_set_aside_found(only_queues integer[]) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -10703,8 +10831,12 @@ begin
   if coalesce(pg_sequence_last_value('parley._p_poison_found'), 0) = 0 then
     return 0;
   end if;
-  perform setval('parley._p_poison_found', 0);
-  for v_queue in select * from parley._p_queue as q where q.is_poison_message_handling_enabled and q.poison_action = 'SET_ASIDE' loop
+  perform setval('parley._p_poison_found', 0) where only_queues is null;
+  for v_queue in
+    select *
+    from parley._p_queue as q
+    where q.is_poison_message_handling_enabled and q.poison_action = 'SET_ASIDE' and (only_queues is null or q.queue_id = any (only_queues))
+  loop
     v_value := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
     continue when v_value = 0;
     for v_head in
@@ -10736,8 +10868,9 @@ begin
 end
 $$;
 
-comment on function parley._p_set_aside_found() is
-'Sets aside, in this transaction, what readers have found to be poisonous: theirs may have rolled back. Gives how many conversations.';
+comment on function parley._p_set_aside_found(integer[]) is
+'Sets aside, in this transaction, what readers have found to be poisonous: theirs may have rolled back. Gives how many conversations.
+Arguments: only_queues, of these alone; null for all.';
 
 -- sql/245_poison_statements.sql
 
@@ -11597,8 +11730,8 @@ Source: spec 4.5.';
 
 -- Conversation timers, lifetimes, abandoned endpoints and tombstones: what happens because time passes.
 --
--- parley.fire_timers does what is due; anybody who may may call it, as often as he likes: a cron job, the daemon. RECEIVE calls it for its
--- own queue when _p_next_alarm says that something is due somewhere. Several callers at once share the work: each passes by what another holds.
+-- Who looks at the clock: 261_fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that something is due somewhere, and the daemon
+-- (403_due_alarms.sql). Several at once share the work: each passes by what another holds.
 
 create function parley.begin_conversation_timer(
   conversation_handle uuid, timeout integer,
@@ -11661,47 +11794,7 @@ Arguments: conversation_handle; timeout in seconds, 0 for at once.
 Errors: 229 not allowed, 8402 out of range, 8410 after the lifetime, 8418 and 8426 handle missing or not found, 8458 the state forbids it.
 Source: spec 4.7.';
 
-create function parley.fire_timers(
-  top integer default 1000,
-  caller parley.caller default parley.current_caller()
-) returns integer
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_now timestamptz := clock_timestamp();
-begin
-  delete from parley._p_tombstone as t
-  where t.conversation_handle in (
-    select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= v_now order by o.expires_at limit top for update skip locked
-  );
-  perform parley._p_set_aside_found();
-  if exists (select from parley._p_transmission)
-    and coalesce(pg_sequence_last_value('parley._p_delayed_look'), 0) <= extract(epoch from v_now) * 1000000 then
-    perform parley._p_deliver_delayed(null);
-    -- However many wait, looking for a way for them takes a twentieth of the time and no more.
-    perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint);
-  end if;
-  delete from parley._p_fragment as f where f.stored_at < v_now - interval '1 day';
-  perform parley._p_notify_disabled_queues(v_caller) where exists (select from parley._p_event_notification);
-  perform parley._p_take_configuration_answers() where exists (select from parley._p_configuration_request);
-  -- Last: the rest may wait for a conversation, and must not hold many then.
-  return parley._p_fire_alarms(null, top);
-end
-$$;
-
-comment on function parley.fire_timers(integer, parley.caller) is
-'Does what is due in all queues: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now,
-conversations that have to be set aside, event notifications of queues that were disabled.
-Returns how many alarms fired; call again at once when that is top.
-Arguments: top, how many to handle at most.
-Errors: none of its own.
-Source: spec 3.3, 3.5.';
-
-create function parley._p_fire_alarms(queue_id integer, top integer) returns integer
+create function parley._p_fire_alarms(queue_id integer, top integer, only_queues integer[] default null) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -11719,12 +11812,12 @@ begin
     from parley._p_alarm as a
     where a.due_at <= v_now
       and (
-        _p_fire_alarms.queue_id is null
+        _p_fire_alarms.queue_id is null and only_queues is null
         or exists (
           select
           from parley._p_endpoint as e
           join parley._p_service as s using (service_id)
-          where e.endpoint_id = a.endpoint_id and s.queue_id = _p_fire_alarms.queue_id
+          where e.endpoint_id = a.endpoint_id and (s.queue_id = _p_fire_alarms.queue_id or s.queue_id = any (only_queues))
         )
       )
     order by a.due_at
@@ -11759,8 +11852,9 @@ begin
 end
 $$;
 
-comment on function parley._p_fire_alarms(integer, integer) is
-'Handles alarms that are due, of one queue for its reader or of all (null), and notes when to look next. Waits for nobody. Gives how many.';
+comment on function parley._p_fire_alarms(integer, integer, integer[]) is
+'Handles alarms that are due and notes when to look next. Waits for nobody. Gives how many.
+Arguments: queue_id, that of a reader, or null; top, how many at most; only_queues, where queue_id is null: of these queues alone (null: of all).';
 
 create function parley._p_is_group_held(endpoint_id bigint) returns boolean
 language sql stable
@@ -11976,6 +12070,75 @@ is new. It counts for those that wait now, too. SQL Server keeps them for ever; 
 Arguments: seconds.
 Errors: 8402 out of range, 15151 not an administrator.
 Source: spec 3.3.';
+
+-- sql/261_fire_timers.sql
+
+-- Doing what is due because somebody asks for it: a cron job, the daemon, a reader.
+--
+-- What is fired is held until the transaction ends. So a caller that is no administrator fires what concerns the queues that he may RECEIVE from,
+-- whose conversations he may hold anyway, and moves no clock that says when others look next. What another transaction holds is passed by.
+
+create function parley._p_queues_to_fire(role oid) returns integer[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley._p_is_administrator(role) then
+    return null;
+  end if;
+  return array(
+    select q.queue_id from parley._p_queue as q where parley._p_has_permission(role, 'RECEIVE', 'queue', q.queue_id, q.owner)
+  );
+end
+$$;
+
+comment on function parley._p_queues_to_fire(oid) is
+'Gives the queues of which a role may fire what is due: those that it may RECEIVE from. Null for an administrator, who may fire everything.';
+
+create function parley.fire_timers(
+  top integer default 1000,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_now timestamptz := clock_timestamp();
+  v_queues integer[] := parley._p_queues_to_fire(v_caller);
+begin
+  -- Nobody waits for a tombstone that has expired, or for a fragment a day old.
+  delete from parley._p_tombstone as t
+  where t.conversation_handle in (
+    select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= v_now order by o.expires_at limit top for update skip locked
+  );
+  perform parley._p_set_aside_found(v_queues);
+  if exists (select from parley._p_transmission)
+    and coalesce(pg_sequence_last_value('parley._p_delayed_look'), 0) <= extract(epoch from v_now) * 1000000 then
+    perform parley._p_deliver_delayed_of_queues(v_queues);
+    -- However many wait, looking for a way for them takes a twentieth of the time and no more.
+    perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint)
+    where v_queues is null;
+  end if;
+  delete from parley._p_fragment as f
+  where f.ctid = any (array(select o.ctid from parley._p_fragment as o where o.stored_at < v_now - interval '1 day' for update skip locked));
+  perform parley._p_notify_disabled_queues(v_caller, v_queues) where exists (select from parley._p_event_notification);
+  perform parley._p_take_configuration_answers() where v_queues is null and exists (select from parley._p_configuration_request);
+  -- Last: the rest may wait for a conversation, and must not hold many then.
+  return parley._p_fire_alarms(null, top, v_queues);
+end
+$$;
+
+comment on function parley.fire_timers(integer, parley.caller) is
+'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now,
+conversations that have to be set aside, event notifications of queues that were disabled. For an administrator in all queues; for others in those that
+they may RECEIVE from, and what their conversations have sent. What another transaction holds is passed by.
+Returns how many alarms fired; call again at once when that is top.
+Arguments: top, how many to handle at most.
+Errors: none of its own.
+Source: spec 3.3, 3.5.';
 
 -- sql/270_queue_views.sql
 
@@ -12401,7 +12564,7 @@ comment on function parley._p_estimate_messages(integer, bigint, bigint) is
 -- GRANT and REVOKE on the broker's objects.
 
 create function parley._p_securable(
-  class text, object text, out canonical_class text, out object_id integer, out owner oid, out permissions text[]
+  caller oid, class text, object text, out canonical_class text, out object_id integer, out owner oid, out permissions text[]
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -12425,8 +12588,8 @@ begin
       select c.service_contract_id, c.owner into object_id, owner from parley._p_contract as c where c.name = object;
       permissions := permissions || 'REFERENCES'::text;
     when 'queue' then
-      object_id := (parley._p_find_queue(object)).queue_id;
-      owner := (parley._p_find_queue(object)).owner;
+      object_id := (parley._p_find_queue(caller, object)).queue_id;
+      owner := (parley._p_find_queue(caller, object)).owner;
       permissions := permissions || array['RECEIVE', 'REFERENCES'];
     when 'service' then
       select s.service_id, s.owner into object_id, owner from parley._p_service as s where s.name = object;
@@ -12454,7 +12617,7 @@ begin
 end
 $$;
 
-comment on function parley._p_securable(text, text) is
+comment on function parley._p_securable(oid, text, text) is
 'Finds what a permission is granted on, and which permissions it has.
 Errors: 208, 9609, 15151.';
 
@@ -12497,7 +12660,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_on record := parley._p_securable(class, object);
+  v_on record := parley._p_securable(v_caller, class, object);
   v_permission text := upper(permission);
 begin
   if v_permission <> all (v_on.permissions) then
@@ -12535,7 +12698,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_on record := parley._p_securable(class, object);
+  v_on record := parley._p_securable(v_caller, class, object);
 begin
   perform parley._p_require_grantor(v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
   delete from parley._p_permission as p
@@ -12565,7 +12728,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_on record := parley._p_securable(class, object);
+  v_on record := parley._p_securable(v_caller, class, object);
   v_owner oid;
 begin
   if v_on.object_id < 65536 then
@@ -13034,18 +13197,26 @@ where c.set_aside_since is null;
 comment on view parley.failing_conversations is
 'Conversations of which a reader has reported a failure (parley.note_failure), whose message is in the queue again and not set aside yet.';
 
-create function parley._p_count_set_aside(queue_id integer) returns bigint
+create function parley._p_sees_set_aside(
+  queue_id integer,
+  caller parley.caller default parley.current_caller()
+) returns bigint
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select count(*)
-  from parley._p_set_aside as s
-  join parley._p_endpoint as e using (endpoint_id)
-  join parley._p_service as v using (service_id)
-  where v.queue_id = $1 and e.state <> 'DO'
+  select (
+    select count(*)
+    from parley._p_set_aside as s
+    join parley._p_endpoint as e using (endpoint_id)
+    join parley._p_service as v using (service_id)
+    where v.queue_id = q.queue_id and e.state <> 'DO'
+  )
+  from parley._p_queue as q
+  where q.queue_id = $1 and parley._p_is_visible(parley._p_caller(caller), 'queue', q.queue_id, q.owner)
 $$;
 
-comment on function parley._p_count_set_aside(integer) is 'Counts the conversations of a queue that are set aside.';
+comment on function parley._p_sees_set_aside(integer, parley.caller) is
+'Counts the conversations of a queue that are set aside, for the catalog. Null when the caller may not see the queue there.';
 
 comment on column parley.poison_conversations.conversation_handle is 'Side that is set aside: what retry_poison and discard_poison take.';
 comment on column parley.poison_conversations.conversation_group_id is 'Its group.';
@@ -13178,13 +13349,13 @@ select
     else (select r.oid::bigint from pg_catalog.pg_roles as r where pg_catalog.quote_ident(r.rolname) = q.execute_as or r.rolname = q.execute_as limit 1)
   end as execute_as_principal_id,
   q.is_activation_enabled,
-  q.is_receive_enabled and not parley._p_is_poisoned(q.queue_id) as is_receive_enabled,
+  q.is_receive_enabled and not parley._p_sees_poisoned(q.queue_id) as is_receive_enabled,
   q.is_enqueue_enabled,
   q.is_retention_enabled,
   q.is_poison_message_handling_enabled,
   q.poison_action,
   q.rollbacks_before_disable as poison_rollbacks,
-  parley._p_count_set_aside(q.queue_id) as set_aside_conversations
+  parley._p_sees_set_aside(q.queue_id) as set_aside_conversations
 from parley._p_queue as q
 where q.queue_id < 65536
   or pg_catalog.pg_has_role(q.owner, 'usage')
@@ -13212,21 +13383,7 @@ select
   pg_catalog.pg_get_userbyid(p.grantor)::text as grantor,
   p.is_grantable
 from parley._p_permission as p
-left join (
-  select 'message type' as class, t.message_type_id as object_id, t.name, t.owner from parley._p_message_type as t
-  union all
-  select 'contract' as class, c.service_contract_id as object_id, c.name, c.owner from parley._p_contract as c
-  union all
-  select 'queue' as class, q.queue_id as object_id, q.lookup_name as name, q.owner from parley._p_queue as q
-  union all
-  select 'service' as class, s.service_id as object_id, s.name, s.owner from parley._p_service as s
-  union all
-  select 'route' as class, r.route_id as object_id, r.name, r.owner from parley._p_route as r
-  union all
-  select 'certificate' as class, c.certificate_id as object_id, c.name, c.owner from parley._p_certificate as c
-  union all
-  select 'remote service binding' as class, b.remote_service_binding_id as object_id, b.name, b.owner from parley._p_remote_service_binding as b
-) as o on o.class = p.class and o.object_id = p.object_id
+left join parley._p_named_object as o on o.class = p.class and o.object_id = p.object_id
 where p.grantee::oid = 0::oid
   or pg_catalog.pg_has_role(p.grantee, 'usage')
   or pg_catalog.pg_has_role(p.grantor, 'usage')
@@ -14992,13 +15149,15 @@ create function parley._p_sees_definition(
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley._p_has_permission(parley._p_caller(caller), 'VIEW DEFINITION', 'queue', q.queue_id, q.owner) is true
-  from parley._p_queue as q
-  where q.queue_id = _p_sees_definition.queue_id
+  select coalesce((
+    select parley._p_has_permission(parley._p_caller(caller), 'VIEW DEFINITION', 'queue', q.queue_id, q.owner)
+    from parley._p_queue as q
+    where q.queue_id = _p_sees_definition.queue_id
+  ), false)
 $$;
 
 comment on function parley._p_sees_definition(integer, parley.caller) is
-'Tells whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an administrator.';
+'Tells whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an administrator. False when there is none.';
 
 create view parley.external_activations with (security_barrier = true) as
 select
@@ -15496,7 +15655,7 @@ $$;
 comment on function parley._p_begin_notices(text, text, integer, integer, integer) is
 'Begins a conversation from a service of the broker''s own: that of event notifications, or another one by its id and contract; lifetime in seconds.';
 
-create function parley._p_require_event_service(to_service text, broker_instance text) returns void
+create function parley._p_require_event_service(caller oid, to_service text, broker_instance text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -15514,7 +15673,7 @@ begin
     perform parley._p_raise(
       15151,
       format('service "%s" does not exist', to_service),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(to_service, array(select s.name from parley._p_service as s)),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'service', to_service),
       'See parley.services.'
     );
   elsif not exists (
@@ -15533,7 +15692,7 @@ begin
 end
 $$;
 
-comment on function parley._p_require_event_service(text, text) is
+comment on function parley._p_require_event_service(oid, text, text) is
 'Refuses a service of this database that cannot be notified.
 Errors: 8408 it does not accept the contract, 8421 missing, 15151 not found.';
 
@@ -15565,7 +15724,7 @@ begin
       'Use QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.'
     );
   end if;
-  perform parley._p_require_event_service(to_service, v_instance);
+  perform parley._p_require_event_service(v_caller, to_service, v_instance);
   if v_event = 'QUEUE_ACTIVATION' then
     perform parley._p_require_sole_activator(v_queue.queue_id, 'event');
   end if;
@@ -15611,7 +15770,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_queue parley._p_queue := parley._p_find_queue(queue);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue);
   v_notification parley._p_event_notification;
 begin
   select * into v_notification
@@ -15801,7 +15960,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_queue parley._p_queue := parley._p_find_queue(queue);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue);
 begin
   perform parley._p_require_administrator(v_caller, 'raising QUEUE_ACTIVATION');
   return parley._p_post_events(v_caller, v_queue.queue_id, 'QUEUE_ACTIVATION');
@@ -15813,7 +15972,7 @@ comment on function parley.notify_activation(text, parley.caller) is
 Errors: 208 no such queue, 9609 malformed name, 15151 not an administrator.
 Source: spec 2.10, 5.5.';
 
-create function parley._p_notify_disabled_queues(caller oid) returns integer
+create function parley._p_notify_disabled_queues(caller oid, only_queues integer[]) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -15822,11 +15981,20 @@ declare
   v_posted integer := 0;
   v_over integer[];
 begin
-  update parley._p_event_notification as n set is_told = false where n.is_told and not parley._p_is_poisoned(n.queue_id);
+  update parley._p_event_notification as n set is_told = false
+  where n.notification_id = any (array(
+    select o.notification_id
+    from parley._p_event_notification as o
+    where o.is_told and (only_queues is null or o.queue_id = any (only_queues)) and not parley._p_is_poisoned(o.queue_id)
+    for no key update skip locked
+  ));
   for v_told in
     select n.queue_id, array_agg(n.notification_id order by n.notification_id) as notifications
     from parley._p_event_notification as n
-    where n.event = 'BROKER_QUEUE_DISABLED' and not n.is_told and parley._p_is_poisoned(n.queue_id)
+    where n.event = 'BROKER_QUEUE_DISABLED'
+      and not n.is_told
+      and (only_queues is null or n.queue_id = any (only_queues))
+      and parley._p_is_poisoned(n.queue_id)
     group by n.queue_id
   loop
     -- Of two at once one tells.
@@ -15844,7 +16012,8 @@ begin
     select n.notification_id
     from parley._p_event_notification as n
     left join parley._p_endpoint as e using (conversation_handle)
-    where e.state is null or e.state not in ('SO', 'CO')
+    where (e.state is null or e.state not in ('SO', 'CO')) and (only_queues is null or n.queue_id = any (only_queues))
+    for update of n skip locked
   );
   if cardinality(v_over) > 0 then
     perform parley._p_drop_event_notifications(v_over);
@@ -15854,9 +16023,10 @@ begin
 end
 $$;
 
-comment on function parley._p_notify_disabled_queues(oid) is
+comment on function parley._p_notify_disabled_queues(oid, integer[]) is
 'Raises BROKER_QUEUE_DISABLED for queues that poison message handling has disabled, once for each time, and drops notifications whose conversation is over.
-Gives how many messages were sent.
+Gives how many messages were sent. What another transaction holds is passed by.
+Arguments: only_queues, of these alone; null for all.
 Source: spec 2.10, 5.6.';
 
 -- sql/422_external_readers.sql
@@ -16926,10 +17096,11 @@ create type parley._p_scope as (
   contract text,
   queue_ids integer[],
   endpoint_ids bigint[],
-  patience interval
+  patience interval,
+  reader oid
 );
 
-comment on type parley._p_scope is 'What a check looks at, and how long things may last before they are wrong.';
+comment on type parley._p_scope is 'What a check looks at, how long things may last before they are wrong, and the role that will read what it finds.';
 
 create view parley.diagnosis_checks as
 select c.code, c.part, c.level, c.error_number, c.patience, c.meaning, c.check_function
@@ -17064,6 +17235,7 @@ begin
   loop
     v_scope := scope;
     v_scope.patience := coalesce(scope.patience, v_check.patience);
+    v_scope.reader := caller;
     begin
       return query execute format(
         'select f.code, c.level, c.part, f.object_kind, f.object_name, f.cause, f.since, f.cure, c.error_number
@@ -17338,7 +17510,7 @@ as $$
   select 'service-missing', 'service', m.name,
     format('The service "%s" does not exist in this database, and no other database of the same daemon is known to have it', m.name)
       || case when u.is_searched then '.' else '. The daemon finds out with the first dialog whether another one has it.' end
-      || parley._p_did_you_mean(m.name, array(select s.name from parley._p_service as s)),
+      || parley._p_did_you_mean(coalesce(scope.reader, 0), 'service', m.name),
     min(m.since),
     case
       when u.is_searched then format(
@@ -17366,7 +17538,7 @@ as $$
   group by m.name, u.is_searched
   union all
   select distinct 'contract-missing', 'contract', k.contract,
-    format('The contract "%s" does not exist.', k.contract) || parley._p_did_you_mean(k.contract, array(select c.name from parley._p_contract as c)),
+    format('The contract "%s" does not exist.', k.contract) || parley._p_did_you_mean(coalesce(scope.reader, 0), 'contract', k.contract),
     null::timestamptz,
     format('select parley.create_contract(%L, ''{"<message type>": "ANY"}''::jsonb);', k.contract)
   from known as k
@@ -17572,9 +17744,7 @@ as $$
     format('No route leads to the service "%s"', w.service_name) || coalesce(format(' of broker instance %s.', w.broker_instance), '.')
       || case
         when parley._p_is_here(w.service_name, null) then ' It is in this database: the route AutoCreatedLocal was dropped.'
-        else parley._p_did_you_mean(
-          w.service_name, array(select r.remote_service_name from parley._p_route as r where r.remote_service_name is not null and not r.is_inbound)
-        )
+        else parley._p_did_you_mean_far(coalesce(scope.reader, 0), w.service_name)
       end,
     w.since,
     case
@@ -17622,7 +17792,7 @@ as $$
         l.remote_service_name, l.broker_instance
       )
       else format('It leads to the service "%s" in this server, and this database has no such service.', l.remote_service_name)
-        || parley._p_did_you_mean(l.remote_service_name, array(select s.name from parley._p_service as s))
+        || parley._p_did_you_mean(coalesce(scope.reader, 0), 'service', l.remote_service_name)
     end,
     null,
     case
@@ -18334,7 +18504,7 @@ as $$
       when 'unrouted' then 'no route leads there (9750).'
       when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', x.far_broker_instance)
       when 'missing' then 'there is no such service in this database, and no route to it (9796).'
-        || parley._p_did_you_mean(x.far_service, array(select s.name from parley._p_service as s))
+        || parley._p_did_you_mean(coalesce(scope.reader, 0), 'service', x.far_service)
         || case when parley._p_is_led() then '' else ' No daemon runs that could find it in another database.' end
       else 'nothing is in the way any more, and nobody has looked since.'
     end,
@@ -19226,6 +19396,7 @@ begin
     ), 0);
     v_scope.endpoint_ids := array[v_end.endpoint_id];
     v_scope.patience := interval '0';
+    v_scope.reader := v_caller;
 
     step := 1;
     is_finding := v_end.state = 'SO';
@@ -20887,7 +21058,7 @@ begin
     return case
       when to_broker is not null then (
         'refused', 0, 8490, format('The target database has no service "%s".', to_service)
-          || parley._p_did_you_mean(to_service, array(select s.name from parley._p_service as s))
+          || parley._p_did_you_mean(coalesce(parley._p_role_of_identity(identity), 0), 'service', to_service)
       )::parley._p_verdict
       else ('unroutable', 0, 9796, format('The service "%s" does not exist at the target.', to_service))::parley._p_verdict
     end;
@@ -21771,7 +21942,7 @@ begin
     execute format('grant select on %s to public', v_view);
   end loop;
   -- What the views call for whoever looks at them.
-  grant execute on function parley._p_current_role(), parley._p_is_administrator(oid), parley._p_state_name(text), parley._p_is_poisoned(integer) to public;
+  grant execute on function parley._p_current_role(), parley._p_is_administrator(oid), parley._p_state_name(text) to public;
   grant execute on function parley._p_performance_counters(parley.caller), parley._p_may_view_state(oid) to public;
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
@@ -21780,7 +21951,8 @@ begin
   grant execute on function parley._p_create_contract(text, jsonb, text, parley.caller) to public;
   grant execute on function parley._p_create_contract_of_text(text, text, text, parley.caller) to public;
   grant execute on function parley._p_sees_definition(integer, parley.caller) to public;
-  grant execute on function parley._p_failing_conversations(parley.caller), parley._p_count_set_aside(integer) to public;
+  grant execute on function parley._p_failing_conversations(parley.caller) to public;
+  grant execute on function parley._p_sees_poisoned(integer, parley.caller), parley._p_sees_set_aside(integer, parley.caller) to public;
 end
 $$;
 

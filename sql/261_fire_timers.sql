@@ -1,0 +1,66 @@
+-- Doing what is due because somebody asks for it: a cron job, the daemon, a reader.
+--
+-- What is fired is held until the transaction ends. So a caller that is no administrator fires what concerns the queues that he may RECEIVE from,
+-- whose conversations he may hold anyway, and moves no clock that says when others look next. What another transaction holds is passed by.
+
+create function parley._p_queues_to_fire(role oid) returns integer[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley._p_is_administrator(role) then
+    return null;
+  end if;
+  return array(
+    select q.queue_id from parley._p_queue as q where parley._p_has_permission(role, 'RECEIVE', 'queue', q.queue_id, q.owner)
+  );
+end
+$$;
+
+comment on function parley._p_queues_to_fire(oid) is
+'Gives the queues of which a role may fire what is due: those that it may RECEIVE from. Null for an administrator, who may fire everything.';
+
+create function parley.fire_timers(
+  top integer default 1000,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_now timestamptz := clock_timestamp();
+  v_queues integer[] := parley._p_queues_to_fire(v_caller);
+begin
+  -- Nobody waits for a tombstone that has expired, or for a fragment a day old.
+  delete from parley._p_tombstone as t
+  where t.conversation_handle in (
+    select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= v_now order by o.expires_at limit top for update skip locked
+  );
+  perform parley._p_set_aside_found(v_queues);
+  if exists (select from parley._p_transmission)
+    and coalesce(pg_sequence_last_value('parley._p_delayed_look'), 0) <= extract(epoch from v_now) * 1000000 then
+    perform parley._p_deliver_delayed_of_queues(v_queues);
+    -- However many wait, looking for a way for them takes a twentieth of the time and no more.
+    perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint)
+    where v_queues is null;
+  end if;
+  delete from parley._p_fragment as f
+  where f.ctid = any (array(select o.ctid from parley._p_fragment as o where o.stored_at < v_now - interval '1 day' for update skip locked));
+  perform parley._p_notify_disabled_queues(v_caller, v_queues) where exists (select from parley._p_event_notification);
+  perform parley._p_take_configuration_answers() where v_queues is null and exists (select from parley._p_configuration_request);
+  -- Last: the rest may wait for a conversation, and must not hold many then.
+  return parley._p_fire_alarms(null, top, v_queues);
+end
+$$;
+
+comment on function parley.fire_timers(integer, parley.caller) is
+'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now,
+conversations that have to be set aside, event notifications of queues that were disabled. For an administrator in all queues; for others in those that
+they may RECEIVE from, and what their conversations have sent. What another transaction holds is passed by.
+Returns how many alarms fired; call again at once when that is top.
+Arguments: top, how many to handle at most.
+Errors: none of its own.
+Source: spec 3.3, 3.5.';

@@ -1,0 +1,200 @@
+package sql_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// hiddenName is an object of catalogScene, and a statement that names it with another case. It is said by a role that may RECEIVE from the queue
+// Asking and ALTER it.
+type hiddenName struct {
+	class, name string
+	statement   string
+}
+
+func (b *broker) hiddenNames() []hiddenName {
+	b.Helper()
+	dialog := b.dialog()
+	return []hiddenName{
+		{"message type", "//hidden/Note", "select parley.alter_message_type('//HIDDEN/Note', 'NONE')"},
+		{"message type", "//hidden/Note", "select parley.drop_message_type('//HIDDEN/Note')"},
+		{"message type", "//hidden/Note", "select parley.send('" + dialog + "'::uuid, '//HIDDEN/Note', 'x')"},
+		{"contract", "//hidden/Work", "select parley.drop_contract('//HIDDEN/Work')"},
+		{"contract", "//hidden/Work", "select parley.begin_dialog('//test/Asker', '//nowhere', '//HIDDEN/Work')"},
+		{"queue", "Hidden", "select parley.drop_queue('HIDDEN')"},
+		{"queue", "Hidden", "select parley.receive('HIDDEN')"},
+		{"queue", "Hidden", "select parley.grant('RECEIVE', 'queue', 'HIDDEN', 'PUBLIC')"},
+		{"queue", "Hidden", "select parley.drop_event_notification('x', 'HIDDEN')"},
+		{"queue", "Hidden", "select parley.notify_activation('HIDDEN')"},
+		{"service", "//hidden/Service", "select parley.drop_service('//HIDDEN/Service')"},
+		{"service", "//hidden/Service", "select parley.begin_dialog('//HIDDEN/Service', '//nowhere')"},
+		{"service", "//hidden/Service", "select parley.create_event_notification('x', 'Asking', 'QUEUE_ACTIVATION', '//HIDDEN/Service')"},
+		{"route", "Hidden", "select parley.drop_route('HIDDEN')"},
+		{"certificate", "Hidden", "select parley.drop_certificate('HIDDEN')"},
+		{"remote service binding", "Hidden", "select parley.drop_remote_service_binding('HIDDEN')"},
+	}
+}
+
+func newHiddenNames(t *testing.T) (b *broker, reader session, role string) {
+	t.Helper()
+	b = newWorld(t)
+	b.exec(catalogScene)
+	far := b.role("far")
+	b.exec("select parley.create_remote_service_binding('Hidden', '//hidden/Far', $1)", far)
+	b.install("Hidden", far, false)
+	role = b.role("reader")
+	b.grant(right{"RECEIVE", "queue", "Asking"}, role)
+	b.grant(right{"ALTER", "queue", "Asking"}, role)
+	return b, b.as(role), role
+}
+
+// A name that is wrong by case alone is corrected for those who find the right one in the catalog.
+func TestRightsNamesAreSuggestedToThoseWhoMaySeeThem(t *testing.T) {
+	t.Parallel()
+	b, reader, role := newHiddenNames(t)
+	for _, h := range b.hiddenNames() {
+		suggestion := fmt.Sprintf("Did you mean %q?", h.name)
+		detail := func(s session) string {
+			var refusal *pgconn.PgError
+			if err := s.try(h.statement); !errors.As(err, &refusal) {
+				t.Fatalf("%s: got %v, want a refusal", h.statement, err)
+			}
+			return refusal.Detail
+		}
+		if got := detail(reader); strings.Contains(got, h.name) || strings.Contains(got, "Did you mean") {
+			t.Errorf("%s: a role that may not see the %s is told its name: %s", h.statement, h.class, got)
+		}
+		b.grant(right{"VIEW DEFINITION", h.class, h.name}, role)
+		if got := detail(reader); !strings.Contains(got, suggestion) {
+			t.Errorf("%s: a role that may see the %s is not told: %s", h.statement, h.class, got)
+		}
+		b.revoke(right{"VIEW DEFINITION", h.class, h.name}, role)
+		if got := detail(b.connection()); !strings.Contains(got, suggestion) {
+			t.Errorf("%s: an administrator is not told: %s", h.statement, got)
+		}
+	}
+}
+
+// Who will read why a message waits nobody knows when it is written, and the sender may be far away: what everybody may see is suggested.
+func TestRightsNamesAreSuggestedInAStatusWhenEverybodyMaySeeThem(t *testing.T) {
+	t.Parallel()
+	b, reader, role := newHiddenNames(t)
+	const suggestion = `Did you mean "//hidden/Service"?`
+	begin := func() string {
+		handle := value[string](reader, "select parley.begin_dialog('//test/Asker', '//HIDDEN/Service', encryption => false)")
+		reader.exec("select parley.send($1::uuid, 'DEFAULT', 'x')", handle)
+		return handle
+	}
+	status := func(handle string) string {
+		return value[string](reader, "select parley.get_transmission_status($1::uuid)", handle)
+	}
+	explained := func(handle string) string {
+		return strings.Join(values[string](reader, "select coalesce(answer, '') from parley.explain_conversation($1::uuid)", handle), "\n")
+	}
+	refused := func() string {
+		return value[string](b.session, `
+			select v::text from parley._p_refuse_dialog('//HIDDEN/Service', 'DEFAULT', 'DEFAULT', gen_random_uuid(), 'peer:' || repeat('b2', 32)) as v`)
+	}
+	b.exec("select parley.trust_peer(repeat('b2', 32), 'far', role => $1)", role)
+	handle := begin()
+	for _, got := range []string{status(handle), explained(handle), refused()} {
+		if got == "" || strings.Contains(got, "//hidden/Service") {
+			t.Errorf("a role that may not see the service is told %q", got)
+		}
+	}
+	b.grant(right{"SEND", "service", "//hidden/Service"}, role)
+	if got := status(begin()); strings.Contains(got, "//hidden/Service") {
+		t.Errorf("everybody who reads the status is told %q", got)
+	}
+	for _, got := range []string{explained(handle), refused()} {
+		if !strings.Contains(got, suggestion) && !strings.Contains(got, strings.ReplaceAll(suggestion, `"`, `""`)) {
+			t.Errorf("a role that may see the service is told %q", got)
+		}
+	}
+	b.grant(right{"SEND", "service", "//hidden/Service"}, "PUBLIC")
+	if got := status(begin()); !strings.Contains(got, suggestion) {
+		t.Errorf("what everybody may see is not suggested: %q", got)
+	}
+}
+
+// The function that decides what may be named has the rule of the catalog's views.
+func TestRightsWhatIsVisibleIsTheSameInFunctionsAndViews(t *testing.T) {
+	t.Parallel()
+	b, _, granted := newHiddenNames(t)
+	nobody, group, member, monitor, anyRoute, definitions, owner :=
+		b.role("nobody"), b.role("group"), b.role("member"), b.role("monitor"), b.role("any route"), b.role("definitions"), b.role("owner")
+	b.exec("grant " + quote(group) + " to " + quote(member))
+	b.exec("grant pg_monitor to " + quote(monitor))
+	b.grant(right{"SEND", "service", "//hidden/Service"}, group)
+	b.grant(right{"REFERENCES", "contract", "//hidden/Work"}, "PUBLIC")
+	b.grant(right{"ALTER ANY ROUTE", "database", ""}, anyRoute)
+	b.grant(right{"VIEW DEFINITION", "database", ""}, definitions)
+	b.exec("select parley.alter_authorization('queue', 'Hidden', $1)", owner)
+	const inViews = `
+		select class || ' ' || name from (
+			select 'message type' as class, name from parley.service_message_types
+			union all select 'contract', name from parley.service_contracts
+			union all select 'queue', name from parley.service_queues
+			union all select 'service', name from parley.services
+			union all select 'route', name from parley.routes
+			union all select 'certificate', name from parley.certificates
+			union all select 'remote service binding', name from parley.remote_service_bindings
+		) as v
+		order by 1`
+	const inFunctions = `
+		select o.class || ' ' || o.name
+		from parley._p_named_object as o
+		cross join pg_roles as r
+		where r.rolname = $1 and parley._p_is_visible(r.oid, o.class, o.object_id, o.owner)
+		order by 1`
+	seen := map[string]bool{}
+	for _, role := range []string{nobody, granted, group, member, monitor, anyRoute, definitions, owner} {
+		want := strings.Join(values[string](b.as(role), inViews), "\n")
+		if got := strings.Join(values[string](b.session, inFunctions, role), "\n"); got != want {
+			t.Errorf("%s: functions and views differ:\n%s", role, difference(want, got))
+		}
+		seen[want] = true
+	}
+	if len(seen) < 6 {
+		t.Errorf("the roles see %d different sets of objects: the test tells nothing", len(seen))
+	}
+}
+
+// The number of a queue is easily guessed.
+func TestRightsStateOfAQueueIsToldToThoseWhoSeeIt(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks) select e.endpoint_id, 0, 0, 5 "+
+		"from parley._p_endpoint as e where e.conversation_handle = $1", b.dialog())
+	id := value[int](b.session, "select object_id from parley.service_queues where name = 'Asking'")
+	role := b.role("stranger")
+	stranger := b.as(role)
+	for _, c := range []struct{ function, shown string }{
+		{"_p_sees_poisoned", "false"},
+		{"_p_sees_set_aside", "1"},
+		{"_p_is_poisoned", "permission denied"},
+	} {
+		ask := func() string {
+			o := stranger.call(fmt.Sprintf("select parley.%s(%d)::text", c.function, id))
+			if o.err != nil {
+				return o.err.Error()
+			}
+			return o.text
+		}
+		if got := ask(); got != "" && !strings.Contains(got, "permission denied") {
+			t.Errorf("%s tells %q to a role that may not see the queue", c.function, got)
+		}
+		b.grant(right{"REFERENCES", "queue", "Asking"}, role)
+		if got := ask(); !strings.Contains(got, c.shown) {
+			t.Errorf("%s tells %q to a role that may see the queue, want %q", c.function, got, c.shown)
+		}
+		b.revoke(right{"REFERENCES", "queue", "Asking"}, role)
+	}
+	b.grant(right{"RECEIVE", "queue", "Asking"}, role)
+	equal(stranger, "true 1",
+		"select is_receive_enabled || ' ' || set_aside_conversations from parley.service_queues where name = 'Asking'")
+}
