@@ -152,7 +152,9 @@ described as (
   from pg_trigger as g
   join relation as r on r.oid = g.tgrelid
   cross join lateral (
-    values ('definition', pg_get_triggerdef(g.oid)), ('enabled', g.tgenabled::text), ('comment', obj_description(g.oid, 'pg_trigger'))
+    -- Those of traces are enabled while something is traced.
+    values ('definition', pg_get_triggerdef(g.oid)), ('comment', obj_description(g.oid, 'pg_trigger')),
+      ('enabled', case when g.tgname not like '\_p\_record%' then g.tgenabled::text end)
   ) as p (property, value)
   where not g.tgisinternal
 

@@ -15,6 +15,16 @@ func TestVerifyFindsNothingInAFreshInstallation(t *testing.T) {
 	requireNoDifferences(t, connect(t, parleytest.Database(t)), parley.Verify)
 }
 
+// A trace enables triggers; that is no change by hand.
+func TestVerifyFindsNothingWhileSomethingIsTraced(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, parleytest.Database(t))
+	if err := parley.StartTrace(t.Context(), conn, parley.TraceSettings{}); err != nil {
+		t.Fatal(err)
+	}
+	requireNoDifferences(t, conn, parley.Verify)
+}
+
 func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -209,6 +209,8 @@ create function parley._p_end_side(endpoint parley._p_endpoint, message_type_id 
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_subclass integer := case message_type_id when 1 then 3 else 2 end;
 begin
   case endpoint.state
     when 'SO' then
@@ -240,6 +242,7 @@ begin
     else
       perform parley._p_raise_cannot_end(endpoint.conversation_handle, endpoint.state);
   end case;
+  perform parley._p_trace_dialog(endpoint, v_subclass);
 end
 $$;
 
@@ -277,6 +280,11 @@ begin
   elsif v_far.state in ('CO', 'SO') then
     perform parley._p_enqueue(v_far, message_type_id, body);
     perform parley._p_set_state(v_far.endpoint_id, case message_type_id when 2 then 'DI' else 'ER' end);
+    if message_type_id = 2 then
+      perform parley._p_trace_dialog(v_far, 7);
+    else
+      perform parley._p_trace_received_error(v_far, body);
+    end if;
     if not v_far.is_initiator then
       perform parley._p_set_alarm(v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
       from parley._p_broker as b;

@@ -48,6 +48,7 @@ begin
   perform parley._p_remove_endpoint(v_endpoint);
   -- Removed is removed: not even a tombstone stays (spec 3.2).
   delete from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle;
+  perform parley._p_trace_dialog(v_endpoint, 13);
 end
 $$;
 
@@ -120,6 +121,10 @@ begin
           -case when v_endpoint.endpoint_id = any (endpoints) then error_number else coalesce(nullif(far_error_number, 0), error_number) end, description
         ));
         perform parley._p_set_state(v_endpoint.endpoint_id, 'ER');
+        perform parley._p_trace_dialog(
+          v_endpoint, 4,
+          -case when v_endpoint.endpoint_id = any (endpoints) then error_number else coalesce(nullif(far_error_number, 0), error_number) end, description
+        );
         v_broken := v_broken + 1;
         if v_endpoint.far_endpoint_id < 0 then
           perform parley._p_hold_outgoing(v_endpoint, 'An Error was received or made: the message is held until the conversation is ended.');
@@ -170,6 +175,7 @@ begin
     if v_far.state in ('CO', 'DI', 'SO') and v_far.service_id <> v_endpoint.service_id then
       perform parley._p_enqueue(v_far, 1, parley._p_error_body(-8470, description));
       perform parley._p_set_state(v_far.endpoint_id, 'ER');
+      perform parley._p_trace_dialog(v_far, 4, -8470, description);
     elsif v_far.state = 'DO' and v_far.service_id <> v_endpoint.service_id then
       -- It only waited for this side to end.
       perform parley._p_remove_endpoint(v_far);
@@ -183,6 +189,7 @@ begin
     else
       perform parley._p_remove_endpoint(v_endpoint);
     end if;
+    perform parley._p_trace_dialog(v_endpoint, 5, null, description);
   end loop;
   delete from parley._p_tombstone as t where t.service_id = _p_drop_endpoints_of_service.service_id;
 end

@@ -16,7 +16,7 @@ begin
         'CREATE MESSAGE TYPE', 'CREATE CONTRACT', 'CREATE QUEUE', 'CREATE SERVICE', 'CREATE ROUTE',
         'CREATE CERTIFICATE', 'CREATE REMOTE SERVICE BINDING',
         'ALTER ANY MESSAGE TYPE', 'ALTER ANY CONTRACT', 'ALTER ANY QUEUE', 'ALTER ANY SERVICE', 'ALTER ANY ROUTE',
-        'ALTER ANY CERTIFICATE', 'ALTER ANY REMOTE SERVICE BINDING', 'VIEW DEFINITION'
+        'ALTER ANY CERTIFICATE', 'ALTER ANY REMOTE SERVICE BINDING', 'VIEW DEFINITION', 'ALTER TRACE'
       ];
     when 'message type' then
       select t.message_type_id, t.owner into object_id, owner from parley._p_message_type as t where t.name = object;
@@ -120,7 +120,7 @@ comment on function parley.grant(text, text, text, text, boolean, parley.caller)
 Arguments: permission; class, database, message type, contract, queue, service, route, certificate or remote service binding;
 object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
 Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE, ROUTE, CERTIFICATE, REMOTE SERVICE BINDING, and
-VIEW DEFINITION, which shows the whole catalog, on the database;
+VIEW DEFINITION, which shows the whole catalog, and ALTER TRACE, which shows what is sent and received by whom (start_trace), on the database;
 CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else;
 REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on services.
 Errors: 208 and 15151 not found, no such permission, or not allowed to grant it.

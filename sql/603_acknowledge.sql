@@ -144,6 +144,7 @@ begin
     perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update skip locked;
     if found then
       perform parley._p_remove_endpoint(v_endpoint);
+      perform parley._p_trace_dialog(v_endpoint, 10);
     else
       -- Nobody will be told anything any more, so nothing else would come back to it.
       perform parley._p_set_alarm(v_endpoint.endpoint_id, 'abandoned', clock_timestamp());

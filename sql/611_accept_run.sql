@@ -151,6 +151,11 @@ begin
       -- It does not want to know any more (spec 3.2); both have ended when the other side has too.
       if v_type.message_type_id in (1, 2) then
         perform parley._p_remove_endpoint(endpoint);
+        if v_type.message_type_id = 2 then
+          perform parley._p_trace_dialog(endpoint, 7);
+        else
+          perform parley._p_trace_received_error(endpoint, bodies[array_lower(bodies, 1)]);
+        end if;
         return ('accepted', v_next, null, null)::parley._p_verdict;
       end if;
     when endpoint.state in ('DI', 'ER') and not v_is_unsequenced then
@@ -158,6 +163,11 @@ begin
     when v_type.message_type_id in (1, 2) then
       perform parley._p_enqueue(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
       perform parley._p_set_state(endpoint.endpoint_id, case v_type.message_type_id when 2 then 'DI' else 'ER' end);
+      if v_type.message_type_id = 2 then
+        perform parley._p_trace_dialog(endpoint, 7);
+      else
+        perform parley._p_trace_received_error(endpoint, bodies[array_lower(bodies, 1)]);
+      end if;
       perform parley._p_hold_outgoing(
         endpoint,
         case v_type.message_type_id

@@ -55,7 +55,7 @@ var literals = map[string]string{
 	"conversation_group_id": "null", "level": "'INFORMATION'", "ignore": "'{}'", "patience": "null", "event": "'QUEUE_ACTIVATION'",
 	"error_code": "1", "error_number": "1", "status": "false", "add_contracts": "null", "drop_contracts": "null", "url": "'https://example.com'",
 	"address": "'LOCAL'", "fingerprint": "repeat('d4', 32)", "seconds": "1", "retry_ms": "null", "older_than": "'0'", "service_name": "null",
-	"poison_action": "null", "activation_procedure": "null", "execute_as": "null", "encryption": "false", "lifetime": "null",
+	"poison_action": "null", "activation_procedure": "null", "execute_as": "null", "events": "null", "max_events": "10", "encryption": "false", "lifetime": "null",
 }
 
 // literalsOf are arguments of single functions, where the name says too little.

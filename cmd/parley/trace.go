@@ -17,7 +17,7 @@ func newTraceCommand(a *app) *cobra.Command {
 		Long: `Tell the life of a conversation in order, as far as the database remembers it: when its sides were begun, what was
 received, what waits, is delayed or was kept by retention, what failed, who holds its group, and what is to come.
 CONVERSATION is a handle, a conversation id, or a group. Where its messages are and what keeps them there is told by
-parley diagnose --conversation.`,
+parley diagnose --conversation. What happens from now on is traced by parley trace start.`,
 		Example: `  parley trace 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f
   parley trace 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f --json`,
 		Args: cobra.ExactArgs(1),
@@ -46,6 +46,7 @@ parley diagnose --conversation.`,
 		},
 	}
 	a.completeArgument(cmd, completeHandles, 1)
+	cmd.AddCommand(newTraceStartCommand(a), newTraceEventsCommand(a), newTraceStopCommand(a))
 	return cmd
 }
 

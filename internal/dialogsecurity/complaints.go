@@ -3,6 +3,8 @@ package dialogsecurity
 import (
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,13 +68,36 @@ func (c *complaints) complain(about trouble, conversation parley.UUID, reason st
 	}
 	c.told[key] = &complaint{at: time.Now()}
 	c.mu.Unlock()
-	details := []any{"event", "Broker:Corrupted Message", "conversation_id", conversation, "reason", reason, "withheld", withheld}
+	details := append(eventOf(about, reason), "conversation_id", conversation, "reason", reason, "withheld", withheld)
 	if about == unsigned {
 		c.logger.Warn("a result that the other side did not sign was not believed", details...)
 		return
 	}
 	c.logger.Warn("a message was discarded because it could not be opened", details...)
 }
+
+// eventOf names a complaint as SQL Server's profiler would: dialog security that was refused, or a message that makes no sense.
+func eventOf(about trouble, reason string) []any {
+	subclass, happened := 0, ""
+	switch {
+	case about == unsigned:
+	case strings.HasPrefix(reason, "9727:"):
+		subclass, happened = 1, "No Security Header"
+	case slices.ContainsFunc(noCertificate, func(number string) bool { return strings.HasPrefix(reason, number) }):
+		subclass, happened = 2, "No Certificate"
+	case strings.HasPrefix(reason, "28056:"):
+		subclass, happened = 4, "Run As Target Failure"
+	case reason == errTampered.Error(), reason == errForgedAgreement.Error():
+		subclass, happened = 3, "Invalid Signature"
+	}
+	if subclass == 0 {
+		return []any{"event", "Broker:Corrupted Message", "event_id", 161}
+	}
+	return []any{"event", "Audit Broker Conversation", "event_id", 158, "event_subclass", subclass, "event_subclass_name", happened}
+}
+
+// noCertificate are the numbers of what [parley.JudgeCertificates] refuses: a certificate that is missing, not known, or not in its time.
+var noCertificate = []string{"9731:", "9733:", "28024:", "28025:"}
 
 // warnOfExpiry tells the log of a certificate in use that expires soon.
 func (c *complaints) warnOfExpiry(certificate Certificate) {

@@ -1,8 +1,10 @@
 package dialogsecurity_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +128,59 @@ func TestTamperedMessageIsDiscardedAndNotLost(t *testing.T) {
 		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
 		answerer.expect("second")
 	})
+}
+
+// The log names what dialog security refuses as SQL Server's profiler does.
+func TestRefusedDialogSecurityIsAudited(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		spoil  func(asker, answerer *side)
+		change func(run *parley.Run)
+		want   string
+	}{
+		{
+			name: "the seal was taken off", change: func(r *parley.Run) { r.Security = nil },
+			want: `event="Audit Broker Conversation" event_id=158 event_subclass=1 event_subclass_name="No Security Header"`,
+		},
+		{
+			name: "the certificate of the sender is not known", spoil: func(_, answerer *side) { answerer.exec("select parley.drop_certificate('far first')") },
+			want: `event="Audit Broker Conversation" event_id=158 event_subclass=2 event_subclass_name="No Certificate"`,
+		},
+		{
+			name: "a body was changed", change: func(r *parley.Run) { r.Bodies[0][0] ^= 1 },
+			want: `event="Audit Broker Conversation" event_id=158 event_subclass=3 event_subclass_name="Invalid Signature"`,
+		},
+		{
+			name: "the service has another owner than the certificate",
+			spoil: func(_, answerer *side) {
+				answerer.exec("select parley.alter_authorization('service', $1, $2)", answering, answerer.far)
+			},
+			want: `event="Audit Broker Conversation" event_id=158 event_subclass=4 event_subclass_name="Run As Target Failure"`,
+		},
+		{
+			name: "the header is cut off", change: func(r *parley.Run) { r.Security = r.Security[:20] },
+			want: `event="Broker:Corrupted Message" event_id=161`,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			asker, answerer := newSides(t)
+			log := &bytes.Buffer{}
+			answerer.guard = dialogsecurity.New(dialogsecurity.Config{
+				Keys: answerer.keys, Logger: slog.New(slog.NewTextHandler(log, nil)),
+			})
+			asker.bind(false)
+			if c.spoil != nil {
+				c.spoil(asker, answerer)
+			}
+			asker.send(asker.begin(true), "hello")
+			asker.requireOutcomes(asker.carry(answerer, &forwarder{change: c.change}), parley.Held, "discarded")
+			if !strings.Contains(log.String(), c.want) {
+				t.Errorf("the log has no %s: %s", c.want, log)
+			}
+		})
+	}
 }
 
 // A forwarder could lose messages by saying that they arrived, and end conversations by saying that they were refused.

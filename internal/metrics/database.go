@@ -98,7 +98,7 @@ func (d *Database) noteDisabled(figures parley.BrokerMetrics) {
 	}
 	for _, q := range figures.Queues {
 		if q.IsPoisoned && !before[q.QueueID] {
-			d.logger.Warn("queue is disabled by poison message handling", "event", "Broker:Queue Disabled", "queue", q.Queue)
+			d.logger.Warn("queue is disabled by poison message handling", "event", "Broker:Queue Disabled", "event_id", 143, "queue", q.Queue)
 		}
 	}
 }

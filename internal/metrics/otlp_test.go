@@ -163,7 +163,7 @@ func TestWhatReadersDoIsLogged(t *testing.T) {
 		`level=DEBUG msg="reader started" database=orders event=Broker:Activation event_id=163 queue=pong kind=procedure tasks_running=1`,
 		`level=DEBUG msg="reader ended" database=orders event=Broker:Activation event_id=163 queue=pong kind=procedure tasks_running=0`,
 		`level=WARN msg="reader aborted" database=orders event=Broker:Activation event_id=163 queue=pong kind=procedure tasks_running=0 error="out of paper"`,
-		`level=WARN msg="queue is disabled by poison message handling" database=orders event="Broker:Queue Disabled" queue=pong`,
+		`level=WARN msg="queue is disabled by poison message handling" database=orders event="Broker:Queue Disabled" event_id=143 queue=pong`,
 	} {
 		found := slices.ContainsFunc(strings.Split(log.String(), "\n"), func(line string) bool { return strings.HasSuffix(line, want) })
 		if !found {

@@ -119,6 +119,7 @@ var sections = []section{
 			"510_diagnosis_checks.sql", "511_diagnose.sql", "512_find_broker_faults.sql", "513_find_definition_faults.sql",
 			"520_find_reader_faults.sql", "521_find_conversation_faults.sql", "522_find_old_transactions.sql", "524_find_destination_faults.sql",
 			"530_check_broker.sql", "531_repair_broker.sql", "540_explain_conversation.sql", "541_trace_conversation.sql",
+			"543_traces.sql",
 		},
 	},
 	{

@@ -31,6 +31,7 @@ var asksNobody = map[string]string{
 var tellsTheLogin = map[string]string{
 	"400_leadership.sql":     "the row of the leader says as whom its daemon has logged in, and that login needs no SET ROLE to itself",
 	"421_event_messages.sql": "an event notification has an element LoginName",
+	"543_traces.sql":         "a traced event has a column for it",
 }
 
 // A tolerance is what plpgsql_check may say about a function, with the reason.

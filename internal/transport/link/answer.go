@@ -3,10 +3,12 @@ package link
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/transport"
 	"github.com/parley-broker/parley/internal/transport/wire"
 	"github.com/parley-broker/parley/internal/transport/wire/pb"
@@ -44,7 +46,27 @@ func (r *reception) answerBatch(ctx context.Context, id uint64, payload []byte) 
 	if err != nil {
 		return r.sendFailure(id, err)
 	}
-	return r.send(pb.Kind_KIND_RESULTS, id, answer)
+	if err := r.send(pb.Kind_KIND_RESULTS, id, answer); err != nil {
+		return err
+	}
+	tellAcks(ctx, r.server.config.Log, transport.AckSent, r.socket.RemoteAddr().String(), batch.Runs, results)
+	return nil
+}
+
+// tellAcks logs what was acknowledged, at level debug.
+func tellAcks(
+	ctx context.Context, log *slog.Logger, event transport.TraceEvent, address string, runs []parley.Run, results []parley.Result,
+) {
+	if !log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	for i, run := range runs {
+		if results[i].Outcome != parley.Accepted {
+			continue
+		}
+		event.In(log).Debug("acknowledged", "address", address, "conversation_id", run.ConversationID, "from_initiator", run.FromInitiator,
+			"first_sequence", run.FirstSequence, "next_sequence", results[i].Next, "priority", run.Priority)
+	}
 }
 
 func (r *reception) answerFragment(ctx context.Context, id uint64, payload []byte) error {

@@ -53,6 +53,7 @@ func (l *Link) connect(ctx context.Context, a *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.attempt = nil
+	log := l.config.Log
 	if err == nil && l.isClosed {
 		s.fail(errClosed)
 		err = errClosed
@@ -63,9 +64,18 @@ func (l *Link) connect(ctx context.Context, a *attempt) {
 	}
 	if err == nil {
 		l.current, l.preferred = s, host
-		l.config.Log.Info("connected", "address", s.host, "peer", s.identity, "software", s.hello.Software)
+		transport.Connected.In(log).Info("connected", "address", s.host, "connection_id", s.id, "peer", s.identity,
+			"software", s.hello.Software)
+		transport.LoginSuccess.In(log).Debug("logged in", "address", s.host, "peer", s.identity, "authentication", s.authentication)
+		if host != preferred {
+			transport.MirroredRouteChanged.In(log).Info("a mirrored route goes to the other host", "address", s.host,
+				"before", l.hosts[preferred])
+		}
 	} else {
-		l.config.Log.Info("no connection", "address", l.hosts[preferred], "reason", err)
+		transport.ConnectFailed.In(log).Info("no connection", "address", l.hosts[preferred], "reason", err)
+		if event, isLogin := loginFailure(err); isLogin {
+			event.In(log).Info("no login", "address", l.hosts[preferred], "reason", err)
+		}
 	}
 	a.session, a.err = s, err
 	close(a.done)
@@ -81,7 +91,39 @@ func (l *Link) bury(s *session) {
 		l.current = nil
 	}
 	l.mu.Unlock()
-	l.config.Log.Info("connection closed", "address", s.host, "reason", s.reason())
+	eventOfEnd(s.reason()).In(l.config.Log).Info("connection closed", "address", s.host, "connection_id", s.id, "reason", s.reason())
+}
+
+// eventOfEnd tells how a connection has ended.
+func eventOfEnd(reason error) transport.TraceEvent {
+	if failure := (*transport.TransmissionError)(nil); errors.As(reason, &failure) {
+		switch failure.Number {
+		case transport.FailureToSend:
+			return transport.SendIOError
+		case transport.FailureToReceive:
+			return transport.ReceiveIOError
+		}
+	}
+	return transport.ConnectionGone
+}
+
+// loginFailure tells whether a connection has failed because the two ends did not come to know each other, and how.
+func loginFailure(err error) (event transport.TraceEvent, isLogin bool) {
+	failure := (*transport.TransmissionError)(nil)
+	if !errors.As(err, &failure) {
+		return event, false
+	}
+	switch failure.Number {
+	case transport.FailureToAuthenticate:
+		var refusal interface{ LoginEvent() transport.TraceEvent }
+		if errors.As(err, &refusal) {
+			return refusal.LoginEvent(), true
+		}
+		return transport.AuthenticationFailure, true
+	case transport.FailureOfProtocol:
+		return transport.LoginProtocolError, true
+	}
+	return event, false
 }
 
 // dialAny tries the hosts of the address, beginning with the preferred one. A server that serves no broker, as the one of a standby
@@ -90,6 +132,7 @@ func (l *Link) dialAny(ctx context.Context, preferred int) (found *session, host
 	var failures []error
 	for i := range l.hosts {
 		candidate := (preferred + i) % len(l.hosts)
+		transport.Connecting.In(l.config.Log).Debug("connecting", "address", l.hosts[candidate])
 		s, err := dial(ctx, l.hosts[candidate], &l.config)
 		switch {
 		case err != nil:

@@ -151,6 +151,7 @@ func (l *Link) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Res
 		if err != nil {
 			return nil, transport.Fail(transport.FailureOfProtocol, "%s: %w", s.host, err)
 		}
+		tellAcks(ctx, l.config.Log, transport.AckReceived, s.host, parts[i], some)
 		results = append(results, some...)
 	}
 	l.consider(s, results)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/transport"
 	"github.com/parley-broker/parley/internal/transport/wire"
 	"github.com/parley-broker/parley/internal/transport/wire/pb"
 )
@@ -84,7 +85,6 @@ func (s *Server) Exchange(stream grpc.BidiStreamingServer[pb.Frame, pb.Frame]) e
 	r.slots[forFragments] = make(chan struct{}, s.config.ParallelFragments)
 	r.authentication, r.algorithm, r.identity = encryption(info.tls)
 	r.name = vouchedName(info.tls)
-	log := s.config.Log.With("address", info.socket.RemoteAddr().String(), "peer", r.identity)
 
 	// What has begun is not given up when the connection breaks: it is under way in the database, and the sender hears of it when it
 	// asks again. Only the end of the server cuts it short.
@@ -111,7 +111,8 @@ func (s *Server) Exchange(stream grpc.BidiStreamingServer[pb.Frame, pb.Frame]) e
 	cancel()
 	r.handlers.Wait()
 	s.leave(r)
-	log.Info("accepted connection closed", "reason", reasonOf(err))
+	transport.ConnectionGone.In(s.config.Log).Info("accepted connection closed", "address", info.socket.RemoteAddr().String(),
+		"connection_id", r.id, "peer", r.identity, "reason", reasonOf(err))
 	return err
 }
 
@@ -138,11 +139,13 @@ func (r *reception) serve(ctx context.Context, frames <-chan *pb.Frame, broken <
 	select {
 	case frame := <-frames:
 		if err := r.greet(frame); err != nil {
+			r.refused(err)
 			return err
 		}
 	case err := <-broken:
 		return ended(err)
 	case <-timeout.C:
+		r.refused(errNoHello)
 		return errNoHello
 	case <-r.server.closed:
 		return errStopped
@@ -220,9 +223,22 @@ func (r *reception) greet(frame *pb.Frame) error {
 	r.socket.saidHello.Store(true)
 	r.socket.arrive()
 	r.server.accepted.Add(1)
-	r.server.config.Log.Info("connection accepted", "address", r.socket.RemoteAddr().String(), "peer", r.identity,
+	log, address := r.server.config.Log, r.socket.RemoteAddr().String()
+	transport.ConnectionMade.In(log).Info("connection accepted", "address", address, "connection_id", r.id, "peer", r.identity,
 		"software", r.hello.Software)
+	transport.LoginSuccess.In(log).Debug("logged in", "address", address, "peer", r.identity, "authentication", r.authentication)
 	return nil
+}
+
+// refused logs why a peer, whose key is trusted, was not taken all the same.
+func (r *reception) refused(err error) {
+	event := transport.LoginProtocolError
+	if code := status.Code(err); code == codes.InvalidArgument || code == codes.ResourceExhausted {
+		event = transport.MessageFormatError
+	} else if code == codes.FailedPrecondition {
+		event = transport.NegotiateFailure
+	}
+	event.In(r.server.config.Log).Info("no login", "address", r.socket.RemoteAddr().String(), "peer", r.identity, "reason", reasonOf(err))
 }
 
 // take looks at a frame of the peer. Kinds that a newer peer may send are left alone.

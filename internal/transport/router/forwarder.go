@@ -159,7 +159,22 @@ func (f *Forwarder) pass(ctx context.Context, address string, batch transport.Ba
 	}
 	f.messages.Add(messages(batch.Runs))
 	f.bytes.Add(p.size)
+	f.tell(ctx, p, onward)
 	return results, nil
+}
+
+// tell logs what was passed on, at level debug.
+func (f *Forwarder) tell(ctx context.Context, p *passing, onward transport.Passage) {
+	if !f.Logger.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	for _, run := range p.runs {
+		transport.ForwardedMessageSent.In(f.Logger).Debug("messages were forwarded", "address", p.address,
+			"conversation_id", run.ConversationID,
+			"from_initiator", run.FromInitiator, "first_sequence", run.FirstSequence, "messages", messages([]parley.Run{run}),
+			"from_service", run.FromService, "to_service", run.ToService, "to_broker", run.ToBroker, "hops_remaining", onward.HopsRemaining,
+			"time_to_live", onward.TimeToLive, "time_consumed", p.passage.TimeConsumed+time.Since(p.began))
+	}
 }
 
 func (f *Forwarder) deliverFragment(
@@ -230,7 +245,7 @@ func (f *Forwarder) dismiss(p *passing) {
 
 func (f *Forwarder) drop(p *passing, reason string) {
 	f.dropped.Add(messages(p.runs))
-	f.Logger.Info("messages were not forwarded", "event", "Broker:Forwarded Message Dropped", "address", p.address,
+	transport.ForwardedMessageDropped.In(f.Logger).Info("messages were not forwarded", "address", p.address,
 		"hops_remaining", p.passage.HopsRemaining, "time_consumed", p.passage.TimeConsumed, "messages", messages(p.runs), "reason", reason)
 }
 

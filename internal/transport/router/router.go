@@ -88,6 +88,7 @@ func (r *Router) Deliver(ctx context.Context, batch transport.Batch) ([]parley.R
 				reasons[target] = unavailable(err)
 			}
 			known[target] = at
+			r.classified(ctx, target, at, reasons[target])
 		}
 		if reason := reasons[target]; reason != nil {
 			results[i] = *reason
@@ -237,10 +238,26 @@ func (r *Router) place(ctx context.Context, target Target) (at place, nowhere *p
 	return place{}, r.nowhere(target, noSuchBroker, "The broker instance %s is not served at the target.", target.ToBroker), nil
 }
 
+// classified logs where something from the network goes, at level debug.
+func (r *Router) classified(ctx context.Context, target Target, at place, nowhere *parley.Result) {
+	if !r.Logger.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	event, address, reason := transport.ClassifiedLocal, parley.LocalAddress, ""
+	switch {
+	case nowhere != nil:
+		event, address, reason = transport.ClassifiedDelayed, "", nowhere.Description
+	case at.to == nil:
+		event, address = transport.ClassifiedRemote, at.address
+	}
+	event.In(r.Logger).Debug("messages from the network were classified", "address", address, "conversation_id", target.ConversationID,
+		"to_service", target.ToService, "to_broker", target.ToBroker, "reason", reason)
+}
+
 // nowhere says why something is dropped here. Its sender is told, and tries again later.
 func (r *Router) nowhere(target Target, number int32, text string, args ...any) *parley.Result {
 	result := &parley.Result{Outcome: parley.Unroutable, ErrorNumber: number, Description: fmt.Sprintf(text, args...)}
-	r.Logger.Info("a message goes nowhere from here", "event", "Broker:Message Undeliverable", "event_id", 160, "number", number,
+	transport.MessageUndeliverable.In(r.Logger).Info("a message goes nowhere from here", "number", number,
 		"reason", result.Description, "conversation", target.ConversationID, "service", target.ToService)
 	return result
 }

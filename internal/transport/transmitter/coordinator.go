@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/activation"
+	"github.com/parley-broker/parley/internal/transport"
 )
 
 const (
@@ -252,7 +253,7 @@ func (c *coordinator) workerEnded(ctx context.Context, e ended, now time.Time) {
 		// The others that this database could not reach should not all come at once.
 		d.notBefore = now.Add(v.retryIn + rand.N(v.retryIn/8+1))
 		d.Attempts++
-		c.Logger.Warn("messages could not be transmitted", "event", "Broker:Transmission", "address", d.Address,
+		transport.TransmissionFailed.In(c.Logger).Warn("messages could not be transmitted", "address", d.Address,
 			"error", v.failure, "attempts", d.Attempts, "retry_in", v.retryIn)
 	case v.again:
 		d.restUntil, c.nextLook = time.Time{}, now

@@ -57,8 +57,8 @@ func (w *worker) send(
 	if w.way.Guard != nil {
 		var forged int
 		if delivered, forged = w.way.Guard.Verify(w.speaker, sealed, delivered); forged > 0 {
-			w.Logger.Warn("results were forged on the way; nothing is acknowledged by them",
-				"event", "Broker:Corrupted Message", "address", w.destination.Address, "results", forged)
+			transport.CorruptedMessage.In(w.Logger).Warn("results were forged on the way; nothing is acknowledged by them",
+				"address", w.destination.Address, "results", forged)
 		}
 	}
 	next := 0

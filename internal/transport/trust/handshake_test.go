@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley/internal/identity"
+	"github.com/parley-broker/parley/internal/transport"
 	"github.com/parley-broker/parley/internal/transport/trust"
 )
 
@@ -35,16 +36,23 @@ func TestCalledBrokerRefuses(t *testing.T) {
 		name   string
 		spoil  func(a, b *broker)
 		number int
+		login  transport.TraceEvent
 	}{
-		{"a stranger", func(_, b *broker) { b.exec("select parley.drop_peer('a')") }, trust.Unknown},
-		{"another key than the one it trusts", func(a, _ *broker) { a.source.set(certificate(a.T, identity.Config{Name: "a"})) }, trust.Unknown},
-		{"a peer that was revoked", func(_, b *broker) { b.exec("select parley.revoke_peer('a')") }, trust.NotPermitted},
+		{"a stranger", func(_, b *broker) { b.exec("select parley.drop_peer('a')") }, trust.Unknown, transport.AuthorizationFailure},
+		{
+			"another key than the one it trusts", func(a, _ *broker) { a.source.set(certificate(a.T, identity.Config{Name: "a"})) },
+			trust.Unknown, transport.AuthorizationFailure,
+		},
+		{
+			"a peer that was revoked", func(_, b *broker) { b.exec("select parley.revoke_peer('a')") },
+			trust.NotPermitted, transport.AuthorizationFailure,
+		},
 		{"a key that it trusts no more", func(_, b *broker) {
 			b.exec("update parley._p_peer_certificate set not_after = now() - interval '1 s'")
-		}, trust.Expired},
+		}, trust.Expired, transport.AuthenticationFailure},
 		{"a key that it does not trust yet", func(_, b *broker) {
 			b.exec("update parley._p_peer_certificate set not_before = now() + interval '1 h'")
-		}, trust.NotYetValid},
+		}, trust.NotYetValid, transport.AuthenticationFailure},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,6 +68,9 @@ func TestCalledBrokerRefuses(t *testing.T) {
 			}
 			if !strings.Contains(b.log.String(), fmt.Sprintf("%d: ", test.number)) {
 				t.Errorf("the log does not tell why: %s", b.log)
+			}
+			if want := fmt.Sprintf(`event="Audit Broker Login" event_id=159 event_subclass=%d`, test.login.Subclass); !strings.Contains(b.log.String(), want) {
+				t.Errorf("the log has no %s: %s", want, b.log)
 			}
 		})
 	}

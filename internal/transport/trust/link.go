@@ -179,12 +179,12 @@ func (t *Trust) keep(conn *tls.Conn, address string) (net.Conn, tls.ConnectionSt
 
 // tell logs why somebody was sent away: a line a minute for each number and host. What else it says somebody else could vary.
 func (t *Trust) tell(remote net.Addr, err error) {
-	kind := "handshake"
+	kind, event := "handshake", transport.AuthenticationFailure
 	if r, isRefused := errors.AsType[*RefusedError](err); isRefused {
-		kind = strconv.Itoa(r.Number)
+		kind, event = strconv.Itoa(r.Number), r.LoginEvent()
 	}
 	if withheld, isAllowed := t.refused.Allow(kind, transport.HostOf(remote), time.Now()); isAllowed {
-		t.logger.Warn("a connection was refused", "remote", remote.String(), "reason", err, "withheld", withheld)
+		event.In(t.logger).Warn("a connection was refused", "remote", remote.String(), "reason", err, "withheld", withheld)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-broker/parley/internal/identity"
+	"github.com/parley-broker/parley/internal/transport"
 )
 
 // Numbers that Service Broker gives to connections which do not come about (spec 6.12).
@@ -28,6 +29,17 @@ type RefusedError struct {
 }
 
 func (r *RefusedError) Error() string { return fmt.Sprintf("%d: %s", r.Number, r.Reason) }
+
+// LoginEvent is how a trace calls the refusal: one of the peer (authorization), or of a certificate or TLS (authentication).
+func (r *RefusedError) LoginEvent() transport.TraceEvent {
+	switch r.Number {
+	case NotPermitted, Unknown, WrongPeer, Rejected:
+		return transport.AuthorizationFailure
+	case NoAlgorithm:
+		return transport.NegotiateFailure
+	}
+	return transport.AuthenticationFailure
+}
 
 func refuse(number int, format string, arguments ...any) *RefusedError {
 	return &RefusedError{Number: number, Reason: fmt.Sprintf(format, arguments...)}

@@ -1,0 +1,81 @@
+package parley_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-broker/parley"
+)
+
+// seen gives what a side has traced of its conversations, without groups.
+func (s *side) seen() []string {
+	s.Helper()
+	events, err := parley.ReadTracedEvents(s.Context(), s.db, 0)
+	s.noError(err)
+	var told []string
+	for _, e := range events {
+		if e.EventName == parley.EventConversationGroup {
+			continue
+		}
+		line := e.EventSubclassName + ", " + *e.State
+		if e.Error != nil {
+			line += ", " + *e.Text
+		}
+		told = append(told, line)
+	}
+	return told
+}
+
+// What arrives from another database, an end, its acknowledgement and the two kinds of errors, is traced as what it is.
+func TestATraceShowsWhatComesFromAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		do               func(asker, answerer *side, initiator string)
+		asking, answered []string
+	}{
+		"an end": {
+			do: func(asker, _ *side, initiator string) { asker.end(initiator) },
+			asking: []string{
+				"BEGIN DIALOG, SO", "SEND Message, SO", "Delayed, CO", "Local, CO", "END CONVERSATION, DO", "Received END CONVERSATION Ack, CD",
+			},
+			answered: []string{"Dialog Created, CO", "Received Sequenced Message, CO", "Received END CONVERSATION, DI"},
+		},
+		"an error of the program": {
+			do: func(asker, _ *side, initiator string) { asker.endWithError(initiator, 7, "no more") },
+			asking: []string{
+				"BEGIN DIALOG, SO", "SEND Message, SO", "Delayed, CO", "Local, CO", "END CONVERSATION WITH ERROR, DO", "Received END CONVERSATION Ack, CD",
+			},
+			answered: []string{"Dialog Created, CO", "Received Sequenced Message, CO", "Received END CONVERSATION WITH ERROR, ER, no more"},
+		},
+		"an error of the broker": {
+			do: func(_, answerer *side, _ string) {
+				answerer.exec("select parley._p_break_conversations(array[e.endpoint_id], 9719, 'lost', 9720) from parley._p_endpoint as e")
+			},
+			asking: []string{
+				"BEGIN DIALOG, SO", "SEND Message, SO", "Delayed, CO", "Local, CO", "Received Broker Error Message, ER, lost",
+			},
+			answered: []string{"Dialog Created, CO", "Received Sequenced Message, CO", "Broker Initiated Error, ER, lost"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asker, answerer := newSides(t)
+			for _, s := range []*side{asker, answerer} {
+				s.noError(parley.StartTrace(s.Context(), s.db, parley.TraceSettings{}))
+			}
+			initiator := asker.dialog()
+			asker.send(initiator, request, "first")
+			asker.exchange(answerer)
+			c.do(asker, answerer, initiator)
+			asker.exchange(answerer)
+			answerer.exchange(asker)
+			for side, want := range map[*side][]string{asker: c.asking, answerer: c.answered} {
+				if got := side.seen(); !slices.Equal(got, want) {
+					t.Errorf("%s has seen\n\t%s\nwant\n\t%s", side.name, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+				}
+				side.noError(parley.StopTrace(side.Context(), side.db))
+			}
+		})
+	}
+}
