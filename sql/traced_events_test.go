@@ -63,8 +63,11 @@ func TestATraceShowsWhatHappensToConversations(t *testing.T) {
 		"a batch, which is received in parts": {
 			arrange: func(b *broker) { handle, _ = b.conversation() },
 			act: func(b *broker) {
-				b.exec("select parley.send_batch($1, $2, array['a', 'b', 'c'])", handle, request)
-				b.exec("select parley.receive('Answering', top => 1)")
+				// In one statement: what RECEIVE puts back of the batch is as young as the batch.
+				b.exec(fmt.Sprintf(`do $$ begin
+					perform parley.send_batch('%s', '%s', array['a', 'b', 'c']);
+					perform parley.receive('Answering', top => 1);
+				end $$`, handle, request))
 				b.exec("select parley.send_to_all(array[$1::uuid], $2, 'x')", handle, request)
 			},
 			want: []string{
