@@ -8718,6 +8718,8 @@ create function parley._p_end_side(endpoint parley._p_endpoint, message_type_id 
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_subclass integer := case message_type_id when 1 then 3 else 2 end;
 begin
   case endpoint.state
     when 'SO' then
@@ -8749,6 +8751,7 @@ begin
     else
       perform parley._p_raise_cannot_end(endpoint.conversation_handle, endpoint.state);
   end case;
+  perform parley._p_trace_dialog(endpoint, v_subclass);
 end
 $$;
 
@@ -8786,6 +8789,11 @@ begin
   elsif v_far.state in ('CO', 'SO') then
     perform parley._p_enqueue(v_far, message_type_id, body);
     perform parley._p_set_state(v_far.endpoint_id, case message_type_id when 2 then 'DI' else 'ER' end);
+    if message_type_id = 2 then
+      perform parley._p_trace_dialog(v_far, 7);
+    else
+      perform parley._p_trace_received_error(v_far, body);
+    end if;
     if not v_far.is_initiator then
       perform parley._p_set_alarm(v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
       from parley._p_broker as b;
@@ -8937,6 +8945,7 @@ begin
   perform parley._p_remove_endpoint(v_endpoint);
   -- Removed is removed: not even a tombstone stays (spec 3.2).
   delete from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle;
+  perform parley._p_trace_dialog(v_endpoint, 13);
 end
 $$;
 
@@ -9009,6 +9018,10 @@ begin
           -case when v_endpoint.endpoint_id = any (endpoints) then error_number else coalesce(nullif(far_error_number, 0), error_number) end, description
         ));
         perform parley._p_set_state(v_endpoint.endpoint_id, 'ER');
+        perform parley._p_trace_dialog(
+          v_endpoint, 4,
+          -case when v_endpoint.endpoint_id = any (endpoints) then error_number else coalesce(nullif(far_error_number, 0), error_number) end, description
+        );
         v_broken := v_broken + 1;
         if v_endpoint.far_endpoint_id < 0 then
           perform parley._p_hold_outgoing(v_endpoint, 'An Error was received or made: the message is held until the conversation is ended.');
@@ -9059,6 +9072,7 @@ begin
     if v_far.state in ('CO', 'DI', 'SO') and v_far.service_id <> v_endpoint.service_id then
       perform parley._p_enqueue(v_far, 1, parley._p_error_body(-8470, description));
       perform parley._p_set_state(v_far.endpoint_id, 'ER');
+      perform parley._p_trace_dialog(v_far, 4, -8470, description);
     elsif v_far.state = 'DO' and v_far.service_id <> v_endpoint.service_id then
       -- It only waited for this side to end.
       perform parley._p_remove_endpoint(v_far);
@@ -9072,6 +9086,7 @@ begin
     else
       perform parley._p_remove_endpoint(v_endpoint);
     end if;
+    perform parley._p_trace_dialog(v_endpoint, 5, null, description);
   end loop;
   delete from parley._p_tombstone as t where t.service_id = _p_drop_endpoints_of_service.service_id;
 end
@@ -9153,6 +9168,9 @@ declare
     encryption => encryption, caller => ticket
   );
 begin
+  if pg_sequence_last_value('parley._p_trace_until') > extract(epoch from clock_timestamp()) then
+    perform parley._p_record_sent(v_handle, message_type, 1);
+  end if;
   perform parley._p_send(caller, v_handle, message_type, array[body]);
   perform parley._p_end(caller, v_handle, 2, null);
   return v_handle;
@@ -12579,7 +12597,7 @@ begin
         'CREATE MESSAGE TYPE', 'CREATE CONTRACT', 'CREATE QUEUE', 'CREATE SERVICE', 'CREATE ROUTE',
         'CREATE CERTIFICATE', 'CREATE REMOTE SERVICE BINDING',
         'ALTER ANY MESSAGE TYPE', 'ALTER ANY CONTRACT', 'ALTER ANY QUEUE', 'ALTER ANY SERVICE', 'ALTER ANY ROUTE',
-        'ALTER ANY CERTIFICATE', 'ALTER ANY REMOTE SERVICE BINDING', 'VIEW DEFINITION'
+        'ALTER ANY CERTIFICATE', 'ALTER ANY REMOTE SERVICE BINDING', 'VIEW DEFINITION', 'ALTER TRACE'
       ];
     when 'message type' then
       select t.message_type_id, t.owner into object_id, owner from parley._p_message_type as t where t.name = object;
@@ -12683,7 +12701,7 @@ comment on function parley.grant(text, text, text, text, boolean, parley.caller)
 Arguments: permission; class, database, message type, contract, queue, service, route, certificate or remote service binding;
 object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
 Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE, ROUTE, CERTIFICATE, REMOTE SERVICE BINDING, and
-VIEW DEFINITION, which shows the whole catalog, on the database;
+VIEW DEFINITION, which shows the whole catalog, and ALTER TRACE, which shows what is sent and received by whom (start_trace), on the database;
 CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else;
 REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on services.
 Errors: 208 and 15151 not found, no such permission, or not allowed to grant it.
@@ -19677,6 +19695,604 @@ $$;
 comment on function parley._p_explain_far_side(parley._p_endpoint, text) is
 'Tells where the messages of a conversation with another database are: steps 1, 2 and 6 of explain_conversation.';
 
+-- sql/543_traces.sql
+
+-- Traces: what SQL Server's profiler shows of conversations, groups and routes, as rows (spec 8.5).
+--
+-- One trace runs at a time. SEND, the messages that arrive, new conversations and groups are seen by triggers (544_trace_triggers.sql) that are disabled
+-- while nothing is traced, so a broker without a trace pays nothing for them; ends and errors ask the sequence _p_trace_until, which costs a
+-- microsecond. Rows are written in the transaction that they tell of: what rolls back leaves none. The table is not logged: a crash of the server
+-- empties it, and a standby does not have it. Events of the network (connections, logins, acknowledgements) happen in the daemon and are in its log.
+-- Locks: starting and stopping takes the tables with the triggers against writers, for ten seconds at most, in steps of a tenth of a second between
+-- which writers go on.
+
+create table parley._p_trace (
+  is_only boolean primary key default true check (is_only),
+  event_classes integer[] not null,
+  conversation uuid,
+  started_by name not null,
+  started_at timestamptz not null,
+  stops_at timestamptz not null,
+  last_sequence bigint not null
+);
+
+comment on table parley._p_trace is 'The trace that runs or has run last, or no row when it was stopped. Events beyond last_sequence are not written.';
+
+-- Until when something may be traced, in seconds since 1970. It may be too late, after a rollback or a stop; the row of _p_trace decides.
+create sequence parley._p_trace_until minvalue 0 start 0;
+
+create sequence parley._p_trace_sequence;
+
+create unlogged table parley._p_trace_event (
+  event_sequence bigint primary key default nextval('parley._p_trace_sequence'),
+  start_time timestamptz not null default clock_timestamp(),
+  event_class integer not null,
+  event_subclass integer not null,
+  spid integer not null default pg_backend_pid(),
+  transaction_id xid8 not null default pg_current_xact_id(),
+  login_name name not null default session_user,
+  application_name text not null default current_setting('application_name'),
+  conversation_id uuid,
+  conversation_handle uuid,
+  conversation_group_id uuid,
+  is_initiator boolean,
+  state text,
+  priority integer,
+  service_name text,
+  far_service text,
+  far_broker_instance text,
+  next_hop text,
+  message_type_id integer,
+  messages integer,
+  error integer,
+  text_data text
+);
+
+comment on table parley._p_trace_event is 'What was traced.';
+
+create index on parley._p_trace_event (conversation_handle, event_sequence);
+
+create view parley._p_trace_subclass as
+select s.event_class, s.event_name, s.event_subclass, s.subclass_name
+from (
+  values
+    (124, 'Broker:Conversation', 1, 'SEND Message'),
+    (124, 'Broker:Conversation', 2, 'END CONVERSATION'),
+    (124, 'Broker:Conversation', 3, 'END CONVERSATION WITH ERROR'),
+    (124, 'Broker:Conversation', 4, 'Broker Initiated Error'),
+    (124, 'Broker:Conversation', 5, 'Terminate Dialog'),
+    (124, 'Broker:Conversation', 6, 'Received Sequenced Message'),
+    (124, 'Broker:Conversation', 7, 'Received END CONVERSATION'),
+    (124, 'Broker:Conversation', 8, 'Received END CONVERSATION WITH ERROR'),
+    (124, 'Broker:Conversation', 9, 'Received Broker Error Message'),
+    (124, 'Broker:Conversation', 10, 'Received END CONVERSATION Ack'),
+    (124, 'Broker:Conversation', 11, 'BEGIN DIALOG'),
+    (124, 'Broker:Conversation', 12, 'Dialog Created'),
+    (124, 'Broker:Conversation', 13, 'END CONVERSATION WITH CLEANUP'),
+    (136, 'Broker:Conversation Group', 1, 'Create'),
+    (136, 'Broker:Conversation Group', 2, 'Drop'),
+    (141, 'Broker:Message Classify', 1, 'Local'),
+    (141, 'Broker:Message Classify', 2, 'Remote'),
+    (141, 'Broker:Message Classify', 3, 'Delayed')
+) as s (event_class, event_name, event_subclass, subclass_name);
+
+comment on view parley._p_trace_subclass is 'Events that can be traced, by the numbers and names of SQL Server.';
+
+create function parley._p_record_event(event parley._p_trace_event) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  if not exists (
+    select
+    from parley._p_trace as t
+    where event.event_class = any (t.event_classes)
+      and clock_timestamp() < t.stops_at
+      and coalesce(pg_sequence_last_value('parley._p_trace_sequence'), 0) < t.last_sequence
+      and (t.conversation is null or t.conversation in (event.conversation_handle, event.conversation_id, event.conversation_group_id))
+  ) then
+    return;
+  end if;
+  insert into parley._p_trace_event (
+    event_class, event_subclass, conversation_id, conversation_handle, conversation_group_id, is_initiator, state, priority, service_name,
+    far_service, far_broker_instance, next_hop, message_type_id, messages, error, text_data
+  )
+  values (
+    event.event_class, event.event_subclass, event.conversation_id, event.conversation_handle, event.conversation_group_id, event.is_initiator,
+    event.state, event.priority, event.service_name, event.far_service, event.far_broker_instance, event.next_hop, event.message_type_id,
+    event.messages, event.error, event.text_data
+  );
+end
+$$;
+
+comment on function parley._p_record_event(parley._p_trace_event) is
+'Writes an event down when the trace that runs wants it; its number, time and session are set here.';
+
+create function parley._p_event_of(endpoint parley._p_endpoint, event_class integer, event_subclass integer) returns parley._p_trace_event
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_event parley._p_trace_event;
+begin
+  v_event.event_class := event_class;
+  v_event.event_subclass := event_subclass;
+  v_event.conversation_id := endpoint.conversation_id;
+  v_event.conversation_handle := endpoint.conversation_handle;
+  v_event.is_initiator := endpoint.is_initiator;
+  v_event.priority := endpoint.priority;
+  v_event.service_name := endpoint.service_name;
+  v_event.far_service := endpoint.far_service;
+  v_event.far_broker_instance := endpoint.far_broker_instance;
+  v_event.state := coalesce((select e.state from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id), 'CD');
+  -- What has ended may have taken its group with it.
+  v_event.conversation_group_id := coalesce(
+    (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = endpoint.group_id),
+    (select t.conversation_group_id from parley._p_tombstone as t where t.conversation_handle = endpoint.conversation_handle),
+    (
+      select o.conversation_group_id
+      from parley._p_trace_event as o
+      where o.conversation_handle = endpoint.conversation_handle
+      order by o.event_sequence desc
+      limit 1
+    )
+  );
+  return v_event;
+end
+$$;
+
+comment on function parley._p_event_of(parley._p_endpoint, integer, integer) is
+'Gives an event of a side of a conversation, with its state as it is now.
+Arguments: endpoint; event_class and event_subclass, as _p_trace_subclass has them.';
+
+create function parley._p_trace_dialog(endpoint parley._p_endpoint, event_subclass integer, error integer default null, text_data text default null)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_event parley._p_trace_event;
+begin
+  if coalesce(pg_sequence_last_value('parley._p_trace_until') < extract(epoch from clock_timestamp()), true) then
+    return;
+  end if;
+  v_event := parley._p_event_of(endpoint, 124, event_subclass);
+  v_event.error := _p_trace_dialog.error;
+  v_event.text_data := _p_trace_dialog.text_data;
+  perform parley._p_record_event(v_event);
+end
+$$;
+
+comment on function parley._p_trace_dialog(parley._p_endpoint, integer, integer, text) is
+'Writes down, when something is traced, what has just happened to a side of a conversation.
+Arguments: endpoint; event_subclass of Broker:Conversation; error, the number of an error, and its text.';
+
+create function parley._p_trace_received_error(endpoint parley._p_endpoint, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_code integer;
+begin
+  if coalesce(pg_sequence_last_value('parley._p_trace_until') < extract(epoch from clock_timestamp()), true) then
+    return;
+  end if;
+  v_code := substring(parley.body_text(body) from '<Code>(-?[0-9]{1,9})</Code>')::integer;
+  perform parley._p_trace_dialog(
+    endpoint, case when v_code < 0 then 9 else 8 end, v_code, substring(parley.body_text(body) from '<Description>(.*)</Description>')
+  );
+end
+$$;
+
+comment on function parley._p_trace_received_error(parley._p_endpoint, bytea) is
+'Writes down, when something is traced, that an Error message of the other side has arrived, by its body: the program''s (8) or its broker''s (9).';
+
+create function parley._p_switch_trace(is_on boolean) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'
+as $$
+declare
+  v_deadline timestamptz := clock_timestamp() + interval '10 seconds';
+begin
+  loop
+    begin
+      -- A lock that waits keeps writers behind it. So it is given up soon, and asked for again.
+      lock table parley._p_conversation_group, parley._p_endpoint, parley._p_transmission, parley._p_message,
+        parley._p_outgoing, parley._p_outgoing_batch, parley._p_outgoing_to_many in share row exclusive mode;
+      exit;
+    exception
+      when lock_not_available then
+        if clock_timestamp() > v_deadline then
+          perform parley._p_raise_in_use();
+        end if;
+        perform pg_sleep(0.05);
+    end;
+  end loop;
+  if is_on then
+    alter table parley._p_conversation_group enable trigger _p_record;
+    alter table parley._p_endpoint enable trigger _p_record_begun;
+    alter table parley._p_endpoint enable trigger _p_record_routed;
+    alter table parley._p_transmission enable trigger _p_record;
+    alter table parley._p_message enable trigger _p_record;
+    alter table parley._p_outgoing enable trigger _p_record;
+    alter table parley._p_outgoing_batch enable trigger _p_record;
+    alter table parley._p_outgoing_to_many enable trigger _p_record;
+  else
+    alter table parley._p_conversation_group disable trigger _p_record;
+    alter table parley._p_endpoint disable trigger _p_record_begun;
+    alter table parley._p_endpoint disable trigger _p_record_routed;
+    alter table parley._p_transmission disable trigger _p_record;
+    alter table parley._p_message disable trigger _p_record;
+    alter table parley._p_outgoing disable trigger _p_record;
+    alter table parley._p_outgoing_batch disable trigger _p_record;
+    alter table parley._p_outgoing_to_many disable trigger _p_record;
+  end if;
+end
+$$;
+
+comment on function parley._p_switch_trace(boolean) is
+'Enables or disables the triggers of traces, once nobody is writing.
+Errors: 5061 when transactions that send or receive do not finish within ten seconds.';
+
+create function parley.start_trace(
+  events text[] default null,
+  conversation uuid default null,
+  seconds integer default 3600,
+  max_events integer default 1000000,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_unknown text;
+begin
+  perform parley._p_require_permission(v_caller, 'ALTER TRACE', 'database', 0, null, null);
+  select e.name into v_unknown
+  from unnest(events) as e (name)
+  where not exists (select from parley._p_trace_subclass as s where lower(s.event_name) = lower(e.name));
+  if found or cardinality(events) = 0 then
+    perform parley._p_raise(
+      8402,
+      format('there is no event "%s" to trace', coalesce(v_unknown, '')),
+      null,
+      'Use ' || (select string_agg(distinct s.event_name, ', ') from parley._p_trace_subclass as s) || '; or null for all.'
+    );
+  elsif seconds is null or seconds not between 1 and 604800 then
+    perform parley._p_raise(8402, format('a trace cannot run for %s seconds', seconds), null, 'Give 1 to 604800, a week.');
+  elsif max_events is null or max_events < 1 then
+    perform parley._p_raise(8402, format('a trace cannot have %s events', max_events), null, 'Give at least 1.');
+  end if;
+  perform parley._p_switch_trace(true);
+  delete from parley._p_trace_event;
+  delete from parley._p_trace;
+  insert into parley._p_trace (event_classes, conversation, started_by, started_at, stops_at, last_sequence)
+  values (
+    array(
+      select distinct s.event_class
+      from parley._p_trace_subclass as s
+      where events is null or lower(s.event_name) in (select lower(e.name) from unnest(events) as e (name))
+    ),
+    conversation, pg_get_userbyid(v_caller), clock_timestamp(), clock_timestamp() + make_interval(secs => seconds),
+    coalesce(pg_sequence_last_value('parley._p_trace_sequence'), 0) + max_events
+  );
+  perform setval('parley._p_trace_until', ceil(extract(epoch from clock_timestamp()))::bigint + seconds);
+end
+$$;
+
+comment on function parley.start_trace(text[], uuid, integer, integer, parley.caller) is
+'Begins to trace, and removes what was traced before; parley.traced_events shows it. One trace runs at a time. What a transaction that rolls back has done
+is not in it. Tracing slows SEND and RECEIVE down; without a trace they cost what they always cost.
+Arguments: events, any of Broker:Conversation, Broker:Conversation Group and Broker:Message Classify (null: all); conversation, a handle, a
+conversation id or a group, to trace nothing else (null: all); seconds, after which nothing more is traced, 1 to 604800; max_events, after which nothing
+more is traced, either. Call stop_trace all the same: until then each message asks whether it is to be traced.
+Errors: 229 not allowed, 5061 transactions that send or receive do not finish within ten seconds, 8402 no such event, seconds or max_events out of range.
+Source: spec 8.5.';
+
+create function parley.stop_trace(caller parley.caller default parley.current_caller()) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+begin
+  perform parley._p_require_permission(v_caller, 'ALTER TRACE', 'database', 0, null, null);
+  perform parley._p_switch_trace(false);
+  delete from parley._p_trace;
+end
+$$;
+
+comment on function parley.stop_trace(parley.caller) is
+'Ends the trace, if one runs. What was traced stays until the next one begins.
+Errors: 229 not allowed, 5061 transactions that send or receive do not finish within ten seconds.
+Source: spec 8.5.';
+
+create view parley.traced_events with (security_barrier) as
+select
+  v.event_sequence,
+  v.start_time,
+  v.event_class,
+  s.event_name,
+  v.event_subclass,
+  s.subclass_name as event_subclass_name,
+  v.conversation_id,
+  v.conversation_handle,
+  v.conversation_group_id,
+  case when v.is_initiator then 'initiator' when not v.is_initiator then 'target' end as role_name,
+  v.state,
+  v.priority,
+  v.service_name,
+  v.far_service,
+  v.far_broker_instance,
+  v.next_hop,
+  t.name as message_type_name,
+  v.messages,
+  v.error,
+  v.text_data,
+  v.spid,
+  v.transaction_id,
+  v.login_name,
+  v.application_name
+from parley._p_trace_event as v
+join parley._p_trace_subclass as s using (event_class, event_subclass)
+left join parley._p_message_type as t using (message_type_id)
+where (select parley._p_is_administrator(parley._p_current_role()))
+  or exists (select from parley._p_permitted_object as p where p.class = 'database' and p.permission in ('ALTER TRACE', 'CONTROL'));
+
+comment on view parley.traced_events is
+'What the trace that runs, or ran last, has seen. For administrators and whoever was granted ALTER TRACE on the database.';
+comment on column parley.traced_events.event_sequence is 'Number of the event; numbers of transactions that rolled back are missing.';
+comment on column parley.traced_events.start_time is 'When it happened.';
+comment on column parley.traced_events.event_class is '124, 136 or 141.';
+comment on column parley.traced_events.event_name is 'Broker:Conversation, Broker:Conversation Group or Broker:Message Classify.';
+comment on column parley.traced_events.event_subclass is 'Number of what happened, within its class.';
+comment on column parley.traced_events.event_subclass_name is 'What happened, such as SEND Message.';
+comment on column parley.traced_events.conversation_id is 'Identity of the conversation, the same on both sides.';
+comment on column parley.traced_events.conversation_handle is 'The side of the conversation that it happened to.';
+comment on column parley.traced_events.conversation_group_id is 'Its group.';
+comment on column parley.traced_events.role_name is 'The role of that side: initiator or target.';
+comment on column parley.traced_events.state is 'State of that side afterwards: SO, CO, DI, DO, ER or CD.';
+comment on column parley.traced_events.priority is 'Level of that side, 1 to 10.';
+comment on column parley.traced_events.service_name is 'Service of that side.';
+comment on column parley.traced_events.far_service is 'Service of the other side.';
+comment on column parley.traced_events.far_broker_instance is 'Broker instance of the other side, as far as it is known.';
+comment on column parley.traced_events.next_hop is 'Where its messages go next: an address, or null in this database.';
+comment on column parley.traced_events.message_type_name is 'Type of the messages.';
+comment on column parley.traced_events.messages is 'How many messages; those of a batch arrive as frames of several.';
+comment on column parley.traced_events.error is 'Number of the error: negative when it is a broker''s.';
+comment on column parley.traced_events.text_data is 'Why messages are delayed, or the text of the error.';
+comment on column parley.traced_events.spid is 'Process id of the session.';
+comment on column parley.traced_events.transaction_id is 'Its transaction.';
+comment on column parley.traced_events.login_name is 'Who had logged in.';
+comment on column parley.traced_events.application_name is 'What the session calls itself.';
+
+-- sql/544_trace_triggers.sql
+
+-- The triggers of traces (543_traces.sql). They are disabled unless something is traced, and PostgreSQL does not ask a disabled trigger.
+--
+-- A message arrives when a row with a position of its own is written: rows that RECEIVE puts back, or ALTER SERVICE gives to another queue, have a position
+-- inside the step of another one, or are older than the statement.
+
+create function parley._p_record_group() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_event parley._p_trace_event;
+begin
+  v_event.event_class := 136;
+  v_event.event_subclass := case tg_op when 'INSERT' then 1 else 2 end;
+  v_event.conversation_group_id := case tg_op when 'INSERT' then new.conversation_group_id else old.conversation_group_id end;
+  v_event.service_name := (
+    select s.name from parley._p_service as s where s.service_id = case tg_op when 'INSERT' then new.service_id else old.service_id end
+  );
+  perform parley._p_record_event(v_event);
+  return null;
+end
+$$;
+
+comment on function parley._p_record_group() is 'Writes down that a conversation group was created or dropped.';
+
+create function parley._p_record_begun() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  perform parley._p_trace_dialog(new, case when new.is_initiator then 11 else 12 end);
+  return null;
+end
+$$;
+
+comment on function parley._p_record_begun() is 'Writes down that an initiator has begun a dialog, or that the side of a target was created.';
+
+create function parley._p_record_routed() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_event parley._p_trace_event;
+  v_address text := (select d.address from parley._p_destination as d where d.destination_id = new.destination_id);
+begin
+  if new.far_endpoint_id is null or new.far_endpoint_id < 0 and v_address is null then
+    return null;
+  end if;
+  v_event := parley._p_event_of(new, 141, case when new.far_endpoint_id > 0 or v_address like 'broker:%' then 1 else 2 end);
+  v_event.next_hop := case when new.far_endpoint_id < 0 then v_address end;
+  perform parley._p_record_event(v_event);
+  return null;
+end
+$$;
+
+comment on function parley._p_record_routed() is
+'Writes down where the messages of a conversation go from now on: into this database or another one of the daemon (Local), or away (Remote).';
+
+create function parley._p_record_delayed() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_event parley._p_trace_event;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = new.endpoint_id;
+  if found then
+    v_event := parley._p_event_of(v_endpoint, 141, 3);
+    v_event.message_type_id := abs(new.message_type_id);
+    v_event.messages := 1;
+    v_event.text_data := new.transmission_status;
+    perform parley._p_record_event(v_event);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_record_delayed() is 'Writes down that a message has no way to go yet, and why.';
+
+create function parley._p_record_arrived() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_event parley._p_trace_event;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = new.endpoint_id;
+  if found and new.enqueued_at >= statement_timestamp() then
+    v_event := parley._p_event_of(v_endpoint, 124, 6);
+    v_event.message_type_id := new.message_type_id;
+    v_event.messages := coalesce(cardinality(new.frame), 1);
+    perform parley._p_record_event(v_event);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_record_arrived() is 'Writes down that messages of a conversation have arrived in the queue of this side.';
+
+create function parley._p_record_sent(handle uuid, message_type text, messages integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_event parley._p_trace_event;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if found then
+    v_event := parley._p_event_of(v_endpoint, 124, 1);
+    v_event.message_type_id := (select t.message_type_id from parley._p_message_type as t where t.name = _p_record_sent.message_type);
+    v_event.messages := _p_record_sent.messages;
+    perform parley._p_record_event(v_event);
+  end if;
+end
+$$;
+
+comment on function parley._p_record_sent(uuid, text, integer) is
+'Writes down that messages are sent; when SEND refuses, its transaction takes this back.
+Arguments: handle; message_type, its name; messages, how many.';
+
+create function parley._p_record_outgoing() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  perform parley._p_record_sent(new.conversation_handle, new.message_type, 1);
+  return new;
+end
+$$;
+
+comment on function parley._p_record_outgoing() is 'Writes down what was inserted into _p_outgoing, before it is sent.';
+
+create function parley._p_record_outgoing_to_many() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  perform parley._p_record_sent(h.handle, new.message_type, 1) from unnest(new.conversation_handles) as h (handle);
+  return new;
+end
+$$;
+
+comment on function parley._p_record_outgoing_to_many() is 'Writes down what was inserted into _p_outgoing_to_many, before it is sent.';
+
+create function parley._p_record_outgoing_batch() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  perform parley._p_record_sent(new.conversation_handle, new.message_type, coalesce(cardinality(new.bodies), 0));
+  return new;
+end
+$$;
+
+comment on function parley._p_record_outgoing_batch() is 'Writes down what was inserted into _p_outgoing_batch, before it is sent.';
+
+create trigger _p_record after insert or delete on parley._p_conversation_group
+for each row execute function parley._p_record_group();
+
+create trigger _p_record_begun after insert on parley._p_endpoint
+for each row execute function parley._p_record_begun();
+
+create trigger _p_record_routed after update on parley._p_endpoint
+for each row when (
+  (new.far_endpoint_id, new.destination_id) is distinct from (old.far_endpoint_id, old.destination_id)
+) execute function parley._p_record_routed();
+
+create trigger _p_record after insert on parley._p_transmission
+for each row execute function parley._p_record_delayed();
+
+create trigger _p_record after insert on parley._p_message
+for each row when (
+  new.endpoint_id > 0 and new.position % 1024 = 0 and new.message_type_id not in (1, 2, 5)
+) execute function parley._p_record_arrived();
+
+-- Its name comes before that of the trigger that sends.
+create trigger _p_record before insert on parley._p_outgoing
+for each row execute function parley._p_record_outgoing();
+
+create trigger _p_record before insert on parley._p_outgoing_batch
+for each row execute function parley._p_record_outgoing_batch();
+
+create trigger _p_record before insert on parley._p_outgoing_to_many
+for each row execute function parley._p_record_outgoing_to_many();
+
+do $$
+begin
+  alter table parley._p_conversation_group disable trigger _p_record;
+  alter table parley._p_endpoint disable trigger _p_record_begun;
+  alter table parley._p_endpoint disable trigger _p_record_routed;
+  alter table parley._p_transmission disable trigger _p_record;
+  alter table parley._p_message disable trigger _p_record;
+  alter table parley._p_outgoing disable trigger _p_record;
+  alter table parley._p_outgoing_batch disable trigger _p_record;
+  alter table parley._p_outgoing_to_many disable trigger _p_record;
+end
+$$;
+
 -- sql/600_take_runs.sql
 
 -- From the lane of a destination into transit: what the daemon is to transmit next.
@@ -20235,6 +20851,7 @@ begin
     perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update skip locked;
     if found then
       perform parley._p_remove_endpoint(v_endpoint);
+      perform parley._p_trace_dialog(v_endpoint, 10);
     else
       -- Nobody will be told anything any more, so nothing else would come back to it.
       perform parley._p_set_alarm(v_endpoint.endpoint_id, 'abandoned', clock_timestamp());
@@ -20950,6 +21567,11 @@ begin
       -- It does not want to know any more (spec 3.2); both have ended when the other side has too.
       if v_type.message_type_id in (1, 2) then
         perform parley._p_remove_endpoint(endpoint);
+        if v_type.message_type_id = 2 then
+          perform parley._p_trace_dialog(endpoint, 7);
+        else
+          perform parley._p_trace_received_error(endpoint, bodies[array_lower(bodies, 1)]);
+        end if;
         return ('accepted', v_next, null, null)::parley._p_verdict;
       end if;
     when endpoint.state in ('DI', 'ER') and not v_is_unsequenced then
@@ -20957,6 +21579,11 @@ begin
     when v_type.message_type_id in (1, 2) then
       perform parley._p_enqueue(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
       perform parley._p_set_state(endpoint.endpoint_id, case v_type.message_type_id when 2 then 'DI' else 'ER' end);
+      if v_type.message_type_id = 2 then
+        perform parley._p_trace_dialog(endpoint, 7);
+      else
+        perform parley._p_trace_received_error(endpoint, bodies[array_lower(bodies, 1)]);
+      end if;
       perform parley._p_hold_outgoing(
         endpoint,
         case v_type.message_type_id
