@@ -2,6 +2,11 @@
 --
 -- Each error of the broker carries the SQL Server error number twice: in its SQLSTATE (class SB, then the number
 -- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT says what to do.
+--
+-- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a function it adds
+-- the text of the statement, all lines of it; PERFORM is a statement. An assignment is evaluated without one. So what may raise is called as
+--   found := parley._p_raise(...);
+-- and gives true if it returns at all, which leaves FOUND as PERFORM would. What has to be a statement, as the INSERT of SEND, is one short line.
 -- Source: spec section 4.10.
 
 create function parley.sqlstate_of(error_number integer) returns text
@@ -19,7 +24,7 @@ comment on function parley.sqlstate_of(integer) is
 Arguments: error_number, the SQL Server number (0 to 46655).
 Source: spec 4.10.';
 
-create function parley._p_raise(error_number integer, message text, detail text, hint text) returns void
+create function parley._p_raise(error_number integer, message text, detail text, hint text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$

@@ -50,7 +50,7 @@ comment on function parley.current_caller() is
 'Proves which role calls: the default of the argument caller, with which every function of Parley that looks at rights ends.
 Errors: 42704 when the current role was dropped.';
 
-create function parley._p_raise_unknown_caller(detail text) returns void
+create function parley._p_raise_unknown_caller(detail text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -88,7 +88,7 @@ begin
     v_role := pg_catalog.to_regrole(pg_catalog.quote_ident(pg_catalog.convert_from(v_name, pg_catalog.getdatabaseencoding())));
   end if;
   if v_role is null then
-    perform parley._p_raise_unknown_caller(
+    found := parley._p_raise_unknown_caller(
       'The argument caller is null, was made up, comes from another session or transaction, or names a role that was dropped or renamed.'
     );
   end if;
@@ -110,7 +110,7 @@ declare
 begin
   select r.oid into v_role from pg_roles as r where r.rolname = caller;
   if not found then
-    perform parley._p_raise_unknown_caller(format('Role "%s" was dropped or renamed.', caller));
+    found := parley._p_raise_unknown_caller(format('Role "%s" was dropped or renamed.', caller));
   end if;
   return v_role;
 end
@@ -149,19 +149,20 @@ $$;
 
 comment on function parley._p_is_administrator(oid) is 'Tells whether a role may do everything with the broker of this database.';
 
-create function parley._p_require_administrator(caller oid, what text) returns void
+create function parley._p_require_administrator(caller oid, what text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_is_administrator(caller) is not true then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('%s is for administrators of the broker', what),
       format('Role %s neither owns this database nor the schema parley.', caller::regrole),
       'Ask the owner of the database, or have its role granted to you.'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -182,7 +183,7 @@ begin
   end if;
   select r.oid into v_role from pg_roles as r where r.rolname = name;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('role "%s" does not exist', name),
       null,
@@ -209,7 +210,7 @@ begin
   end if;
   v_owner := parley._p_role(owner);
   if v_owner = 0 or (parley._p_is_administrator(caller) or parley._p_may_act_as(caller, v_owner)) is not true then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('cannot make role "%s" the owner', owner),
       format('Role %s is not a member of it.', caller::regrole),

@@ -52,21 +52,21 @@ comment on function parley._p_has_permission(oid, text, text, integer, oid) is
 'Tells whether a role holds a permission: by ownership, by grant (to it, to a role it inherits, to PUBLIC), or as administrator.
 Arguments: role; permission, such as SEND; class, such as service; object_id; owner, the owner of the object or null.';
 
-create function parley._p_require_permission(caller oid, permission text, class text, object_id integer, name text, owner oid) returns void
+create function parley._p_require_permission(caller oid, permission text, class text, object_id integer, name text, owner oid) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_has_permission(caller, permission, class, object_id, owner) is not true then
     if class = 'database' then
-      perform parley._p_raise(
+      found := parley._p_raise(
         229,
         format('permission denied: %s', permission),
         format('Role %s may not do this in this database.', caller::regrole),
         format('An administrator can allow it: select parley.grant(%L, ''database'', null, %L);', permission, pg_get_userbyid(caller))
       );
     end if;
-    perform parley._p_raise(
+    found := parley._p_raise(
       229,
       format('permission denied: %s on %s "%s"', permission, class, name),
       format('Role %s does not hold it.', caller::regrole),
@@ -76,6 +76,7 @@ begin
       )
     );
   end if;
+  return true;
 end
 $$;
 

@@ -25,7 +25,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if name is null or name = '' or length(name) > 128 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9609,
       format('this is no name for a %s', kind),
       format('It has %s characters; 1 to 128 are allowed.', coalesce(length(name), 0)),
@@ -56,7 +56,7 @@ declare
   end;
 begin
   if v_letter is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('unknown validation "%s"', validation),
       null,
@@ -64,7 +64,7 @@ begin
     );
   end if;
   if upper(replace(validation, ' ', '_')) in ('FUNCTION', 'JSON_SCHEMA') and validation_function is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('validation %s needs a function', upper(validation)),
       null,
@@ -72,7 +72,7 @@ begin
     );
   end if;
   if upper(replace(validation, ' ', '_')) = 'VALID_XML' and validation_function is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'validation VALID_XML needs a function',
       'PostgreSQL has no XML Schema validator and no schema collections: without a function a body would only have to be well-formed.',
@@ -81,7 +81,7 @@ begin
   end if;
   if validation_function is not null then
     if parley._p_may_validate(caller, validation_function) is not true then
-      perform parley._p_raise(
+      found := parley._p_raise(
         8402,
         format('function %s cannot validate messages', validation_function),
         'It must take one bytea and return boolean. It runs with the rights of its owner when it is SECURITY DEFINER, '
@@ -112,15 +112,20 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
+  v_owner oid;
+  v_validation "char";
   v_id integer;
 begin
-  perform parley._p_require_permission(v_caller, 'CREATE MESSAGE TYPE', 'database', 0, null, null);
+  found := parley._p_require_permission(v_caller, 'CREATE MESSAGE TYPE', 'database', 0, null, null);
+  name := parley._p_name('message type', name);
+  v_owner := parley._p_new_owner(v_caller, "authorization");
+  v_validation := parley._p_validation(v_caller, validation, validation_function);
   insert into parley._p_message_type (message_type_id, name, owner, validation, validation_function, validation_setter, schema_collection)
   values (
     nextval('parley._p_object_id'),
-    parley._p_name('message type', create_message_type.name),
-    parley._p_new_owner(v_caller, "authorization"),
-    parley._p_validation(v_caller, create_message_type.validation, create_message_type.validation_function),
+    create_message_type.name,
+    v_owner,
+    v_validation,
     create_message_type.validation_function,
     case when create_message_type.validation_function is not null then v_caller end,
     create_message_type.schema_collection
@@ -128,7 +133,7 @@ begin
   on conflict do nothing
   returning message_type_id into v_id;
   if v_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('message type "%s" exists already', name),
       null,
@@ -162,10 +167,12 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
   v_type parley._p_message_type;
+  v_validation "char";
 begin
   v_type := parley._p_find_message_type(v_caller, name, 'ALTER');
+  v_validation := parley._p_validation(v_caller, validation, validation_function);
   update parley._p_message_type as t
-  set validation = parley._p_validation(v_caller, alter_message_type.validation, alter_message_type.validation_function),
+  set validation = v_validation,
     validation_function = alter_message_type.validation_function,
     validation_setter = case when alter_message_type.validation_function is not null then v_caller end,
     schema_collection = alter_message_type.schema_collection
@@ -197,7 +204,7 @@ begin
   where u.message_type_id = v_type.message_type_id
   limit 1;
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       3716,
       format('message type "%s" is still used', name),
       format('A contract names it: "%s".', v_contract),
@@ -209,7 +216,7 @@ begin
     or exists (select from parley._p_transmission as t where t.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_transit as t where t.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_retained as r where r.message_type_id = v_type.message_type_id) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       3716,
       format('message type "%s" is still used', name),
       'Messages of this type wait to be received, or are kept by retention.',
@@ -235,7 +242,7 @@ declare
 begin
   select * into v_type from parley._p_message_type as t where t.name = _p_find_message_type.name;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('message type "%s" does not exist', name),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'message type', name),
@@ -243,9 +250,9 @@ begin
     );
   end if;
   if v_type.message_type_id < 65536 and permission <> 'REFERENCES' then
-    perform parley._p_raise(9663, format('message type "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, format('message type "%s" belongs to the system', name), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(caller, permission, 'message type', v_type.message_type_id, name, v_type.owner);
+  found := parley._p_require_permission(caller, permission, 'message type', v_type.message_type_id, name, v_type.owner);
   return v_type;
 end
 $$;

@@ -31,9 +31,9 @@ declare
   v_type parley._p_message_type;
   v_usage record;
 begin
-  perform parley._p_require_permission(v_caller, 'CREATE CONTRACT', 'database', 0, null, null);
+  found := parley._p_require_permission(v_caller, 'CREATE CONTRACT', 'database', 0, null, null);
   if upper(name) = 'ANY' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9609,
       'a contract cannot be called ANY',
       null,
@@ -41,7 +41,7 @@ begin
     );
   end if;
   if jsonb_typeof(message_types) is distinct from 'object' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'message_types must be a JSON object',
       null,
@@ -53,7 +53,7 @@ begin
   on conflict do nothing
   returning service_contract_id into v_id;
   if v_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('contract "%s" exists already', name),
       null,
@@ -65,7 +65,7 @@ begin
     from jsonb_each_text(message_types) as t
   loop
     if v_usage.sent_by is null or v_usage.sent_by not in ('INITIATOR', 'TARGET', 'ANY') then
-      perform parley._p_raise(
+      found := parley._p_raise(
         8402,
         format('message type "%s" is sent by "%s"', v_usage.name, v_usage.sent_by),
         null,
@@ -74,7 +74,7 @@ begin
     end if;
     v_type := parley._p_find_message_type(v_caller, v_usage.name, 'REFERENCES');
     if parley._p_is_system_message(v_type.message_type_id) then
-      perform parley._p_raise(
+      found := parley._p_raise(
         9663,
         format('message type "%s" belongs to the system', v_usage.name),
         'The broker itself sends messages of this type, on every conversation, whatever its contract says.',
@@ -86,7 +86,7 @@ begin
   end loop;
   perform from parley._p_contract_message_type as u where u.service_contract_id = v_id and u.is_sent_by_initiator;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8492,
       format('contract "%s" gives the initiator nothing to send', name),
       null,
@@ -128,7 +128,7 @@ declare
 begin
   select t.name into v_repeated from unnest(message_types) as t (name) group by t.name having count(*) > 1 limit 1;
   if found then
-    perform parley._p_raise_repeated_message_type(v_repeated);
+    found := parley._p_raise_repeated_message_type(v_repeated);
   end if;
   return parley._p_create_contract(
     name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization", caller
@@ -157,10 +157,10 @@ begin
     end if;
   exception
     when data_exception then
-      perform parley._p_raise(8402, 'message_types is not JSON', null, 'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.');
+      found := parley._p_raise(8402, 'message_types is not JSON', null, 'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.');
   end;
   if v_repeated is not null then
-    perform parley._p_raise_repeated_message_type(v_repeated);
+    found := parley._p_raise_repeated_message_type(v_repeated);
   end if;
   return parley._p_create_contract(name, v_types, "authorization", caller);
 end
@@ -183,12 +183,12 @@ comment on function parley.create_contract(text, text, text) is
 Errors: 8402 not JSON, 8403 a message type named twice, and those of create_contract with JSON.
 Source: spec 2.3.';
 
-create function parley._p_raise_repeated_message_type(name text) returns void
+create function parley._p_raise_repeated_message_type(name text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_raise(
+  return parley._p_raise(
     8403,
     format('message type "%s" is named twice', name),
     null,
@@ -210,7 +210,7 @@ declare
 begin
   select * into v_contract from parley._p_contract as c where c.name = _p_find_contract.name;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('contract "%s" does not exist', name),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'contract', name),
@@ -218,9 +218,9 @@ begin
     );
   end if;
   if v_contract.service_contract_id < 65536 and permission <> 'REFERENCES' then
-    perform parley._p_raise(9663, format('contract "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, format('contract "%s" belongs to the system', name), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(caller, permission, 'contract', v_contract.service_contract_id, name, v_contract.owner);
+  found := parley._p_require_permission(caller, permission, 'contract', v_contract.service_contract_id, name, v_contract.owner);
   return v_contract;
 end
 $$;
@@ -249,7 +249,7 @@ begin
   where p.service_contract_id = v_contract.service_contract_id
   limit 1;
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       3716,
       format('contract "%s" is still used', name),
       format('It is named by %s.', v_user),

@@ -48,7 +48,7 @@ declare
 begin
   -- What does not parse to its end must not be taken for the queue that a part of it names.
   if queue !~ '^(\[([^\]]|\]\])*\]|"([^"]|"")*"|[^.\["]+)(\.(\[([^\]]|\]\])*\]|"([^"]|"")*"|[^.\["]+))*$' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9609,
       format('queue name "%s" is malformed', queue),
       'A part that contains a point, a bracket or a double quote stands in brackets, with ] doubled.',
@@ -62,7 +62,7 @@ begin
     v_parts := v_parts || v_part;
   end loop;
   if cardinality(v_parts) > 3 or (cardinality(v_parts) = 3 and v_parts[1] <> current_database()) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9609,
       format('queue name "%s" has too many parts or names another database', queue),
       null,
@@ -72,7 +72,7 @@ begin
   name := v_parts[cardinality(v_parts)];
   schema_name := coalesce(nullif(v_parts[cardinality(v_parts) - 1], ''), 'dbo');
   if name is null or name = '' or length(name) > 128 or length(schema_name) > 128 or left(name, 1) = '#' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9609,
       format('"%s" is no name for a queue', queue),
       'A queue name has 1 to 128 characters and does not begin with #.',
@@ -117,7 +117,7 @@ begin
     select * into v_queue from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   end if;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       208,
       format('queue "%s" does not exist', queue),
       'Names are compared exactly.' || parley._p_did_you_mean(caller, 'queue', queue),
@@ -142,9 +142,9 @@ declare
 begin
   v_queue := parley._p_find_queue(caller, queue);
   if v_queue.queue_id < 65536 and permission in ('ALTER', 'CONTROL') then
-    perform parley._p_raise(9663, format('queue "%s" belongs to the system', queue), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, format('queue "%s" belongs to the system', queue), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(caller, permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  found := parley._p_require_permission(caller, permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   return v_queue;
 end
 $$;
@@ -201,24 +201,26 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
   v_id integer;
+  v_owner oid;
   v_name record := parley._p_queue_name(queue);
 begin
-  perform parley._p_require_permission(v_caller, 'CREATE QUEUE', 'database', 0, null, null);
+  found := parley._p_require_permission(v_caller, 'CREATE QUEUE', 'database', 0, null, null);
   -- Serialises two creations of the same name, so that the second gets our error and not one of a sequence.
   perform pg_advisory_xact_lock(hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0));
   perform from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('queue "%s" exists already', queue),
       null,
       'Use alter_queue to change it, or choose another name.'
     );
   end if;
+  v_owner := parley._p_new_owner(v_caller, "authorization");
   v_id := nextval('parley._p_object_id');
-  perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, parley._p_new_owner(v_caller, "authorization"));
+  perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, v_owner);
   perform parley._p_create_queue_view(v_id);
-  perform parley._p_alter_queue(
+  found := parley._p_alter_queue(
     v_caller, v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
     coalesce(activation, activation_procedure is not null), poison_action, poison_rollbacks
   );
@@ -259,7 +261,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
 begin
-  perform parley._p_alter_queue(
+  found := parley._p_alter_queue(
     v_caller, v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation,
     poison_action, poison_rollbacks
   );
@@ -336,7 +338,7 @@ declare
 begin
   select s.name into v_service from parley._p_service as s where s.queue_id = v_queue.queue_id limit 1;
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       3716,
       format('queue "%s" is still used', queue),
       format('Service "%s" is bound to it.', v_service),

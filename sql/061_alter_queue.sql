@@ -2,7 +2,7 @@
 --
 -- Locks: the queue's row. Switching retention on or off waits for the senders on the queue and makes them look again (_p_forget_routes).
 
-create function parley._p_check_activation(procedure text, execute_as text) returns void
+create function parley._p_check_activation(procedure text, execute_as text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -12,7 +12,7 @@ declare
   v_is_temporary boolean;
 begin
   if procedure is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9614,
       'activation is on but there is no procedure',
       null,
@@ -20,14 +20,14 @@ begin
     );
   end if;
   if execute_as is null then
-    perform parley._p_raise(9613, 'activation is on but nobody to execute as', null, 'Give execute_as: SELF, OWNER or the name of a role.');
+    found := parley._p_raise(9613, 'activation is on but nobody to execute as', null, 'Give execute_as: SELF, OWNER or the name of a role.');
   end if;
   select p.prokind, p.pronargs, n.nspname like 'pg\_temp\_%' into v_kind, v_arguments, v_is_temporary
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
   where p.oid = to_regproc(procedure);
   if not found and exists (select from pg_proc as p where p.proname = procedure and p.prokind = 'p') then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9614,
       format('procedure %s is not qualified with its schema', procedure),
       format('There is %s.', (
@@ -39,29 +39,30 @@ begin
       'Write its schema in front: public.read_shop.'
     );
   elsif not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9614,
       format('procedure %s does not exist', procedure),
       'Its name must be qualified with its schema and must not be overloaded.',
       'Create it with CREATE PROCEDURE, then try again.'
     );
   elsif v_is_temporary then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9742,
       format('procedure %s is temporary', procedure),
       'It is known to the session that has created it, and gone with it.',
       'Create it in a schema that lasts.'
     );
   elsif v_kind <> 'p' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9620,
       format('%s is not a procedure', procedure),
       null,
       'Activation runs CALL procedure(): create it with CREATE PROCEDURE.'
     );
   elsif v_arguments > 0 then
-    perform parley._p_raise(9653, format('procedure %s takes arguments', procedure), null, 'An activation procedure takes none.');
+    found := parley._p_raise(9653, format('procedure %s takes arguments', procedure), null, 'An activation procedure takes none.');
   end if;
+  return true;
 end
 $$;
 
@@ -104,7 +105,7 @@ comment on function parley._p_acting_refusal(parley._p_queue) is
 'Says why the procedure of a queue must not be run as the role that it would be: because who set it, or the role, could not act as that role himself.
 Null when nothing speaks against it.';
 
-create function parley._p_require_acting(queue parley._p_queue) returns void
+create function parley._p_require_acting(queue parley._p_queue) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -112,13 +113,14 @@ declare
   v_refusal text := parley._p_acting_refusal(queue);
 begin
   if v_refusal is not null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15517,
       format('cannot execute as role "%s"', pg_get_userbyid(parley._p_execute_as(queue.execute_as, queue.owner))),
       'In this activation ' || v_refusal || '.',
       'Let a member of that role set both: select parley.alter_queue(queue, activation_procedure => ..., execute_as => ...); or choose execute_as => ''SELF''.'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -137,7 +139,7 @@ create function parley._p_alter_queue(
   activation boolean,
   poison_action text,
   poison_rollbacks integer
-) returns void
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -147,7 +149,7 @@ declare
 begin
   select * into v_old from parley._p_queue as q where q.queue_id = _p_alter_queue.queue_id for no key update;
   if max_queue_readers is not null and max_queue_readers not between 0 and 32767 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('max_queue_readers is %s', max_queue_readers),
       '0 to 32767 are allowed.',
@@ -155,14 +157,14 @@ begin
     );
   end if;
   if upper(poison_action) not in ('SET_ASIDE', 'DISABLE_QUEUE') then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('poison_action is "%s"', poison_action),
       'It says what becomes of a message that has come back too often.',
       'Give SET_ASIDE or DISABLE_QUEUE.'
     );
   elsif poison_rollbacks not between 1 and 15 then
-    perform parley._p_raise(8402, format('poison_rollbacks is %s', poison_rollbacks), '1 to 15 are allowed.', 'Give a number in that range.');
+    found := parley._p_raise(8402, format('poison_rollbacks is %s', poison_rollbacks), '1 to 15 are allowed.', 'Give a number in that range.');
   end if;
   if upper(execute_as) not in ('SELF', 'OWNER') then
     perform parley._p_role(execute_as);
@@ -192,11 +194,11 @@ begin
   returning * into v_new;
   -- To change one of the two is to choose what runs as the role, whatever the other was set by.
   if num_nonnulls(activation_procedure, execute_as, nullif(activation, false)) > 0 and v_new.activation_procedure is not null then
-    perform parley._p_require_acting(v_new);
+    found := parley._p_require_acting(v_new);
   end if;
   if v_new.is_activation_enabled then
-    perform parley._p_check_activation(v_new.activation_procedure, v_new.execute_as);
-    perform parley._p_require_sole_activator(v_new.queue_id, 'procedure');
+    found := parley._p_check_activation(v_new.activation_procedure, v_new.execute_as);
+    found := parley._p_require_sole_activator(v_new.queue_id, 'procedure');
     if v_new.max_readers = 0 then
       raise warning using
         message = format('activation of queue "%s" is on but max_queue_readers is 0', v_new.lookup_name),
@@ -212,6 +214,7 @@ begin
     perform parley._p_forget_copy_numbers(queue_id);
     perform parley._p_forget_routes_of_queue(queue_id);
   end if;
+  return true;
 end
 $$;
 

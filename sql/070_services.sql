@@ -21,7 +21,7 @@ comment on table parley._p_service_contract is 'The contracts each service accep
 
 create index on parley._p_service_contract (service_contract_id);
 
-create function parley._p_add_service_contracts(caller oid, service_id integer, contracts text[]) returns void
+create function parley._p_add_service_contracts(caller oid, service_id integer, contracts text[]) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -35,9 +35,10 @@ begin
     values (_p_add_service_contracts.service_id, v_contract.service_contract_id)
     on conflict do nothing;
     if not found then
-      perform parley._p_raise(8404, format('contract "%s" is named twice', v_name), null, 'Name each contract of a service once.');
+      found := parley._p_raise(8404, format('contract "%s" is named twice', v_name), null, 'Name each contract of a service once.');
     end if;
   end loop;
+  return true;
 end
 $$;
 
@@ -55,11 +56,12 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
   v_id integer;
+  v_owner oid;
   v_queue parley._p_queue;
 begin
-  perform parley._p_require_permission(v_caller, 'CREATE SERVICE', 'database', 0, null, null);
+  found := parley._p_require_permission(v_caller, 'CREATE SERVICE', 'database', 0, null, null);
   if upper(name) = 'ANY' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9609,
       'a service cannot be called ANY',
       null,
@@ -67,19 +69,21 @@ begin
     );
   end if;
   v_queue := parley._p_find_queue(v_caller, queue, 'REFERENCES');
+  name := parley._p_name('service', name);
+  v_owner := parley._p_new_owner(v_caller, "authorization");
   insert into parley._p_service (service_id, name, owner, queue_id)
-  values (nextval('parley._p_object_id'), parley._p_name('service', create_service.name), parley._p_new_owner(v_caller, "authorization"), v_queue.queue_id)
+  values (nextval('parley._p_object_id'), create_service.name, v_owner, v_queue.queue_id)
   on conflict do nothing
   returning service_id into v_id;
   if v_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('service "%s" exists already', name),
       null,
       'Use alter_service to change it, or choose another name.'
     );
   end if;
-  perform parley._p_add_service_contracts(v_caller, v_id, contracts);
+  found := parley._p_add_service_contracts(v_caller, v_id, contracts);
   -- What was sent to this name before it existed can be delivered now.
   perform parley._p_deliver_delayed(name);
   return v_id;
@@ -102,7 +106,7 @@ declare
 begin
   select * into v_service from parley._p_service as s where s.name = _p_find_service.name;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('service "%s" does not exist', name),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'service', name),
@@ -110,9 +114,9 @@ begin
     );
   end if;
   if v_service.service_id < 65536 and permission in ('ALTER', 'CONTROL') then
-    perform parley._p_raise(9663, format('service "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, format('service "%s" belongs to the system', name), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(caller, permission, 'service', v_service.service_id, name, v_service.owner);
+  found := parley._p_require_permission(caller, permission, 'service', v_service.service_id, name, v_service.owner);
   return v_service;
 end
 $$;
@@ -139,7 +143,7 @@ declare
   v_name text;
 begin
   if queue is null and coalesce(cardinality(add_contracts), 0) + coalesce(cardinality(drop_contracts), 0) = 0 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8493,
       format('nothing to change in service "%s"', name),
       null,
@@ -154,7 +158,7 @@ begin
       and c.name = v_name
     returning u.service_contract_id into v_dropped;
     if not found then
-      perform parley._p_raise(
+      found := parley._p_raise(
         15151,
         format('service "%s" does not accept contract "%s"', name, v_name),
         null,
@@ -172,7 +176,7 @@ begin
       8469
     );
   end loop;
-  perform parley._p_add_service_contracts(v_caller, v_service.service_id, add_contracts);
+  found := parley._p_add_service_contracts(v_caller, v_service.service_id, add_contracts);
   if queue is not null then
     v_queue := parley._p_find_queue(v_caller, queue, 'REFERENCES');
     if v_queue.queue_id <> v_service.queue_id then
@@ -199,7 +203,7 @@ declare
 begin
   select p.name into v_priority from parley._p_priority as p where p.local_service_id = v_service.service_id limit 1;
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       3716,
       format('service "%s" is still used', name),
       format('Broker priority "%s" names it.', v_priority),

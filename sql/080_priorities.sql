@@ -54,7 +54,7 @@ begin
     remote_name := remote_service_name;
   end if;
   if priority_level is null or priority_level not between 1 and 10 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('priority level %s is out of range', coalesce(priority_level::text, 'null')),
       'Levels are 1 (low) to 10 (high).',
@@ -85,17 +85,18 @@ declare
   v_id integer;
   v_parts record;
 begin
-  perform parley._p_require_administrator(v_caller, 'create_broker_priority');
+  found := parley._p_require_administrator(v_caller, 'create_broker_priority');
   v_parts := parley._p_priority_parts(v_caller, contract_name, local_service_name, remote_service_name, priority_level);
+  name := parley._p_name('broker priority', name);
   insert into parley._p_priority (priority_id, name, service_contract_id, local_service_id, remote_service_name, priority)
   values (
-    nextval('parley._p_object_id'), parley._p_name('broker priority', create_broker_priority.name),
+    nextval('parley._p_object_id'), create_broker_priority.name,
     v_parts.service_contract_id, v_parts.local_service_id, v_parts.remote_name, v_parts.priority
   )
   on conflict do nothing
   returning priority_id into v_id;
   if v_id is null then
-    perform parley._p_raise(2714, format('broker priority "%s" exists already', name), null, 'Use alter_broker_priority to change it.');
+    found := parley._p_raise(2714, format('broker priority "%s" exists already', name), null, 'Use alter_broker_priority to change it.');
   end if;
   return v_id;
 end
@@ -123,13 +124,13 @@ declare
   v_old parley._p_priority;
   v_parts record;
 begin
-  perform parley._p_require_administrator(v_caller, 'alter_broker_priority');
+  found := parley._p_require_administrator(v_caller, 'alter_broker_priority');
   if coalesce(contract_name, local_service_name, remote_service_name, priority_level::text) is null then
-    perform parley._p_raise(8493, format('nothing to change in broker priority "%s"', name), null, 'Give at least one item.');
+    found := parley._p_raise(8493, format('nothing to change in broker priority "%s"', name), null, 'Give at least one item.');
   end if;
   select * into v_old from parley._p_priority as p where p.name = alter_broker_priority.name for update;
   if not found then
-    perform parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
+    found := parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
   end if;
   v_parts := parley._p_priority_parts(
     v_caller, coalesce(contract_name, 'ANY'), coalesce(local_service_name, 'ANY'), coalesce(remote_service_name, 'ANY'),
@@ -159,10 +160,10 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'drop_broker_priority');
+  found := parley._p_require_administrator(v_caller, 'drop_broker_priority');
   delete from parley._p_priority as p where p.name = drop_broker_priority.name;
   if not found then
-    perform parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
+    found := parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
   end if;
 end
 $$;

@@ -58,20 +58,21 @@ comment on function parley._p_network_address(text) is
 DNS or NetBIOS, an IPv4 address, or an IPv6 address in brackets; the port must be given.
 Source: spec 2.6.';
 
-create function parley._p_check_route_text(name text, clause text, value text) returns void
+create function parley._p_check_route_text(name text, clause text, value text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if value = '' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9659, format('route "%s": %s is empty', name, clause), null, 'Give a value; what is left out means any service, any instance, no mirror.'
     );
   elsif length(value) > 256 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9660, format('route "%s": %s is too long', name, clause), format('It has %s characters; 256 are allowed.', length(value)), 'Shorten it.'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -88,36 +89,36 @@ declare
   v_is_word boolean := v_word in ('LOCAL', 'TRANSPORT');
   v_mirror text;
 begin
-  perform parley._p_check_route_text(route.name, 'service_name', route.remote_service_name);
-  perform parley._p_check_route_text(route.name, 'address', coalesce(route.address, ''));
-  perform parley._p_check_route_text(route.name, 'mirror_address', route.mirror_address);
+  found := parley._p_check_route_text(route.name, 'service_name', route.remote_service_name);
+  found := parley._p_check_route_text(route.name, 'address', coalesce(route.address, ''));
+  found := parley._p_check_route_text(route.name, 'mirror_address', route.mirror_address);
   if route.broker_instance is not null and route.remote_service_name is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9662, format('route "%s" names a broker instance and no service', route.name), null, 'Give service_name too, or leave broker_instance out.'
     );
   elsif route.broker_instance is not null and route.remote_service_name = 'SQL/ServiceBroker/BrokerConfiguration' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9662,
       format('route "%s" leads to the broker configuration service and names a broker instance', route.name),
       'The broker asks whichever instance offers that service.',
       'Leave broker_instance out.'
     );
   elsif route.mirror_address is not null and (route.remote_service_name is null or route.broker_instance is null) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9661,
       format('route "%s" has a mirror and does not say of what', route.name),
       'A mirror is the second place of one database.',
       'Give service_name and broker_instance too.'
     );
   elsif route.mirror_address is not null and (v_is_word or upper(route.mirror_address) in ('LOCAL', 'TRANSPORT')) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9743,
       format('route "%s": with a mirror, both addresses must be network addresses', route.name),
       format('They are "%s" and "%s".', route.address, route.mirror_address),
       'Give both as tcp://host:port, or leave mirror_address out.'
     );
   elsif v_word = 'TRANSPORT' and route.remote_service_name is not null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9745,
       format('route "%s" takes the address from the service name, and names a service', route.name),
       'TRANSPORT is for every service whose name begins with tcp://host:port.',
@@ -127,14 +128,14 @@ begin
   route.next_hop := case when v_is_word then v_word else parley._p_network_address(route.address) end;
   v_mirror := parley._p_network_address(route.mirror_address);
   if route.next_hop is null or (route.mirror_address is not null and v_mirror is null) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9744,
       format('route "%s": "%s" is no address', route.name, case when route.next_hop is null then route.address else route.mirror_address end),
       'An address is LOCAL, TRANSPORT, or tcp://host:port; the host is a name, an IPv4 address, or an IPv6 address in brackets.',
       'Correct it; brokers usually listen on port 4022.'
     );
   elsif route.next_hop = v_mirror then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9747, format('route "%s": the mirror is at the same address', route.name), null, 'Give the address of the other server, or leave mirror_address out.'
     );
   end if;
@@ -155,7 +156,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if lifetime <= 0 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9746,
       format('route "%s": lifetime %s is out of range', name, lifetime),
       'It is counted in seconds, 1 to 2147483647.',
@@ -210,9 +211,9 @@ declare
   v_id integer;
 begin
   if coalesce(is_inbound, false) then
-    perform parley._p_require_administrator(v_caller, 'create_route of an inbound route');
+    found := parley._p_require_administrator(v_caller, 'create_route of an inbound route');
   else
-    perform parley._p_require_permission(v_caller, 'CREATE ROUTE', 'database', 0, null, null);
+    found := parley._p_require_permission(v_caller, 'CREATE ROUTE', 'database', 0, null, null);
   end if;
   v_route.name := parley._p_name('route', create_route.name);
   v_route.owner := parley._p_new_owner(v_caller, "authorization");
@@ -233,7 +234,7 @@ begin
   on conflict do nothing
   returning route_id into v_id;
   if v_id is null then
-    perform parley._p_raise(2714, format('route "%s" exists already', name), null, 'Use alter_route to change it, or choose another name.');
+    found := parley._p_raise(2714, format('route "%s" exists already', name), null, 'Use alter_route to change it, or choose another name.');
   end if;
   perform parley._p_follow_route(v_route);
   return v_id;
@@ -261,7 +262,7 @@ declare
 begin
   select * into v_route from parley._p_route as r where r.name = _p_route_to_change.name for update;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('route "%s" does not exist', name),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'route', name),
@@ -269,9 +270,9 @@ begin
     );
   end if;
   if v_route.is_inbound then
-    perform parley._p_require_administrator(caller, 'changing an inbound route');
+    found := parley._p_require_administrator(caller, 'changing an inbound route');
   else
-    perform parley._p_require_permission(caller, permission, 'route', v_route.route_id, name, v_route.owner);
+    found := parley._p_require_permission(caller, permission, 'route', v_route.route_id, name, v_route.owner);
   end if;
   return v_route;
 end
@@ -299,7 +300,7 @@ declare
   v_route parley._p_route := v_old;
 begin
   if coalesce(address, service_name, broker_instance, lifetime::text, mirror_address) is null then
-    perform parley._p_raise(8493, format('nothing to change in route "%s"', name), null, 'Give at least one item.');
+    found := parley._p_raise(8493, format('nothing to change in route "%s"', name), null, 'Give at least one item.');
   end if;
   v_route.address := coalesce(alter_route.address, v_route.address);
   v_route.remote_service_name := coalesce(service_name, v_route.remote_service_name);

@@ -68,7 +68,7 @@ declare
   v_fingerprint text := lower(replace(regexp_replace(fingerprint, '^sha256:', '', 'i'), ':', ''));
 begin
   if v_fingerprint is null or v_fingerprint !~ '^[0-9a-f]{64}$' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'this is no fingerprint',
       'A fingerprint is the SHA-256 of a public key: 64 hexadecimal digits, with or without colons.',
@@ -89,13 +89,15 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_peer parley._p_peer;
+  v_names text[];
 begin
   select * into v_peer from parley._p_peer as p where p.name = _p_find_peer.name for update;
   if not found then
-    perform parley._p_raise(
+    v_names := array(select p.name from parley._p_peer as p);
+    found := parley._p_raise(
       15151,
       format('peer "%s" does not exist', name),
-      'Names are compared exactly.' || parley._p_did_you_mean(name, array(select p.name from parley._p_peer as p)),
+      'Names are compared exactly.' || parley._p_did_you_mean(name, v_names),
       'See parley.peers.'
     );
   end if;
@@ -130,7 +132,7 @@ declare
   v_address text := parley._p_network_address(address);
 begin
   if address is not null and (v_address is null or length(address) > 256) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('"%s" is no address of a peer', left(address, 256)),
       null,
@@ -147,7 +149,7 @@ Errors: 8402.';
 
 create function parley._p_add_peer_certificate(
   peer_id integer, fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz, succeeds text
-) returns void
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -155,7 +157,7 @@ declare
   v_other text;
 begin
   if not_after <= clock_timestamp() or not_after <= not_before then
-    perform parley._p_raise(
+    found := parley._p_raise(
       28055,
       'the certificate of the peer cannot be used',
       case when not_after <= clock_timestamp() then format('It has expired at %s.', not_after) else 'Its end is before its beginning.' end,
@@ -170,13 +172,14 @@ begin
     from parley._p_peer_certificate as c
     join parley._p_peer as p using (peer_id)
     where c.fingerprint = _p_add_peer_certificate.fingerprint;
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       'a peer with this key exists already',
       format('The key belongs to peer %s.', v_other),
       'Change that one with parley.alter_peer, or drop it with parley.drop_peer first.'
     );
   end if;
+  return true;
 end
 $$;
 

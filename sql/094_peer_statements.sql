@@ -29,25 +29,29 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
+  v_role oid;
   v_id integer;
 begin
-  perform parley._p_require_administrator(v_caller, 'trust_peer');
+  found := parley._p_require_administrator(v_caller, 'trust_peer');
+  name := parley._p_name('peer', name);
+  v_role := parley._p_peer_role(role);
+  address := parley._p_peer_address(address);
   insert into parley._p_peer (peer_id, name, role, address, broker_instances, is_forwarder)
   values (
-    nextval('parley._p_object_id'), parley._p_name('peer', trust_peer.name), parley._p_peer_role(trust_peer.role),
-    parley._p_peer_address(trust_peer.address), coalesce(trust_peer.broker_instances, '{}'), coalesce(trust_peer.is_forwarder, false)
+    nextval('parley._p_object_id'), trust_peer.name, v_role, trust_peer.address, coalesce(trust_peer.broker_instances, '{}'),
+    coalesce(trust_peer.is_forwarder, false)
   )
   on conflict do nothing
   returning peer_id into v_id;
   if v_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('peer "%s" exists already', name),
       null,
       'Give it a further key with parley.alter_peer(name, add_fingerprint => ...), or drop it with parley.drop_peer first.'
     );
   end if;
-  perform parley._p_add_peer_certificate(v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null);
+  found := parley._p_add_peer_certificate(v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null);
   perform parley._p_settle_brokers(v_id, trust_peer.broker_instances);
   perform parley._p_tell_peers();
   return v_id;
@@ -88,13 +92,13 @@ declare
   v_peer parley._p_peer;
   v_role regrole;
 begin
-  perform parley._p_require_administrator(v_caller, 'alter_peer');
+  found := parley._p_require_administrator(v_caller, 'alter_peer');
   if coalesce(new_name, role, add_fingerprint, drop_fingerprint, address, broker_instances::text, is_forwarder::text) is null then
-    perform parley._p_raise(8493, format('nothing to change in peer "%s"', name), null, 'Give at least one item.');
+    found := parley._p_raise(8493, format('nothing to change in peer "%s"', name), null, 'Give at least one item.');
   end if;
   v_peer := parley._p_find_peer(alter_peer.name);
   if v_peer.revoked_at is not null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       28034,
       format('peer "%s" is revoked', name),
       format('It was revoked at %s.', v_peer.revoked_at),
@@ -102,27 +106,29 @@ begin
     );
   end if;
   if new_name <> v_peer.name and exists (select from parley._p_peer as p where p.name = alter_peer.new_name) then
-    perform parley._p_raise(2714, format('peer "%s" exists already', new_name), null, 'Choose another name.');
+    found := parley._p_raise(2714, format('peer "%s" exists already', new_name), null, 'Choose another name.');
   end if;
   if add_fingerprint is not null then
-    perform parley._p_add_peer_certificate(v_peer.peer_id, parley._p_fingerprint(add_fingerprint), certificate, not_before, not_after, null);
+    found := parley._p_add_peer_certificate(v_peer.peer_id, parley._p_fingerprint(add_fingerprint), certificate, not_before, not_after, null);
   end if;
   if drop_fingerprint is not null then
     delete from parley._p_peer_certificate as c
     where c.peer_id = v_peer.peer_id and c.fingerprint = parley._p_fingerprint(drop_fingerprint);
     if not found then
-      perform parley._p_raise(15151, format('peer "%s" has no such key', name), null, 'See parley.peer_certificates.');
+      found := parley._p_raise(15151, format('peer "%s" has no such key', name), null, 'See parley.peer_certificates.');
     end if;
   end if;
+  new_name := case when new_name is null then v_peer.name else parley._p_name('peer', new_name) end;
+  v_role := case when role is null then v_peer.role else parley._p_peer_role(role) end;
+  address := case when address is null then v_peer.address when address <> '' then parley._p_peer_address(address) end;
   update parley._p_peer as p
-  set name = case when new_name is null then p.name else parley._p_name('peer', new_name) end,
-    role = case when alter_peer.role is null then p.role else parley._p_peer_role(alter_peer.role) end,
-    address = case when alter_peer.address is null then p.address when alter_peer.address = '' then null else parley._p_peer_address(alter_peer.address) end,
+  set name = alter_peer.new_name,
+    role = v_role,
+    address = alter_peer.address,
     broker_instances = coalesce(alter_peer.broker_instances, p.broker_instances),
     is_forwarder = coalesce(alter_peer.is_forwarder, p.is_forwarder),
     modify_date = clock_timestamp()
-  where p.peer_id = v_peer.peer_id
-  returning p.role into v_role;
+  where p.peer_id = v_peer.peer_id;
   if alter_peer.broker_instances is not null then
     perform parley._p_settle_brokers(v_peer.peer_id, alter_peer.broker_instances);
     delete from parley._p_peer_broker as b where b.peer_id = v_peer.peer_id;
@@ -152,7 +158,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_peer parley._p_peer;
 begin
-  perform parley._p_require_administrator(v_caller, 'revoke_peer');
+  found := parley._p_require_administrator(v_caller, 'revoke_peer');
   v_peer := parley._p_find_peer(revoke_peer.name);
   update parley._p_peer as p
   set revoked_at = clock_timestamp(), modify_date = clock_timestamp()
@@ -177,7 +183,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_peer parley._p_peer;
 begin
-  perform parley._p_require_administrator(v_caller, 'drop_peer');
+  found := parley._p_require_administrator(v_caller, 'drop_peer');
   v_peer := parley._p_find_peer(drop_peer.name);
   perform parley._p_drop_dialog_certificates(v_peer.peer_id);
   delete from parley._p_peer as p where p.peer_id = v_peer.peer_id;

@@ -24,7 +24,7 @@ declare
   v_role oid;
 begin
   if lower(with_user) = 'public' or with_user like 'pg\_%' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       28083,
       format('"%s" cannot stand for a remote service', with_user),
       'It is no role that can own a certificate.',
@@ -33,7 +33,7 @@ begin
   end if;
   select r.oid into v_role from pg_roles as r where r.rolname = with_user;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9611,
       format('role "%s" does not exist', with_user),
       null,
@@ -41,7 +41,7 @@ begin
     );
   end if;
   if (parley._p_is_administrator(caller) or parley._p_may_act_as(caller, v_role)) is not true then
-    perform parley._p_raise(
+    found := parley._p_raise(
       229,
       format('permission denied: a remote service cannot be bound to role "%s"', with_user),
       format('Role %s is not a member of it.', caller::regrole),
@@ -65,14 +65,14 @@ declare
 begin
   select * into v_binding from parley._p_remote_service_binding as b where b.name = _p_find_binding.name for update;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('remote service binding "%s" does not exist', name),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'remote service binding', name),
       'See parley.remote_service_bindings.'
     );
   end if;
-  perform parley._p_require_permission(caller, permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
+  found := parley._p_require_permission(caller, permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
   return v_binding;
 end
 $$;
@@ -95,10 +95,10 @@ declare
   v_owner oid;
   v_principal oid;
 begin
-  perform parley._p_require_permission(v_caller, 'CREATE REMOTE SERVICE BINDING', 'database', 0, null, null);
+  found := parley._p_require_permission(v_caller, 'CREATE REMOTE SERVICE BINDING', 'database', 0, null, null);
   v_owner := parley._p_new_owner(v_caller, "authorization");
   if to_service is null or to_service = '' or length(to_service) > 256 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8412,
       'the target service is malformed',
       format('It has %s characters; 1 to 256 are allowed.', coalesce(length(to_service), 0)),
@@ -107,14 +107,14 @@ begin
   end if;
   v_principal := parley._p_binding_principal(v_caller, with_user);
   if exists (select from parley._p_remote_service_binding as b where b.name = v_name) then
-    perform parley._p_raise(2714, format('remote service binding "%s" exists already', name), null, 'Use alter_remote_service_binding to change it.');
+    found := parley._p_raise(2714, format('remote service binding "%s" exists already', name), null, 'Use alter_remote_service_binding to change it.');
   end if;
   insert into parley._p_remote_service_binding (remote_service_binding_id, name, owner, to_service, remote_principal, is_anonymous)
   values (nextval('parley._p_object_id'), v_name, v_owner, create_remote_service_binding.to_service, v_principal, anonymous)
   on conflict do nothing
   returning remote_service_binding_id into v_id;
   if v_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9619,
       format('service "%s" is bound already', to_service),
       'A service has at most one remote service binding.',
@@ -148,7 +148,7 @@ declare
   v_principal oid := v_binding.remote_principal;
 begin
   if with_user is null and anonymous is null then
-    perform parley._p_raise(8493, format('nothing to change in remote service binding "%s"', name), null, 'Give with_user or anonymous.');
+    found := parley._p_raise(8493, format('nothing to change in remote service binding "%s"', name), null, 'Give with_user or anonymous.');
   end if;
   if with_user is not null then
     v_principal := parley._p_binding_principal(v_caller, with_user);

@@ -100,7 +100,7 @@ declare
   v_id integer;
 begin
   if not (v_fingerprints <@ v_shown and v_shown <@ v_fingerprints) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       28055,
       'the dialog certificates of the other side are not those that it has shown',
       format('It has shown %s and sent %s.', v_shown, v_fingerprints),

@@ -58,14 +58,18 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_role oid := parley._p_peer_role(role);
   v_id uuid;
 begin
-  perform parley._p_require_range('valid_seconds', valid_seconds, 10, 86400);
+  found := parley._p_require_range('valid_seconds', valid_seconds, 10, 86400);
+  if name is not null then
+    name := parley._p_name('peer', name);
+  end if;
   delete from parley._p_pairing as p where p.expires_at < clock_timestamp() - interval '1 day';
   insert into parley._p_pairing (secret, peer_name, role, is_routed, is_certified, expires_at)
   values (
-    secret, case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false),
-    coalesce(with_certificates, true), clock_timestamp() + make_interval(secs => valid_seconds)
+    secret, name, v_role, coalesce(with_routes, false), coalesce(with_certificates, true),
+    clock_timestamp() + make_interval(secs => valid_seconds)
   )
   returning pairing_id into v_id;
   return v_id;
@@ -89,7 +93,7 @@ declare
   -- Two random UUIDs have 244 random bits; their hash has 128 of them, evenly.
   v_secret bytea := substr(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 1, 16);
 begin
-  perform parley._p_require_administrator(v_caller, 'invite_peer');
+  found := parley._p_require_administrator(v_caller, 'invite_peer');
   return 'parley1-' || encode(
     uuid_send(parley._p_add_pairing(valid_seconds, v_secret, invite_peer.name, invite_peer.role, with_routes, with_certificates)) || v_secret,
     'hex'
@@ -114,7 +118,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'open_pairing');
+  found := parley._p_require_administrator(v_caller, 'open_pairing');
   return parley._p_add_pairing(valid_seconds, null, null, null, false, true);
 end
 $$;
@@ -131,7 +135,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'close_pairing');
+  found := parley._p_require_administrator(v_caller, 'close_pairing');
   update parley._p_pairing as p set closed_at = clock_timestamp() where p.pairing_id = pairing and p.closed_at is null;
 end
 $$;
@@ -148,7 +152,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'pairing_requests');
+  found := parley._p_require_administrator(v_caller, 'pairing_requests');
   return query
   select r.request_id, r.fingerprint, r.code, r.offer, r.remote, r.state, r.requested_at
   from parley._p_pairing_request as r
@@ -172,14 +176,14 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'confirm_pairing');
+  found := parley._p_require_administrator(v_caller, 'confirm_pairing');
   update parley._p_pairing_request as r
   set state = 'CONFIRMED', role = parley._p_peer_role(confirm_pairing.role), is_routed = coalesce(with_routes, false),
     is_certified = coalesce(with_certificates, true),
     peer_name = case when confirm_pairing.name is not null then parley._p_name('peer', confirm_pairing.name) end
   where r.request_id = request and r.state = 'WAITING';
   if not found then
-    perform parley._p_raise(15151, 'nobody waits to be confirmed', 'The request is unknown, or over.', 'See parley.pairing_requests(pairing).');
+    found := parley._p_raise(15151, 'nobody waits to be confirmed', 'The request is unknown, or over.', 'See parley.pairing_requests(pairing).');
   end if;
 end
 $$;
@@ -196,7 +200,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'refuse_pairing');
+  found := parley._p_require_administrator(v_caller, 'refuse_pairing');
   update parley._p_pairing_request as r set state = 'REFUSED' where r.request_id = request and r.state in ('WAITING', 'CONFIRMED');
 end
 $$;
@@ -223,7 +227,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'pair_peer');
+  found := parley._p_require_administrator(v_caller, 'pair_peer');
   return parley._p_pair(
     parley._p_fingerprint(fingerprint), certificate, not_before, not_after, offer,
     case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false),

@@ -98,6 +98,7 @@ declare
   v_address text := parley._p_peer_address(offer->>'address');
   v_peer parley._p_peer;
   v_name text;
+  v_other text;
 begin
   select p.name into v_name
   from parley._p_peer_certificate as c
@@ -109,44 +110,33 @@ begin
   );
   select * into v_peer from parley._p_peer as p where p.name = v_name for update;
   if v_peer.revoked_at is not null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       28034, format('peer "%s" is revoked', v_name), null, 'Drop it with parley.drop_peer; then it may be trusted anew.'
     );
   end if;
-  perform
+  select p.name into v_other
   from parley._p_peer as p
   where (
       p.broker_instances && v_instances
       or exists (select from parley._p_peer_broker as b where b.peer_id = p.peer_id and b.broker_instance = any (v_instances))
     )
-    and p.name <> v_name and p.revoked_at is null;
+    and p.name <> v_name and p.revoked_at is null
+  limit 1;
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       'the other side says that it is the broker of another peer',
-      (
-        select format('That is peer "%s".', p.name)
-        from parley._p_peer as p
-        where (
-            p.broker_instances && v_instances
-            or exists (select from parley._p_peer_broker as b where b.peer_id = p.peer_id and b.broker_instance = any (v_instances))
-          )
-          and p.name <> v_name and p.revoked_at is null
-        limit 1
-      ),
+      format('That is peer "%s".', v_other),
       'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its place, drop that peer first.'
     );
   end if;
   -- At the address of a peer nobody else may answer: who could claim it would be let in there.
-  perform from parley._p_peer as p where p.address = v_address and p.name <> v_name and p.revoked_at is null;
+  select p.name into v_other from parley._p_peer as p where p.address = v_address and p.name <> v_name and p.revoked_at is null limit 1;
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       'the other side says that it is reached at the address of another peer',
-      (
-        select format('At %s lives peer "%s".', v_address, p.name)
-        from parley._p_peer as p where p.address = v_address and p.name <> v_name and p.revoked_at is null limit 1
-      ),
+      format('At %s lives peer "%s".', v_address, v_other),
       'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its place, drop that peer first.'
     );
   end if;
@@ -166,7 +156,7 @@ begin
   end if;
   perform parley._p_settle_brokers(v_peer.peer_id, v_instances);
   if not exists (select from parley._p_peer_certificate as c where c.fingerprint = _p_pair.fingerprint) then
-    perform parley._p_add_peer_certificate(v_peer.peer_id, fingerprint, certificate, not_before, not_after, null);
+    found := parley._p_add_peer_certificate(v_peer.peer_id, fingerprint, certificate, not_before, not_after, null);
   end if;
   if with_routes then
     perform parley._p_route_to_peer(v_name, offer);

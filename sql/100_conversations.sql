@@ -151,11 +151,11 @@ declare
   v_endpoint parley._p_endpoint;
 begin
   if handle is null then
-    perform parley._p_raise(8418, 'the conversation handle is missing', null, 'Give the handle that begin_dialog or receive returned.');
+    found := parley._p_raise(8418, 'the conversation handle is missing', null, 'Give the handle that begin_dialog or receive returned.');
   end if;
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found then
-    perform parley._p_raise_unknown_handle(handle);
+    found := parley._p_raise_unknown_handle(handle);
   end if;
   return v_endpoint;
 end
@@ -165,18 +165,16 @@ comment on function parley._p_find_endpoint(uuid) is
 'Finds an endpoint by its handle, without locking it.
 Errors: 8418 null, 8426 not found.';
 
-create function parley._p_raise_unknown_handle(handle uuid) returns void
+create function parley._p_raise_unknown_handle(handle uuid) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_raise(
+  perform from parley._p_tombstone as t where t.conversation_handle = handle;
+  return parley._p_raise(
     8426,
     format('conversation handle "%s" not found', handle),
-    case
-      when exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then 'The conversation is closed.'
-      else 'It never existed here, was rolled back, or its conversation has ended.'
-    end,
+    case when found then 'The conversation is closed.' else 'It never existed here, was rolled back, or its conversation has ended.' end,
     'See parley.conversation_endpoints; begin a new dialog to go on.'
   );
 end

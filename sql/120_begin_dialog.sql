@@ -59,7 +59,7 @@ begin
     exit when v_group.group_id is not null;
   end loop;
   if v_group.service_id <> service_id then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9610,
       'the group belongs to another service',
       format('Group %s is not of the service the dialog is begun from.', conversation_group_id),
@@ -88,7 +88,7 @@ begin
   return broker_instance::uuid::text;
 exception
   when invalid_text_representation then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8413,
       format('"%s" is no broker instance', left(broker_instance, 60)),
       null,
@@ -129,10 +129,13 @@ declare
   v_priority smallint;
   v_lifetime timestamptz := clock_timestamp() + make_interval(secs => begin_dialog.lifetime);
 begin
-  perform parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
+  found := parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
+  if broker_instance is not null then
+    broker_instance := parley._p_broker_instance(broker_instance);
+  end if;
   select * into v_service from parley._p_service as s where s.name = from_service;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8423,
       format('service "%s" not found', from_service),
       'Names are compared byte by byte.' || parley._p_did_you_mean(v_caller, 'service', from_service),
@@ -140,10 +143,10 @@ begin
     );
   end if;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  perform parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  found := parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   select * into v_contract from parley._p_contract as c where c.name = begin_dialog.contract;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8425,
       format('contract "%s" not found', contract),
       'Names are compared byte by byte.' || parley._p_did_you_mean(v_caller, 'contract', contract),
@@ -151,7 +154,7 @@ begin
     );
   end if;
   if v_contract.service_contract_id >= 65536 then
-    perform parley._p_require_permission(v_caller, 'REFERENCES', 'contract', v_contract.service_contract_id, contract, v_contract.owner);
+    found := parley._p_require_permission(v_caller, 'REFERENCES', 'contract', v_contract.service_contract_id, contract, v_contract.owner);
   end if;
   if related_conversation is not null then
     select g.conversation_group_id into related_conversation_group
@@ -159,7 +162,7 @@ begin
     join parley._p_conversation_group as g using (group_id)
     where e.conversation_handle = related_conversation;
     if not found then
-      perform parley._p_raise_unknown_handle(related_conversation);
+      found := parley._p_raise_unknown_handle(related_conversation);
     end if;
   end if;
   if related_conversation_group is null then
@@ -178,7 +181,7 @@ begin
   )
   values (
     v_group, 'SO', true, v_is_alone, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
-    gen_random_uuid(), v_service.owner, to_service, parley._p_broker_instance(broker_instance), encryption, v_lifetime
+    gen_random_uuid(), v_service.owner, to_service, begin_dialog.broker_instance, encryption, v_lifetime
   )
   returning conversation_handle, endpoint_id into v_handle, v_endpoint;
   if lifetime < 2147483647 then
@@ -200,42 +203,43 @@ Source: spec 4.1.';
 
 create function parley._p_check_dialog(
   to_service text, contract text, lifetime integer, related_conversation uuid, related_conversation_group uuid
-) returns void
+) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if to_service is null then
-    perform parley._p_raise(8421, 'the target service is missing', null, 'Give to_service.');
+    found := parley._p_raise(8421, 'the target service is missing', null, 'Give to_service.');
   elsif to_service = '' or length(to_service) > 256 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8412,
       'the target service is malformed',
       format('It has %s characters; 1 to 256 are allowed.', length(to_service)),
       'Give the name of a service.'
     );
   elsif contract is null then
-    perform parley._p_raise(8417, 'the contract is missing', null, 'Give a contract, or leave it out for DEFAULT.');
+    found := parley._p_raise(8417, 'the contract is missing', null, 'Give a contract, or leave it out for DEFAULT.');
   elsif lifetime is null then
-    perform parley._p_raise(8406, 'the lifetime is null', null, 'Give a positive number of seconds, or leave lifetime out for none.');
+    found := parley._p_raise(8406, 'the lifetime is null', null, 'Give a positive number of seconds, or leave lifetime out for none.');
   elsif lifetime <= 0 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8411,
       format('lifetime %s is out of range', lifetime),
       'It is counted in seconds, 1 to 2147483647.',
       'Give a positive number of seconds.'
     );
   elsif related_conversation is not null and related_conversation_group is not null then
-    perform parley._p_raise(9601, 'a dialog can be related to a conversation or to a group, not to both', null, 'Give one of the two.');
+    found := parley._p_raise(9601, 'a dialog can be related to a conversation or to a group, not to both', null, 'Give one of the two.');
   elsif related_conversation_group in ('00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff') then
     -- The one is what programs have before they have an id; with the other RECEIVE takes from any group.
-    perform parley._p_raise(
+    found := parley._p_raise(
       8414,
       'this conversation group cannot be used',
       'Its id is all zeros or all ones.',
       'Give an id made by gen_random_uuid().'
     );
   end if;
+  return true;
 end
 $$;
 

@@ -57,7 +57,7 @@ begin
     and pg_catalog.pg_has_role(new.caller, e.sender_role, 'usage')
   for key share of e;
   if not found then
-    perform parley._p_send(
+    found := parley._p_send(
       parley._p_role_of(new.caller), new.conversation_handle, new.message_type, array[new.body], parley._p_trace_context(new.trace_context)
     );
   end if;
@@ -83,8 +83,7 @@ create function parley.send(conversation_handle uuid, message_type text, body by
 language plpgsql
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body)
-  values (send.conversation_handle, send.message_type, send.body);
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, $3);
 end
 $$;
 
@@ -100,8 +99,7 @@ create function parley.send(conversation_handle uuid, message_type text default 
 language plpgsql
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body)
-  values (send.conversation_handle, send.message_type, pg_catalog.convert_to(send.body, 'UTF8'));
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, pg_catalog.convert_to($3, 'UTF8'));
 end
 $$;
 

@@ -10,8 +10,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body)
-  values (send.conversation_handle, send.message_type, convert_to(send.body::text, 'UTF8'));
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
 end
 $$;
 
@@ -22,8 +21,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body)
-  values (send.conversation_handle, send.message_type, convert_to(send.body::text, 'UTF8'));
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
 end
 $$;
 
@@ -34,8 +32,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body)
-  values (send.conversation_handle, send.message_type, convert_to(send.body::text, 'UTF8'));
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
 end
 $$;
 
@@ -46,8 +43,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body)
-  values (send_binary.conversation_handle, send_binary.message_type, send_binary.body);
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, $3);
 end
 $$;
 
@@ -62,8 +58,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body)
-  values (send_json.conversation_handle, send_json.message_type, convert_to(send_json.body::text, 'UTF8'));
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
 end
 $$;
 
@@ -98,7 +93,7 @@ declare
   v_rest uuid[];
 begin
   if v_count = 0 or array_position(new.conversation_handles, null) is not null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8441,
       'a conversation handle is missing',
       format('Position %s of the list is null, or the list is empty.', coalesce(array_position(new.conversation_handles, null), 0)),
@@ -107,7 +102,7 @@ begin
   end if;
   select h.handle into v_repeated from unnest(new.conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8451,
       format('conversation handle "%s" is named twice', v_repeated),
       format('It stands at position %s and again later.', array_position(new.conversation_handles, v_repeated)),
@@ -122,7 +117,7 @@ begin
   loop
     -- A conversation that is remembered as closed gets its own number behind this.
     if not exists (select from parley._p_tombstone as t where t.conversation_handle = v_handle) then
-      perform parley._p_raise(
+      found := parley._p_raise(
         8435,
         format('conversation handle "%s" at position %s of the list not found', v_handle, v_position),
         'It never existed here, was rolled back, or its conversation has ended.',
@@ -152,7 +147,7 @@ begin
   left join ready as r on r.conversation_handle = h.handle
   where r.conversation_handle is null;
   for i in 1 .. coalesce(cardinality(v_rest), 0) loop
-    perform parley._p_send(parley._p_role_of(new.caller), v_rest[i], new.message_type, array[new.body]);
+    found := parley._p_send(parley._p_role_of(new.caller), v_rest[i], new.message_type, array[new.body]);
   end loop;
   return null;
 end
@@ -176,8 +171,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body)
-  values (send_to_all.conversation_handles, send_to_all.message_type, send_to_all.body);
+  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body) values ($1, $2, $3);
 end
 $$;
 
@@ -192,8 +186,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body)
-  values (send_to_all.conversation_handles, send_to_all.message_type, convert_to(send_to_all.body, 'UTF8'));
+  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body) values ($1, $2, convert_to($3, 'UTF8'));
 end
 $$;
 
@@ -237,7 +230,7 @@ begin
     and pg_has_role(new.caller, e.sender_role, 'usage')
   for key share of e;
   if not found then
-    perform parley._p_send(parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context);
+    found := parley._p_send(parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context);
     return null;
   end if;
   perform parley._p_append(v_far, v_lane, v_position, v_type, new.bodies, v_context);
@@ -266,8 +259,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies)
-  values (send_batch_binary.conversation_handle, send_batch_binary.message_type, send_batch_binary.bodies);
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, $3);
 end
 $$;
 
@@ -283,13 +275,12 @@ create function parley.send_batch(conversation_handle uuid, message_type text, b
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies)
-  values (
-    send_batch.conversation_handle,
-    send_batch.message_type,
-    array(select convert_to(b.body, 'UTF8') from unnest(send_batch.bodies) with ordinality as b (body, position) order by b.position)
+declare
+  v_bodies bytea[] := array(
+    select convert_to(b.body, 'UTF8') from unnest(send_batch.bodies) with ordinality as b (body, position) order by b.position
   );
+begin
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
 end
 $$;
 
@@ -303,13 +294,12 @@ create function parley.send_batch_json(conversation_handle uuid, message_type te
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies)
-  values (
-    send_batch_json.conversation_handle,
-    send_batch_json.message_type,
-    array(select convert_to(b.body::text, 'UTF8') from unnest(send_batch_json.bodies) with ordinality as b (body, position) order by b.position)
+declare
+  v_bodies bytea[] := array(
+    select convert_to(b.body::text, 'UTF8') from unnest(send_batch_json.bodies) with ordinality as b (body, position) order by b.position
   );
+begin
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
 end
 $$;
 

@@ -23,8 +23,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body, trace_context)
-  values (send_traced.conversation_handle, send_traced.message_type, send_traced.body, send_traced.trace_context);
+  insert into parley._p_outgoing (conversation_handle, message_type, body, trace_context) values ($1, $2, $3, $4);
 end
 $$;
 
@@ -40,8 +39,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context)
-  values (send_batch_traced.conversation_handle, send_batch_traced.message_type, send_batch_traced.bodies, send_batch_traced.trace_context);
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context) values ($1, $2, $3, $4);
 end
 $$;
 

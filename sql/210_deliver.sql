@@ -6,7 +6,7 @@
 -- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long as there is no far
 -- side, so that a message that is delayed and one that is delivered keep their order (S4), and under retention (203_copies.sql).
 
-create function parley._p_send(caller oid, handle uuid, message_type text, bodies bytea[], trace_context text default null) returns void
+create function parley._p_send(caller oid, handle uuid, message_type text, bodies bytea[], trace_context text default null) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -21,11 +21,11 @@ begin
   perform pg_sequence_last_value('parley._p_broker_switch');
   v_endpoint := parley._p_find_sender(handle);
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
-  perform parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  found := parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   v_type := parley._p_sendable_type(caller, v_endpoint, message_type);
   if v_queue.is_retention_enabled then
     if not v_queue.is_enqueue_enabled then
-      perform parley._p_raise(
+      found := parley._p_raise(
         9618,
         format('queue "%s" is disabled and keeps what is sent', v_queue.lookup_name),
         'With retention on, a message that is sent is copied to the sender''s queue, which is off.',
@@ -40,6 +40,7 @@ begin
   if parley._p_dispatch(handle, v_type, bodies, trace_context) then
     perform parley._p_remember_route(caller, handle);
   end if;
+  return true;
 end
 $$;
 
@@ -105,7 +106,7 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8429,
       'the conversation cannot send: its state is CLOSED',
       format('Conversation handle %s, state CD.', handle),
@@ -121,10 +122,10 @@ begin
     select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for key share;
   end if;
   if not found then
-    perform parley._p_raise_unknown_handle(handle);
+    found := parley._p_raise_unknown_handle(handle);
   end if;
   if v_endpoint.state not in ('SO', 'CO') then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8429,
       format('the conversation cannot send: its state is %s', parley._p_state_name(v_endpoint.state)),
       format('Conversation handle %s, state %s.', handle, v_endpoint.state),
@@ -153,7 +154,7 @@ declare
 begin
   select * into v_type from parley._p_message_type as t where t.name = message_type;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8428,
       format('message type "%s" not found', message_type),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'message type', message_type),
@@ -166,21 +167,21 @@ begin
     and u.message_type_id = v_type.message_type_id
     and not parley._p_is_system_message(u.message_type_id);
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8431,
       format('message type "%s" is not part of the contract', message_type),
       format('The conversation is on contract "%s".', endpoint.service_contract_name),
       'Send a message type of the contract, or begin the dialog on another contract.'
     );
   elsif endpoint.is_initiator and not v_usage.is_sent_by_initiator then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8432,
       format('message type "%s" is for the target to send', message_type),
       format('Contract "%s".', endpoint.service_contract_name),
       'Send another message type.'
     );
   elsif not endpoint.is_initiator and not v_usage.is_sent_by_target then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8434,
       format('message type "%s" is for the initiator to send', message_type),
       format('Contract "%s".', endpoint.service_contract_name),

@@ -1,6 +1,6 @@
 -- Who may work on a conversation, and who may read about it (spec 7.7).
 
-create function parley._p_require_conversation_owner(caller oid, endpoint parley._p_endpoint, what text) returns void
+create function parley._p_require_conversation_owner(caller oid, endpoint parley._p_endpoint, what text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -8,18 +8,19 @@ declare
   v_queue parley._p_queue;
 begin
   if pg_has_role(caller, endpoint.owner, 'usage') then
-    return;
+    return true;
   end if;
   -- Whoever may receive from the queue does the work of the service; it must be able to finish it.
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
   if parley._p_has_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true then
-    perform parley._p_raise(
+    found := parley._p_raise(
       229,
       format('permission denied: %s', what),
       format('The conversation belongs to %s; role %s may not receive from queue "%s" either.', endpoint.owner, caller::regrole, v_queue.lookup_name),
       format('Its owner can allow it: select parley.grant(''RECEIVE'', ''queue'', %L, %L);', v_queue.lookup_name, pg_get_userbyid(caller))
     );
   end if;
+  return true;
 end
 $$;
 

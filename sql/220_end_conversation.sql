@@ -65,7 +65,7 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    perform parley._p_raise_cannot_end(handle, 'CD');
+    found := parley._p_raise_cannot_end(handle, 'CD');
   elsif not found then
     return parley._p_find_endpoint(handle);
   end if;
@@ -77,12 +77,12 @@ comment on function parley._p_find_endpoint_to_end(uuid) is
 'Finds an endpoint that is to end.
 Errors: 8418 null, 8426 not found, 8427 closed already.';
 
-create function parley._p_raise_cannot_end(handle uuid, state text) returns void
+create function parley._p_raise_cannot_end(handle uuid, state text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_raise(
+  return parley._p_raise(
     8427,
     format('the conversation cannot be ended: its state is %s', parley._p_state_name(state)),
     format('Conversation handle %s, state %s.', handle, state),
@@ -95,12 +95,13 @@ comment on function parley._p_raise_cannot_end(uuid, text) is
 'Says that a conversation has been ended already.
 Errors: 8427, always.';
 
-create function parley._p_end_without_error(conversation_handle uuid, caller parley.caller) returns void
+create function parley._p_end_without_error(conversation_handle uuid, caller parley.caller) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_end(parley._p_caller(caller), conversation_handle, 2, null);
+  found := parley._p_end(parley._p_caller(caller), conversation_handle, 2, null);
+  return true;
 end
 $$;
 
@@ -113,7 +114,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_end_without_error(conversation_handle, parley.current_caller());
+  found := parley._p_end_without_error(conversation_handle, parley.current_caller());
 end
 $$;
 
@@ -134,27 +135,27 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   if error_code is null and description is null then
-    perform parley._p_raise(8424, 'error code and description are missing', null, 'Give both, or end the conversation without an error.');
+    found := parley._p_raise(8424, 'error code and description are missing', null, 'Give both, or end the conversation without an error.');
   elsif error_code is null then
-    perform parley._p_raise(8419, 'the error code is missing', null, 'Give a code greater than zero with the description.');
+    found := parley._p_raise(8419, 'the error code is missing', null, 'Give a code greater than zero with the description.');
   elsif description is null then
-    perform parley._p_raise(8422, 'the error description is missing', null, 'Give a description with the code.');
+    found := parley._p_raise(8422, 'the error description is missing', null, 'Give a description with the code.');
   elsif error_code <= 0 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('error code %s is not greater than zero', error_code),
       'Negative codes are the broker''s.',
       'Give a code from 1 to 2147483647.'
     );
   elsif length(description) > 3000 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'the error description is too long',
       format('It has %s characters; 3000 are allowed.', length(description)),
       'Shorten it.'
     );
   end if;
-  perform parley._p_end(v_caller, conversation_handle, 1, parley._p_error_body(error_code, description));
+  found := parley._p_end(v_caller, conversation_handle, 1, parley._p_error_body(error_code, description));
 end
 $$;
 
@@ -184,7 +185,7 @@ $$;
 
 comment on function parley._p_error_body(integer, text) is 'Gives the body of an Error message (spec 4.9), in UTF-8.';
 
-create function parley._p_end(caller oid, handle uuid, message_type_id integer, body bytea) returns void
+create function parley._p_end(caller oid, handle uuid, message_type_id integer, body bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -196,8 +197,9 @@ begin
   -- Before any row, as SEND does.
   perform pg_sequence_last_value('parley._p_broker_switch');
   v_endpoint := parley._p_lock_to_end(handle);
-  perform parley._p_require_conversation_owner(caller, v_endpoint, 'END CONVERSATION');
-  perform parley._p_end_side(v_endpoint, message_type_id, body);
+  found := parley._p_require_conversation_owner(caller, v_endpoint, 'END CONVERSATION');
+  found := parley._p_end_side(v_endpoint, message_type_id, body);
+  return true;
 end
 $$;
 
@@ -205,7 +207,7 @@ comment on function parley._p_end(oid, uuid, integer, bytea) is
 'Ends one side with EndDialog (2) or Error (1), when the caller may.
 Errors: 229, 8418, 8426, 8427.';
 
-create function parley._p_end_side(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+create function parley._p_end_side(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -240,9 +242,10 @@ begin
         perform parley._p_close_both(endpoint);
       end if;
     else
-      perform parley._p_raise_cannot_end(endpoint.conversation_handle, endpoint.state);
+      found := parley._p_raise_cannot_end(endpoint.conversation_handle, endpoint.state);
   end case;
   perform parley._p_trace_dialog(endpoint, v_subclass);
+  return true;
 end
 $$;
 

@@ -17,7 +17,7 @@ $$;
 
 comment on function parley._p_close_both(parley._p_endpoint) is 'Closes a side, and the far side too when that had ended before.';
 
-create function parley._p_clean_up(conversation_handle uuid, cleanup boolean, caller parley.caller) returns void
+create function parley._p_clean_up(conversation_handle uuid, cleanup boolean, caller parley.caller) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -28,27 +28,28 @@ declare
   v_endpoint parley._p_endpoint;
 begin
   if not coalesce(cleanup, false) then
-    perform parley._p_end_without_error(conversation_handle, caller);
-    return;
+    found := parley._p_end_without_error(conversation_handle, caller);
+    return true;
   end if;
   if exists (select from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle) then
     if parley._p_is_administrator(v_caller) is not true then
-      perform parley._p_raise_no_cleanup(conversation_handle, 'CD');
+      found := parley._p_raise_no_cleanup(conversation_handle, 'CD');
     end if;
     delete from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle;
-    return;
+    return true;
   end if;
-  perform parley._p_find_endpoint(conversation_handle);
+  v_endpoint := parley._p_find_endpoint(conversation_handle);
   v_endpoint := parley._p_lock_to_end(conversation_handle);
   if parley._p_is_administrator(v_caller) is not true
     and (pg_has_role(v_caller, v_endpoint.owner, 'usage') and v_endpoint.state <> 'DO') is not true then
-    perform parley._p_raise_no_cleanup(conversation_handle, v_endpoint.state);
+    found := parley._p_raise_no_cleanup(conversation_handle, v_endpoint.state);
   end if;
   perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
   perform parley._p_remove_endpoint(v_endpoint);
   -- Removed is removed: not even a tombstone stays (spec 3.2).
   delete from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle;
   perform parley._p_trace_dialog(v_endpoint, 13);
+  return true;
 end
 $$;
 
@@ -61,7 +62,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_clean_up(conversation_handle, cleanup, parley.current_caller());
+  found := parley._p_clean_up(conversation_handle, cleanup, parley.current_caller());
 end
 $$;
 
@@ -71,12 +72,12 @@ Arguments: conversation_handle; cleanup, true (false: the plain form).
 Errors: 8418 missing, 8426 not found, 28006 not an administrator.
 Source: spec 4.6.';
 
-create function parley._p_raise_no_cleanup(handle uuid, state text) returns void
+create function parley._p_raise_no_cleanup(handle uuid, state text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_raise(
+  return parley._p_raise(
     28006,
     'only an administrator may clean up this conversation',
     format('Conversation handle %s, state %s.', handle, state),

@@ -20,8 +20,8 @@ begin
   if pg_sequence_last_value('parley._p_trace_until') > extract(epoch from clock_timestamp()) then
     perform parley._p_record_sent(v_handle, message_type, 1);
   end if;
-  perform parley._p_send(caller, v_handle, message_type, array[body]);
-  perform parley._p_end(caller, v_handle, 2, null);
+  found := parley._p_send(caller, v_handle, message_type, array[body]);
+  found := parley._p_end(caller, v_handle, 2, null);
   return v_handle;
 end
 $$;

@@ -73,9 +73,9 @@ declare
   v_group_id bigint;
 begin
   if conversation_group_id is null then
-    perform parley._p_raise(8420, 'the conversation group is missing', null, 'Give conversation_group_id.');
+    found := parley._p_raise(8420, 'the conversation group is missing', null, 'Give conversation_group_id.');
   end if;
-  perform parley._p_require_conversation_owner(v_caller, v_endpoint, 'MOVE CONVERSATION');
+  found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'MOVE CONVERSATION');
   loop
     v_group_id := v_endpoint.group_id;
     perform
@@ -93,7 +93,7 @@ begin
     v_endpoint := parley._p_find_endpoint(conversation_handle);
   end if;
   if v_target.group_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8436,
       format('conversation group "%s" not found', conversation_group_id),
       null,
@@ -104,14 +104,14 @@ begin
   from parley._p_service as s, parley._p_service as t
   where s.service_id = v_endpoint.service_id and t.service_id = v_target.service_id;
   if not v_same_queue then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8439,
       'the conversation group is of another queue',
       format('Group %s.', conversation_group_id),
       'Move conversations only between groups of one queue.'
     );
   elsif v_endpoint.state = 'DO' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8438,
       format('the conversation cannot be moved: its state is %s', parley._p_state_name(v_endpoint.state)),
       format('Conversation handle %s.', conversation_handle),

@@ -17,11 +17,11 @@ declare
   v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
   v_due timestamptz;
 begin
-  perform parley._p_require_conversation_owner(v_caller, v_endpoint, 'BEGIN CONVERSATION TIMER');
+  found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'BEGIN CONVERSATION TIMER');
   perform parley._p_lock_group_of(v_endpoint.endpoint_id);
   v_endpoint := parley._p_find_endpoint(conversation_handle);
   if timeout is null or timeout < 0 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('timer timeout %s is out of range', coalesce(timeout::text, 'null')),
       'It is counted in seconds, 0 to 2147483647.',
@@ -30,14 +30,14 @@ begin
   end if;
   v_due := clock_timestamp() + make_interval(secs => timeout);
   if v_endpoint.state not in ('SO', 'CO', 'DI') then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8458,
       format('the conversation cannot have a timer: its state is %s', parley._p_state_name(v_endpoint.state)),
       format('Conversation handle %s.', conversation_handle),
       'It has ended or failed; end it, and begin a new one to go on.'
     );
   elsif v_due > v_endpoint.lifetime then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8410,
       'the timer would fire after the end of the conversation''s life',
       format('It would fire at %s; the lifetime ends at %s.', v_due, v_endpoint.lifetime),
@@ -315,9 +315,9 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'end_abandoned_after');
+  found := parley._p_require_administrator(v_caller, 'end_abandoned_after');
   if (seconds >= 1) is not true then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'the time after which abandoned targets end is out of range',
       format('It is %s seconds; 1 to 2147483647 are allowed.', coalesce(seconds::text, 'null')),

@@ -38,13 +38,13 @@ begin
     when 'remote service binding' then
       select b.remote_service_binding_id, b.owner into object_id, owner from parley._p_remote_service_binding as b where b.name = object;
     else
-      perform parley._p_raise(
+      found := parley._p_raise(
         15151, format('there is nothing of the class "%s" to grant on', class), null,
         'Use database, message type, contract, queue, service, route, certificate or remote service binding.'
       );
   end case;
   if object_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('%s "%s" does not exist', canonical_class, object),
       'Names are compared byte by byte.',
@@ -58,13 +58,13 @@ comment on function parley._p_securable(oid, text, text) is
 'Finds what a permission is granted on, and which permissions it has.
 Errors: 208, 9609, 15151.';
 
-create function parley._p_require_grantor(caller oid, permission text, class text, object_id integer, owner oid, object text) returns void
+create function parley._p_require_grantor(caller oid, permission text, class text, object_id integer, owner oid, object text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_has_permission(caller, 'CONTROL', class, object_id, owner) then
-    return;
+    return true;
   end if;
   perform
   from parley._p_permission as p
@@ -74,13 +74,14 @@ begin
     and p.is_grantable
     and pg_has_role(caller, p.grantee, 'usage');
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('permission denied: cannot grant or revoke %s on %s "%s"', permission, class, object),
       format('Role %s neither owns it, controls it, nor holds the permission with the right to grant it.', caller::regrole),
       'Ask its owner or an administrator.'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -99,18 +100,20 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_on record := parley._p_securable(v_caller, class, object);
   v_permission text := upper(permission);
+  v_grantee oid;
 begin
   if v_permission <> all (v_on.permissions) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('there is no permission "%s" on a %s', permission, v_on.canonical_class),
       null,
       'Use one of: ' || array_to_string(v_on.permissions, ', ') || '.'
     );
   end if;
-  perform parley._p_require_grantor(v_caller, v_permission, v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  found := parley._p_require_grantor(v_caller, v_permission, v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  v_grantee := parley._p_role(grantee);
   insert into parley._p_permission as p (class, object_id, permission, grantee, grantor, is_grantable)
-  values (v_on.canonical_class, v_on.object_id, v_permission, parley._p_role(grantee), v_caller, with_grant_option)
+  values (v_on.canonical_class, v_on.object_id, v_permission, v_grantee, v_caller, with_grant_option)
   on conflict on constraint _p_permission_pkey do update set is_grantable = p.is_grantable or excluded.is_grantable;
 end
 $$;
@@ -137,7 +140,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_on record := parley._p_securable(v_caller, class, object);
 begin
-  perform parley._p_require_grantor(v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  found := parley._p_require_grantor(v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
   delete from parley._p_permission as p
   where p.class = v_on.canonical_class
     and p.object_id = v_on.object_id
@@ -169,9 +172,9 @@ declare
   v_owner oid;
 begin
   if v_on.object_id < 65536 then
-    perform parley._p_raise(9663, format('%s "%s" belongs to the system', class, object), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, format('%s "%s" belongs to the system', class, object), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(v_caller, 'TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
+  found := parley._p_require_permission(v_caller, 'TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
   v_owner := parley._p_new_owner(v_caller, "owner");
   case v_on.canonical_class
     when 'message type' then

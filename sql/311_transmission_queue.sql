@@ -140,7 +140,7 @@ begin
     return '';
   end if;
   if parley._p_may_look_at(v_caller, v_endpoint) is not true then
-    perform parley._p_raise(
+    found := parley._p_raise(
       229,
       'permission denied: GET_TRANSMISSION_STATUS',
       format('The conversation belongs to %s; role %s may not receive from its queue either.', v_endpoint.owner, v_caller::regrole),

@@ -123,7 +123,7 @@ begin
   if v_left_ms is null or v_left_ms < milliseconds then
     return false;
   end if;
-  perform parley._p_require_reader(queue_id);
+  found := parley._p_require_reader(queue_id);
   return role is null or exists (
     select
     from parley._p_queue as q

@@ -41,19 +41,20 @@ create table parley._p_external_activation (
 
 comment on table parley._p_external_activation is 'What the daemon starts outside of the database to read a queue; secrets and environment are for it alone.';
 
-create function parley._p_require_range(name text, value integer, least_value integer, largest_value integer) returns void
+create function parley._p_require_range(name text, value integer, least_value integer, largest_value integer) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if value is null or value < least_value or value > largest_value then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('%s is %s', name, coalesce(value::text, 'null')),
       format('%s to %s are allowed.', least_value, largest_value),
       'Give a number in that range.'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -61,14 +62,14 @@ comment on function parley._p_require_range(text, integer, integer, integer) is
 'Refuses a number that is out of range, or null.
 Errors: 8402.';
 
-create function parley._p_check_program(activation parley._p_external_activation) returns void
+create function parley._p_check_program(activation parley._p_external_activation) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   -- NUL cannot be in a text; an argument may be empty, but not missing.
   if cardinality(activation.program) = 0 or array_position(activation.program, null) is not null or activation.program[1] !~ '^([A-Za-z]:\\|/)' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'program is no command',
       'The first element is the full path of the program, the others are its arguments; no shell reads them.',
@@ -80,16 +81,17 @@ begin
       from jsonb_each(case jsonb_typeof(activation.environment) when 'object' then activation.environment else '{}' end) as v
       where jsonb_typeof(v.value) <> 'string' or v.key !~ '^[A-Za-z_][A-Za-z0-9_]*$' or upper(v.key) ~ '^PARLEY_'
     ) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'environment is no set of variables',
       'Names are letters, digits and _, without PARLEY_ in front, which is the daemon''s; values are strings.',
       'Write {"REGION": "north"}.'
     );
   elsif activation.working_directory !~ '^([A-Za-z]:\\|/)' then
-    perform parley._p_raise(8402, 'working_directory is no full path', null, 'Write it from the root on, or leave it out for the folder of the program.');
+    found := parley._p_raise(8402, 'working_directory is no full path', null, 'Write it from the root on, or leave it out for the folder of the program.');
   end if;
-  perform parley._p_require_range('stop_timeout_ms', activation.stop_timeout_ms, 0, 3600000);
+  found := parley._p_require_range('stop_timeout_ms', activation.stop_timeout_ms, 0, 3600000);
+  return true;
 end
 $$;
 
@@ -97,35 +99,36 @@ comment on function parley._p_check_program(parley._p_external_activation) is
 'Checks what an activation says about its program.
 Errors: 8402.';
 
-create function parley._p_check_webhook(activation parley._p_external_activation) returns void
+create function parley._p_check_webhook(activation parley._p_external_activation) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if activation.url !~* '^https?://[^/?#@[:space:]]+([/?][^#[:space:]]*)?$' or length(activation.url) > 2000 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'url is no web address',
       'It begins with http:// or https://, has no user, no fragment and no blanks in it, and at most 2000 characters.',
       'Write https://shop.example.com/messages.'
     );
   elsif activation.body_format is null or activation.body_format not in ('envelope', 'raw') then
-    perform parley._p_raise(8402, format('unknown body_format "%s"', activation.body_format), null, 'Use envelope or raw.');
+    found := parley._p_raise(8402, format('unknown body_format "%s"', activation.body_format), null, 'Use envelope or raw.');
   elsif activation.body_format = 'raw' and activation.batch_size > 1 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'a raw body is that of one message',
       format('batch_size is %s.', activation.batch_size),
       'Use body_format envelope, or batch_size 1.'
     );
   elsif length(activation.secret) not between 16 and 500 or activation.secret ~ '[[:cntrl:]]' then
-    perform parley._p_raise(8402, 'the secret is no secret', 'It has 16 to 500 characters.', 'Leave it out to be given one.');
+    found := parley._p_raise(8402, 'the secret is no secret', 'It has 16 to 500 characters.', 'Leave it out to be given one.');
   end if;
-  perform parley._p_require_range('timeout_ms', activation.timeout_ms, 100, 600000);
-  perform parley._p_require_range('batch_size', activation.batch_size, 1, 1000);
-  perform parley._p_require_range('max_attempts', activation.max_attempts, 0, 1000000);
-  perform parley._p_require_range('first_retry_ms', activation.first_retry_ms, 1, 86400000);
-  perform parley._p_require_range('longest_retry_ms', activation.longest_retry_ms, activation.first_retry_ms, 86400000);
+  found := parley._p_require_range('timeout_ms', activation.timeout_ms, 100, 600000);
+  found := parley._p_require_range('batch_size', activation.batch_size, 1, 1000);
+  found := parley._p_require_range('max_attempts', activation.max_attempts, 0, 1000000);
+  found := parley._p_require_range('first_retry_ms', activation.first_retry_ms, 1, 86400000);
+  found := parley._p_require_range('longest_retry_ms', activation.longest_retry_ms, activation.first_retry_ms, 86400000);
+  return true;
 end
 $$;
 
@@ -133,18 +136,18 @@ comment on function parley._p_check_webhook(parley._p_external_activation) is
 'Checks what an activation says about its web address.
 Errors: 8402.';
 
-create function parley._p_put_external_activation(activation parley._p_external_activation) returns void
+create function parley._p_put_external_activation(activation parley._p_external_activation) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_require_range('min_instances', activation.min_instances, 0, activation.max_instances);
-  perform parley._p_require_range('max_instances', activation.max_instances, 0, 32767);
+  found := parley._p_require_range('min_instances', activation.min_instances, 0, activation.max_instances);
+  found := parley._p_require_range('max_instances', activation.max_instances, 0, 32767);
   case activation.kind
     when 'program' then
-      perform parley._p_check_program(activation);
+      found := parley._p_check_program(activation);
     when 'webhook' then
-      perform parley._p_check_webhook(activation);
+      found := parley._p_check_webhook(activation);
   end case;
   delete from parley._p_external_activation as a where a.queue_id = activation.queue_id;
   insert into parley._p_external_activation (
@@ -159,6 +162,7 @@ begin
     activation.body_format, activation.system_messages, activation.max_attempts, activation.first_retry_ms, activation.longest_retry_ms,
     activation.set_by, coalesce(activation.create_date, now()), clock_timestamp()
   );
+  return true;
 end
 $$;
 
@@ -194,7 +198,7 @@ begin
   activation.set_by := caller;
   v_refusal := parley._p_external_refusal(activation);
   if v_refusal is not null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15517,
       format('cannot let a %s read for the owner of the queue', activation.kind),
       'In this activation ' || v_refusal || '.',
@@ -209,40 +213,40 @@ comment on function parley._p_set_external_reader(oid, parley._p_external_activa
 'Gives the caller, as who says what reads a queue, if he may.
 Errors: 15517.';
 
-create function parley._p_require_sole_activator(queue_id integer, activator text) returns void
+create function parley._p_require_sole_activator(queue_id integer, activator text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue parley._p_queue;
+  v_kind text;
 begin
   -- Two that switch on different kinds at once must not both find the other one off.
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_require_sole_activator.queue_id for no key update;
+  select a.kind into v_kind from parley._p_external_activation as a where a.queue_id = v_queue.queue_id and a.is_enabled;
   if activator <> 'procedure' and v_queue.is_activation_enabled then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9718,
       format('queue "%s" has internal activation', v_queue.lookup_name),
       format('Procedure %s is run for its messages.', v_queue.activation_procedure),
       format('Switch it off first: select parley.alter_queue(%L, activation => false);', v_queue.lookup_name)
     );
-  elsif activator <> 'external' and exists (select from parley._p_external_activation as a where a.queue_id = v_queue.queue_id and a.is_enabled) then
-    perform parley._p_raise(
+  elsif activator <> 'external' and v_kind is not null then
+    found := parley._p_raise(
       9718,
       format('queue "%s" has external activation', v_queue.lookup_name),
-      (
-        select format('The daemon starts a %s for its messages.', a.kind)
-        from parley._p_external_activation as a where a.queue_id = v_queue.queue_id
-      ),
+      format('The daemon starts a %s for its messages.', v_kind),
       format('Drop it first: select parley.drop_external_activation(%L);', v_queue.lookup_name)
     );
   elsif activator <> 'event' and parley._p_notifies_activation(v_queue.queue_id) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9717,
       format('queue "%s" has a QUEUE_ACTIVATION event notification', v_queue.lookup_name),
       'Whoever receives the notifications starts the readers.',
       'Drop the notification first: select parley.drop_event_notification(name, queue); see parley.event_notifications.'
     );
   end if;
+  return true;
 end
 $$;
 

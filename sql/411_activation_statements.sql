@@ -10,7 +10,7 @@ declare
 begin
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
   if exists (select from parley._p_external_activation as a where a.queue_id = v_queue.queue_id) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('queue "%s" has an external activation already', v_queue.lookup_name),
       null,
@@ -39,7 +39,7 @@ begin
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
   select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
   if v_activation.kind is null or v_activation.kind <> coalesce(_p_existing_external_activation.kind, v_activation.kind) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('queue "%s" has no %s activation', v_queue.lookup_name, coalesce(_p_existing_external_activation.kind, 'external')),
       'It has a ' || v_activation.kind || '.',
@@ -73,7 +73,7 @@ declare
   v_activation parley._p_external_activation := parley._p_new_external_activation(v_caller, queue, 'program');
 begin
   if activation then
-    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+    found := parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
   v_activation.is_enabled := coalesce(activation, true);
   v_activation.min_instances := min_instances;
@@ -82,7 +82,7 @@ begin
   v_activation.environment := coalesce(environment, '{}');
   v_activation.working_directory := working_directory;
   v_activation.stop_timeout_ms := stop_timeout_ms;
-  perform parley._p_put_external_activation(v_activation);
+  found := parley._p_put_external_activation(v_activation);
 end
 $$;
 
@@ -114,7 +114,7 @@ declare
   v_activation parley._p_external_activation := parley._p_existing_external_activation(v_caller, queue, 'program');
 begin
   if activation then
-    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+    found := parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
   if num_nonnulls(program, environment, working_directory) > 0 then
     v_activation.set_by := parley._p_set_external_reader(v_caller, v_activation);
@@ -126,7 +126,7 @@ begin
   v_activation.environment := coalesce(environment, v_activation.environment);
   v_activation.working_directory := coalesce(working_directory, v_activation.working_directory);
   v_activation.stop_timeout_ms := coalesce(stop_timeout_ms, v_activation.stop_timeout_ms);
-  perform parley._p_put_external_activation(v_activation);
+  found := parley._p_put_external_activation(v_activation);
 end
 $$;
 
@@ -174,7 +174,7 @@ declare
   v_activation parley._p_external_activation := parley._p_new_external_activation(v_caller, queue, 'webhook');
 begin
   if activation then
-    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+    found := parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
   v_activation.is_enabled := coalesce(activation, true);
   v_activation.min_instances := 0;
@@ -189,7 +189,7 @@ begin
   v_activation.max_attempts := max_attempts;
   v_activation.first_retry_ms := first_retry_ms;
   v_activation.longest_retry_ms := longest_retry_ms;
-  perform parley._p_put_external_activation(v_activation);
+  found := parley._p_put_external_activation(v_activation);
   return v_activation.secret;
 end
 $$;
@@ -232,7 +232,7 @@ declare
   v_activation parley._p_external_activation := parley._p_existing_external_activation(v_caller, queue, 'webhook');
 begin
   if activation then
-    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+    found := parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
   if num_nonnulls(url, secret, body_format, system_messages) > 0 then
     v_activation.set_by := parley._p_set_external_reader(v_caller, v_activation);
@@ -252,7 +252,7 @@ begin
   v_activation.max_attempts := coalesce(max_attempts, v_activation.max_attempts);
   v_activation.first_retry_ms := coalesce(first_retry_ms, v_activation.first_retry_ms);
   v_activation.longest_retry_ms := coalesce(longest_retry_ms, v_activation.longest_retry_ms);
-  perform parley._p_put_external_activation(v_activation);
+  found := parley._p_put_external_activation(v_activation);
 end
 $$;
 

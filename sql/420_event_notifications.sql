@@ -76,7 +76,7 @@ $$;
 comment on function parley._p_begin_notices(text, text, integer, integer, integer) is
 'Begins a conversation from a service of the broker''s own: that of event notifications, or another one by its id and contract; lifetime in seconds.';
 
-create function parley._p_require_event_service(caller oid, to_service text, broker_instance text) returns void
+create function parley._p_require_event_service(caller oid, to_service text, broker_instance text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -84,14 +84,14 @@ declare
   v_service parley._p_service;
 begin
   if to_service is null or to_service = '' then
-    perform parley._p_raise(8421, 'the service to be notified is missing', null, 'Name a service that accepts the contract PostEventNotification.');
+    found := parley._p_raise(8421, 'the service to be notified is missing', null, 'Name a service that accepts the contract PostEventNotification.');
   elsif broker_instance is distinct from (select b.service_broker_guid::text from parley._p_broker as b) then
     -- Of another database nothing is known: the broker there refuses, or takes it.
-    return;
+    return true;
   end if;
   select * into v_service from parley._p_service as s where s.name = to_service;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('service "%s" does not exist', to_service),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'service', to_service),
@@ -100,7 +100,7 @@ begin
   elsif not exists (
     select from parley._p_service_contract as u where u.service_id = v_service.service_id and u.service_contract_id = 2
   ) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8408,
       format('service "%s" does not accept event notifications', to_service),
       'It must accept the contract http://schemas.microsoft.com/SQL/Notifications/PostEventNotification.',
@@ -110,6 +110,7 @@ begin
       )
     );
   end if;
+  return true;
 end
 $$;
 
@@ -136,24 +137,24 @@ declare
   v_instance text := parley._p_broker_instance(broker_instance);
   v_id integer;
 begin
-  perform parley._p_name('event notification', create_event_notification.name);
+  name := parley._p_name('event notification', name);
   if v_event is null or v_event not in ('QUEUE_ACTIVATION', 'BROKER_QUEUE_DISABLED') then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('there is no event "%s" of a queue', event),
       null,
       'Use QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.'
     );
   end if;
-  perform parley._p_require_event_service(v_caller, to_service, v_instance);
+  found := parley._p_require_event_service(v_caller, to_service, v_instance);
   if v_event = 'QUEUE_ACTIVATION' then
-    perform parley._p_require_sole_activator(v_queue.queue_id, 'event');
+    found := parley._p_require_sole_activator(v_queue.queue_id, 'event');
   end if;
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
   if exists (
     select from parley._p_event_notification as n where n.queue_id = v_queue.queue_id and n.name = create_event_notification.name
   ) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('queue "%s" has an event notification "%s" already', v_queue.lookup_name, name),
       null,
@@ -198,10 +199,10 @@ begin
   from parley._p_event_notification as n
   where n.queue_id = v_queue.queue_id and n.name = drop_event_notification.name;
   if v_notification.notification_id is null or pg_has_role(v_caller, v_notification.owner, 'usage') is not true then
-    perform parley._p_find_queue(v_caller, queue, 'ALTER');
+    v_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
   end if;
   if v_notification.notification_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('queue "%s" has no event notification "%s"', v_queue.lookup_name, name),
       'Names are compared byte by byte. It goes by itself when its conversation ends.',
@@ -233,7 +234,7 @@ begin
     if exists (select from parley._p_endpoint as e where e.conversation_handle = v_handle) then
       v_endpoint := parley._p_lock_to_end(v_handle);
       if v_endpoint.state <> 'DO' then
-        perform parley._p_end_side(v_endpoint, 2, null);
+        found := parley._p_end_side(v_endpoint, 2, null);
       end if;
     end if;
   end loop;

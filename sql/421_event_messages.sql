@@ -111,7 +111,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue);
 begin
-  perform parley._p_require_administrator(v_caller, 'raising QUEUE_ACTIVATION');
+  found := parley._p_require_administrator(v_caller, 'raising QUEUE_ACTIVATION');
   return parley._p_post_events(v_caller, v_queue.queue_id, 'QUEUE_ACTIVATION');
 end
 $$;

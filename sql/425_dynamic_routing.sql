@@ -108,7 +108,7 @@ begin
     if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
       v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
       if v_endpoint.state <> 'DO' then
-        perform parley._p_end_side(v_endpoint, 2, null);
+        found := parley._p_end_side(v_endpoint, 2, null);
       end if;
     end if;
     perform parley._p_deliver_delayed(v_request.service_name);

@@ -35,7 +35,7 @@ comment on function parley._p_throw_switch(boolean) is
 'Throws the switch of the broker, once everybody who has asked for its position has finished.
 Errors: 55P03 when somebody does not finish within lock_timeout.';
 
-create function parley._p_raise_in_use() returns void
+create function parley._p_raise_in_use() returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -51,7 +51,7 @@ begin
     and l.granted
     and l.mode in ('RowExclusiveLock', 'AccessExclusiveLock')
     and l.pid is distinct from pg_backend_pid();
-  perform parley._p_raise(
+  return parley._p_raise(
     5061,
     'the broker is in use',
     'Open transactions send or receive; their process ids: ' || coalesce(v_holders, 'unknown, they have just ended') || '.',
@@ -99,13 +99,13 @@ $$;
 comment on function parley._p_switch_on() is
 'Enables the broker, and notes that it lives here. Errors: 55P03 when senders do not finish within lock_timeout.';
 
-create function parley._p_require_no_original(original_is_disabled boolean) returns void
+create function parley._p_require_no_original(original_is_disabled boolean) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_original() is not null and not original_is_disabled then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9772,
       'a broker with the same id is on this server already',
       format('This database is a copy of "%s", which is still there.', parley._p_original()),
@@ -113,6 +113,7 @@ begin
         || ' select parley.enable_broker(original_is_disabled => true);'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -131,12 +132,12 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'DISABLE_BROKER');
+  found := parley._p_require_administrator(v_caller, 'DISABLE_BROKER');
   perform parley._p_wait_at_most(wait_seconds);
   perform parley._p_switch_off() from parley._p_broker as b where b.is_broker_enabled;
 exception
   when lock_not_available then
-    perform parley._p_raise_in_use();
+    found := parley._p_raise_in_use();
 end
 $$;
 
@@ -158,16 +159,16 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'ENABLE_BROKER');
+  found := parley._p_require_administrator(v_caller, 'ENABLE_BROKER');
   perform parley._p_wait_at_most(wait_seconds);
-  perform parley._p_require_no_original(original_is_disabled);
+  found := parley._p_require_no_original(original_is_disabled);
   if parley._p_broker_state() <> 'ENABLED' then
     perform parley._p_switch_on();
     perform parley._p_deliver_delayed(null);
   end if;
 exception
   when lock_not_available then
-    perform parley._p_raise_in_use();
+    found := parley._p_raise_in_use();
 end
 $$;
 
@@ -191,9 +192,9 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_told integer;
 begin
-  perform parley._p_require_administrator(v_caller, 'ERROR_BROKER_CONVERSATIONS');
+  found := parley._p_require_administrator(v_caller, 'ERROR_BROKER_CONVERSATIONS');
   perform parley._p_wait_at_most(wait_seconds);
-  perform parley._p_require_no_original(original_is_disabled);
+  found := parley._p_require_no_original(original_is_disabled);
   perform parley._p_switch_on();
   delete from parley._p_transmission as t;
   v_told := parley._p_break_conversations(
@@ -202,7 +203,7 @@ begin
   return v_told;
 exception
   when lock_not_available then
-    perform parley._p_raise_in_use();
+    found := parley._p_raise_in_use();
 end
 $$;
 
@@ -230,10 +231,10 @@ declare
   v_table text;
   v_is_used boolean;
 begin
-  perform parley._p_require_administrator(v_caller, 'NEW_BROKER');
+  found := parley._p_require_administrator(v_caller, 'NEW_BROKER');
   perform parley._p_wait_at_most(wait_seconds);
   if current_setting('transaction_read_only') = 'on' then
-    perform parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
+    found := parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
   end if;
   perform parley._p_switch_on();
   -- An invitation is to the broker that made it.
@@ -268,7 +269,7 @@ begin
   return v_guid;
 exception
   when lock_not_available then
-    perform parley._p_raise_in_use();
+    found := parley._p_raise_in_use();
 end
 $$;
 

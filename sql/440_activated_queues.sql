@@ -65,7 +65,7 @@ $$;
 
 comment on function parley._p_reader_refusal(integer) is 'Says why no reader of a queue may be started now; null when one may.';
 
-create function parley._p_require_reader(queue_id integer) returns void
+create function parley._p_require_reader(queue_id integer) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -79,6 +79,7 @@ begin
       detail = 'The rights that count are those of now, not those of when it was set.',
       hint = 'Let a role that may set the activation again, or grant the membership.';
   end if;
+  return true;
 end
 $$;
 

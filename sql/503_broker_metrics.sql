@@ -8,7 +8,7 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   if parley._p_may_view_state(v_caller) is not true then
-    perform parley._p_raise(
+    found := parley._p_raise(
       229,
       'permission denied: broker_metrics',
       format('Role %s is no administrator of the broker and no member of pg_monitor.', v_caller::regrole),

@@ -11,9 +11,9 @@ declare
   v_check record;
   v_scope parley._p_scope;
 begin
-  perform parley._p_require_administrator(caller, 'diagnosis');
+  found := parley._p_require_administrator(caller, 'diagnosis');
   if v_levels is null then
-    perform parley._p_raise(8402, format('there is no level "%s"', level), null, 'Use ERROR, WARNING or INFO.');
+    found := parley._p_raise(8402, format('there is no level "%s"', level), null, 'Use ERROR, WARNING or INFO.');
   end if;
   for v_check in
     select c.check_function, c.patience, array_agg(c.code) as codes
@@ -140,7 +140,7 @@ begin
   );
   if cardinality(v_endpoints) = 0
     and not exists (select from parley._p_tombstone as t where conversation in (t.conversation_handle, t.conversation_id, t.conversation_group_id)) then
-    perform parley._p_raise_unknown_handle(conversation);
+    found := parley._p_raise_unknown_handle(conversation);
   end if;
   return v_endpoints;
 end

@@ -69,7 +69,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'transmission_destinations');
+  found := parley._p_require_administrator(v_caller, 'transmission_destinations');
   return query
   select d.address::text, b.messages, b.is_estimated, t.messages, least(t.oldest, b.oldest), d.status, d.attempts, d.failing_since, d.due_at
   from parley._p_destination as d

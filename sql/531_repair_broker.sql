@@ -11,7 +11,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_found record;
 begin
-  perform parley._p_require_administrator(v_caller, 'CHECK');
+  found := parley._p_require_administrator(v_caller, 'CHECK');
   for v_found in
     select d.error_number, d.object_kind, d.object_id, d.object_name, d.finding from parley._p_check_definitions() as d
     union all

@@ -239,7 +239,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'HONOR_BROKER_PRIORITY');
+  found := parley._p_require_administrator(v_caller, 'HONOR_BROKER_PRIORITY');
   update parley._p_broker as b set is_priority_honored = coalesce(is_honored, false);
 end
 $$;
