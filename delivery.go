@@ -60,6 +60,8 @@ type DeliveryFailure struct {
 	IsFinal bool
 	// Retry is how long the receiver asks to wait; 0 when it asks nothing.
 	Retry time.Duration
+	// Answer is what the receiver said, without secrets: whoever looks for the cause is shown its first 4,096 characters.
+	Answer string
 }
 
 // FailDelivery makes a conversation wait whose delivery failed, longer each time, and sets it aside after too many
@@ -75,9 +77,10 @@ func FailDelivery(ctx context.Context, db DB, failure DeliveryFailure) (attempts
 		select f.attempts, f.is_set_aside
 		from parley.fail_delivery(
 			queue => $1::text, conversation_handle => $2::uuid, error => $3::text, is_attempt => $4::boolean,
-			retry_ms => $5::integer, is_final => $6::boolean
+			retry_ms => $5::integer, is_final => $6::boolean, answer => nullif($7::text, '')
 		) as f`,
-		failure.Queue, failure.ConversationHandle, failure.Error, failure.IsAttempt, retry, failure.IsFinal).Scan(&attempts, &isSetAside)
+		failure.Queue, failure.ConversationHandle, storable(failure.Error), failure.IsAttempt, retry, failure.IsFinal, storable(failure.Answer),
+	).Scan(&attempts, &isSetAside)
 	if err != nil {
 		return 0, false, statementError(err, "note a failed delivery of queue "+failure.Queue)
 	}

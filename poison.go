@@ -37,13 +37,22 @@ type PoisonConversation struct {
 
 	WaitingMessages int64 `json:"waiting_messages"` // the one that came back included
 	IsEstimated     bool  `json:"is_estimated"`     // there are more: 10,000 rows are counted
+
+	// Answer is what a web address said when it refused the message, its first 4,096 characters.
+	Answer *string `json:"answer"`
+	// Of a message that is delivered to a web address and not set aside yet: how often that failed, how many of these failures were
+	// refusals, which count, and when it is delivered again.
+	Failures *int32     `json:"failures"`
+	Attempts *int32     `json:"attempts"`
+	RetryAt  *time.Time `json:"retry_at"`
 }
 
 // PoisonFilter chooses among conversations that fail; zero values choose all that are set aside.
 type PoisonFilter struct {
 	Queue        string
 	Conversation UUID
-	// Failing chooses those whose last failure was reported and is not over, but that are not set aside yet.
+	// Failing chooses those whose last failure was reported and is not over, or whose message a web address did not accept, but that are
+	// not set aside yet.
 	Failing bool
 	// Limit bounds how many are read; 0 means all.
 	Limit int
@@ -52,14 +61,16 @@ type PoisonFilter struct {
 // ReadPoisonConversations reads the conversations that are set aside, or are failing, those of longest ago first. Only those
 // of queues that the role may receive from are among them.
 func ReadPoisonConversations(ctx context.Context, db DB, filter PoisonFilter) ([]PoisonConversation, error) {
-	from := `parley.poison_conversations as c`
+	from := `(select p.*, null::integer as failures, null::integer as attempts, null::timestamptz as retry_at
+		from parley.poison_conversations as p) as c`
 	if filter.Failing {
 		from = `(select f.*, null::timestamptz as set_aside_since from parley.failing_conversations as f) as c`
 	}
 	rows, err := db.Query(ctx, `
 		select c.conversation_handle, c.conversation_group_id, c.queue_name, c.service_name, c.far_service, c.service_contract_name,
 			c.state, c.message_type_name, c.queuing_order, c.message_sequence_number, c.message_enqueue_time, c.rollbacks,
-			c.set_aside_since, c.sqlstate, c.error, c.error_time, c.waiting_messages, c.is_estimated
+			c.set_aside_since, c.sqlstate, c.error, c.error_time, c.waiting_messages, c.is_estimated, c.answer,
+			c.failures, c.attempts, c.retry_at
 		from `+from+`
 		where ($1 = '' or c.queue_name = $1) and ($2::uuid is null or c.conversation_handle = $2)
 		order by coalesce(c.set_aside_since, c.error_time), c.conversation_handle
@@ -71,7 +82,8 @@ func ReadPoisonConversations(ctx context.Context, db DB, filter PoisonFilter) ([
 		err = row.Scan(
 			&c.ConversationHandle, &c.ConversationGroupID, &c.Queue, &c.ServiceName, &c.FarService, &c.ServiceContractName,
 			&c.State, &c.MessageTypeName, &c.QueuingOrder, &c.MessageSequenceNumber, &c.MessageEnqueueTime, &c.Rollbacks,
-			&c.SetAsideSince, &c.SQLState, &c.Error, &c.ErrorTime, &c.WaitingMessages, &c.IsEstimated,
+			&c.SetAsideSince, &c.SQLState, &c.Error, &c.ErrorTime, &c.WaitingMessages, &c.IsEstimated, &c.Answer,
+			&c.Failures, &c.Attempts, &c.RetryAt,
 		)
 		return c, err
 	})
@@ -152,5 +164,10 @@ func describeFailure(failure error) (sqlstate *string, text string) {
 	if pgErr, ok := errors.AsType[*pgconn.PgError](failure); ok {
 		sqlstate = &pgErr.Code
 	}
-	return sqlstate, strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "?"), "\x00", "?")
+	return sqlstate, storable(failure.Error())
+}
+
+// storable gives a text that PostgreSQL takes.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
 }

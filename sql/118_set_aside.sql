@@ -19,8 +19,28 @@ create table parley._p_failure (
   endpoint_id bigint primary key,
   failed_at timestamptz not null,
   sqlstate text,
-  error text not null
+  error text not null,
+  answer text,
+  answered_at timestamptz
 );
 
 comment on table parley._p_failure is
 'The last error that a reader of a conversation reported (parley.note_failure). Rows of endpoints that are gone are removed a little later.';
+comment on column parley._p_failure.answer is
+'With what text a receiver outside of the database refused (parley.fail_delivery), at answered_at. It is that of this error if both are of one time.';
+
+create table parley._p_delivery_failure (
+  endpoint_id bigint primary key,
+  queue_id integer not null references parley._p_queue on delete cascade,
+  conversation_handle uuid not null,
+  failures integer not null,
+  attempts integer not null,
+  last_error text not null,
+  first_failed_at timestamptz not null,
+  failed_at timestamptz not null,
+  retry_at timestamptz not null
+);
+
+comment on table parley._p_delivery_failure is 'Conversations whose next message was delivered and not accepted: not before retry_at.';
+
+create index on parley._p_delivery_failure (queue_id);

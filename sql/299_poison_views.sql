@@ -22,7 +22,11 @@ returns table (
   error text,
   error_time timestamptz,
   waiting_messages bigint,
-  is_estimated boolean
+  is_estimated boolean,
+  answer text,
+  failures integer,
+  attempts integer,
+  retry_at timestamptz
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -49,17 +53,28 @@ as $$
     ),
     s.set_aside_at,
     f.sqlstate,
-    f.error,
-    f.failed_at,
+    coalesce(f.error, d.last_error),
+    coalesce(f.failed_at, d.failed_at),
     w.messages,
-    w.rows = 10000
-  from (select i.endpoint_id from parley._p_set_aside as i union select i.endpoint_id from parley._p_failure as i) as c
+    w.rows = 10000,
+    case when f.answered_at = f.failed_at then f.answer end,
+    d.failures,
+    d.attempts,
+    d.retry_at
+  from (
+    select i.endpoint_id from parley._p_set_aside as i
+    union
+    select i.endpoint_id from parley._p_failure as i
+    union
+    select i.endpoint_id from parley._p_delivery_failure as i
+  ) as c
   join parley._p_endpoint as e on e.endpoint_id = c.endpoint_id and e.state <> 'DO'
   join parley._p_conversation_group as g on g.group_id = e.group_id
   join parley._p_service as v on v.service_id = e.service_id
   join parley._p_queue as q on q.queue_id = v.queue_id
   left join parley._p_set_aside as s on s.endpoint_id = e.endpoint_id
   left join parley._p_failure as f on f.endpoint_id = e.endpoint_id
+  left join parley._p_delivery_failure as d on d.endpoint_id = e.endpoint_id
   cross join lateral (select coalesce(pg_sequence_last_value(q.rollback_sequence), 0) as count) as r
   cross join lateral parley._p_first_message(q, e) as m
   left join parley._p_message_type as t on t.message_type_id = m.message_type_id
@@ -73,7 +88,7 @@ as $$
     ) as o
   ) as w
   -- A failure is over when its message was received.
-  where (s.endpoint_id is not null or m.came_back)
+  where (s.endpoint_id is not null or m.came_back or (d.endpoint_id is not null and m.position is not null))
     and parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
 $$;
 
@@ -100,7 +115,8 @@ select
   c.error,
   c.error_time,
   c.waiting_messages,
-  c.is_estimated
+  c.is_estimated,
+  c.answer
 from parley._p_failing_conversations() as c
 where c.set_aside_since is not null;
 
@@ -127,12 +143,17 @@ select
   c.error,
   c.error_time,
   c.waiting_messages,
-  c.is_estimated
+  c.is_estimated,
+  c.answer,
+  c.failures,
+  c.attempts,
+  c.retry_at
 from parley._p_failing_conversations() as c
 where c.set_aside_since is null;
 
 comment on view parley.failing_conversations is
-'Conversations of which a reader has reported a failure (parley.note_failure), whose message is in the queue again and not set aside yet.';
+'Conversations of which a reader has reported a failure (parley.note_failure), or whose message a web address has refused (parley.delivery_failures), and whose
+message is in the queue and not set aside yet.';
 
 create function parley._p_sees_set_aside(
   queue_id integer,
@@ -167,13 +188,14 @@ comment on column parley.poison_conversations.message_type_name is 'Message type
 comment on column parley.poison_conversations.queuing_order is 'Its position; putting it back gives it another.';
 comment on column parley.poison_conversations.message_sequence_number is 'Its number in the conversation; -1 for Error and DialogTimer.';
 comment on column parley.poison_conversations.message_enqueue_time is 'When it arrived.';
-comment on column parley.poison_conversations.rollbacks is 'How often it came back.';
+comment on column parley.poison_conversations.rollbacks is 'How often it came back, or was refused by a web address.';
 comment on column parley.poison_conversations.set_aside_since is 'When it was set aside.';
 comment on column parley.poison_conversations.sqlstate is 'SQLSTATE of the last failure that was reported; null when none was, or it had none.';
 comment on column parley.poison_conversations.error is 'Its text; null when nobody reported it, as when the reader was killed.';
 comment on column parley.poison_conversations.error_time is 'When it was reported.';
 comment on column parley.poison_conversations.waiting_messages is 'Messages that wait in the conversation, the poisonous one included.';
 comment on column parley.poison_conversations.is_estimated is 'Whether there are more: 10,000 rows are counted.';
+comment on column parley.poison_conversations.answer is 'What the web address said when it refused, its first 4,096 characters; null when it said nothing.';
 
 comment on column parley.failing_conversations.conversation_handle is 'Side that was received from.';
 comment on column parley.failing_conversations.conversation_group_id is 'Its group.';
@@ -193,3 +215,7 @@ comment on column parley.failing_conversations.error is 'Its text.';
 comment on column parley.failing_conversations.error_time is 'When it was reported.';
 comment on column parley.failing_conversations.waiting_messages is 'Messages that wait in the conversation.';
 comment on column parley.failing_conversations.is_estimated is 'Whether there are more: 10,000 rows are counted.';
+comment on column parley.failing_conversations.answer is 'What the web address said when it refused, its first 4,096 characters; null when it said nothing.';
+comment on column parley.failing_conversations.failures is 'How often it was delivered to a web address and not accepted; null when it is not delivered.';
+comment on column parley.failing_conversations.attempts is 'How many of these count towards max_attempts: those in which the web address refused.';
+comment on column parley.failing_conversations.retry_at is 'When it is delivered again.';

@@ -13,22 +13,6 @@
 -- Cost: one look at the first 1000 messages of each lane; when all of these belong to conversations that wait or are locked, one probe
 -- for each conversation of the queue.
 
-create table parley._p_delivery_failure (
-  endpoint_id bigint primary key,
-  queue_id integer not null references parley._p_queue on delete cascade,
-  conversation_handle uuid not null,
-  failures integer not null,
-  attempts integer not null,
-  last_error text not null,
-  first_failed_at timestamptz not null,
-  failed_at timestamptz not null,
-  retry_at timestamptz not null
-);
-
-comment on table parley._p_delivery_failure is 'Conversations whose next message was delivered and not accepted: not before retry_at.';
-
-create index on parley._p_delivery_failure (queue_id);
-
 create function parley._p_lock_delivery(queue parley._p_queue, priority integer, out endpoint_id bigint, out group_id bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -204,6 +188,7 @@ Errors: 208, 229, 8426, 9609 and 9617 as receive.';
 
 create function parley.fail_delivery(
   queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null, is_final boolean default false,
+  answer text default null,
   caller parley.caller default parley.current_caller(),
   out attempts integer, out is_set_aside boolean
 )
@@ -227,6 +212,7 @@ begin
     return;
   end if;
   perform parley.note_failure(fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error, caller => caller);
+  update parley._p_failure as f set answer = left(fail_delivery.answer, 4096), answered_at = f.failed_at where f.endpoint_id = v_endpoint.endpoint_id;
   -- Those of conversations that are over; there are never many.
   delete from parley._p_delivery_failure as f
   where f.queue_id = v_queue.queue_id and not exists (select from parley._p_endpoint as e where e.endpoint_id = f.endpoint_id);
@@ -260,12 +246,13 @@ begin
 end
 $$;
 
-comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean, parley.caller) is
+comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean, text, parley.caller) is
 'Notes that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles each time. After max_attempts of the
 webhook it is set aside, as a poison message is, whatever the poison message handling of the queue.
 Call it after the transaction of the delivery was rolled back. Returns attempts, how many have been counted, and is_set_aside.
 Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts (a receiver that is not there says nothing about
-the message); retry_ms, milliseconds that the receiver asks to wait; is_final, whether the receiver will never accept it.
+the message); retry_ms, milliseconds that the receiver asks to wait; is_final, whether the receiver will never accept it; answer, what the receiver said,
+without secrets, of which the first 4,096 characters are kept.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
 create function parley._p_set_delivery_aside(queue parley._p_queue, endpoint parley._p_endpoint, attempts integer) returns boolean
@@ -330,10 +317,12 @@ select
   f.last_error,
   f.first_failed_at,
   f.failed_at,
-  f.retry_at
+  f.retry_at,
+  a.answer as last_answer
 from parley._p_delivery_failure as f
 join parley._p_queue as q using (queue_id)
 join parley._p_endpoint as e using (endpoint_id)
+left join parley._p_failure as a on a.endpoint_id = f.endpoint_id and a.answered_at = a.failed_at
 where pg_catalog.pg_has_role(e.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.delivery_failures is

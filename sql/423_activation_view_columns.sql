@@ -31,6 +31,7 @@ comment on column parley.delivery_failures.last_error is 'What was wrong the las
 comment on column parley.delivery_failures.first_failed_at is 'When it failed first.';
 comment on column parley.delivery_failures.failed_at is 'When it failed last.';
 comment on column parley.delivery_failures.retry_at is 'When it is tried again.';
+comment on column parley.delivery_failures.last_answer is 'What the web address said then, its first 4,096 characters; null when it said nothing.';
 
 comment on column parley.event_notifications.name is 'Name, one for each queue.';
 comment on column parley.event_notifications.object_id is 'Identity of the notification.';

@@ -98,6 +98,15 @@ $$;
 comment on function parley._p_find_unread_queues(parley._p_scope) is
 'Finds queues in which messages have waited for longer than scope.patience that nobody holds: because nobody reads, or not fast enough.';
 
+create function parley._p_shell_word(word text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when word ~ '^[[:alnum:]_./:@%+=,-]+$' then word else '''' || replace(word, '''', '''\''''') || '''' end
+$$;
+
+comment on function parley._p_shell_word(text) is 'Writes a text as one word of a shell, in quotes where it needs them.';
+
 create function parley._p_find_failing_readers(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
 language sql volatile
@@ -112,8 +121,9 @@ as $$
         then format('call %s;  -- shows the error; once it is mended the daemon goes on by itself', a.procedure_call)
       when m.last_error ~ 'allow it with parley serve --allow-'
         then format(
-          '%s <%s>  -- the daemon, started again with this flag besides its others, if its operator agrees',
-          substring(m.last_error from 'parley serve --allow-[a-z-]+'), case a.kind when 'webhook' then 'address' else 'path' end
+          '%s %s  -- the daemon, started again with this flag besides its others, if its operator agrees',
+          substring(m.last_error from 'parley serve --allow-[a-z-]+'),
+          parley._p_shell_word(substring(m.last_error from '(?:address|program|working directory|variable) (.*) is not allowed by the operator'))
         )
       when a.kind = 'program' then '-- its own messages are in the log of parley serve; once it is mended the daemon goes on by itself'
       when a.kind = 'webhook' then '-- once the web address can be reached the daemon goes on by itself; parley activation list shows it'
@@ -125,11 +135,19 @@ as $$
     and (scope.queue_ids is null or m.queue_id = any (scope.queue_ids))
   union all
   select 'reader-failing', 'queue', q.lookup_name,
-    format('The web address refuses messages of conversations (%s); the last error: %s', count(*), (array_agg(f.last_error order by f.failed_at desc))[1]),
+    format('The web address does not accept messages of %s; ', case count(*) when 1 then 'a conversation' else count(*) || ' conversations' end)
+      || (
+        array_agg(
+          format('the last one of %s, attempt %s: %s', f.conversation_handle, f.attempts, f.last_error)
+            || coalesce('. It said: ' || left(a.answer, 200), '')
+          order by f.failed_at desc
+        )
+      )[1],
     min(f.first_failed_at),
     format('-- once it accepts them they are delivered by themselves; see: parley poison list --failing --queue %s', q.lookup_name)
   from parley._p_delivery_failure as f
   join parley._p_queue as q using (queue_id)
+  left join parley._p_failure as a on a.endpoint_id = f.endpoint_id and a.answered_at = a.failed_at
   where not parley._p_is_set_aside(f.endpoint_id)
     and (scope.queue_ids is null or f.queue_id = any (scope.queue_ids))
     and (scope.endpoint_ids is null or f.endpoint_id = any (scope.endpoint_ids))

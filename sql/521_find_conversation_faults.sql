@@ -203,8 +203,15 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'poison', 'conversation', e.conversation_handle::text,
-    format('It is set aside in queue "%s": its message was rolled back %s times', q.lookup_name, a.rollbacks)
-      || coalesce(format('; the last error: %s', f.error) || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '') || '.', '.'),
+    format(
+        'It is set aside in queue "%s": its message was %s %s time%s', q.lookup_name,
+        case when f.answered_at = f.failed_at then 'refused by its web address' else 'rolled back' end,
+        a.rollbacks, case a.rollbacks when 1 then '' else 's' end
+      )
+      || case
+        when f.answered_at = f.failed_at then format('; the last error: %s', f.error) || coalesce('. It said: ' || left(f.answer, 200), '.')
+        else coalesce(format('; the last error: %s', f.error) || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '') || '.', '.')
+      end,
     a.set_aside_at,
     format('select parley.retry_poison(%L);  -- once the reader is mended; otherwise parley.discard_poison', e.conversation_handle)
   from parley._p_set_aside as a

@@ -251,3 +251,34 @@ func TestDeliveryThatIsRefusedTooOftenSetsItsConversationAside(t *testing.T) {
 		})
 	}
 }
+
+// What was answered is kept with the failure and goes with it: a failure of another kind has no answer, and a delivery that is accepted leaves none.
+func TestAnswerOfARefusalIsKeptWithItsFailure(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(hook)
+	b.send(b.dialog(), request, "x")
+	handle, orders := b.requireNext("x")
+	b.exec("select parley.fail_delivery('Answering', $1::uuid, 'no', answer => repeat('é', 5000))", handle)
+	const failing = "select format('%s %s %s %s %s', rollbacks, failures, attempts, sqlstate, length(answer)) from parley.failing_conversations"
+	equal(b.session, "0 1 1 38000 4096", failing)
+	equal(b.session, "1 1 4096", "select format('%s %s %s', failures, attempts, length(last_answer)) from parley.delivery_failures")
+	b.exec("select parley.fail_delivery('Answering', $1::uuid, 'not there', is_attempt => false)", handle)
+	equal(b.session, "0 2 1 08006 ", failing)
+	equal(b.session, 0, "select count(*) from parley.poison_conversations")
+
+	b.exec("select parley.fail_delivery('Answering', $1::uuid, 'no', is_final => true, answer => 'never')", handle)
+	equal(b.session, "2 never", "select format('%s %s', rollbacks, answer) from parley.poison_conversations")
+	equal(b.session, 0, "select count(*) from parley.failing_conversations")
+	b.exec("select parley.note_failure($1::uuid, '22012', 'division by zero')", handle)
+	equal(b.session, "division by zero ", "select format('%s %s', error, answer) from parley.poison_conversations")
+
+	b.exec("select parley.retry_poison($1::uuid)", handle)
+	tx := b.begin()
+	_, handle, orders = tx.next(1)
+	if !tx.finish(handle, orders) {
+		t.Error("another message came in front")
+	}
+	tx.exec("commit")
+	equal(b.session, 0, "select count(*) from parley.failing_conversations")
+}

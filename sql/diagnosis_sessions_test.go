@@ -167,7 +167,7 @@ func TestFailingProgramIsCuredWhereItsFaultIs(t *testing.T) {
 	b.report(`{"failures": 1, "failing_for_s": 1, "last_sqlstate": "",
 		"last_error": "program /opt/reader is not allowed by the operator of this daemon; allow it with parley serve --allow-program"}`)
 	f := b.requireFinding(runtime, "reader-failing")
-	if strings.Contains(f.Cause, "SQLSTATE") || !strings.HasPrefix(f.Cure, "parley serve --allow-program <path>") {
+	if strings.Contains(f.Cause, "SQLSTATE") || !strings.HasPrefix(f.Cure, "parley serve --allow-program /opt/reader  -- ") {
 		t.Errorf("found %+v", f)
 	}
 	b.report(`{"failures": 1, "failing_for_s": 1, "last_sqlstate": "", "last_error": "the program ended with 1"}`)
@@ -187,7 +187,12 @@ func TestWebhookThatRefusesIsFound(t *testing.T) {
 	b.requireNoFinding(runtime, "reader-failing")
 	b.exec("select parley.fail_delivery('Answering', $1::uuid, 'the web address answered 500')", b.farHandle(initiator))
 	f := b.requireFinding(runtime, "reader-failing")
-	if f.ObjectName != "Answering" || !f.HasSince || !strings.Contains(f.Cause, "conversations (1); the last error: the web address answered 500") {
+	if f.ObjectName != "Answering" || !f.HasSince || !strings.Contains(f.Cause, "of a conversation; the last one of "+b.farHandle(initiator)+
+		", attempt 1: the web address answered 500") || strings.Contains(f.Cause, "It said") {
+		t.Errorf("found %+v", f)
+	}
+	b.exec("select parley.fail_delivery('Answering', $1::uuid, 'the web address answered 500', answer => 'no such customer')", b.farHandle(initiator))
+	if f := b.requireFinding(runtime, "reader-failing"); !strings.HasSuffix(f.Cause, "attempt 2: the web address answered 500. It said: no such customer") {
 		t.Errorf("found %+v", f)
 	}
 }

@@ -37,7 +37,8 @@ func newPoisonListCommand(a *app) *cobra.Command {
 		Long: `List the conversations that are set aside, those of longest ago first, with the last error that a reader reported. You see
 those of queues that you may receive from.
 
-With --failing those are listed whose last failure was reported and is not over, but that are not set aside yet.`,
+With --failing those are listed whose last failure was reported and is not over, or whose message a web address did not
+accept, but that are not set aside yet.`,
 		Example: `  parley poison list
   parley poison list --queue shop --json | jq '.[] | {conversation_handle, sqlstate, error}'`,
 		Args: cobra.NoArgs,
@@ -70,10 +71,6 @@ With --failing those are listed whose last failure was reported and is not over,
 }
 
 func writePoison(out io.Writer, found []parley.PoisonConversation, filter parley.PoisonFilter) error {
-	since := "SET ASIDE"
-	if filter.Failing {
-		since = "FAILED"
-	}
 	if len(found) == 0 {
 		none := "no conversation is set aside"
 		if filter.Failing {
@@ -83,20 +80,35 @@ func writePoison(out io.Writer, found []parley.PoisonConversation, filter parley
 		return err
 	}
 	table := newTable(out)
-	fmt.Fprintf(table, "CONVERSATION HANDLE\tQUEUE\tSERVICE\t%s\tROLLBACKS\tWAITING\tMESSAGE TYPE\tERROR\n", since)
+	when := "SET ASIDE\tROLLBACKS"
+	if filter.Failing {
+		when = "FAILED\tTIMES\tNEXT"
+	}
+	fmt.Fprintf(table, "CONVERSATION HANDLE\tQUEUE\tSERVICE\t%s\tWAITING\tMESSAGE TYPE\tERROR\n", when)
 	for _, c := range found {
-		at := c.SetAsideSince
+		when := fmt.Sprintf("%s\t%d", moment(c.SetAsideSince), c.Rollbacks)
 		if filter.Failing {
-			at = c.ErrorTime
+			when = fmt.Sprintf("%s\t%s\t%s", moment(c.ErrorTime), failedTimes(c), moment(c.RetryAt))
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
-			c.ConversationHandle, oneLine(c.Queue, 0), oneLine(c.ServiceName, 0), moment(at), c.Rollbacks, poisonWaiting(c),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			c.ConversationHandle, oneLine(c.Queue, 0), oneLine(c.ServiceName, 0), when, poisonWaiting(c),
 			orNone(oneLine(orEmpty(c.MessageTypeName), 0)), poisonError(c, bodyWidth))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	return noteLimit(out, len(found), filter.Limit)
+}
+
+// failedTimes tells how often a message failed: came back, or was not accepted by a web address. What does not count is told apart.
+func failedTimes(c parley.PoisonConversation) string {
+	switch {
+	case c.Failures == nil || c.Attempts == nil:
+		return fmt.Sprint(c.Rollbacks)
+	case *c.Failures == *c.Attempts:
+		return fmt.Sprint(*c.Failures)
+	}
+	return fmt.Sprintf("%d, %d counted", *c.Failures, *c.Attempts)
 }
 
 func poisonWaiting(c parley.PoisonConversation) string {

@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 //	found NAME PATTERN FILE puts what the first group of a pattern matches in a file into a variable, once it does
 //	sql STATEMENT...   runs statements in that database
 //	value NAME QUERY   puts what a query gives into a variable
+//	webaddress NAME STATUS TEXT makes a web address that answers each request so, and puts it into a variable
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -52,6 +53,7 @@ func TestScripts(t *testing.T) {
 			"found":      scriptFound,
 			"sql":        scriptSQL,
 			"value":      scriptValue,
+			"webaddress": scriptWebAddress,
 		},
 	})
 }

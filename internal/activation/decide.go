@@ -197,9 +197,10 @@ func (m *monitor) lookDeeper(q *queueMonitor, now time.Time) {
 func (m *monitor) failed(q *queueMonitor, err error, now time.Time) {
 	q.lastError = err
 	if q.failure.met(err, now) {
-		m.config.Logger.Warn("activation aborted", "number", numberOf(err, q.Name), "queue", q.Name, "procedure", q.Procedure, "error", err,
-			"sqlstate", sqlState(err), "tasks", len(q.runs), "failures", q.failure.times, "retry_in", q.failure.nextAttempt.Sub(now),
-			"times_not_logged", q.failure.suppressed)
+		m.config.Logger.Warn("activation aborted",
+			withState(err, "number", numberOf(err, q.Name), "queue", q.Name, "reader", q.what(),
+				"error", err, "tasks", len(q.runs), "failures", q.failure.times, "retry_in", q.failure.nextAttempt.Sub(now),
+				"times_not_logged", q.failure.suppressed)...)
 		q.failure.suppressed = 0
 	}
 }

@@ -90,6 +90,14 @@ func sqlState(err error) string {
 	return ""
 }
 
+// withState adds the SQLSTATE of an error, if it has one, to what is logged of it.
+func withState(err error, attributes ...any) []any {
+	if state := sqlState(err); state != "" {
+		attributes = append(attributes, "sqlstate", state)
+	}
+	return attributes
+}
+
 // numberOf gives the number under which Service Broker would log the end of a reader of a queue.
 func numberOf(err error, queue string) int {
 	var known *stateError

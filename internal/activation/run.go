@@ -114,8 +114,8 @@ func (m *monitor) left(r *run, now time.Time) {
 	if m.queues[int32(q.ID)] != q {
 		// Activation was switched off, or the queue was dropped, while it ran.
 		if r.err != nil && !errors.Is(r.err, errNotStarted) {
-			m.config.Logger.Warn("activation aborted", "number", numberOf(r.err, q.Name), "queue", q.Name, "error", r.err,
-				"sqlstate", sqlState(r.err))
+			m.config.Logger.Warn("activation aborted",
+				withState(r.err, "number", numberOf(r.err, q.Name), "queue", q.Name, "error", r.err)...)
 		}
 		return
 	}

@@ -16,6 +16,7 @@ type refusal struct {
 	isAttempt bool
 	isFinal   bool
 	retry     time.Duration // that the receiver asks for
+	answer    string        // what the receiver said
 }
 
 func (r *refusal) Error() string { return r.cause.Error() }

@@ -181,6 +181,7 @@ func (r *reader) post(work context.Context, messages []parley.Message) (answer, 
 	defer response.Body.Close()
 	body, err := readAnswer(response.Body)
 	if refused := judge(response, time.Now()); refused != nil {
+		refused.answer = r.excerpt(body)
 		return answer{}, refused
 	}
 	if err != nil {
@@ -189,7 +190,7 @@ func (r *reader) post(work context.Context, messages []parley.Message) (answer, 
 	r.shared.noteAnswer()
 	a, err := parseAnswer(response.Header.Get("Content-Type"), body)
 	if err != nil {
-		return answer{}, &refusal{cause: err, isAttempt: true}
+		return answer{}, &refusal{cause: err, isAttempt: true, answer: r.excerpt(body)}
 	}
 	return a, nil
 }
@@ -227,13 +228,16 @@ func (r *reader) note(ctx context.Context, message parley.Message, refused *refu
 	defer cancel()
 	attempts, isSetAside, err := parley.FailDelivery(ctx, r.pool, parley.DeliveryFailure{
 		Queue: r.queue, ConversationHandle: message.ConversationHandle, Error: refused.Error(),
-		IsAttempt: refused.isAttempt, IsFinal: refused.isFinal, Retry: refused.retry,
+		IsAttempt: refused.isAttempt, IsFinal: refused.isFinal, Retry: refused.retry, Answer: refused.answer,
 	})
 	if err != nil {
 		return err
 	}
 	logger := r.logger.With("conversation_handle", message.ConversationHandle, "message_id", message.MessageID,
 		"error", refused, "attempts", attempts)
+	if refused.answer != "" {
+		logger = logger.With("answer", refused.answer)
+	}
 	if isSetAside {
 		logger.Error("conversation is set aside: the webhook refused its message too often; see parley poison list")
 	} else {
