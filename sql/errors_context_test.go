@@ -1,0 +1,54 @@
+package sql_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What a program prints of an error besides its text: PostgreSQL adds a line for each function on the way, and the text of each statement
+// inside of a function, which has as many lines as it was written in.
+const (
+	contextLinesMax   = 8
+	statementBytesMax = 140
+)
+
+// runsStatement tells whether a function of RECEIVE raised what it raised in a statement of its own, whose text is in the context.
+var runsStatement = regexp.MustCompile(
+	`function parley\.(receive|get_conversation_group|_p_raise_disabled|_p_look_at_named|_p_find_named)\(.* at (PERFORM|SQL statement)`)
+
+func TestErrorsHaveAShortContext(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(scene)
+	ordinary := b.as(b.role("ordinary"))
+	for _, r := range refusals() {
+		if strings.Contains(r.statement, "do $$") || strings.Contains(r.statement, "parley._p_") {
+			// Its own statements are in the context too.
+			continue
+		}
+		t.Run(r.because, func(t *testing.T) {
+			s := session{T: t, db: b.db}
+			if r.ordinary {
+				s.db = ordinary.db
+			}
+			context := s.refuses(r.number, r.statement).Where
+			if runsStatement.MatchString(context) {
+				return
+			}
+			lines := strings.Split(context, "\n")
+			if len(lines) > contextLinesMax {
+				t.Errorf("%d lines:\n%s", len(lines), context)
+			}
+			for _, line := range lines {
+				isFrame := strings.HasPrefix(line, "PL/pgSQL function ") || strings.HasPrefix(line, "SQL function ")
+				// SEND is an INSERT of its caller: what its trigger refuses is refused inside of that.
+				isSend := strings.HasPrefix(line, `SQL statement "insert into parley._p_outgoing`) && strings.HasSuffix(line, `"`) &&
+					len(line) <= statementBytesMax
+				if !isFrame && !isSend {
+					t.Errorf("%s\nis in\n%s", line, context)
+				}
+			}
+		})
+	}
+}
