@@ -226,6 +226,11 @@ create sequence parley._p_object_id as integer start with 65536 minvalue 1;
 --
 -- Each error of the broker carries the SQL Server error number twice: in its SQLSTATE (class SB, then the number
 -- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT says what to do.
+--
+-- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a function it adds
+-- the text of the statement, all lines of it; PERFORM is a statement. An assignment is evaluated without one. So what may raise is called as
+--   found := parley._p_raise(...);
+-- and gives true if it returns at all, which leaves FOUND as PERFORM would. What has to be a statement, as the INSERT of SEND, is one short line.
 -- Source: spec section 4.10.
 
 create function parley.sqlstate_of(error_number integer) returns text
@@ -243,7 +248,7 @@ comment on function parley.sqlstate_of(integer) is
 Arguments: error_number, the SQL Server number (0 to 46655).
 Source: spec 4.10.';
 
-create function parley._p_raise(error_number integer, message text, detail text, hint text) returns void
+create function parley._p_raise(error_number integer, message text, detail text, hint text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -315,7 +320,7 @@ comment on function parley.current_caller() is
 'Proves which role calls: the default of the argument caller, with which every function of Parley that looks at rights ends.
 Errors: 42704 when the current role was dropped.';
 
-create function parley._p_raise_unknown_caller(detail text) returns void
+create function parley._p_raise_unknown_caller(detail text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -353,7 +358,7 @@ begin
     v_role := pg_catalog.to_regrole(pg_catalog.quote_ident(pg_catalog.convert_from(v_name, pg_catalog.getdatabaseencoding())));
   end if;
   if v_role is null then
-    perform parley._p_raise_unknown_caller(
+    found := parley._p_raise_unknown_caller(
       'The argument caller is null, was made up, comes from another session or transaction, or names a role that was dropped or renamed.'
     );
   end if;
@@ -375,7 +380,7 @@ declare
 begin
   select r.oid into v_role from pg_roles as r where r.rolname = caller;
   if not found then
-    perform parley._p_raise_unknown_caller(format('Role "%s" was dropped or renamed.', caller));
+    found := parley._p_raise_unknown_caller(format('Role "%s" was dropped or renamed.', caller));
   end if;
   return v_role;
 end
@@ -414,19 +419,20 @@ $$;
 
 comment on function parley._p_is_administrator(oid) is 'Tells whether a role may do everything with the broker of this database.';
 
-create function parley._p_require_administrator(caller oid, what text) returns void
+create function parley._p_require_administrator(caller oid, what text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_is_administrator(caller) is not true then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('%s is for administrators of the broker', what),
       format('Role %s neither owns this database nor the schema parley.', caller::regrole),
       'Ask the owner of the database, or have its role granted to you.'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -447,7 +453,7 @@ begin
   end if;
   select r.oid into v_role from pg_roles as r where r.rolname = name;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('role "%s" does not exist', name),
       null,
@@ -474,7 +480,7 @@ begin
   end if;
   v_owner := parley._p_role(owner);
   if v_owner = 0 or (parley._p_is_administrator(caller) or parley._p_may_act_as(caller, v_owner)) is not true then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('cannot make role "%s" the owner', owner),
       format('Role %s is not a member of it.', caller::regrole),
@@ -636,21 +642,21 @@ comment on function parley._p_has_permission(oid, text, text, integer, oid) is
 'Tells whether a role holds a permission: by ownership, by grant (to it, to a role it inherits, to PUBLIC), or as administrator.
 Arguments: role; permission, such as SEND; class, such as service; object_id; owner, the owner of the object or null.';
 
-create function parley._p_require_permission(caller oid, permission text, class text, object_id integer, name text, owner oid) returns void
+create function parley._p_require_permission(caller oid, permission text, class text, object_id integer, name text, owner oid) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_has_permission(caller, permission, class, object_id, owner) is not true then
     if class = 'database' then
-      perform parley._p_raise(
+      found := parley._p_raise(
         229,
         format('permission denied: %s', permission),
         format('Role %s may not do this in this database.', caller::regrole),
         format('An administrator can allow it: select parley.grant(%L, ''database'', null, %L);', permission, pg_get_userbyid(caller))
       );
     end if;
-    perform parley._p_raise(
+    found := parley._p_raise(
       229,
       format('permission denied: %s on %s "%s"', permission, class, name),
       format('Role %s does not hold it.', caller::regrole),
@@ -660,6 +666,7 @@ begin
       )
     );
   end if;
+  return true;
 end
 $$;
 
@@ -757,7 +764,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if name is null or name = '' or length(name) > 128 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9609,
       format('this is no name for a %s', kind),
       format('It has %s characters; 1 to 128 are allowed.', coalesce(length(name), 0)),
@@ -788,7 +795,7 @@ declare
   end;
 begin
   if v_letter is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('unknown validation "%s"', validation),
       null,
@@ -796,7 +803,7 @@ begin
     );
   end if;
   if upper(replace(validation, ' ', '_')) in ('FUNCTION', 'JSON_SCHEMA') and validation_function is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('validation %s needs a function', upper(validation)),
       null,
@@ -804,7 +811,7 @@ begin
     );
   end if;
   if upper(replace(validation, ' ', '_')) = 'VALID_XML' and validation_function is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'validation VALID_XML needs a function',
       'PostgreSQL has no XML Schema validator and no schema collections: without a function a body would only have to be well-formed.',
@@ -813,7 +820,7 @@ begin
   end if;
   if validation_function is not null then
     if parley._p_may_validate(caller, validation_function) is not true then
-      perform parley._p_raise(
+      found := parley._p_raise(
         8402,
         format('function %s cannot validate messages', validation_function),
         'It must take one bytea and return boolean. It runs with the rights of its owner when it is SECURITY DEFINER, '
@@ -844,15 +851,20 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
+  v_owner oid;
+  v_validation "char";
   v_id integer;
 begin
-  perform parley._p_require_permission(v_caller, 'CREATE MESSAGE TYPE', 'database', 0, null, null);
+  found := parley._p_require_permission(v_caller, 'CREATE MESSAGE TYPE', 'database', 0, null, null);
+  name := parley._p_name('message type', name);
+  v_owner := parley._p_new_owner(v_caller, "authorization");
+  v_validation := parley._p_validation(v_caller, validation, validation_function);
   insert into parley._p_message_type (message_type_id, name, owner, validation, validation_function, validation_setter, schema_collection)
   values (
     nextval('parley._p_object_id'),
-    parley._p_name('message type', create_message_type.name),
-    parley._p_new_owner(v_caller, "authorization"),
-    parley._p_validation(v_caller, create_message_type.validation, create_message_type.validation_function),
+    create_message_type.name,
+    v_owner,
+    v_validation,
     create_message_type.validation_function,
     case when create_message_type.validation_function is not null then v_caller end,
     create_message_type.schema_collection
@@ -860,7 +872,7 @@ begin
   on conflict do nothing
   returning message_type_id into v_id;
   if v_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('message type "%s" exists already', name),
       null,
@@ -894,10 +906,12 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
   v_type parley._p_message_type;
+  v_validation "char";
 begin
   v_type := parley._p_find_message_type(v_caller, name, 'ALTER');
+  v_validation := parley._p_validation(v_caller, validation, validation_function);
   update parley._p_message_type as t
-  set validation = parley._p_validation(v_caller, alter_message_type.validation, alter_message_type.validation_function),
+  set validation = v_validation,
     validation_function = alter_message_type.validation_function,
     validation_setter = case when alter_message_type.validation_function is not null then v_caller end,
     schema_collection = alter_message_type.schema_collection
@@ -929,7 +943,7 @@ begin
   where u.message_type_id = v_type.message_type_id
   limit 1;
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       3716,
       format('message type "%s" is still used', name),
       format('A contract names it: "%s".', v_contract),
@@ -941,7 +955,7 @@ begin
     or exists (select from parley._p_transmission as t where t.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_transit as t where t.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_retained as r where r.message_type_id = v_type.message_type_id) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       3716,
       format('message type "%s" is still used', name),
       'Messages of this type wait to be received, or are kept by retention.',
@@ -967,7 +981,7 @@ declare
 begin
   select * into v_type from parley._p_message_type as t where t.name = _p_find_message_type.name;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('message type "%s" does not exist', name),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'message type', name),
@@ -975,9 +989,9 @@ begin
     );
   end if;
   if v_type.message_type_id < 65536 and permission <> 'REFERENCES' then
-    perform parley._p_raise(9663, format('message type "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, format('message type "%s" belongs to the system', name), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(caller, permission, 'message type', v_type.message_type_id, name, v_type.owner);
+  found := parley._p_require_permission(caller, permission, 'message type', v_type.message_type_id, name, v_type.owner);
   return v_type;
 end
 $$;
@@ -1031,9 +1045,9 @@ declare
   v_type parley._p_message_type;
   v_usage record;
 begin
-  perform parley._p_require_permission(v_caller, 'CREATE CONTRACT', 'database', 0, null, null);
+  found := parley._p_require_permission(v_caller, 'CREATE CONTRACT', 'database', 0, null, null);
   if upper(name) = 'ANY' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9609,
       'a contract cannot be called ANY',
       null,
@@ -1041,7 +1055,7 @@ begin
     );
   end if;
   if jsonb_typeof(message_types) is distinct from 'object' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'message_types must be a JSON object',
       null,
@@ -1053,7 +1067,7 @@ begin
   on conflict do nothing
   returning service_contract_id into v_id;
   if v_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('contract "%s" exists already', name),
       null,
@@ -1065,7 +1079,7 @@ begin
     from jsonb_each_text(message_types) as t
   loop
     if v_usage.sent_by is null or v_usage.sent_by not in ('INITIATOR', 'TARGET', 'ANY') then
-      perform parley._p_raise(
+      found := parley._p_raise(
         8402,
         format('message type "%s" is sent by "%s"', v_usage.name, v_usage.sent_by),
         null,
@@ -1074,7 +1088,7 @@ begin
     end if;
     v_type := parley._p_find_message_type(v_caller, v_usage.name, 'REFERENCES');
     if parley._p_is_system_message(v_type.message_type_id) then
-      perform parley._p_raise(
+      found := parley._p_raise(
         9663,
         format('message type "%s" belongs to the system', v_usage.name),
         'The broker itself sends messages of this type, on every conversation, whatever its contract says.',
@@ -1086,7 +1100,7 @@ begin
   end loop;
   perform from parley._p_contract_message_type as u where u.service_contract_id = v_id and u.is_sent_by_initiator;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8492,
       format('contract "%s" gives the initiator nothing to send', name),
       null,
@@ -1128,7 +1142,7 @@ declare
 begin
   select t.name into v_repeated from unnest(message_types) as t (name) group by t.name having count(*) > 1 limit 1;
   if found then
-    perform parley._p_raise_repeated_message_type(v_repeated);
+    found := parley._p_raise_repeated_message_type(v_repeated);
   end if;
   return parley._p_create_contract(
     name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization", caller
@@ -1157,10 +1171,10 @@ begin
     end if;
   exception
     when data_exception then
-      perform parley._p_raise(8402, 'message_types is not JSON', null, 'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.');
+      found := parley._p_raise(8402, 'message_types is not JSON', null, 'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.');
   end;
   if v_repeated is not null then
-    perform parley._p_raise_repeated_message_type(v_repeated);
+    found := parley._p_raise_repeated_message_type(v_repeated);
   end if;
   return parley._p_create_contract(name, v_types, "authorization", caller);
 end
@@ -1183,12 +1197,12 @@ comment on function parley.create_contract(text, text, text) is
 Errors: 8402 not JSON, 8403 a message type named twice, and those of create_contract with JSON.
 Source: spec 2.3.';
 
-create function parley._p_raise_repeated_message_type(name text) returns void
+create function parley._p_raise_repeated_message_type(name text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_raise(
+  return parley._p_raise(
     8403,
     format('message type "%s" is named twice', name),
     null,
@@ -1210,7 +1224,7 @@ declare
 begin
   select * into v_contract from parley._p_contract as c where c.name = _p_find_contract.name;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('contract "%s" does not exist', name),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'contract', name),
@@ -1218,9 +1232,9 @@ begin
     );
   end if;
   if v_contract.service_contract_id < 65536 and permission <> 'REFERENCES' then
-    perform parley._p_raise(9663, format('contract "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, format('contract "%s" belongs to the system', name), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(caller, permission, 'contract', v_contract.service_contract_id, name, v_contract.owner);
+  found := parley._p_require_permission(caller, permission, 'contract', v_contract.service_contract_id, name, v_contract.owner);
   return v_contract;
 end
 $$;
@@ -1249,7 +1263,7 @@ begin
   where p.service_contract_id = v_contract.service_contract_id
   limit 1;
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       3716,
       format('contract "%s" is still used', name),
       format('It is named by %s.', v_user),
@@ -1328,7 +1342,7 @@ declare
 begin
   -- What does not parse to its end must not be taken for the queue that a part of it names.
   if queue !~ '^(\[([^\]]|\]\])*\]|"([^"]|"")*"|[^.\["]+)(\.(\[([^\]]|\]\])*\]|"([^"]|"")*"|[^.\["]+))*$' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9609,
       format('queue name "%s" is malformed', queue),
       'A part that contains a point, a bracket or a double quote stands in brackets, with ] doubled.',
@@ -1342,7 +1356,7 @@ begin
     v_parts := v_parts || v_part;
   end loop;
   if cardinality(v_parts) > 3 or (cardinality(v_parts) = 3 and v_parts[1] <> current_database()) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9609,
       format('queue name "%s" has too many parts or names another database', queue),
       null,
@@ -1352,7 +1366,7 @@ begin
   name := v_parts[cardinality(v_parts)];
   schema_name := coalesce(nullif(v_parts[cardinality(v_parts) - 1], ''), 'dbo');
   if name is null or name = '' or length(name) > 128 or length(schema_name) > 128 or left(name, 1) = '#' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9609,
       format('"%s" is no name for a queue', queue),
       'A queue name has 1 to 128 characters and does not begin with #.',
@@ -1397,7 +1411,7 @@ begin
     select * into v_queue from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   end if;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       208,
       format('queue "%s" does not exist', queue),
       'Names are compared exactly.' || parley._p_did_you_mean(caller, 'queue', queue),
@@ -1422,9 +1436,9 @@ declare
 begin
   v_queue := parley._p_find_queue(caller, queue);
   if v_queue.queue_id < 65536 and permission in ('ALTER', 'CONTROL') then
-    perform parley._p_raise(9663, format('queue "%s" belongs to the system', queue), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, format('queue "%s" belongs to the system', queue), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(caller, permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  found := parley._p_require_permission(caller, permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   return v_queue;
 end
 $$;
@@ -1481,24 +1495,26 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
   v_id integer;
+  v_owner oid;
   v_name record := parley._p_queue_name(queue);
 begin
-  perform parley._p_require_permission(v_caller, 'CREATE QUEUE', 'database', 0, null, null);
+  found := parley._p_require_permission(v_caller, 'CREATE QUEUE', 'database', 0, null, null);
   -- Serialises two creations of the same name, so that the second gets our error and not one of a sequence.
   perform pg_advisory_xact_lock(hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0));
   perform from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('queue "%s" exists already', queue),
       null,
       'Use alter_queue to change it, or choose another name.'
     );
   end if;
+  v_owner := parley._p_new_owner(v_caller, "authorization");
   v_id := nextval('parley._p_object_id');
-  perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, parley._p_new_owner(v_caller, "authorization"));
+  perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, v_owner);
   perform parley._p_create_queue_view(v_id);
-  perform parley._p_alter_queue(
+  found := parley._p_alter_queue(
     v_caller, v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
     coalesce(activation, activation_procedure is not null), poison_action, poison_rollbacks
   );
@@ -1539,7 +1555,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
 begin
-  perform parley._p_alter_queue(
+  found := parley._p_alter_queue(
     v_caller, v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation,
     poison_action, poison_rollbacks
   );
@@ -1616,7 +1632,7 @@ declare
 begin
   select s.name into v_service from parley._p_service as s where s.queue_id = v_queue.queue_id limit 1;
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       3716,
       format('queue "%s" is still used', queue),
       format('Service "%s" is bound to it.', v_service),
@@ -1646,7 +1662,7 @@ Source: spec 2.4.';
 --
 -- Locks: the queue's row. Switching retention on or off waits for the senders on the queue and makes them look again (_p_forget_routes).
 
-create function parley._p_check_activation(procedure text, execute_as text) returns void
+create function parley._p_check_activation(procedure text, execute_as text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -1656,7 +1672,7 @@ declare
   v_is_temporary boolean;
 begin
   if procedure is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9614,
       'activation is on but there is no procedure',
       null,
@@ -1664,14 +1680,14 @@ begin
     );
   end if;
   if execute_as is null then
-    perform parley._p_raise(9613, 'activation is on but nobody to execute as', null, 'Give execute_as: SELF, OWNER or the name of a role.');
+    found := parley._p_raise(9613, 'activation is on but nobody to execute as', null, 'Give execute_as: SELF, OWNER or the name of a role.');
   end if;
   select p.prokind, p.pronargs, n.nspname like 'pg\_temp\_%' into v_kind, v_arguments, v_is_temporary
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
   where p.oid = to_regproc(procedure);
   if not found and exists (select from pg_proc as p where p.proname = procedure and p.prokind = 'p') then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9614,
       format('procedure %s is not qualified with its schema', procedure),
       format('There is %s.', (
@@ -1683,29 +1699,30 @@ begin
       'Write its schema in front: public.read_shop.'
     );
   elsif not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9614,
       format('procedure %s does not exist', procedure),
       'Its name must be qualified with its schema and must not be overloaded.',
       'Create it with CREATE PROCEDURE, then try again.'
     );
   elsif v_is_temporary then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9742,
       format('procedure %s is temporary', procedure),
       'It is known to the session that has created it, and gone with it.',
       'Create it in a schema that lasts.'
     );
   elsif v_kind <> 'p' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9620,
       format('%s is not a procedure', procedure),
       null,
       'Activation runs CALL procedure(): create it with CREATE PROCEDURE.'
     );
   elsif v_arguments > 0 then
-    perform parley._p_raise(9653, format('procedure %s takes arguments', procedure), null, 'An activation procedure takes none.');
+    found := parley._p_raise(9653, format('procedure %s takes arguments', procedure), null, 'An activation procedure takes none.');
   end if;
+  return true;
 end
 $$;
 
@@ -1748,7 +1765,7 @@ comment on function parley._p_acting_refusal(parley._p_queue) is
 'Says why the procedure of a queue must not be run as the role that it would be: because who set it, or the role, could not act as that role himself.
 Null when nothing speaks against it.';
 
-create function parley._p_require_acting(queue parley._p_queue) returns void
+create function parley._p_require_acting(queue parley._p_queue) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -1756,13 +1773,14 @@ declare
   v_refusal text := parley._p_acting_refusal(queue);
 begin
   if v_refusal is not null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15517,
       format('cannot execute as role "%s"', pg_get_userbyid(parley._p_execute_as(queue.execute_as, queue.owner))),
       'In this activation ' || v_refusal || '.',
       'Let a member of that role set both: select parley.alter_queue(queue, activation_procedure => ..., execute_as => ...); or choose execute_as => ''SELF''.'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -1781,7 +1799,7 @@ create function parley._p_alter_queue(
   activation boolean,
   poison_action text,
   poison_rollbacks integer
-) returns void
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -1791,7 +1809,7 @@ declare
 begin
   select * into v_old from parley._p_queue as q where q.queue_id = _p_alter_queue.queue_id for no key update;
   if max_queue_readers is not null and max_queue_readers not between 0 and 32767 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('max_queue_readers is %s', max_queue_readers),
       '0 to 32767 are allowed.',
@@ -1799,14 +1817,14 @@ begin
     );
   end if;
   if upper(poison_action) not in ('SET_ASIDE', 'DISABLE_QUEUE') then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('poison_action is "%s"', poison_action),
       'It says what becomes of a message that has come back too often.',
       'Give SET_ASIDE or DISABLE_QUEUE.'
     );
   elsif poison_rollbacks not between 1 and 15 then
-    perform parley._p_raise(8402, format('poison_rollbacks is %s', poison_rollbacks), '1 to 15 are allowed.', 'Give a number in that range.');
+    found := parley._p_raise(8402, format('poison_rollbacks is %s', poison_rollbacks), '1 to 15 are allowed.', 'Give a number in that range.');
   end if;
   if upper(execute_as) not in ('SELF', 'OWNER') then
     perform parley._p_role(execute_as);
@@ -1836,11 +1854,11 @@ begin
   returning * into v_new;
   -- To change one of the two is to choose what runs as the role, whatever the other was set by.
   if num_nonnulls(activation_procedure, execute_as, nullif(activation, false)) > 0 and v_new.activation_procedure is not null then
-    perform parley._p_require_acting(v_new);
+    found := parley._p_require_acting(v_new);
   end if;
   if v_new.is_activation_enabled then
-    perform parley._p_check_activation(v_new.activation_procedure, v_new.execute_as);
-    perform parley._p_require_sole_activator(v_new.queue_id, 'procedure');
+    found := parley._p_check_activation(v_new.activation_procedure, v_new.execute_as);
+    found := parley._p_require_sole_activator(v_new.queue_id, 'procedure');
     if v_new.max_readers = 0 then
       raise warning using
         message = format('activation of queue "%s" is on but max_queue_readers is 0', v_new.lookup_name),
@@ -1856,6 +1874,7 @@ begin
     perform parley._p_forget_copy_numbers(queue_id);
     perform parley._p_forget_routes_of_queue(queue_id);
   end if;
+  return true;
 end
 $$;
 
@@ -1888,7 +1907,7 @@ comment on table parley._p_service_contract is 'The contracts each service accep
 
 create index on parley._p_service_contract (service_contract_id);
 
-create function parley._p_add_service_contracts(caller oid, service_id integer, contracts text[]) returns void
+create function parley._p_add_service_contracts(caller oid, service_id integer, contracts text[]) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -1902,9 +1921,10 @@ begin
     values (_p_add_service_contracts.service_id, v_contract.service_contract_id)
     on conflict do nothing;
     if not found then
-      perform parley._p_raise(8404, format('contract "%s" is named twice', v_name), null, 'Name each contract of a service once.');
+      found := parley._p_raise(8404, format('contract "%s" is named twice', v_name), null, 'Name each contract of a service once.');
     end if;
   end loop;
+  return true;
 end
 $$;
 
@@ -1922,11 +1942,12 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
   v_id integer;
+  v_owner oid;
   v_queue parley._p_queue;
 begin
-  perform parley._p_require_permission(v_caller, 'CREATE SERVICE', 'database', 0, null, null);
+  found := parley._p_require_permission(v_caller, 'CREATE SERVICE', 'database', 0, null, null);
   if upper(name) = 'ANY' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9609,
       'a service cannot be called ANY',
       null,
@@ -1934,19 +1955,21 @@ begin
     );
   end if;
   v_queue := parley._p_find_queue(v_caller, queue, 'REFERENCES');
+  name := parley._p_name('service', name);
+  v_owner := parley._p_new_owner(v_caller, "authorization");
   insert into parley._p_service (service_id, name, owner, queue_id)
-  values (nextval('parley._p_object_id'), parley._p_name('service', create_service.name), parley._p_new_owner(v_caller, "authorization"), v_queue.queue_id)
+  values (nextval('parley._p_object_id'), create_service.name, v_owner, v_queue.queue_id)
   on conflict do nothing
   returning service_id into v_id;
   if v_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('service "%s" exists already', name),
       null,
       'Use alter_service to change it, or choose another name.'
     );
   end if;
-  perform parley._p_add_service_contracts(v_caller, v_id, contracts);
+  found := parley._p_add_service_contracts(v_caller, v_id, contracts);
   -- What was sent to this name before it existed can be delivered now.
   perform parley._p_deliver_delayed(name);
   return v_id;
@@ -1969,7 +1992,7 @@ declare
 begin
   select * into v_service from parley._p_service as s where s.name = _p_find_service.name;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('service "%s" does not exist', name),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'service', name),
@@ -1977,9 +2000,9 @@ begin
     );
   end if;
   if v_service.service_id < 65536 and permission in ('ALTER', 'CONTROL') then
-    perform parley._p_raise(9663, format('service "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, format('service "%s" belongs to the system', name), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(caller, permission, 'service', v_service.service_id, name, v_service.owner);
+  found := parley._p_require_permission(caller, permission, 'service', v_service.service_id, name, v_service.owner);
   return v_service;
 end
 $$;
@@ -2006,7 +2029,7 @@ declare
   v_name text;
 begin
   if queue is null and coalesce(cardinality(add_contracts), 0) + coalesce(cardinality(drop_contracts), 0) = 0 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8493,
       format('nothing to change in service "%s"', name),
       null,
@@ -2021,7 +2044,7 @@ begin
       and c.name = v_name
     returning u.service_contract_id into v_dropped;
     if not found then
-      perform parley._p_raise(
+      found := parley._p_raise(
         15151,
         format('service "%s" does not accept contract "%s"', name, v_name),
         null,
@@ -2039,7 +2062,7 @@ begin
       8469
     );
   end loop;
-  perform parley._p_add_service_contracts(v_caller, v_service.service_id, add_contracts);
+  found := parley._p_add_service_contracts(v_caller, v_service.service_id, add_contracts);
   if queue is not null then
     v_queue := parley._p_find_queue(v_caller, queue, 'REFERENCES');
     if v_queue.queue_id <> v_service.queue_id then
@@ -2066,7 +2089,7 @@ declare
 begin
   select p.name into v_priority from parley._p_priority as p where p.local_service_id = v_service.service_id limit 1;
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       3716,
       format('service "%s" is still used', name),
       format('Broker priority "%s" names it.', v_priority),
@@ -2143,7 +2166,7 @@ begin
     remote_name := remote_service_name;
   end if;
   if priority_level is null or priority_level not between 1 and 10 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('priority level %s is out of range', coalesce(priority_level::text, 'null')),
       'Levels are 1 (low) to 10 (high).',
@@ -2174,17 +2197,18 @@ declare
   v_id integer;
   v_parts record;
 begin
-  perform parley._p_require_administrator(v_caller, 'create_broker_priority');
+  found := parley._p_require_administrator(v_caller, 'create_broker_priority');
   v_parts := parley._p_priority_parts(v_caller, contract_name, local_service_name, remote_service_name, priority_level);
+  name := parley._p_name('broker priority', name);
   insert into parley._p_priority (priority_id, name, service_contract_id, local_service_id, remote_service_name, priority)
   values (
-    nextval('parley._p_object_id'), parley._p_name('broker priority', create_broker_priority.name),
+    nextval('parley._p_object_id'), create_broker_priority.name,
     v_parts.service_contract_id, v_parts.local_service_id, v_parts.remote_name, v_parts.priority
   )
   on conflict do nothing
   returning priority_id into v_id;
   if v_id is null then
-    perform parley._p_raise(2714, format('broker priority "%s" exists already', name), null, 'Use alter_broker_priority to change it.');
+    found := parley._p_raise(2714, format('broker priority "%s" exists already', name), null, 'Use alter_broker_priority to change it.');
   end if;
   return v_id;
 end
@@ -2212,13 +2236,13 @@ declare
   v_old parley._p_priority;
   v_parts record;
 begin
-  perform parley._p_require_administrator(v_caller, 'alter_broker_priority');
+  found := parley._p_require_administrator(v_caller, 'alter_broker_priority');
   if coalesce(contract_name, local_service_name, remote_service_name, priority_level::text) is null then
-    perform parley._p_raise(8493, format('nothing to change in broker priority "%s"', name), null, 'Give at least one item.');
+    found := parley._p_raise(8493, format('nothing to change in broker priority "%s"', name), null, 'Give at least one item.');
   end if;
   select * into v_old from parley._p_priority as p where p.name = alter_broker_priority.name for update;
   if not found then
-    perform parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
+    found := parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
   end if;
   v_parts := parley._p_priority_parts(
     v_caller, coalesce(contract_name, 'ANY'), coalesce(local_service_name, 'ANY'), coalesce(remote_service_name, 'ANY'),
@@ -2248,10 +2272,10 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'drop_broker_priority');
+  found := parley._p_require_administrator(v_caller, 'drop_broker_priority');
   delete from parley._p_priority as p where p.name = drop_broker_priority.name;
   if not found then
-    perform parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
+    found := parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
   end if;
 end
 $$;
@@ -2323,20 +2347,21 @@ comment on function parley._p_network_address(text) is
 DNS or NetBIOS, an IPv4 address, or an IPv6 address in brackets; the port must be given.
 Source: spec 2.6.';
 
-create function parley._p_check_route_text(name text, clause text, value text) returns void
+create function parley._p_check_route_text(name text, clause text, value text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if value = '' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9659, format('route "%s": %s is empty', name, clause), null, 'Give a value; what is left out means any service, any instance, no mirror.'
     );
   elsif length(value) > 256 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9660, format('route "%s": %s is too long', name, clause), format('It has %s characters; 256 are allowed.', length(value)), 'Shorten it.'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -2353,36 +2378,36 @@ declare
   v_is_word boolean := v_word in ('LOCAL', 'TRANSPORT');
   v_mirror text;
 begin
-  perform parley._p_check_route_text(route.name, 'service_name', route.remote_service_name);
-  perform parley._p_check_route_text(route.name, 'address', coalesce(route.address, ''));
-  perform parley._p_check_route_text(route.name, 'mirror_address', route.mirror_address);
+  found := parley._p_check_route_text(route.name, 'service_name', route.remote_service_name);
+  found := parley._p_check_route_text(route.name, 'address', coalesce(route.address, ''));
+  found := parley._p_check_route_text(route.name, 'mirror_address', route.mirror_address);
   if route.broker_instance is not null and route.remote_service_name is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9662, format('route "%s" names a broker instance and no service', route.name), null, 'Give service_name too, or leave broker_instance out.'
     );
   elsif route.broker_instance is not null and route.remote_service_name = 'SQL/ServiceBroker/BrokerConfiguration' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9662,
       format('route "%s" leads to the broker configuration service and names a broker instance', route.name),
       'The broker asks whichever instance offers that service.',
       'Leave broker_instance out.'
     );
   elsif route.mirror_address is not null and (route.remote_service_name is null or route.broker_instance is null) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9661,
       format('route "%s" has a mirror and does not say of what', route.name),
       'A mirror is the second place of one database.',
       'Give service_name and broker_instance too.'
     );
   elsif route.mirror_address is not null and (v_is_word or upper(route.mirror_address) in ('LOCAL', 'TRANSPORT')) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9743,
       format('route "%s": with a mirror, both addresses must be network addresses', route.name),
       format('They are "%s" and "%s".', route.address, route.mirror_address),
       'Give both as tcp://host:port, or leave mirror_address out.'
     );
   elsif v_word = 'TRANSPORT' and route.remote_service_name is not null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9745,
       format('route "%s" takes the address from the service name, and names a service', route.name),
       'TRANSPORT is for every service whose name begins with tcp://host:port.',
@@ -2392,14 +2417,14 @@ begin
   route.next_hop := case when v_is_word then v_word else parley._p_network_address(route.address) end;
   v_mirror := parley._p_network_address(route.mirror_address);
   if route.next_hop is null or (route.mirror_address is not null and v_mirror is null) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9744,
       format('route "%s": "%s" is no address', route.name, case when route.next_hop is null then route.address else route.mirror_address end),
       'An address is LOCAL, TRANSPORT, or tcp://host:port; the host is a name, an IPv4 address, or an IPv6 address in brackets.',
       'Correct it; brokers usually listen on port 4022.'
     );
   elsif route.next_hop = v_mirror then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9747, format('route "%s": the mirror is at the same address', route.name), null, 'Give the address of the other server, or leave mirror_address out.'
     );
   end if;
@@ -2420,7 +2445,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if lifetime <= 0 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9746,
       format('route "%s": lifetime %s is out of range', name, lifetime),
       'It is counted in seconds, 1 to 2147483647.',
@@ -2475,9 +2500,9 @@ declare
   v_id integer;
 begin
   if coalesce(is_inbound, false) then
-    perform parley._p_require_administrator(v_caller, 'create_route of an inbound route');
+    found := parley._p_require_administrator(v_caller, 'create_route of an inbound route');
   else
-    perform parley._p_require_permission(v_caller, 'CREATE ROUTE', 'database', 0, null, null);
+    found := parley._p_require_permission(v_caller, 'CREATE ROUTE', 'database', 0, null, null);
   end if;
   v_route.name := parley._p_name('route', create_route.name);
   v_route.owner := parley._p_new_owner(v_caller, "authorization");
@@ -2498,7 +2523,7 @@ begin
   on conflict do nothing
   returning route_id into v_id;
   if v_id is null then
-    perform parley._p_raise(2714, format('route "%s" exists already', name), null, 'Use alter_route to change it, or choose another name.');
+    found := parley._p_raise(2714, format('route "%s" exists already', name), null, 'Use alter_route to change it, or choose another name.');
   end if;
   perform parley._p_follow_route(v_route);
   return v_id;
@@ -2526,7 +2551,7 @@ declare
 begin
   select * into v_route from parley._p_route as r where r.name = _p_route_to_change.name for update;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('route "%s" does not exist', name),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'route', name),
@@ -2534,9 +2559,9 @@ begin
     );
   end if;
   if v_route.is_inbound then
-    perform parley._p_require_administrator(caller, 'changing an inbound route');
+    found := parley._p_require_administrator(caller, 'changing an inbound route');
   else
-    perform parley._p_require_permission(caller, permission, 'route', v_route.route_id, name, v_route.owner);
+    found := parley._p_require_permission(caller, permission, 'route', v_route.route_id, name, v_route.owner);
   end if;
   return v_route;
 end
@@ -2564,7 +2589,7 @@ declare
   v_route parley._p_route := v_old;
 begin
   if coalesce(address, service_name, broker_instance, lifetime::text, mirror_address) is null then
-    perform parley._p_raise(8493, format('nothing to change in route "%s"', name), null, 'Give at least one item.');
+    found := parley._p_raise(8493, format('nothing to change in route "%s"', name), null, 'Give at least one item.');
   end if;
   v_route.address := coalesce(alter_route.address, v_route.address);
   v_route.remote_service_name := coalesce(service_name, v_route.remote_service_name);
@@ -2828,14 +2853,14 @@ declare
   v_dates bigint[];
 begin
   if length(certificate) not between 89 and 344 or substring(certificate from 1 for 8) <> convert_to('PARLEYC1', 'UTF8') then
-    perform parley._p_raise(15297, 'this is no certificate', null, 'Give what parley certificate export writes, without the lines around it.');
+    found := parley._p_raise(15297, 'this is no certificate', null, 'Give what parley certificate export writes, without the lines around it.');
   end if;
   v_dates := array[
     ('x' || encode(substring(certificate from 9 for 8), 'hex'))::bit(64)::bigint,
     ('x' || encode(substring(certificate from 17 for 8), 'hex'))::bit(64)::bigint
   ];
   if v_dates[1] < 0 or v_dates[1] >= v_dates[2] or v_dates[2] > 253402300799 then
-    perform parley._p_raise(15297, 'the certificate is malformed', 'Its validity ends before it begins, or is out of range.', 'Ask its owner for a good one.');
+    found := parley._p_raise(15297, 'the certificate is malformed', 'Its validity ends before it begins, or is out of range.', 'Ask its owner for a good one.');
   end if;
   fingerprint := sha256(certificate);
   start_date := to_timestamp(v_dates[1]);
@@ -2845,7 +2870,7 @@ begin
   subject := convert_from(substring(certificate from 89), 'UTF8');
 exception
   when character_not_in_repertoire or untranslatable_character then
-    perform parley._p_raise(15297, 'the certificate is malformed', 'Its subject is no UTF-8.', 'Ask its owner for a good one.');
+    found := parley._p_raise(15297, 'the certificate is malformed', 'Its subject is no UTF-8.', 'Ask its owner for a good one.');
 end
 $$;
 
@@ -2862,14 +2887,14 @@ declare
 begin
   select * into v_certificate from parley._p_certificate as c where c.name = _p_find_certificate.name for update;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('certificate "%s" does not exist', name),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'certificate', name),
       'See parley.certificates.'
     );
   end if;
-  perform parley._p_require_permission(caller, permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner);
+  found := parley._p_require_permission(caller, permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner);
   return v_certificate;
 end
 $$;
@@ -2929,11 +2954,11 @@ declare
   v_id integer;
   v_owner oid;
 begin
-  perform parley._p_require_permission(v_caller, 'CREATE CERTIFICATE', 'database', 0, null, null);
+  found := parley._p_require_permission(v_caller, 'CREATE CERTIFICATE', 'database', 0, null, null);
   v_owner := parley._p_new_owner(v_caller, "authorization");
   -- 1 and the id of the master key (9 bytes), nonce (12), two keys (64) and the tag (16).
   if length(private_key) <> 101 or substring(private_key from 1 for 1) <> '\x01' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15297, 'the private key is not sealed under a master key', null, 'Let the daemon''s program make it: parley certificate create.'
     );
   end if;
@@ -2941,7 +2966,7 @@ begin
     parley._p_name('certificate', create_certificate.name), certificate, v_owner, private_key, active_for_begin_dialog
   );
   if v_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('certificate "%s" exists already', name),
       format('There is one of this name, or the same certificate under another: fingerprint %s.', encode(sha256(certificate), 'hex')),
@@ -2976,7 +3001,7 @@ declare
   v_certificate parley._p_certificate := parley._p_find_certificate(v_caller, name, 'ALTER');
 begin
   if active_for_begin_dialog is null and revoked is null then
-    perform parley._p_raise(8493, format('nothing to change in certificate "%s"', name), null, 'Give active_for_begin_dialog or revoked.');
+    found := parley._p_raise(8493, format('nothing to change in certificate "%s"', name), null, 'Give active_for_begin_dialog or revoked.');
   end if;
   update parley._p_certificate as c
   set is_active_for_begin_dialog = coalesce(active_for_begin_dialog, c.is_active_for_begin_dialog),
@@ -3173,7 +3198,7 @@ declare
   v_fingerprint text := lower(replace(regexp_replace(fingerprint, '^sha256:', '', 'i'), ':', ''));
 begin
   if v_fingerprint is null or v_fingerprint !~ '^[0-9a-f]{64}$' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'this is no fingerprint',
       'A fingerprint is the SHA-256 of a public key: 64 hexadecimal digits, with or without colons.',
@@ -3194,13 +3219,15 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_peer parley._p_peer;
+  v_names text[];
 begin
   select * into v_peer from parley._p_peer as p where p.name = _p_find_peer.name for update;
   if not found then
-    perform parley._p_raise(
+    v_names := array(select p.name from parley._p_peer as p);
+    found := parley._p_raise(
       15151,
       format('peer "%s" does not exist', name),
-      'Names are compared exactly.' || parley._p_did_you_mean(name, array(select p.name from parley._p_peer as p)),
+      'Names are compared exactly.' || parley._p_did_you_mean(name, v_names),
       'See parley.peers.'
     );
   end if;
@@ -3235,7 +3262,7 @@ declare
   v_address text := parley._p_network_address(address);
 begin
   if address is not null and (v_address is null or length(address) > 256) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('"%s" is no address of a peer', left(address, 256)),
       null,
@@ -3252,7 +3279,7 @@ Errors: 8402.';
 
 create function parley._p_add_peer_certificate(
   peer_id integer, fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz, succeeds text
-) returns void
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3260,7 +3287,7 @@ declare
   v_other text;
 begin
   if not_after <= clock_timestamp() or not_after <= not_before then
-    perform parley._p_raise(
+    found := parley._p_raise(
       28055,
       'the certificate of the peer cannot be used',
       case when not_after <= clock_timestamp() then format('It has expired at %s.', not_after) else 'Its end is before its beginning.' end,
@@ -3275,13 +3302,14 @@ begin
     from parley._p_peer_certificate as c
     join parley._p_peer as p using (peer_id)
     where c.fingerprint = _p_add_peer_certificate.fingerprint;
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       'a peer with this key exists already',
       format('The key belongs to peer %s.', v_other),
       'Change that one with parley.alter_peer, or drop it with parley.drop_peer first.'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -3437,25 +3465,29 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
+  v_role oid;
   v_id integer;
 begin
-  perform parley._p_require_administrator(v_caller, 'trust_peer');
+  found := parley._p_require_administrator(v_caller, 'trust_peer');
+  name := parley._p_name('peer', name);
+  v_role := parley._p_peer_role(role);
+  address := parley._p_peer_address(address);
   insert into parley._p_peer (peer_id, name, role, address, broker_instances, is_forwarder)
   values (
-    nextval('parley._p_object_id'), parley._p_name('peer', trust_peer.name), parley._p_peer_role(trust_peer.role),
-    parley._p_peer_address(trust_peer.address), coalesce(trust_peer.broker_instances, '{}'), coalesce(trust_peer.is_forwarder, false)
+    nextval('parley._p_object_id'), trust_peer.name, v_role, trust_peer.address, coalesce(trust_peer.broker_instances, '{}'),
+    coalesce(trust_peer.is_forwarder, false)
   )
   on conflict do nothing
   returning peer_id into v_id;
   if v_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('peer "%s" exists already', name),
       null,
       'Give it a further key with parley.alter_peer(name, add_fingerprint => ...), or drop it with parley.drop_peer first.'
     );
   end if;
-  perform parley._p_add_peer_certificate(v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null);
+  found := parley._p_add_peer_certificate(v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null);
   perform parley._p_settle_brokers(v_id, trust_peer.broker_instances);
   perform parley._p_tell_peers();
   return v_id;
@@ -3496,13 +3528,13 @@ declare
   v_peer parley._p_peer;
   v_role regrole;
 begin
-  perform parley._p_require_administrator(v_caller, 'alter_peer');
+  found := parley._p_require_administrator(v_caller, 'alter_peer');
   if coalesce(new_name, role, add_fingerprint, drop_fingerprint, address, broker_instances::text, is_forwarder::text) is null then
-    perform parley._p_raise(8493, format('nothing to change in peer "%s"', name), null, 'Give at least one item.');
+    found := parley._p_raise(8493, format('nothing to change in peer "%s"', name), null, 'Give at least one item.');
   end if;
   v_peer := parley._p_find_peer(alter_peer.name);
   if v_peer.revoked_at is not null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       28034,
       format('peer "%s" is revoked', name),
       format('It was revoked at %s.', v_peer.revoked_at),
@@ -3510,27 +3542,29 @@ begin
     );
   end if;
   if new_name <> v_peer.name and exists (select from parley._p_peer as p where p.name = alter_peer.new_name) then
-    perform parley._p_raise(2714, format('peer "%s" exists already', new_name), null, 'Choose another name.');
+    found := parley._p_raise(2714, format('peer "%s" exists already', new_name), null, 'Choose another name.');
   end if;
   if add_fingerprint is not null then
-    perform parley._p_add_peer_certificate(v_peer.peer_id, parley._p_fingerprint(add_fingerprint), certificate, not_before, not_after, null);
+    found := parley._p_add_peer_certificate(v_peer.peer_id, parley._p_fingerprint(add_fingerprint), certificate, not_before, not_after, null);
   end if;
   if drop_fingerprint is not null then
     delete from parley._p_peer_certificate as c
     where c.peer_id = v_peer.peer_id and c.fingerprint = parley._p_fingerprint(drop_fingerprint);
     if not found then
-      perform parley._p_raise(15151, format('peer "%s" has no such key', name), null, 'See parley.peer_certificates.');
+      found := parley._p_raise(15151, format('peer "%s" has no such key', name), null, 'See parley.peer_certificates.');
     end if;
   end if;
+  new_name := case when new_name is null then v_peer.name else parley._p_name('peer', new_name) end;
+  v_role := case when role is null then v_peer.role else parley._p_peer_role(role) end;
+  address := case when address is null then v_peer.address when address <> '' then parley._p_peer_address(address) end;
   update parley._p_peer as p
-  set name = case when new_name is null then p.name else parley._p_name('peer', new_name) end,
-    role = case when alter_peer.role is null then p.role else parley._p_peer_role(alter_peer.role) end,
-    address = case when alter_peer.address is null then p.address when alter_peer.address = '' then null else parley._p_peer_address(alter_peer.address) end,
+  set name = alter_peer.new_name,
+    role = v_role,
+    address = alter_peer.address,
     broker_instances = coalesce(alter_peer.broker_instances, p.broker_instances),
     is_forwarder = coalesce(alter_peer.is_forwarder, p.is_forwarder),
     modify_date = clock_timestamp()
-  where p.peer_id = v_peer.peer_id
-  returning p.role into v_role;
+  where p.peer_id = v_peer.peer_id;
   if alter_peer.broker_instances is not null then
     perform parley._p_settle_brokers(v_peer.peer_id, alter_peer.broker_instances);
     delete from parley._p_peer_broker as b where b.peer_id = v_peer.peer_id;
@@ -3560,7 +3594,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_peer parley._p_peer;
 begin
-  perform parley._p_require_administrator(v_caller, 'revoke_peer');
+  found := parley._p_require_administrator(v_caller, 'revoke_peer');
   v_peer := parley._p_find_peer(revoke_peer.name);
   update parley._p_peer as p
   set revoked_at = clock_timestamp(), modify_date = clock_timestamp()
@@ -3585,7 +3619,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_peer parley._p_peer;
 begin
-  perform parley._p_require_administrator(v_caller, 'drop_peer');
+  found := parley._p_require_administrator(v_caller, 'drop_peer');
   v_peer := parley._p_find_peer(drop_peer.name);
   perform parley._p_drop_dialog_certificates(v_peer.peer_id);
   delete from parley._p_peer as p where p.peer_id = v_peer.peer_id;
@@ -3627,7 +3661,7 @@ declare
   v_role oid;
 begin
   if lower(with_user) = 'public' or with_user like 'pg\_%' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       28083,
       format('"%s" cannot stand for a remote service', with_user),
       'It is no role that can own a certificate.',
@@ -3636,7 +3670,7 @@ begin
   end if;
   select r.oid into v_role from pg_roles as r where r.rolname = with_user;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9611,
       format('role "%s" does not exist', with_user),
       null,
@@ -3644,7 +3678,7 @@ begin
     );
   end if;
   if (parley._p_is_administrator(caller) or parley._p_may_act_as(caller, v_role)) is not true then
-    perform parley._p_raise(
+    found := parley._p_raise(
       229,
       format('permission denied: a remote service cannot be bound to role "%s"', with_user),
       format('Role %s is not a member of it.', caller::regrole),
@@ -3668,14 +3702,14 @@ declare
 begin
   select * into v_binding from parley._p_remote_service_binding as b where b.name = _p_find_binding.name for update;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('remote service binding "%s" does not exist', name),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'remote service binding', name),
       'See parley.remote_service_bindings.'
     );
   end if;
-  perform parley._p_require_permission(caller, permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
+  found := parley._p_require_permission(caller, permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
   return v_binding;
 end
 $$;
@@ -3698,10 +3732,10 @@ declare
   v_owner oid;
   v_principal oid;
 begin
-  perform parley._p_require_permission(v_caller, 'CREATE REMOTE SERVICE BINDING', 'database', 0, null, null);
+  found := parley._p_require_permission(v_caller, 'CREATE REMOTE SERVICE BINDING', 'database', 0, null, null);
   v_owner := parley._p_new_owner(v_caller, "authorization");
   if to_service is null or to_service = '' or length(to_service) > 256 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8412,
       'the target service is malformed',
       format('It has %s characters; 1 to 256 are allowed.', coalesce(length(to_service), 0)),
@@ -3710,14 +3744,14 @@ begin
   end if;
   v_principal := parley._p_binding_principal(v_caller, with_user);
   if exists (select from parley._p_remote_service_binding as b where b.name = v_name) then
-    perform parley._p_raise(2714, format('remote service binding "%s" exists already', name), null, 'Use alter_remote_service_binding to change it.');
+    found := parley._p_raise(2714, format('remote service binding "%s" exists already', name), null, 'Use alter_remote_service_binding to change it.');
   end if;
   insert into parley._p_remote_service_binding (remote_service_binding_id, name, owner, to_service, remote_principal, is_anonymous)
   values (nextval('parley._p_object_id'), v_name, v_owner, create_remote_service_binding.to_service, v_principal, anonymous)
   on conflict do nothing
   returning remote_service_binding_id into v_id;
   if v_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9619,
       format('service "%s" is bound already', to_service),
       'A service has at most one remote service binding.',
@@ -3751,7 +3785,7 @@ declare
   v_principal oid := v_binding.remote_principal;
 begin
   if with_user is null and anonymous is null then
-    perform parley._p_raise(8493, format('nothing to change in remote service binding "%s"', name), null, 'Give with_user or anonymous.');
+    found := parley._p_raise(8493, format('nothing to change in remote service binding "%s"', name), null, 'Give with_user or anonymous.');
   end if;
   if with_user is not null then
     v_principal := parley._p_binding_principal(v_caller, with_user);
@@ -4536,7 +4570,7 @@ declare
   v_id integer;
 begin
   if not (v_fingerprints <@ v_shown and v_shown <@ v_fingerprints) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       28055,
       'the dialog certificates of the other side are not those that it has shown',
       format('It has shown %s and sent %s.', v_shown, v_fingerprints),
@@ -4696,14 +4730,18 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_role oid := parley._p_peer_role(role);
   v_id uuid;
 begin
-  perform parley._p_require_range('valid_seconds', valid_seconds, 10, 86400);
+  found := parley._p_require_range('valid_seconds', valid_seconds, 10, 86400);
+  if name is not null then
+    name := parley._p_name('peer', name);
+  end if;
   delete from parley._p_pairing as p where p.expires_at < clock_timestamp() - interval '1 day';
   insert into parley._p_pairing (secret, peer_name, role, is_routed, is_certified, expires_at)
   values (
-    secret, case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false),
-    coalesce(with_certificates, true), clock_timestamp() + make_interval(secs => valid_seconds)
+    secret, name, v_role, coalesce(with_routes, false), coalesce(with_certificates, true),
+    clock_timestamp() + make_interval(secs => valid_seconds)
   )
   returning pairing_id into v_id;
   return v_id;
@@ -4727,7 +4765,7 @@ declare
   -- Two random UUIDs have 244 random bits; their hash has 128 of them, evenly.
   v_secret bytea := substr(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 1, 16);
 begin
-  perform parley._p_require_administrator(v_caller, 'invite_peer');
+  found := parley._p_require_administrator(v_caller, 'invite_peer');
   return 'parley1-' || encode(
     uuid_send(parley._p_add_pairing(valid_seconds, v_secret, invite_peer.name, invite_peer.role, with_routes, with_certificates)) || v_secret,
     'hex'
@@ -4752,7 +4790,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'open_pairing');
+  found := parley._p_require_administrator(v_caller, 'open_pairing');
   return parley._p_add_pairing(valid_seconds, null, null, null, false, true);
 end
 $$;
@@ -4769,7 +4807,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'close_pairing');
+  found := parley._p_require_administrator(v_caller, 'close_pairing');
   update parley._p_pairing as p set closed_at = clock_timestamp() where p.pairing_id = pairing and p.closed_at is null;
 end
 $$;
@@ -4786,7 +4824,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'pairing_requests');
+  found := parley._p_require_administrator(v_caller, 'pairing_requests');
   return query
   select r.request_id, r.fingerprint, r.code, r.offer, r.remote, r.state, r.requested_at
   from parley._p_pairing_request as r
@@ -4810,14 +4848,14 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'confirm_pairing');
+  found := parley._p_require_administrator(v_caller, 'confirm_pairing');
   update parley._p_pairing_request as r
   set state = 'CONFIRMED', role = parley._p_peer_role(confirm_pairing.role), is_routed = coalesce(with_routes, false),
     is_certified = coalesce(with_certificates, true),
     peer_name = case when confirm_pairing.name is not null then parley._p_name('peer', confirm_pairing.name) end
   where r.request_id = request and r.state = 'WAITING';
   if not found then
-    perform parley._p_raise(15151, 'nobody waits to be confirmed', 'The request is unknown, or over.', 'See parley.pairing_requests(pairing).');
+    found := parley._p_raise(15151, 'nobody waits to be confirmed', 'The request is unknown, or over.', 'See parley.pairing_requests(pairing).');
   end if;
 end
 $$;
@@ -4834,7 +4872,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'refuse_pairing');
+  found := parley._p_require_administrator(v_caller, 'refuse_pairing');
   update parley._p_pairing_request as r set state = 'REFUSED' where r.request_id = request and r.state in ('WAITING', 'CONFIRMED');
 end
 $$;
@@ -4861,7 +4899,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'pair_peer');
+  found := parley._p_require_administrator(v_caller, 'pair_peer');
   return parley._p_pair(
     parley._p_fingerprint(fingerprint), certificate, not_before, not_after, offer,
     case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false),
@@ -4980,6 +5018,7 @@ declare
   v_address text := parley._p_peer_address(offer->>'address');
   v_peer parley._p_peer;
   v_name text;
+  v_other text;
 begin
   select p.name into v_name
   from parley._p_peer_certificate as c
@@ -4991,44 +5030,33 @@ begin
   );
   select * into v_peer from parley._p_peer as p where p.name = v_name for update;
   if v_peer.revoked_at is not null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       28034, format('peer "%s" is revoked', v_name), null, 'Drop it with parley.drop_peer; then it may be trusted anew.'
     );
   end if;
-  perform
+  select p.name into v_other
   from parley._p_peer as p
   where (
       p.broker_instances && v_instances
       or exists (select from parley._p_peer_broker as b where b.peer_id = p.peer_id and b.broker_instance = any (v_instances))
     )
-    and p.name <> v_name and p.revoked_at is null;
+    and p.name <> v_name and p.revoked_at is null
+  limit 1;
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       'the other side says that it is the broker of another peer',
-      (
-        select format('That is peer "%s".', p.name)
-        from parley._p_peer as p
-        where (
-            p.broker_instances && v_instances
-            or exists (select from parley._p_peer_broker as b where b.peer_id = p.peer_id and b.broker_instance = any (v_instances))
-          )
-          and p.name <> v_name and p.revoked_at is null
-        limit 1
-      ),
+      format('That is peer "%s".', v_other),
       'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its place, drop that peer first.'
     );
   end if;
   -- At the address of a peer nobody else may answer: who could claim it would be let in there.
-  perform from parley._p_peer as p where p.address = v_address and p.name <> v_name and p.revoked_at is null;
+  select p.name into v_other from parley._p_peer as p where p.address = v_address and p.name <> v_name and p.revoked_at is null limit 1;
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       'the other side says that it is reached at the address of another peer',
-      (
-        select format('At %s lives peer "%s".', v_address, p.name)
-        from parley._p_peer as p where p.address = v_address and p.name <> v_name and p.revoked_at is null limit 1
-      ),
+      format('At %s lives peer "%s".', v_address, v_other),
       'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its place, drop that peer first.'
     );
   end if;
@@ -5048,7 +5076,7 @@ begin
   end if;
   perform parley._p_settle_brokers(v_peer.peer_id, v_instances);
   if not exists (select from parley._p_peer_certificate as c where c.fingerprint = _p_pair.fingerprint) then
-    perform parley._p_add_peer_certificate(v_peer.peer_id, fingerprint, certificate, not_before, not_after, null);
+    found := parley._p_add_peer_certificate(v_peer.peer_id, fingerprint, certificate, not_before, not_after, null);
   end if;
   if with_routes then
     perform parley._p_route_to_peer(v_name, offer);
@@ -5553,11 +5581,11 @@ declare
   v_endpoint parley._p_endpoint;
 begin
   if handle is null then
-    perform parley._p_raise(8418, 'the conversation handle is missing', null, 'Give the handle that begin_dialog or receive returned.');
+    found := parley._p_raise(8418, 'the conversation handle is missing', null, 'Give the handle that begin_dialog or receive returned.');
   end if;
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found then
-    perform parley._p_raise_unknown_handle(handle);
+    found := parley._p_raise_unknown_handle(handle);
   end if;
   return v_endpoint;
 end
@@ -5567,18 +5595,16 @@ comment on function parley._p_find_endpoint(uuid) is
 'Finds an endpoint by its handle, without locking it.
 Errors: 8418 null, 8426 not found.';
 
-create function parley._p_raise_unknown_handle(handle uuid) returns void
+create function parley._p_raise_unknown_handle(handle uuid) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_raise(
+  perform from parley._p_tombstone as t where t.conversation_handle = handle;
+  return parley._p_raise(
     8426,
     format('conversation handle "%s" not found', handle),
-    case
-      when exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then 'The conversation is closed.'
-      else 'It never existed here, was rolled back, or its conversation has ended.'
-    end,
+    case when found then 'The conversation is closed.' else 'It never existed here, was rolled back, or its conversation has ended.' end,
     'See parley.conversation_endpoints; begin a new dialog to go on.'
   );
 end
@@ -6129,11 +6155,31 @@ create table parley._p_failure (
   endpoint_id bigint primary key,
   failed_at timestamptz not null,
   sqlstate text,
-  error text not null
+  error text not null,
+  answer text,
+  answered_at timestamptz
 );
 
 comment on table parley._p_failure is
 'The last error that a reader of a conversation reported (parley.note_failure). Rows of endpoints that are gone are removed a little later.';
+comment on column parley._p_failure.answer is
+'With what text a receiver outside of the database refused (parley.fail_delivery), at answered_at. It is that of this error if both are of one time.';
+
+create table parley._p_delivery_failure (
+  endpoint_id bigint primary key,
+  queue_id integer not null references parley._p_queue on delete cascade,
+  conversation_handle uuid not null,
+  failures integer not null,
+  attempts integer not null,
+  last_error text not null,
+  first_failed_at timestamptz not null,
+  failed_at timestamptz not null,
+  retry_at timestamptz not null
+);
+
+comment on table parley._p_delivery_failure is 'Conversations whose next message was delivered and not accepted: not before retry_at.';
+
+create index on parley._p_delivery_failure (queue_id);
 
 -- sql/120_begin_dialog.sql
 
@@ -6198,7 +6244,7 @@ begin
     exit when v_group.group_id is not null;
   end loop;
   if v_group.service_id <> service_id then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9610,
       'the group belongs to another service',
       format('Group %s is not of the service the dialog is begun from.', conversation_group_id),
@@ -6227,7 +6273,7 @@ begin
   return broker_instance::uuid::text;
 exception
   when invalid_text_representation then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8413,
       format('"%s" is no broker instance', left(broker_instance, 60)),
       null,
@@ -6268,10 +6314,13 @@ declare
   v_priority smallint;
   v_lifetime timestamptz := clock_timestamp() + make_interval(secs => begin_dialog.lifetime);
 begin
-  perform parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
+  found := parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
+  if broker_instance is not null then
+    broker_instance := parley._p_broker_instance(broker_instance);
+  end if;
   select * into v_service from parley._p_service as s where s.name = from_service;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8423,
       format('service "%s" not found', from_service),
       'Names are compared byte by byte.' || parley._p_did_you_mean(v_caller, 'service', from_service),
@@ -6279,10 +6328,10 @@ begin
     );
   end if;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  perform parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  found := parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   select * into v_contract from parley._p_contract as c where c.name = begin_dialog.contract;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8425,
       format('contract "%s" not found', contract),
       'Names are compared byte by byte.' || parley._p_did_you_mean(v_caller, 'contract', contract),
@@ -6290,7 +6339,7 @@ begin
     );
   end if;
   if v_contract.service_contract_id >= 65536 then
-    perform parley._p_require_permission(v_caller, 'REFERENCES', 'contract', v_contract.service_contract_id, contract, v_contract.owner);
+    found := parley._p_require_permission(v_caller, 'REFERENCES', 'contract', v_contract.service_contract_id, contract, v_contract.owner);
   end if;
   if related_conversation is not null then
     select g.conversation_group_id into related_conversation_group
@@ -6298,7 +6347,7 @@ begin
     join parley._p_conversation_group as g using (group_id)
     where e.conversation_handle = related_conversation;
     if not found then
-      perform parley._p_raise_unknown_handle(related_conversation);
+      found := parley._p_raise_unknown_handle(related_conversation);
     end if;
   end if;
   if related_conversation_group is null then
@@ -6317,7 +6366,7 @@ begin
   )
   values (
     v_group, 'SO', true, v_is_alone, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
-    gen_random_uuid(), v_service.owner, to_service, parley._p_broker_instance(broker_instance), encryption, v_lifetime
+    gen_random_uuid(), v_service.owner, to_service, begin_dialog.broker_instance, encryption, v_lifetime
   )
   returning conversation_handle, endpoint_id into v_handle, v_endpoint;
   if lifetime < 2147483647 then
@@ -6339,42 +6388,43 @@ Source: spec 4.1.';
 
 create function parley._p_check_dialog(
   to_service text, contract text, lifetime integer, related_conversation uuid, related_conversation_group uuid
-) returns void
+) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if to_service is null then
-    perform parley._p_raise(8421, 'the target service is missing', null, 'Give to_service.');
+    found := parley._p_raise(8421, 'the target service is missing', null, 'Give to_service.');
   elsif to_service = '' or length(to_service) > 256 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8412,
       'the target service is malformed',
       format('It has %s characters; 1 to 256 are allowed.', length(to_service)),
       'Give the name of a service.'
     );
   elsif contract is null then
-    perform parley._p_raise(8417, 'the contract is missing', null, 'Give a contract, or leave it out for DEFAULT.');
+    found := parley._p_raise(8417, 'the contract is missing', null, 'Give a contract, or leave it out for DEFAULT.');
   elsif lifetime is null then
-    perform parley._p_raise(8406, 'the lifetime is null', null, 'Give a positive number of seconds, or leave lifetime out for none.');
+    found := parley._p_raise(8406, 'the lifetime is null', null, 'Give a positive number of seconds, or leave lifetime out for none.');
   elsif lifetime <= 0 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8411,
       format('lifetime %s is out of range', lifetime),
       'It is counted in seconds, 1 to 2147483647.',
       'Give a positive number of seconds.'
     );
   elsif related_conversation is not null and related_conversation_group is not null then
-    perform parley._p_raise(9601, 'a dialog can be related to a conversation or to a group, not to both', null, 'Give one of the two.');
+    found := parley._p_raise(9601, 'a dialog can be related to a conversation or to a group, not to both', null, 'Give one of the two.');
   elsif related_conversation_group in ('00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff') then
     -- The one is what programs have before they have an id; with the other RECEIVE takes from any group.
-    perform parley._p_raise(
+    found := parley._p_raise(
       8414,
       'this conversation group cannot be used',
       'Its id is all zeros or all ones.',
       'Give an id made by gen_random_uuid().'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -6456,7 +6506,7 @@ begin
     and pg_catalog.pg_has_role(new.caller, e.sender_role, 'usage')
   for key share of e;
   if not found then
-    perform parley._p_send(
+    found := parley._p_send(
       parley._p_role_of(new.caller), new.conversation_handle, new.message_type, array[new.body], parley._p_trace_context(new.trace_context)
     );
   end if;
@@ -6482,8 +6532,7 @@ create function parley.send(conversation_handle uuid, message_type text, body by
 language plpgsql
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body)
-  values (send.conversation_handle, send.message_type, send.body);
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, $3);
 end
 $$;
 
@@ -6499,8 +6548,7 @@ create function parley.send(conversation_handle uuid, message_type text default 
 language plpgsql
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body)
-  values (send.conversation_handle, send.message_type, pg_catalog.convert_to(send.body, 'UTF8'));
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, pg_catalog.convert_to($3, 'UTF8'));
 end
 $$;
 
@@ -6536,8 +6584,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body)
-  values (send.conversation_handle, send.message_type, convert_to(send.body::text, 'UTF8'));
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
 end
 $$;
 
@@ -6548,8 +6595,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body)
-  values (send.conversation_handle, send.message_type, convert_to(send.body::text, 'UTF8'));
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
 end
 $$;
 
@@ -6560,8 +6606,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body)
-  values (send.conversation_handle, send.message_type, convert_to(send.body::text, 'UTF8'));
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
 end
 $$;
 
@@ -6572,8 +6617,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body)
-  values (send_binary.conversation_handle, send_binary.message_type, send_binary.body);
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, $3);
 end
 $$;
 
@@ -6588,8 +6632,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body)
-  values (send_json.conversation_handle, send_json.message_type, convert_to(send_json.body::text, 'UTF8'));
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
 end
 $$;
 
@@ -6624,7 +6667,7 @@ declare
   v_rest uuid[];
 begin
   if v_count = 0 or array_position(new.conversation_handles, null) is not null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8441,
       'a conversation handle is missing',
       format('Position %s of the list is null, or the list is empty.', coalesce(array_position(new.conversation_handles, null), 0)),
@@ -6633,7 +6676,7 @@ begin
   end if;
   select h.handle into v_repeated from unnest(new.conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
   if found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8451,
       format('conversation handle "%s" is named twice', v_repeated),
       format('It stands at position %s and again later.', array_position(new.conversation_handles, v_repeated)),
@@ -6648,7 +6691,7 @@ begin
   loop
     -- A conversation that is remembered as closed gets its own number behind this.
     if not exists (select from parley._p_tombstone as t where t.conversation_handle = v_handle) then
-      perform parley._p_raise(
+      found := parley._p_raise(
         8435,
         format('conversation handle "%s" at position %s of the list not found', v_handle, v_position),
         'It never existed here, was rolled back, or its conversation has ended.',
@@ -6678,7 +6721,7 @@ begin
   left join ready as r on r.conversation_handle = h.handle
   where r.conversation_handle is null;
   for i in 1 .. coalesce(cardinality(v_rest), 0) loop
-    perform parley._p_send(parley._p_role_of(new.caller), v_rest[i], new.message_type, array[new.body]);
+    found := parley._p_send(parley._p_role_of(new.caller), v_rest[i], new.message_type, array[new.body]);
   end loop;
   return null;
 end
@@ -6702,8 +6745,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body)
-  values (send_to_all.conversation_handles, send_to_all.message_type, send_to_all.body);
+  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body) values ($1, $2, $3);
 end
 $$;
 
@@ -6718,8 +6760,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body)
-  values (send_to_all.conversation_handles, send_to_all.message_type, convert_to(send_to_all.body, 'UTF8'));
+  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body) values ($1, $2, convert_to($3, 'UTF8'));
 end
 $$;
 
@@ -6763,7 +6804,7 @@ begin
     and pg_has_role(new.caller, e.sender_role, 'usage')
   for key share of e;
   if not found then
-    perform parley._p_send(parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context);
+    found := parley._p_send(parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context);
     return null;
   end if;
   perform parley._p_append(v_far, v_lane, v_position, v_type, new.bodies, v_context);
@@ -6792,8 +6833,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies)
-  values (send_batch_binary.conversation_handle, send_batch_binary.message_type, send_batch_binary.bodies);
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, $3);
 end
 $$;
 
@@ -6809,13 +6849,12 @@ create function parley.send_batch(conversation_handle uuid, message_type text, b
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies)
-  values (
-    send_batch.conversation_handle,
-    send_batch.message_type,
-    array(select convert_to(b.body, 'UTF8') from unnest(send_batch.bodies) with ordinality as b (body, position) order by b.position)
+declare
+  v_bodies bytea[] := array(
+    select convert_to(b.body, 'UTF8') from unnest(send_batch.bodies) with ordinality as b (body, position) order by b.position
   );
+begin
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
 end
 $$;
 
@@ -6829,13 +6868,12 @@ create function parley.send_batch_json(conversation_handle uuid, message_type te
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies)
-  values (
-    send_batch_json.conversation_handle,
-    send_batch_json.message_type,
-    array(select convert_to(b.body::text, 'UTF8') from unnest(send_batch_json.bodies) with ordinality as b (body, position) order by b.position)
+declare
+  v_bodies bytea[] := array(
+    select convert_to(b.body::text, 'UTF8') from unnest(send_batch_json.bodies) with ordinality as b (body, position) order by b.position
   );
+begin
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
 end
 $$;
 
@@ -6921,8 +6959,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body, trace_context)
-  values (send_traced.conversation_handle, send_traced.message_type, send_traced.body, send_traced.trace_context);
+  insert into parley._p_outgoing (conversation_handle, message_type, body, trace_context) values ($1, $2, $3, $4);
 end
 $$;
 
@@ -6938,8 +6975,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context)
-  values (send_batch_traced.conversation_handle, send_batch_traced.message_type, send_batch_traced.bodies, send_batch_traced.trace_context);
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context) values ($1, $2, $3, $4);
 end
 $$;
 
@@ -7071,7 +7107,7 @@ comment on function parley._p_forget_copy_numbers(integer) is
 -- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long as there is no far
 -- side, so that a message that is delayed and one that is delivered keep their order (S4), and under retention (203_copies.sql).
 
-create function parley._p_send(caller oid, handle uuid, message_type text, bodies bytea[], trace_context text default null) returns void
+create function parley._p_send(caller oid, handle uuid, message_type text, bodies bytea[], trace_context text default null) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -7086,11 +7122,11 @@ begin
   perform pg_sequence_last_value('parley._p_broker_switch');
   v_endpoint := parley._p_find_sender(handle);
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
-  perform parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  found := parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   v_type := parley._p_sendable_type(caller, v_endpoint, message_type);
   if v_queue.is_retention_enabled then
     if not v_queue.is_enqueue_enabled then
-      perform parley._p_raise(
+      found := parley._p_raise(
         9618,
         format('queue "%s" is disabled and keeps what is sent', v_queue.lookup_name),
         'With retention on, a message that is sent is copied to the sender''s queue, which is off.',
@@ -7105,6 +7141,7 @@ begin
   if parley._p_dispatch(handle, v_type, bodies, trace_context) then
     perform parley._p_remember_route(caller, handle);
   end if;
+  return true;
 end
 $$;
 
@@ -7170,7 +7207,7 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8429,
       'the conversation cannot send: its state is CLOSED',
       format('Conversation handle %s, state CD.', handle),
@@ -7186,10 +7223,10 @@ begin
     select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for key share;
   end if;
   if not found then
-    perform parley._p_raise_unknown_handle(handle);
+    found := parley._p_raise_unknown_handle(handle);
   end if;
   if v_endpoint.state not in ('SO', 'CO') then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8429,
       format('the conversation cannot send: its state is %s', parley._p_state_name(v_endpoint.state)),
       format('Conversation handle %s, state %s.', handle, v_endpoint.state),
@@ -7218,7 +7255,7 @@ declare
 begin
   select * into v_type from parley._p_message_type as t where t.name = message_type;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8428,
       format('message type "%s" not found', message_type),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'message type', message_type),
@@ -7231,21 +7268,21 @@ begin
     and u.message_type_id = v_type.message_type_id
     and not parley._p_is_system_message(u.message_type_id);
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8431,
       format('message type "%s" is not part of the contract', message_type),
       format('The conversation is on contract "%s".', endpoint.service_contract_name),
       'Send a message type of the contract, or begin the dialog on another contract.'
     );
   elsif endpoint.is_initiator and not v_usage.is_sent_by_initiator then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8432,
       format('message type "%s" is for the target to send', message_type),
       format('Contract "%s".', endpoint.service_contract_name),
       'Send another message type.'
     );
   elsif not endpoint.is_initiator and not v_usage.is_sent_by_target then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8434,
       format('message type "%s" is for the initiator to send', message_type),
       format('Contract "%s".', endpoint.service_contract_name),
@@ -8462,7 +8499,7 @@ comment on function parley._p_is_at_home(parley._p_endpoint) is
 
 -- Who may work on a conversation, and who may read about it (spec 7.7).
 
-create function parley._p_require_conversation_owner(caller oid, endpoint parley._p_endpoint, what text) returns void
+create function parley._p_require_conversation_owner(caller oid, endpoint parley._p_endpoint, what text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -8470,18 +8507,19 @@ declare
   v_queue parley._p_queue;
 begin
   if pg_has_role(caller, endpoint.owner, 'usage') then
-    return;
+    return true;
   end if;
   -- Whoever may receive from the queue does the work of the service; it must be able to finish it.
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
   if parley._p_has_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true then
-    perform parley._p_raise(
+    found := parley._p_raise(
       229,
       format('permission denied: %s', what),
       format('The conversation belongs to %s; role %s may not receive from queue "%s" either.', endpoint.owner, caller::regrole, v_queue.lookup_name),
       format('Its owner can allow it: select parley.grant(''RECEIVE'', ''queue'', %L, %L);', v_queue.lookup_name, pg_get_userbyid(caller))
     );
   end if;
+  return true;
 end
 $$;
 
@@ -8574,7 +8612,7 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    perform parley._p_raise_cannot_end(handle, 'CD');
+    found := parley._p_raise_cannot_end(handle, 'CD');
   elsif not found then
     return parley._p_find_endpoint(handle);
   end if;
@@ -8586,12 +8624,12 @@ comment on function parley._p_find_endpoint_to_end(uuid) is
 'Finds an endpoint that is to end.
 Errors: 8418 null, 8426 not found, 8427 closed already.';
 
-create function parley._p_raise_cannot_end(handle uuid, state text) returns void
+create function parley._p_raise_cannot_end(handle uuid, state text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_raise(
+  return parley._p_raise(
     8427,
     format('the conversation cannot be ended: its state is %s', parley._p_state_name(state)),
     format('Conversation handle %s, state %s.', handle, state),
@@ -8604,12 +8642,13 @@ comment on function parley._p_raise_cannot_end(uuid, text) is
 'Says that a conversation has been ended already.
 Errors: 8427, always.';
 
-create function parley._p_end_without_error(conversation_handle uuid, caller parley.caller) returns void
+create function parley._p_end_without_error(conversation_handle uuid, caller parley.caller) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_end(parley._p_caller(caller), conversation_handle, 2, null);
+  found := parley._p_end(parley._p_caller(caller), conversation_handle, 2, null);
+  return true;
 end
 $$;
 
@@ -8622,7 +8661,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_end_without_error(conversation_handle, parley.current_caller());
+  found := parley._p_end_without_error(conversation_handle, parley.current_caller());
 end
 $$;
 
@@ -8643,27 +8682,27 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   if error_code is null and description is null then
-    perform parley._p_raise(8424, 'error code and description are missing', null, 'Give both, or end the conversation without an error.');
+    found := parley._p_raise(8424, 'error code and description are missing', null, 'Give both, or end the conversation without an error.');
   elsif error_code is null then
-    perform parley._p_raise(8419, 'the error code is missing', null, 'Give a code greater than zero with the description.');
+    found := parley._p_raise(8419, 'the error code is missing', null, 'Give a code greater than zero with the description.');
   elsif description is null then
-    perform parley._p_raise(8422, 'the error description is missing', null, 'Give a description with the code.');
+    found := parley._p_raise(8422, 'the error description is missing', null, 'Give a description with the code.');
   elsif error_code <= 0 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('error code %s is not greater than zero', error_code),
       'Negative codes are the broker''s.',
       'Give a code from 1 to 2147483647.'
     );
   elsif length(description) > 3000 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'the error description is too long',
       format('It has %s characters; 3000 are allowed.', length(description)),
       'Shorten it.'
     );
   end if;
-  perform parley._p_end(v_caller, conversation_handle, 1, parley._p_error_body(error_code, description));
+  found := parley._p_end(v_caller, conversation_handle, 1, parley._p_error_body(error_code, description));
 end
 $$;
 
@@ -8693,7 +8732,7 @@ $$;
 
 comment on function parley._p_error_body(integer, text) is 'Gives the body of an Error message (spec 4.9), in UTF-8.';
 
-create function parley._p_end(caller oid, handle uuid, message_type_id integer, body bytea) returns void
+create function parley._p_end(caller oid, handle uuid, message_type_id integer, body bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -8705,8 +8744,9 @@ begin
   -- Before any row, as SEND does.
   perform pg_sequence_last_value('parley._p_broker_switch');
   v_endpoint := parley._p_lock_to_end(handle);
-  perform parley._p_require_conversation_owner(caller, v_endpoint, 'END CONVERSATION');
-  perform parley._p_end_side(v_endpoint, message_type_id, body);
+  found := parley._p_require_conversation_owner(caller, v_endpoint, 'END CONVERSATION');
+  found := parley._p_end_side(v_endpoint, message_type_id, body);
+  return true;
 end
 $$;
 
@@ -8714,7 +8754,7 @@ comment on function parley._p_end(oid, uuid, integer, bytea) is
 'Ends one side with EndDialog (2) or Error (1), when the caller may.
 Errors: 229, 8418, 8426, 8427.';
 
-create function parley._p_end_side(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+create function parley._p_end_side(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -8749,9 +8789,10 @@ begin
         perform parley._p_close_both(endpoint);
       end if;
     else
-      perform parley._p_raise_cannot_end(endpoint.conversation_handle, endpoint.state);
+      found := parley._p_raise_cannot_end(endpoint.conversation_handle, endpoint.state);
   end case;
   perform parley._p_trace_dialog(endpoint, v_subclass);
+  return true;
 end
 $$;
 
@@ -8914,7 +8955,7 @@ $$;
 
 comment on function parley._p_close_both(parley._p_endpoint) is 'Closes a side, and the far side too when that had ended before.';
 
-create function parley._p_clean_up(conversation_handle uuid, cleanup boolean, caller parley.caller) returns void
+create function parley._p_clean_up(conversation_handle uuid, cleanup boolean, caller parley.caller) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -8925,27 +8966,28 @@ declare
   v_endpoint parley._p_endpoint;
 begin
   if not coalesce(cleanup, false) then
-    perform parley._p_end_without_error(conversation_handle, caller);
-    return;
+    found := parley._p_end_without_error(conversation_handle, caller);
+    return true;
   end if;
   if exists (select from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle) then
     if parley._p_is_administrator(v_caller) is not true then
-      perform parley._p_raise_no_cleanup(conversation_handle, 'CD');
+      found := parley._p_raise_no_cleanup(conversation_handle, 'CD');
     end if;
     delete from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle;
-    return;
+    return true;
   end if;
-  perform parley._p_find_endpoint(conversation_handle);
+  v_endpoint := parley._p_find_endpoint(conversation_handle);
   v_endpoint := parley._p_lock_to_end(conversation_handle);
   if parley._p_is_administrator(v_caller) is not true
     and (pg_has_role(v_caller, v_endpoint.owner, 'usage') and v_endpoint.state <> 'DO') is not true then
-    perform parley._p_raise_no_cleanup(conversation_handle, v_endpoint.state);
+    found := parley._p_raise_no_cleanup(conversation_handle, v_endpoint.state);
   end if;
   perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
   perform parley._p_remove_endpoint(v_endpoint);
   -- Removed is removed: not even a tombstone stays (spec 3.2).
   delete from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle;
   perform parley._p_trace_dialog(v_endpoint, 13);
+  return true;
 end
 $$;
 
@@ -8958,7 +9000,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_clean_up(conversation_handle, cleanup, parley.current_caller());
+  found := parley._p_clean_up(conversation_handle, cleanup, parley.current_caller());
 end
 $$;
 
@@ -8968,12 +9010,12 @@ Arguments: conversation_handle; cleanup, true (false: the plain form).
 Errors: 8418 missing, 8426 not found, 28006 not an administrator.
 Source: spec 4.6.';
 
-create function parley._p_raise_no_cleanup(handle uuid, state text) returns void
+create function parley._p_raise_no_cleanup(handle uuid, state text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_raise(
+  return parley._p_raise(
     28006,
     'only an administrator may clean up this conversation',
     format('Conversation handle %s, state %s.', handle, state),
@@ -9171,8 +9213,8 @@ begin
   if pg_sequence_last_value('parley._p_trace_until') > extract(epoch from clock_timestamp()) then
     perform parley._p_record_sent(v_handle, message_type, 1);
   end if;
-  perform parley._p_send(caller, v_handle, message_type, array[body]);
-  perform parley._p_end(caller, v_handle, 2, null);
+  found := parley._p_send(caller, v_handle, message_type, array[body]);
+  found := parley._p_end(caller, v_handle, 2, null);
   return v_handle;
 end
 $$;
@@ -11685,9 +11727,9 @@ declare
   v_group_id bigint;
 begin
   if conversation_group_id is null then
-    perform parley._p_raise(8420, 'the conversation group is missing', null, 'Give conversation_group_id.');
+    found := parley._p_raise(8420, 'the conversation group is missing', null, 'Give conversation_group_id.');
   end if;
-  perform parley._p_require_conversation_owner(v_caller, v_endpoint, 'MOVE CONVERSATION');
+  found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'MOVE CONVERSATION');
   loop
     v_group_id := v_endpoint.group_id;
     perform
@@ -11705,7 +11747,7 @@ begin
     v_endpoint := parley._p_find_endpoint(conversation_handle);
   end if;
   if v_target.group_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8436,
       format('conversation group "%s" not found', conversation_group_id),
       null,
@@ -11716,14 +11758,14 @@ begin
   from parley._p_service as s, parley._p_service as t
   where s.service_id = v_endpoint.service_id and t.service_id = v_target.service_id;
   if not v_same_queue then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8439,
       'the conversation group is of another queue',
       format('Group %s.', conversation_group_id),
       'Move conversations only between groups of one queue.'
     );
   elsif v_endpoint.state = 'DO' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8438,
       format('the conversation cannot be moved: its state is %s', parley._p_state_name(v_endpoint.state)),
       format('Conversation handle %s.', conversation_handle),
@@ -11765,11 +11807,11 @@ declare
   v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
   v_due timestamptz;
 begin
-  perform parley._p_require_conversation_owner(v_caller, v_endpoint, 'BEGIN CONVERSATION TIMER');
+  found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'BEGIN CONVERSATION TIMER');
   perform parley._p_lock_group_of(v_endpoint.endpoint_id);
   v_endpoint := parley._p_find_endpoint(conversation_handle);
   if timeout is null or timeout < 0 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('timer timeout %s is out of range', coalesce(timeout::text, 'null')),
       'It is counted in seconds, 0 to 2147483647.',
@@ -11778,14 +11820,14 @@ begin
   end if;
   v_due := clock_timestamp() + make_interval(secs => timeout);
   if v_endpoint.state not in ('SO', 'CO', 'DI') then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8458,
       format('the conversation cannot have a timer: its state is %s', parley._p_state_name(v_endpoint.state)),
       format('Conversation handle %s.', conversation_handle),
       'It has ended or failed; end it, and begin a new one to go on.'
     );
   elsif v_due > v_endpoint.lifetime then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8410,
       'the timer would fire after the end of the conversation''s life',
       format('It would fire at %s; the lifetime ends at %s.', v_due, v_endpoint.lifetime),
@@ -12063,9 +12105,9 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'end_abandoned_after');
+  found := parley._p_require_administrator(v_caller, 'end_abandoned_after');
   if (seconds >= 1) is not true then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'the time after which abandoned targets end is out of range',
       format('It is %s seconds; 1 to 2147483647 are allowed.', coalesce(seconds::text, 'null')),
@@ -12619,13 +12661,13 @@ begin
     when 'remote service binding' then
       select b.remote_service_binding_id, b.owner into object_id, owner from parley._p_remote_service_binding as b where b.name = object;
     else
-      perform parley._p_raise(
+      found := parley._p_raise(
         15151, format('there is nothing of the class "%s" to grant on', class), null,
         'Use database, message type, contract, queue, service, route, certificate or remote service binding.'
       );
   end case;
   if object_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('%s "%s" does not exist', canonical_class, object),
       'Names are compared byte by byte.',
@@ -12639,13 +12681,13 @@ comment on function parley._p_securable(oid, text, text) is
 'Finds what a permission is granted on, and which permissions it has.
 Errors: 208, 9609, 15151.';
 
-create function parley._p_require_grantor(caller oid, permission text, class text, object_id integer, owner oid, object text) returns void
+create function parley._p_require_grantor(caller oid, permission text, class text, object_id integer, owner oid, object text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_has_permission(caller, 'CONTROL', class, object_id, owner) then
-    return;
+    return true;
   end if;
   perform
   from parley._p_permission as p
@@ -12655,13 +12697,14 @@ begin
     and p.is_grantable
     and pg_has_role(caller, p.grantee, 'usage');
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('permission denied: cannot grant or revoke %s on %s "%s"', permission, class, object),
       format('Role %s neither owns it, controls it, nor holds the permission with the right to grant it.', caller::regrole),
       'Ask its owner or an administrator.'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -12680,18 +12723,20 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_on record := parley._p_securable(v_caller, class, object);
   v_permission text := upper(permission);
+  v_grantee oid;
 begin
   if v_permission <> all (v_on.permissions) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('there is no permission "%s" on a %s', permission, v_on.canonical_class),
       null,
       'Use one of: ' || array_to_string(v_on.permissions, ', ') || '.'
     );
   end if;
-  perform parley._p_require_grantor(v_caller, v_permission, v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  found := parley._p_require_grantor(v_caller, v_permission, v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  v_grantee := parley._p_role(grantee);
   insert into parley._p_permission as p (class, object_id, permission, grantee, grantor, is_grantable)
-  values (v_on.canonical_class, v_on.object_id, v_permission, parley._p_role(grantee), v_caller, with_grant_option)
+  values (v_on.canonical_class, v_on.object_id, v_permission, v_grantee, v_caller, with_grant_option)
   on conflict on constraint _p_permission_pkey do update set is_grantable = p.is_grantable or excluded.is_grantable;
 end
 $$;
@@ -12718,7 +12763,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_on record := parley._p_securable(v_caller, class, object);
 begin
-  perform parley._p_require_grantor(v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  found := parley._p_require_grantor(v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
   delete from parley._p_permission as p
   where p.class = v_on.canonical_class
     and p.object_id = v_on.object_id
@@ -12750,9 +12795,9 @@ declare
   v_owner oid;
 begin
   if v_on.object_id < 65536 then
-    perform parley._p_raise(9663, format('%s "%s" belongs to the system', class, object), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, format('%s "%s" belongs to the system', class, object), null, 'System objects cannot be changed.');
   end if;
-  perform parley._p_require_permission(v_caller, 'TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
+  found := parley._p_require_permission(v_caller, 'TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
   v_owner := parley._p_new_owner(v_caller, "owner");
   case v_on.canonical_class
     when 'message type' then
@@ -13103,7 +13148,11 @@ returns table (
   error text,
   error_time timestamptz,
   waiting_messages bigint,
-  is_estimated boolean
+  is_estimated boolean,
+  answer text,
+  failures integer,
+  attempts integer,
+  retry_at timestamptz
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -13130,17 +13179,28 @@ as $$
     ),
     s.set_aside_at,
     f.sqlstate,
-    f.error,
-    f.failed_at,
+    coalesce(f.error, d.last_error),
+    coalesce(f.failed_at, d.failed_at),
     w.messages,
-    w.rows = 10000
-  from (select i.endpoint_id from parley._p_set_aside as i union select i.endpoint_id from parley._p_failure as i) as c
+    w.rows = 10000,
+    case when f.answered_at = f.failed_at then f.answer end,
+    d.failures,
+    d.attempts,
+    d.retry_at
+  from (
+    select i.endpoint_id from parley._p_set_aside as i
+    union
+    select i.endpoint_id from parley._p_failure as i
+    union
+    select i.endpoint_id from parley._p_delivery_failure as i
+  ) as c
   join parley._p_endpoint as e on e.endpoint_id = c.endpoint_id and e.state <> 'DO'
   join parley._p_conversation_group as g on g.group_id = e.group_id
   join parley._p_service as v on v.service_id = e.service_id
   join parley._p_queue as q on q.queue_id = v.queue_id
   left join parley._p_set_aside as s on s.endpoint_id = e.endpoint_id
   left join parley._p_failure as f on f.endpoint_id = e.endpoint_id
+  left join parley._p_delivery_failure as d on d.endpoint_id = e.endpoint_id
   cross join lateral (select coalesce(pg_sequence_last_value(q.rollback_sequence), 0) as count) as r
   cross join lateral parley._p_first_message(q, e) as m
   left join parley._p_message_type as t on t.message_type_id = m.message_type_id
@@ -13154,7 +13214,7 @@ as $$
     ) as o
   ) as w
   -- A failure is over when its message was received.
-  where (s.endpoint_id is not null or m.came_back)
+  where (s.endpoint_id is not null or m.came_back or (d.endpoint_id is not null and m.position is not null))
     and parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
 $$;
 
@@ -13181,7 +13241,8 @@ select
   c.error,
   c.error_time,
   c.waiting_messages,
-  c.is_estimated
+  c.is_estimated,
+  c.answer
 from parley._p_failing_conversations() as c
 where c.set_aside_since is not null;
 
@@ -13208,12 +13269,17 @@ select
   c.error,
   c.error_time,
   c.waiting_messages,
-  c.is_estimated
+  c.is_estimated,
+  c.answer,
+  c.failures,
+  c.attempts,
+  c.retry_at
 from parley._p_failing_conversations() as c
 where c.set_aside_since is null;
 
 comment on view parley.failing_conversations is
-'Conversations of which a reader has reported a failure (parley.note_failure), whose message is in the queue again and not set aside yet.';
+'Conversations of which a reader has reported a failure (parley.note_failure), or whose message a web address has refused (parley.delivery_failures), and whose
+message is in the queue and not set aside yet.';
 
 create function parley._p_sees_set_aside(
   queue_id integer,
@@ -13248,13 +13314,14 @@ comment on column parley.poison_conversations.message_type_name is 'Message type
 comment on column parley.poison_conversations.queuing_order is 'Its position; putting it back gives it another.';
 comment on column parley.poison_conversations.message_sequence_number is 'Its number in the conversation; -1 for Error and DialogTimer.';
 comment on column parley.poison_conversations.message_enqueue_time is 'When it arrived.';
-comment on column parley.poison_conversations.rollbacks is 'How often it came back.';
+comment on column parley.poison_conversations.rollbacks is 'How often it came back, or was refused by a web address.';
 comment on column parley.poison_conversations.set_aside_since is 'When it was set aside.';
 comment on column parley.poison_conversations.sqlstate is 'SQLSTATE of the last failure that was reported; null when none was, or it had none.';
 comment on column parley.poison_conversations.error is 'Its text; null when nobody reported it, as when the reader was killed.';
 comment on column parley.poison_conversations.error_time is 'When it was reported.';
 comment on column parley.poison_conversations.waiting_messages is 'Messages that wait in the conversation, the poisonous one included.';
 comment on column parley.poison_conversations.is_estimated is 'Whether there are more: 10,000 rows are counted.';
+comment on column parley.poison_conversations.answer is 'What the web address said when it refused, its first 4,096 characters; null when it said nothing.';
 
 comment on column parley.failing_conversations.conversation_handle is 'Side that was received from.';
 comment on column parley.failing_conversations.conversation_group_id is 'Its group.';
@@ -13274,6 +13341,10 @@ comment on column parley.failing_conversations.error is 'Its text.';
 comment on column parley.failing_conversations.error_time is 'When it was reported.';
 comment on column parley.failing_conversations.waiting_messages is 'Messages that wait in the conversation.';
 comment on column parley.failing_conversations.is_estimated is 'Whether there are more: 10,000 rows are counted.';
+comment on column parley.failing_conversations.answer is 'What the web address said when it refused, its first 4,096 characters; null when it said nothing.';
+comment on column parley.failing_conversations.failures is 'How often it was delivered to a web address and not accepted; null when it is not delivered.';
+comment on column parley.failing_conversations.attempts is 'How many of these count towards max_attempts: those in which the web address refused.';
+comment on column parley.failing_conversations.retry_at is 'When it is delivered again.';
 
 -- sql/300_catalog_views.sql
 
@@ -13795,7 +13866,7 @@ begin
     return '';
   end if;
   if parley._p_may_look_at(v_caller, v_endpoint) is not true then
-    perform parley._p_raise(
+    found := parley._p_raise(
       229,
       'permission denied: GET_TRANSMISSION_STATUS',
       format('The conversation belongs to %s; role %s may not receive from its queue either.', v_endpoint.owner, v_caller::regrole),
@@ -14139,7 +14210,7 @@ begin
   if v_left_ms is null or v_left_ms < milliseconds then
     return false;
   end if;
-  perform parley._p_require_reader(queue_id);
+  found := parley._p_require_reader(queue_id);
   return role is null or exists (
     select
     from parley._p_queue as q
@@ -14659,19 +14730,20 @@ create table parley._p_external_activation (
 
 comment on table parley._p_external_activation is 'What the daemon starts outside of the database to read a queue; secrets and environment are for it alone.';
 
-create function parley._p_require_range(name text, value integer, least_value integer, largest_value integer) returns void
+create function parley._p_require_range(name text, value integer, least_value integer, largest_value integer) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if value is null or value < least_value or value > largest_value then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('%s is %s', name, coalesce(value::text, 'null')),
       format('%s to %s are allowed.', least_value, largest_value),
       'Give a number in that range.'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -14679,14 +14751,14 @@ comment on function parley._p_require_range(text, integer, integer, integer) is
 'Refuses a number that is out of range, or null.
 Errors: 8402.';
 
-create function parley._p_check_program(activation parley._p_external_activation) returns void
+create function parley._p_check_program(activation parley._p_external_activation) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   -- NUL cannot be in a text; an argument may be empty, but not missing.
   if cardinality(activation.program) = 0 or array_position(activation.program, null) is not null or activation.program[1] !~ '^([A-Za-z]:\\|/)' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'program is no command',
       'The first element is the full path of the program, the others are its arguments; no shell reads them.',
@@ -14698,16 +14770,17 @@ begin
       from jsonb_each(case jsonb_typeof(activation.environment) when 'object' then activation.environment else '{}' end) as v
       where jsonb_typeof(v.value) <> 'string' or v.key !~ '^[A-Za-z_][A-Za-z0-9_]*$' or upper(v.key) ~ '^PARLEY_'
     ) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'environment is no set of variables',
       'Names are letters, digits and _, without PARLEY_ in front, which is the daemon''s; values are strings.',
       'Write {"REGION": "north"}.'
     );
   elsif activation.working_directory !~ '^([A-Za-z]:\\|/)' then
-    perform parley._p_raise(8402, 'working_directory is no full path', null, 'Write it from the root on, or leave it out for the folder of the program.');
+    found := parley._p_raise(8402, 'working_directory is no full path', null, 'Write it from the root on, or leave it out for the folder of the program.');
   end if;
-  perform parley._p_require_range('stop_timeout_ms', activation.stop_timeout_ms, 0, 3600000);
+  found := parley._p_require_range('stop_timeout_ms', activation.stop_timeout_ms, 0, 3600000);
+  return true;
 end
 $$;
 
@@ -14715,35 +14788,36 @@ comment on function parley._p_check_program(parley._p_external_activation) is
 'Checks what an activation says about its program.
 Errors: 8402.';
 
-create function parley._p_check_webhook(activation parley._p_external_activation) returns void
+create function parley._p_check_webhook(activation parley._p_external_activation) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if activation.url !~* '^https?://[^/?#@[:space:]]+([/?][^#[:space:]]*)?$' or length(activation.url) > 2000 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'url is no web address',
       'It begins with http:// or https://, has no user, no fragment and no blanks in it, and at most 2000 characters.',
       'Write https://shop.example.com/messages.'
     );
   elsif activation.body_format is null or activation.body_format not in ('envelope', 'raw') then
-    perform parley._p_raise(8402, format('unknown body_format "%s"', activation.body_format), null, 'Use envelope or raw.');
+    found := parley._p_raise(8402, format('unknown body_format "%s"', activation.body_format), null, 'Use envelope or raw.');
   elsif activation.body_format = 'raw' and activation.batch_size > 1 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'a raw body is that of one message',
       format('batch_size is %s.', activation.batch_size),
       'Use body_format envelope, or batch_size 1.'
     );
   elsif length(activation.secret) not between 16 and 500 or activation.secret ~ '[[:cntrl:]]' then
-    perform parley._p_raise(8402, 'the secret is no secret', 'It has 16 to 500 characters.', 'Leave it out to be given one.');
+    found := parley._p_raise(8402, 'the secret is no secret', 'It has 16 to 500 characters.', 'Leave it out to be given one.');
   end if;
-  perform parley._p_require_range('timeout_ms', activation.timeout_ms, 100, 600000);
-  perform parley._p_require_range('batch_size', activation.batch_size, 1, 1000);
-  perform parley._p_require_range('max_attempts', activation.max_attempts, 0, 1000000);
-  perform parley._p_require_range('first_retry_ms', activation.first_retry_ms, 1, 86400000);
-  perform parley._p_require_range('longest_retry_ms', activation.longest_retry_ms, activation.first_retry_ms, 86400000);
+  found := parley._p_require_range('timeout_ms', activation.timeout_ms, 100, 600000);
+  found := parley._p_require_range('batch_size', activation.batch_size, 1, 1000);
+  found := parley._p_require_range('max_attempts', activation.max_attempts, 0, 1000000);
+  found := parley._p_require_range('first_retry_ms', activation.first_retry_ms, 1, 86400000);
+  found := parley._p_require_range('longest_retry_ms', activation.longest_retry_ms, activation.first_retry_ms, 86400000);
+  return true;
 end
 $$;
 
@@ -14751,18 +14825,18 @@ comment on function parley._p_check_webhook(parley._p_external_activation) is
 'Checks what an activation says about its web address.
 Errors: 8402.';
 
-create function parley._p_put_external_activation(activation parley._p_external_activation) returns void
+create function parley._p_put_external_activation(activation parley._p_external_activation) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_require_range('min_instances', activation.min_instances, 0, activation.max_instances);
-  perform parley._p_require_range('max_instances', activation.max_instances, 0, 32767);
+  found := parley._p_require_range('min_instances', activation.min_instances, 0, activation.max_instances);
+  found := parley._p_require_range('max_instances', activation.max_instances, 0, 32767);
   case activation.kind
     when 'program' then
-      perform parley._p_check_program(activation);
+      found := parley._p_check_program(activation);
     when 'webhook' then
-      perform parley._p_check_webhook(activation);
+      found := parley._p_check_webhook(activation);
   end case;
   delete from parley._p_external_activation as a where a.queue_id = activation.queue_id;
   insert into parley._p_external_activation (
@@ -14777,6 +14851,7 @@ begin
     activation.body_format, activation.system_messages, activation.max_attempts, activation.first_retry_ms, activation.longest_retry_ms,
     activation.set_by, coalesce(activation.create_date, now()), clock_timestamp()
   );
+  return true;
 end
 $$;
 
@@ -14812,7 +14887,7 @@ begin
   activation.set_by := caller;
   v_refusal := parley._p_external_refusal(activation);
   if v_refusal is not null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15517,
       format('cannot let a %s read for the owner of the queue', activation.kind),
       'In this activation ' || v_refusal || '.',
@@ -14827,40 +14902,40 @@ comment on function parley._p_set_external_reader(oid, parley._p_external_activa
 'Gives the caller, as who says what reads a queue, if he may.
 Errors: 15517.';
 
-create function parley._p_require_sole_activator(queue_id integer, activator text) returns void
+create function parley._p_require_sole_activator(queue_id integer, activator text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue parley._p_queue;
+  v_kind text;
 begin
   -- Two that switch on different kinds at once must not both find the other one off.
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_require_sole_activator.queue_id for no key update;
+  select a.kind into v_kind from parley._p_external_activation as a where a.queue_id = v_queue.queue_id and a.is_enabled;
   if activator <> 'procedure' and v_queue.is_activation_enabled then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9718,
       format('queue "%s" has internal activation', v_queue.lookup_name),
       format('Procedure %s is run for its messages.', v_queue.activation_procedure),
       format('Switch it off first: select parley.alter_queue(%L, activation => false);', v_queue.lookup_name)
     );
-  elsif activator <> 'external' and exists (select from parley._p_external_activation as a where a.queue_id = v_queue.queue_id and a.is_enabled) then
-    perform parley._p_raise(
+  elsif activator <> 'external' and v_kind is not null then
+    found := parley._p_raise(
       9718,
       format('queue "%s" has external activation', v_queue.lookup_name),
-      (
-        select format('The daemon starts a %s for its messages.', a.kind)
-        from parley._p_external_activation as a where a.queue_id = v_queue.queue_id
-      ),
+      format('The daemon starts a %s for its messages.', v_kind),
       format('Drop it first: select parley.drop_external_activation(%L);', v_queue.lookup_name)
     );
   elsif activator <> 'event' and parley._p_notifies_activation(v_queue.queue_id) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9717,
       format('queue "%s" has a QUEUE_ACTIVATION event notification', v_queue.lookup_name),
       'Whoever receives the notifications starts the readers.',
       'Drop the notification first: select parley.drop_event_notification(name, queue); see parley.event_notifications.'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -14884,7 +14959,7 @@ declare
 begin
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
   if exists (select from parley._p_external_activation as a where a.queue_id = v_queue.queue_id) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('queue "%s" has an external activation already', v_queue.lookup_name),
       null,
@@ -14913,7 +14988,7 @@ begin
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
   select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
   if v_activation.kind is null or v_activation.kind <> coalesce(_p_existing_external_activation.kind, v_activation.kind) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('queue "%s" has no %s activation', v_queue.lookup_name, coalesce(_p_existing_external_activation.kind, 'external')),
       'It has a ' || v_activation.kind || '.',
@@ -14947,7 +15022,7 @@ declare
   v_activation parley._p_external_activation := parley._p_new_external_activation(v_caller, queue, 'program');
 begin
   if activation then
-    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+    found := parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
   v_activation.is_enabled := coalesce(activation, true);
   v_activation.min_instances := min_instances;
@@ -14956,7 +15031,7 @@ begin
   v_activation.environment := coalesce(environment, '{}');
   v_activation.working_directory := working_directory;
   v_activation.stop_timeout_ms := stop_timeout_ms;
-  perform parley._p_put_external_activation(v_activation);
+  found := parley._p_put_external_activation(v_activation);
 end
 $$;
 
@@ -14988,7 +15063,7 @@ declare
   v_activation parley._p_external_activation := parley._p_existing_external_activation(v_caller, queue, 'program');
 begin
   if activation then
-    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+    found := parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
   if num_nonnulls(program, environment, working_directory) > 0 then
     v_activation.set_by := parley._p_set_external_reader(v_caller, v_activation);
@@ -15000,7 +15075,7 @@ begin
   v_activation.environment := coalesce(environment, v_activation.environment);
   v_activation.working_directory := coalesce(working_directory, v_activation.working_directory);
   v_activation.stop_timeout_ms := coalesce(stop_timeout_ms, v_activation.stop_timeout_ms);
-  perform parley._p_put_external_activation(v_activation);
+  found := parley._p_put_external_activation(v_activation);
 end
 $$;
 
@@ -15048,7 +15123,7 @@ declare
   v_activation parley._p_external_activation := parley._p_new_external_activation(v_caller, queue, 'webhook');
 begin
   if activation then
-    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+    found := parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
   v_activation.is_enabled := coalesce(activation, true);
   v_activation.min_instances := 0;
@@ -15063,7 +15138,7 @@ begin
   v_activation.max_attempts := max_attempts;
   v_activation.first_retry_ms := first_retry_ms;
   v_activation.longest_retry_ms := longest_retry_ms;
-  perform parley._p_put_external_activation(v_activation);
+  found := parley._p_put_external_activation(v_activation);
   return v_activation.secret;
 end
 $$;
@@ -15106,7 +15181,7 @@ declare
   v_activation parley._p_external_activation := parley._p_existing_external_activation(v_caller, queue, 'webhook');
 begin
   if activation then
-    perform parley._p_require_sole_activator(v_activation.queue_id, 'external');
+    found := parley._p_require_sole_activator(v_activation.queue_id, 'external');
   end if;
   if num_nonnulls(url, secret, body_format, system_messages) > 0 then
     v_activation.set_by := parley._p_set_external_reader(v_caller, v_activation);
@@ -15126,7 +15201,7 @@ begin
   v_activation.max_attempts := coalesce(max_attempts, v_activation.max_attempts);
   v_activation.first_retry_ms := coalesce(first_retry_ms, v_activation.first_retry_ms);
   v_activation.longest_retry_ms := coalesce(longest_retry_ms, v_activation.longest_retry_ms);
-  perform parley._p_put_external_activation(v_activation);
+  found := parley._p_put_external_activation(v_activation);
 end
 $$;
 
@@ -15225,22 +15300,6 @@ shown to nobody.';
 -- Lock order: the group's row, then its messages (docs/architecture.md). Rows of _p_delivery_failure are locked alone.
 -- Cost: one look at the first 1000 messages of each lane; when all of these belong to conversations that wait or are locked, one probe
 -- for each conversation of the queue.
-
-create table parley._p_delivery_failure (
-  endpoint_id bigint primary key,
-  queue_id integer not null references parley._p_queue on delete cascade,
-  conversation_handle uuid not null,
-  failures integer not null,
-  attempts integer not null,
-  last_error text not null,
-  first_failed_at timestamptz not null,
-  failed_at timestamptz not null,
-  retry_at timestamptz not null
-);
-
-comment on table parley._p_delivery_failure is 'Conversations whose next message was delivered and not accepted: not before retry_at.';
-
-create index on parley._p_delivery_failure (queue_id);
 
 create function parley._p_lock_delivery(queue parley._p_queue, priority integer, out endpoint_id bigint, out group_id bigint)
 language plpgsql
@@ -15417,6 +15476,7 @@ Errors: 208, 229, 8426, 9609 and 9617 as receive.';
 
 create function parley.fail_delivery(
   queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null, is_final boolean default false,
+  answer text default null,
   caller parley.caller default parley.current_caller(),
   out attempts integer, out is_set_aside boolean
 )
@@ -15440,6 +15500,7 @@ begin
     return;
   end if;
   perform parley.note_failure(fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error, caller => caller);
+  update parley._p_failure as f set answer = left(fail_delivery.answer, 4096), answered_at = f.failed_at where f.endpoint_id = v_endpoint.endpoint_id;
   -- Those of conversations that are over; there are never many.
   delete from parley._p_delivery_failure as f
   where f.queue_id = v_queue.queue_id and not exists (select from parley._p_endpoint as e where e.endpoint_id = f.endpoint_id);
@@ -15473,12 +15534,13 @@ begin
 end
 $$;
 
-comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean, parley.caller) is
+comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean, text, parley.caller) is
 'Notes that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles each time. After max_attempts of the
 webhook it is set aside, as a poison message is, whatever the poison message handling of the queue.
 Call it after the transaction of the delivery was rolled back. Returns attempts, how many have been counted, and is_set_aside.
 Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts (a receiver that is not there says nothing about
-the message); retry_ms, milliseconds that the receiver asks to wait; is_final, whether the receiver will never accept it.
+the message); retry_ms, milliseconds that the receiver asks to wait; is_final, whether the receiver will never accept it; answer, what the receiver said,
+without secrets, of which the first 4,096 characters are kept.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
 create function parley._p_set_delivery_aside(queue parley._p_queue, endpoint parley._p_endpoint, attempts integer) returns boolean
@@ -15543,10 +15605,12 @@ select
   f.last_error,
   f.first_failed_at,
   f.failed_at,
-  f.retry_at
+  f.retry_at,
+  a.answer as last_answer
 from parley._p_delivery_failure as f
 join parley._p_queue as q using (queue_id)
 join parley._p_endpoint as e using (endpoint_id)
+left join parley._p_failure as a on a.endpoint_id = f.endpoint_id and a.answered_at = a.failed_at
 where pg_catalog.pg_has_role(e.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.delivery_failures is
@@ -15673,7 +15737,7 @@ $$;
 comment on function parley._p_begin_notices(text, text, integer, integer, integer) is
 'Begins a conversation from a service of the broker''s own: that of event notifications, or another one by its id and contract; lifetime in seconds.';
 
-create function parley._p_require_event_service(caller oid, to_service text, broker_instance text) returns void
+create function parley._p_require_event_service(caller oid, to_service text, broker_instance text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -15681,14 +15745,14 @@ declare
   v_service parley._p_service;
 begin
   if to_service is null or to_service = '' then
-    perform parley._p_raise(8421, 'the service to be notified is missing', null, 'Name a service that accepts the contract PostEventNotification.');
+    found := parley._p_raise(8421, 'the service to be notified is missing', null, 'Name a service that accepts the contract PostEventNotification.');
   elsif broker_instance is distinct from (select b.service_broker_guid::text from parley._p_broker as b) then
     -- Of another database nothing is known: the broker there refuses, or takes it.
-    return;
+    return true;
   end if;
   select * into v_service from parley._p_service as s where s.name = to_service;
   if not found then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('service "%s" does not exist', to_service),
       'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'service', to_service),
@@ -15697,7 +15761,7 @@ begin
   elsif not exists (
     select from parley._p_service_contract as u where u.service_id = v_service.service_id and u.service_contract_id = 2
   ) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8408,
       format('service "%s" does not accept event notifications', to_service),
       'It must accept the contract http://schemas.microsoft.com/SQL/Notifications/PostEventNotification.',
@@ -15707,6 +15771,7 @@ begin
       )
     );
   end if;
+  return true;
 end
 $$;
 
@@ -15733,24 +15798,24 @@ declare
   v_instance text := parley._p_broker_instance(broker_instance);
   v_id integer;
 begin
-  perform parley._p_name('event notification', create_event_notification.name);
+  name := parley._p_name('event notification', name);
   if v_event is null or v_event not in ('QUEUE_ACTIVATION', 'BROKER_QUEUE_DISABLED') then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('there is no event "%s" of a queue', event),
       null,
       'Use QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.'
     );
   end if;
-  perform parley._p_require_event_service(v_caller, to_service, v_instance);
+  found := parley._p_require_event_service(v_caller, to_service, v_instance);
   if v_event = 'QUEUE_ACTIVATION' then
-    perform parley._p_require_sole_activator(v_queue.queue_id, 'event');
+    found := parley._p_require_sole_activator(v_queue.queue_id, 'event');
   end if;
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
   if exists (
     select from parley._p_event_notification as n where n.queue_id = v_queue.queue_id and n.name = create_event_notification.name
   ) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       2714,
       format('queue "%s" has an event notification "%s" already', v_queue.lookup_name, name),
       null,
@@ -15795,10 +15860,10 @@ begin
   from parley._p_event_notification as n
   where n.queue_id = v_queue.queue_id and n.name = drop_event_notification.name;
   if v_notification.notification_id is null or pg_has_role(v_caller, v_notification.owner, 'usage') is not true then
-    perform parley._p_find_queue(v_caller, queue, 'ALTER');
+    v_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
   end if;
   if v_notification.notification_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       15151,
       format('queue "%s" has no event notification "%s"', v_queue.lookup_name, name),
       'Names are compared byte by byte. It goes by itself when its conversation ends.',
@@ -15830,7 +15895,7 @@ begin
     if exists (select from parley._p_endpoint as e where e.conversation_handle = v_handle) then
       v_endpoint := parley._p_lock_to_end(v_handle);
       if v_endpoint.state <> 'DO' then
-        perform parley._p_end_side(v_endpoint, 2, null);
+        found := parley._p_end_side(v_endpoint, 2, null);
       end if;
     end if;
   end loop;
@@ -15980,7 +16045,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue);
 begin
-  perform parley._p_require_administrator(v_caller, 'raising QUEUE_ACTIVATION');
+  found := parley._p_require_administrator(v_caller, 'raising QUEUE_ACTIVATION');
   return parley._p_post_events(v_caller, v_queue.queue_id, 'QUEUE_ACTIVATION');
 end
 $$;
@@ -16133,6 +16198,7 @@ comment on column parley.delivery_failures.last_error is 'What was wrong the las
 comment on column parley.delivery_failures.first_failed_at is 'When it failed first.';
 comment on column parley.delivery_failures.failed_at is 'When it failed last.';
 comment on column parley.delivery_failures.retry_at is 'When it is tried again.';
+comment on column parley.delivery_failures.last_answer is 'What the web address said then, its first 4,096 characters; null when it said nothing.';
 
 comment on column parley.event_notifications.name is 'Name, one for each queue.';
 comment on column parley.event_notifications.object_id is 'Identity of the notification.';
@@ -16263,7 +16329,7 @@ begin
     if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
       v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
       if v_endpoint.state <> 'DO' then
-        perform parley._p_end_side(v_endpoint, 2, null);
+        found := parley._p_end_side(v_endpoint, 2, null);
       end if;
     end if;
     perform parley._p_deliver_delayed(v_request.service_name);
@@ -16318,7 +16384,7 @@ comment on function parley._p_throw_switch(boolean) is
 'Throws the switch of the broker, once everybody who has asked for its position has finished.
 Errors: 55P03 when somebody does not finish within lock_timeout.';
 
-create function parley._p_raise_in_use() returns void
+create function parley._p_raise_in_use() returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -16334,7 +16400,7 @@ begin
     and l.granted
     and l.mode in ('RowExclusiveLock', 'AccessExclusiveLock')
     and l.pid is distinct from pg_backend_pid();
-  perform parley._p_raise(
+  return parley._p_raise(
     5061,
     'the broker is in use',
     'Open transactions send or receive; their process ids: ' || coalesce(v_holders, 'unknown, they have just ended') || '.',
@@ -16382,13 +16448,13 @@ $$;
 comment on function parley._p_switch_on() is
 'Enables the broker, and notes that it lives here. Errors: 55P03 when senders do not finish within lock_timeout.';
 
-create function parley._p_require_no_original(original_is_disabled boolean) returns void
+create function parley._p_require_no_original(original_is_disabled boolean) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_original() is not null and not original_is_disabled then
-    perform parley._p_raise(
+    found := parley._p_raise(
       9772,
       'a broker with the same id is on this server already',
       format('This database is a copy of "%s", which is still there.', parley._p_original()),
@@ -16396,6 +16462,7 @@ begin
         || ' select parley.enable_broker(original_is_disabled => true);'
     );
   end if;
+  return true;
 end
 $$;
 
@@ -16414,12 +16481,12 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'DISABLE_BROKER');
+  found := parley._p_require_administrator(v_caller, 'DISABLE_BROKER');
   perform parley._p_wait_at_most(wait_seconds);
   perform parley._p_switch_off() from parley._p_broker as b where b.is_broker_enabled;
 exception
   when lock_not_available then
-    perform parley._p_raise_in_use();
+    found := parley._p_raise_in_use();
 end
 $$;
 
@@ -16441,16 +16508,16 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'ENABLE_BROKER');
+  found := parley._p_require_administrator(v_caller, 'ENABLE_BROKER');
   perform parley._p_wait_at_most(wait_seconds);
-  perform parley._p_require_no_original(original_is_disabled);
+  found := parley._p_require_no_original(original_is_disabled);
   if parley._p_broker_state() <> 'ENABLED' then
     perform parley._p_switch_on();
     perform parley._p_deliver_delayed(null);
   end if;
 exception
   when lock_not_available then
-    perform parley._p_raise_in_use();
+    found := parley._p_raise_in_use();
 end
 $$;
 
@@ -16474,9 +16541,9 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_told integer;
 begin
-  perform parley._p_require_administrator(v_caller, 'ERROR_BROKER_CONVERSATIONS');
+  found := parley._p_require_administrator(v_caller, 'ERROR_BROKER_CONVERSATIONS');
   perform parley._p_wait_at_most(wait_seconds);
-  perform parley._p_require_no_original(original_is_disabled);
+  found := parley._p_require_no_original(original_is_disabled);
   perform parley._p_switch_on();
   delete from parley._p_transmission as t;
   v_told := parley._p_break_conversations(
@@ -16485,7 +16552,7 @@ begin
   return v_told;
 exception
   when lock_not_available then
-    perform parley._p_raise_in_use();
+    found := parley._p_raise_in_use();
 end
 $$;
 
@@ -16513,10 +16580,10 @@ declare
   v_table text;
   v_is_used boolean;
 begin
-  perform parley._p_require_administrator(v_caller, 'NEW_BROKER');
+  found := parley._p_require_administrator(v_caller, 'NEW_BROKER');
   perform parley._p_wait_at_most(wait_seconds);
   if current_setting('transaction_read_only') = 'on' then
-    perform parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
+    found := parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
   end if;
   perform parley._p_switch_on();
   -- An invitation is to the broker that made it.
@@ -16551,7 +16618,7 @@ begin
   return v_guid;
 exception
   when lock_not_available then
-    perform parley._p_raise_in_use();
+    found := parley._p_raise_in_use();
 end
 $$;
 
@@ -16631,7 +16698,7 @@ $$;
 
 comment on function parley._p_reader_refusal(integer) is 'Says why no reader of a queue may be started now; null when one may.';
 
-create function parley._p_require_reader(queue_id integer) returns void
+create function parley._p_require_reader(queue_id integer) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -16645,6 +16712,7 @@ begin
       detail = 'The rights that count are those of now, not those of when it was set.',
       hint = 'Let a role that may set the activation again, or grant the membership.';
   end if;
+  return true;
 end
 $$;
 
@@ -16994,7 +17062,7 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   if parley._p_may_view_state(v_caller) is not true then
-    perform parley._p_raise(
+    found := parley._p_raise(
       229,
       'permission denied: broker_metrics',
       format('Role %s is no administrator of the broker and no member of pg_monitor.', v_caller::regrole),
@@ -17240,9 +17308,9 @@ declare
   v_check record;
   v_scope parley._p_scope;
 begin
-  perform parley._p_require_administrator(caller, 'diagnosis');
+  found := parley._p_require_administrator(caller, 'diagnosis');
   if v_levels is null then
-    perform parley._p_raise(8402, format('there is no level "%s"', level), null, 'Use ERROR, WARNING or INFO.');
+    found := parley._p_raise(8402, format('there is no level "%s"', level), null, 'Use ERROR, WARNING or INFO.');
   end if;
   for v_check in
     select c.check_function, c.patience, array_agg(c.code) as codes
@@ -17369,7 +17437,7 @@ begin
   );
   if cardinality(v_endpoints) = 0
     and not exists (select from parley._p_tombstone as t where conversation in (t.conversation_handle, t.conversation_id, t.conversation_group_id)) then
-    perform parley._p_raise_unknown_handle(conversation);
+    found := parley._p_raise_unknown_handle(conversation);
   end if;
   return v_endpoints;
 end
@@ -18125,6 +18193,15 @@ $$;
 comment on function parley._p_find_unread_queues(parley._p_scope) is
 'Finds queues in which messages have waited for longer than scope.patience that nobody holds: because nobody reads, or not fast enough.';
 
+create function parley._p_shell_word(word text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when word ~ '^[[:alnum:]_./:@%+=,-]+$' then word else '''' || replace(word, '''', '''\''''') || '''' end
+$$;
+
+comment on function parley._p_shell_word(text) is 'Writes a text as one word of a shell, in quotes where it needs them.';
+
 create function parley._p_find_failing_readers(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
 language sql volatile
@@ -18139,8 +18216,9 @@ as $$
         then format('call %s;  -- shows the error; once it is mended the daemon goes on by itself', a.procedure_call)
       when m.last_error ~ 'allow it with parley serve --allow-'
         then format(
-          '%s <%s>  -- the daemon, started again with this flag besides its others, if its operator agrees',
-          substring(m.last_error from 'parley serve --allow-[a-z-]+'), case a.kind when 'webhook' then 'address' else 'path' end
+          '%s %s  -- the daemon, started again with this flag besides its others, if its operator agrees',
+          substring(m.last_error from 'parley serve --allow-[a-z-]+'),
+          parley._p_shell_word(substring(m.last_error from '(?:address|program|working directory|variable) (.*) is not allowed by the operator'))
         )
       when a.kind = 'program' then '-- its own messages are in the log of parley serve; once it is mended the daemon goes on by itself'
       when a.kind = 'webhook' then '-- once the web address can be reached the daemon goes on by itself; parley activation list shows it'
@@ -18152,11 +18230,19 @@ as $$
     and (scope.queue_ids is null or m.queue_id = any (scope.queue_ids))
   union all
   select 'reader-failing', 'queue', q.lookup_name,
-    format('The web address refuses messages of conversations (%s); the last error: %s', count(*), (array_agg(f.last_error order by f.failed_at desc))[1]),
+    format('The web address does not accept messages of %s; ', case count(*) when 1 then 'a conversation' else count(*) || ' conversations' end)
+      || (
+        array_agg(
+          format('the last one of %s, attempt %s: %s', f.conversation_handle, f.attempts, f.last_error)
+            || coalesce('. It said: ' || left(a.answer, 200), '')
+          order by f.failed_at desc
+        )
+      )[1],
     min(f.first_failed_at),
     format('-- once it accepts them they are delivered by themselves; see: parley poison list --failing --queue %s', q.lookup_name)
   from parley._p_delivery_failure as f
   join parley._p_queue as q using (queue_id)
+  left join parley._p_failure as a on a.endpoint_id = f.endpoint_id and a.answered_at = a.failed_at
   where not parley._p_is_set_aside(f.endpoint_id)
     and (scope.queue_ids is null or f.queue_id = any (scope.queue_ids))
     and (scope.endpoint_ids is null or f.endpoint_id = any (scope.endpoint_ids))
@@ -18685,8 +18771,15 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'poison', 'conversation', e.conversation_handle::text,
-    format('It is set aside in queue "%s": its message was rolled back %s times', q.lookup_name, a.rollbacks)
-      || coalesce(format('; the last error: %s', f.error) || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '') || '.', '.'),
+    format(
+        'It is set aside in queue "%s": its message was %s %s time%s', q.lookup_name,
+        case when f.answered_at = f.failed_at then 'refused by its web address' else 'rolled back' end,
+        a.rollbacks, case a.rollbacks when 1 then '' else 's' end
+      )
+      || case
+        when f.answered_at = f.failed_at then format('; the last error: %s', f.error) || coalesce('. It said: ' || left(f.answer, 200), '.')
+        else coalesce(format('; the last error: %s', f.error) || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '') || '.', '.')
+      end,
     a.set_aside_at,
     format('select parley.retry_poison(%L);  -- once the reader is mended; otherwise parley.discard_poison', e.conversation_handle)
   from parley._p_set_aside as a
@@ -18948,7 +19041,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'transmission_destinations');
+  found := parley._p_require_administrator(v_caller, 'transmission_destinations');
   return query
   select d.address::text, b.messages, b.is_estimated, t.messages, least(t.oldest, b.oldest), d.status, d.attempts, d.failing_since, d.due_at
   from parley._p_destination as d
@@ -19205,7 +19298,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_found record;
 begin
-  perform parley._p_require_administrator(v_caller, 'CHECK');
+  found := parley._p_require_administrator(v_caller, 'CHECK');
   for v_found in
     select d.error_number, d.object_kind, d.object_id, d.object_name, d.finding from parley._p_check_definitions() as d
     union all
@@ -19369,7 +19462,7 @@ begin
   where e.endpoint_id = any (v_ids) and parley._p_may_look_at(caller, e)
   order by e.conversation_id, e.is_initiator desc;
   if not found and cardinality(v_ids) > 0 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       229,
       'permission denied: looking at the conversation',
       format('Role %s neither owns a side of it nor may receive from the queue of one.', caller::regrole),
@@ -19908,7 +20001,7 @@ begin
     exception
       when lock_not_available then
         if clock_timestamp() > v_deadline then
-          perform parley._p_raise_in_use();
+          found := parley._p_raise_in_use();
         end if;
         perform pg_sleep(0.05);
     end;
@@ -19953,21 +20046,21 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_unknown text;
 begin
-  perform parley._p_require_permission(v_caller, 'ALTER TRACE', 'database', 0, null, null);
+  found := parley._p_require_permission(v_caller, 'ALTER TRACE', 'database', 0, null, null);
   select e.name into v_unknown
   from unnest(events) as e (name)
   where not exists (select from parley._p_trace_subclass as s where lower(s.event_name) = lower(e.name));
   if found or cardinality(events) = 0 then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       format('there is no event "%s" to trace', coalesce(v_unknown, '')),
       null,
       'Use ' || (select string_agg(distinct s.event_name, ', ') from parley._p_trace_subclass as s) || '; or null for all.'
     );
   elsif seconds is null or seconds not between 1 and 604800 then
-    perform parley._p_raise(8402, format('a trace cannot run for %s seconds', seconds), null, 'Give 1 to 604800, a week.');
+    found := parley._p_raise(8402, format('a trace cannot run for %s seconds', seconds), null, 'Give 1 to 604800, a week.');
   elsif max_events is null or max_events < 1 then
-    perform parley._p_raise(8402, format('a trace cannot have %s events', max_events), null, 'Give at least 1.');
+    found := parley._p_raise(8402, format('a trace cannot have %s events', max_events), null, 'Give at least 1.');
   end if;
   perform parley._p_switch_trace(true);
   delete from parley._p_trace_event;
@@ -20002,7 +20095,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_permission(v_caller, 'ALTER TRACE', 'database', 0, null, null);
+  found := parley._p_require_permission(v_caller, 'ALTER TRACE', 'database', 0, null, null);
   perform parley._p_switch_trace(false);
   delete from parley._p_trace;
 end
@@ -21219,7 +21312,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  perform parley._p_require_administrator(v_caller, 'HONOR_BROKER_PRIORITY');
+  found := parley._p_require_administrator(v_caller, 'HONOR_BROKER_PRIORITY');
   update parley._p_broker as b set is_priority_honored = coalesce(is_honored, false);
 end
 $$;
