@@ -2,11 +2,13 @@ package dialogsecurity_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/dialogsecurity"
@@ -160,6 +162,46 @@ func TestRunInClearForASecuredDialogIsRefusedByADaemonThatHasJustBegun(t *testin
 		if got := answerer.receive(); len(got.texts) > 0 {
 			t.Errorf("received %q", got.texts)
 		}
+	})
+}
+
+// meanwhile is a database in which something happens before the first transaction begins.
+type meanwhile struct {
+	*pgxpool.Pool
+	happens func()
+}
+
+func (m *meanwhile) Begin(ctx context.Context) (pgx.Tx, error) {
+	if happens := m.happens; happens != nil {
+		m.happens = nil
+		happens()
+	}
+	return m.Pool.Begin(ctx)
+}
+
+// Two daemons take in one dialog: the first message comes to one, sealed, when the other has just looked whether the dialog is secured.
+func TestRunInClearIsNotTakenBehindAFirstMessageThatIsBeingSecured(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, asker, answerer *side) {
+		asker.send(asker.begin(true), "one")
+		speaker := asker.speaker()
+		sealed, _, err := asker.guard.Seal(t.Context(), asker.pool, speaker, asker.take())
+		asker.noError(err)
+		forged := parley.Run{
+			ConversationID: sealed[0].ConversationID, FromInitiator: true, FirstSequence: 1, MessageType: "DEFAULT",
+			Bodies: [][]byte{[]byte("forged")}, FromService: asking, ToService: answering, Contract: "DEFAULT",
+		}
+		other := dialogsecurity.New(dialogsecurity.Config{Keys: answerer.keys})
+		db := &meanwhile{Pool: answerer.pool, happens: func() {
+			answerer.requireOutcomes(answerer.accept(speaker, sealed...), parley.Accepted, "")
+		}}
+		results, err := other.Accept(t.Context(), db, parley.Arrival{Speaker: speaker, Runs: []parley.Run{forged}, Identities: []string{""}})
+		answerer.noError(err)
+		if db.happens != nil {
+			t.Error("the run was judged without a transaction")
+		}
+		answerer.requireOutcomes(results, parley.Held, "9727: it came in clear for a dialog that is secured")
+		answerer.expect("one")
 	})
 }
 

@@ -61,12 +61,16 @@ func (a *authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.
 	return c, key
 }
 
-// files hands out a certificate for a host as files, with the certificate of an authority.
-func (a *authority) files(host string, notAfter time.Time, trusted *authority) *identity.Files {
+// files hands out a certificate for a host as files, with the certificate of an authority. It is good for both ends of a connection, or for
+// those that are named.
+func (a *authority) files(host string, notAfter time.Time, trusted *authority, usage ...x509.ExtKeyUsage) *identity.Files {
 	a.t.Helper()
+	if len(usage) == 0 {
+		usage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	}
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: host}, KeyUsage: x509.KeyUsageDigitalSignature, NotAfter: notAfter,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, DNSNames: []string{host},
+		ExtKeyUsage: usage, DNSNames: []string{host},
 	}
 	if ip := net.ParseIP(host); ip != nil {
 		template.DNSNames, template.IPAddresses = nil, []net.IP{ip}
@@ -170,5 +174,40 @@ func TestWhoIsLetInByAnAuthorityAloneIsToldFromAPeer(t *testing.T) {
 		if got := len(state.VerifiedChains) > 0; got != isAlone {
 			t.Errorf("%s is let in by an authority alone: %v, want %v", c.Leaf.Subject.CommonName, got, isAlone)
 		}
+	}
+}
+
+// A company's authority signs for mail and web sites too: a certificate counts for the end of a connection that it was made for.
+func TestAuthorityVouchesForTheEndThatACertificateWasMadeFor(t *testing.T) {
+	t.Parallel()
+	company := newAuthority(t)
+	soon := time.Now().Add(time.Hour)
+	const client, server, mail = x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageEmailProtection
+	both := newBroker(t, "both", withFiles(company.files("127.0.0.1", soon, company)))
+	for _, test := range []struct {
+		name               string
+		usage              x509.ExtKeyUsage
+		mayCall, mayAnswer bool
+	}{
+		{"client", client, true, false},
+		{"server", server, false, true},
+		{"mail", mail, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBroker(t, test.name, withFiles(company.files("127.0.0.1", soon, company, test.usage)))
+			m := b.meet(both)
+			if test.mayCall {
+				m.requireOpen(t)
+			} else {
+				requireRefusal(t, m.serverErr, trust.Unknown)
+			}
+			m = both.meet(b)
+			if test.mayAnswer {
+				m.requireOpen(t)
+			} else {
+				requireRefusal(t, m.clientErr, trust.Unknown)
+			}
+		})
 	}
 }

@@ -155,6 +155,20 @@ func TestNewKeyIsNotTrustedWithoutAGoodSignature(t *testing.T) {
 	}
 }
 
+// A new key is no way around what holds for the old one: at the address of another peer it is not trusted, and not noted either.
+func TestNewKeyIsNotTrustedAtTheAddressOfAnotherPeer(t *testing.T) {
+	t.Parallel()
+	a, b := newBroker(t, "a"), newBroker(t, "b")
+	a.trusts(b)
+	b.trusts(a)
+	a.exec("select parley.trust_peer(repeat('0', 64), 'c', address => 'tcp://c.example:4022')")
+	b.source.set(certificate(t, identity.Config{Predecessor: b.source.c}))
+	m := meetWithAddress(a, b, "c.example:4022")
+	requireRefusal(t, m.clientErr, trust.WrongPeer)
+	m = meetWithAddress(a, b, "b.example:4022")
+	m.requireOpen(t)
+}
+
 func TestEndOfTheOwnCertificateIsToldAhead(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
