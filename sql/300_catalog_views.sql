@@ -2,7 +2,7 @@
 
 create view parley.databases as
 select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled,
-  b.is_priority_honored as is_honor_broker_priority_on,
+  b.is_priority_honored as is_honor_broker_priority_on, false as is_trustworthy_on, false as is_master_key_encrypted_by_server,
   parley._p_broker_state() as broker_state, b.disabled_at, b.abandoned_seconds as abandoned_target_seconds
 from parley._p_broker as b
 join pg_catalog.pg_database as d on d.datname = current_database();
@@ -26,6 +26,14 @@ where t.message_type_id < 65536
   or t.message_type_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'message type');
 
 comment on view parley.service_message_types is 'Message types. principal_id is the oid of the owner; validation_function is ours.';
+
+create view parley.message_type_xml_schema_collection_usages with (security_barrier) as
+select t.message_type_id, t.xml_collection_id
+from parley.service_message_types as t
+where t.xml_collection_id is not null;
+
+comment on view parley.message_type_xml_schema_collection_usages is
+'Which XML schema collection each message type is validated by: none, PostgreSQL has no such collections. See validation_function of service_message_types.';
 
 create view parley.service_contracts with (security_barrier) as
 select c.name, c.service_contract_id, c.owner::oid as principal_id

@@ -12,6 +12,12 @@ comment on column parley.databases.disabled_at is 'Since when the broker is disa
 comment on column parley.databases.abandoned_target_seconds is
 'After how long a target ends by itself whose initiator has ended and that has nothing left to read (parley.end_abandoned_after).';
 
+comment on column parley.databases.is_trustworthy_on is 'Always false: rights are those of roles.';
+comment on column parley.databases.is_master_key_encrypted_by_server is 'Always false: the master key is a file of the daemon.';
+
+comment on column parley.message_type_xml_schema_collection_usages.message_type_id is 'Message type.';
+comment on column parley.message_type_xml_schema_collection_usages.xml_collection_id is 'Its XML schema collection.';
+
 comment on column parley.service_message_types.name is 'Compared byte by byte.';
 comment on column parley.service_message_types.message_type_id is 'Below 65536 when built in.';
 comment on column parley.service_message_types.principal_id is 'Oid of the owner.';

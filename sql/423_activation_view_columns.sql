@@ -49,3 +49,22 @@ comment on column parley.event_notifications.type_desc is 'QUEUE_ACTIVATION or B
 comment on column parley.event_notifications.is_fan_in is 'Whether it shares its messages with others like it.';
 comment on column parley.event_notifications.conversation_handle is 'Conversation that the messages are sent on.';
 comment on column parley.event_notifications.queue_name is 'Queue, as statements take it.';
+
+comment on column parley.events.object_id is 'Identity of the event notification.';
+comment on column parley.events.type is '160 or 173.';
+comment on column parley.events.type_desc is 'BROKER_QUEUE_DISABLED or QUEUE_ACTIVATION.';
+comment on column parley.events.is_trigger_event is 'Always false.';
+comment on column parley.events.event_group_type is 'Always null: a notification is of one event.';
+comment on column parley.events.event_group_type_desc is 'Always null.';
+
+comment on column parley.server_event_notifications.name is 'Name.';
+comment on column parley.server_event_notifications.object_id is 'Identity of the notification.';
+comment on column parley.server_event_notifications.parent_class is '100.';
+comment on column parley.server_event_notifications.parent_class_desc is 'SERVER.';
+comment on column parley.server_event_notifications.parent_id is '0.';
+comment on column parley.server_event_notifications.create_date is 'When it was created.';
+comment on column parley.server_event_notifications.modify_date is 'The same.';
+comment on column parley.server_event_notifications.service_name is 'Service that is notified.';
+comment on column parley.server_event_notifications.broker_instance is 'Its database, or null for any.';
+comment on column parley.server_event_notifications.creator_sid is 'Null: roles have no sid.';
+comment on column parley.server_event_notifications.principal_id is 'Oid of the owner.';

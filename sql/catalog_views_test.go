@@ -10,6 +10,8 @@ import (
 const messageColumns = "status priority queuing_order conversation_group_id conversation_handle message_sequence_number service_name service_id " +
 	"service_contract_name service_contract_id message_type_name message_type_id validation message_body message_enqueue_time message_id"
 
+const endpointColumns = "name endpoint_id principal_id protocol protocol_desc type type_desc state state_desc is_admin_endpoint"
+
 // Columns have the documented names in the documented order (spec 4.3, 8.1, 8.2); what is ours stands behind them.
 func TestViewsHaveTheDocumentedColumns(t *testing.T) {
 	t.Parallel()
@@ -32,7 +34,29 @@ func TestViewsHaveTheDocumentedColumns(t *testing.T) {
 		"parley.conversation_groups": "conversation_group_id service_id is_system",
 		"parley.transmission_queue": "conversation_handle to_service_name to_broker_instance from_service_name service_contract_name enqueue_time " +
 			"message_sequence_number message_type_name is_conversation_error is_end_of_dialog message_body transmission_status priority",
-		"parley.databases":         "name database_id service_broker_guid is_broker_enabled is_honor_broker_priority_on",
+		"parley.databases": "name database_id service_broker_guid is_broker_enabled is_honor_broker_priority_on is_trustworthy_on " +
+			"is_master_key_encrypted_by_server",
+		"parley.message_type_xml_schema_collection_usages": "message_type_id xml_collection_id",
+		"parley.event_notifications": "name object_id parent_class parent_class_desc parent_id create_date modify_date is_ms_shipped service_name " +
+			"broker_instance creator_sid principal_id",
+		"parley.server_event_notifications": "name object_id parent_class parent_class_desc parent_id create_date modify_date service_name " +
+			"broker_instance creator_sid principal_id",
+		"parley.events": "object_id type type_desc is_trigger_event event_group_type event_group_type_desc",
+		"parley.routes": "name route_id principal_id remote_service_name broker_instance lifetime address mirror_address",
+		"parley.remote_service_bindings": "name remote_service_binding_id principal_id remote_service_name service_contract_id remote_principal_id " +
+			"is_anonymous_on",
+		"parley.service_broker_endpoints": endpointColumns + " is_message_forwarding_enabled message_forwarding_size connection_auth " +
+			"connection_auth_desc certificate_id encryption_algorithm encryption_algorithm_desc",
+		"parley.tcp_endpoints":             endpointColumns + " port is_dynamic_port ip_address",
+		"parley.dm_broker_activated_tasks": "spid database_id queue_id procedure_name execute_as",
+		"parley.dm_broker_queue_monitors":  "database_id queue_id state last_empty_rowset_time last_activated_time tasks_waiting",
+		"parley.dm_broker_forwarded_messages": "conversation_id is_initiator to_service_name to_broker_instance from_service_name " +
+			"from_broker_instance adjacent_broker_address message_sequence_number message_fragment_number message_id hops_remaining time_to_live " +
+			"time_consumed",
+		"parley.dm_broker_connections": "connection_id transport_stream_id state state_desc connect_time login_time last_activity_time " +
+			"authentication_method principal_name remote_user_name is_accept login_state login_state_desc peer_certificate_id encryption_algorithm " +
+			"encryption_algorithm_desc receives_posted sends_posted is_receive_flow_controlled is_send_flow_controlled total_bytes_sent " +
+			"total_bytes_received total_fragments_sent total_fragments_received total_sends total_receives peer_arbitration_id",
 		"parley.received_message":  messageColumns,
 		`parley_queue."Answering"`: messageColumns,
 	} {
@@ -55,6 +79,29 @@ func TestQueueColumnsInTheCatalog(t *testing.T) {
 	if after := value[string](b.session, "select format('%s %s', create_date, modify_date) from parley.service_queues where name = 'Asking'"); after == before {
 		t.Error("modify_date did not change")
 	}
+}
+
+// A notification has one event, under the number that SQL Server has for it; of a server and of schema collections there is nothing.
+func TestEventsOfNotificationsAreInTheCatalog(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley.create_queue('Notices')")
+	b.exec(`select parley.create_service('//test/Notices', 'Notices', array['http://schemas.microsoft.com/SQL/Notifications/PostEventNotification'])`)
+	for _, event := range []string{"QUEUE_ACTIVATION", "BROKER_QUEUE_DISABLED"} {
+		b.exec("select parley.create_event_notification($1, 'Answering', $1, '//test/Notices')", event)
+	}
+	got := values[string](b.session, `
+		select format('%s: %s %s %s', n.name, e.type, e.type_desc, e.is_trigger_event)
+		from parley.events as e join parley.event_notifications as n using (object_id) order by e.type`)
+	if want := []string{"BROKER_QUEUE_DISABLED: 160 BROKER_QUEUE_DISABLED f", "QUEUE_ACTIVATION: 173 QUEUE_ACTIVATION f"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	equal(b.session, 0, "select count(*) from parley.server_event_notifications")
+	equal(b.session, 0, "select count(*) from parley.message_type_xml_schema_collection_usages")
+	// Who does not see the queue sees none of its events.
+	stranger := b.as(b.role("stranger"))
+	equal(stranger, 0, "select count(*) from parley.events")
+	equal(b.session, "f f", "select format('%s %s', is_trustworthy_on, is_master_key_encrypted_by_server) from parley.databases")
 }
 
 func TestUsagesTellWhatIsBoundToWhat(t *testing.T) {
