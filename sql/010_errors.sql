@@ -24,6 +24,23 @@ comment on function parley.sqlstate_of(integer) is
 Arguments: error_number, the SQL Server number (0 to 46655).
 Source: spec 4.10.';
 
+create function parley.error_number(sqlstate text) returns integer
+language sql immutable strict parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when error_number.sqlstate ~ '^SB[0-9A-Z]{3}$' then
+      (strpos('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', substr(error_number.sqlstate, 3, 1)) - 1) * 1296
+      + (strpos('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', substr(error_number.sqlstate, 4, 1)) - 1) * 36
+      + strpos('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', substr(error_number.sqlstate, 5, 1)) - 1
+  end
+$$;
+
+comment on function parley.error_number(text) is
+'Gives the SQL Server number of an error that was caught, as ERROR_NUMBER() does: exception when others then ... parley.error_number(sqlstate).
+Arguments: sqlstate, as a handler has it. The result is null for an error that is not the broker''s.
+Source: spec 4.10.';
+
 create function parley._p_raise(error_number integer, message text, detail text, hint text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -137,5 +137,6 @@ func TestSQLStateOfErrorNumbers(t *testing.T) {
 	b := newBroker(t)
 	for number := range raisedNumbers(t) {
 		equal(b.session, sqlState(number), "select parley.sqlstate_of($1)", number)
+		equal(b.session, number, "select parley.error_number(parley.sqlstate_of($1))", number)
 	}
 }

@@ -48,7 +48,21 @@ var claims = []struct{ page, sentence, query string }{
 		select poison_action = 'SET_ASIDE' and poison_rollbacks = 5 and is_poison_message_handling_enabled from parley.service_queues where name = 'q'`},
 	{"differences", "It [ends by itself after 30 minutes](#ending)", `select abandoned_target_seconds = 1800 from parley.databases`},
 	{"differences", "**A closed target is remembered for 30 minutes,**", `select tombstone_seconds = 1800 from parley._p_broker`},
-	{"differences", "8429 is `SB6I5`", `select parley.sqlstate_of(8429) = 'SB6I5'`},
+	{"differences", "8429 is `SB6I5`", `select parley.sqlstate_of(8429) = 'SB6I5' and parley.error_number('SB6I5') = 8429`},
+	{"migration", "and is null for errors of PostgreSQL", `select parley.error_number('23505') is null`},
+	{"differences", "A lock that was taken [after the savepoint](#receiving) goes with it.", `
+		select exists (select from pg_proc where pronamespace = 'parley'::regnamespace and proname = 'get_conversation_group')`},
+	{"differences", "`select parley.end_abandoned_after(2147483647);`", `
+		with done as materialized (select parley.end_abandoned_after(2147483647) as it)
+		select count(it) = 1 from done`},
+	{"differences", "`select parley.alter_queue('queue', poison_action => 'DISABLE_QUEUE');`", `
+		with done as materialized (select parley.alter_queue('q', poison_action => 'DISABLE_QUEUE') as it)
+		select count(it) = 1 from done`},
+	{"differences", "Always false: rights are those of roles", `
+		select not is_trustworthy_on and not is_master_key_encrypted_by_server from parley.databases`},
+	{"differences", "are there, and empty", `
+		select not exists (select from parley.server_event_notifications)
+			and not exists (select from parley.message_type_xml_schema_collection_usages)`},
 	{"differences", "**Error messages are XML in UTF-8, without a byte-order mark.**", `
 		with ended as materialized (select parley.end_conversation(public.h(), 7, 'é') as done)
 		select convert_from(m.message_body, 'UTF8') like '<%é%' and get_byte(m.message_body, 0) = ascii('<')
