@@ -31,6 +31,14 @@ const claimScene = `
 		when others then
 			return coalesce(substring(sqlstate from '^SB...$'), sqlstate || ' ' || sqlerrm);
 	end $$;
+	create function public.holds_after(statement text, query text) returns boolean language plpgsql as $$
+	declare
+		holds boolean;
+	begin
+		execute statement;
+		execute query into holds;
+		return holds;
+	end $$;
 	create function public.fails(number integer, statement text) returns boolean language sql
 	return public.number_of(statement) = parley.sqlstate_of(number);
 `
@@ -50,14 +58,11 @@ var claims = []struct{ page, sentence, query string }{
 	{"differences", "**A closed target is remembered for 30 minutes,**", `select tombstone_seconds = 1800 from parley._p_broker`},
 	{"differences", "8429 is `SB6I5`", `select parley.sqlstate_of(8429) = 'SB6I5' and parley.error_number('SB6I5') = 8429`},
 	{"migration", "and is null for errors of PostgreSQL", `select parley.error_number('23505') is null`},
-	{"differences", "A lock that was taken [after the savepoint](#receiving) goes with it.", `
-		select exists (select from pg_proc where pronamespace = 'parley'::regnamespace and proname = 'get_conversation_group')`},
 	{"differences", "`select parley.end_abandoned_after(2147483647);`", `
-		with done as materialized (select parley.end_abandoned_after(2147483647) as it)
-		select count(it) = 1 from done`},
+		select public.holds_after('select parley.end_abandoned_after(2147483647)', 'select abandoned_target_seconds = 2147483647 from parley.databases')`},
 	{"differences", "`select parley.alter_queue('queue', poison_action => 'DISABLE_QUEUE');`", `
-		with done as materialized (select parley.alter_queue('q', poison_action => 'DISABLE_QUEUE') as it)
-		select count(it) = 1 from done`},
+		select public.holds_after('select parley.alter_queue(''q'', poison_action => ''DISABLE_QUEUE'')',
+			'select poison_action = ''DISABLE_QUEUE'' and poison_rollbacks = 5 from parley.service_queues where name = ''q''')`},
 	{"differences", "Always false: rights are those of roles", `
 		select not is_trustworthy_on and not is_master_key_encrypted_by_server from parley.databases`},
 	{"differences", "are there, and empty", `

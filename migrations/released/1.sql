@@ -248,6 +248,23 @@ comment on function parley.sqlstate_of(integer) is
 Arguments: error_number, the SQL Server number (0 to 46655).
 Source: spec 4.10.';
 
+create function parley.error_number(sqlstate text) returns integer
+language sql immutable strict parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when error_number.sqlstate ~ '^SB[0-9A-Z]{3}$' then
+      (strpos('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', substr(error_number.sqlstate, 3, 1)) - 1) * 1296
+      + (strpos('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', substr(error_number.sqlstate, 4, 1)) - 1) * 36
+      + strpos('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', substr(error_number.sqlstate, 5, 1)) - 1
+  end
+$$;
+
+comment on function parley.error_number(text) is
+'Gives the SQL Server number of an error that was caught, as ERROR_NUMBER() does: exception when others then ... parley.error_number(sqlstate).
+Arguments: sqlstate, as a handler has it. The result is null for an error that is not the broker''s.
+Source: spec 4.10.';
+
 create function parley._p_raise(error_number integer, message text, detail text, hint text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -13352,7 +13369,7 @@ comment on column parley.failing_conversations.retry_at is 'When it is delivered
 
 create view parley.databases as
 select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled,
-  b.is_priority_honored as is_honor_broker_priority_on,
+  b.is_priority_honored as is_honor_broker_priority_on, false as is_trustworthy_on, false as is_master_key_encrypted_by_server,
   parley._p_broker_state() as broker_state, b.disabled_at, b.abandoned_seconds as abandoned_target_seconds
 from parley._p_broker as b
 join pg_catalog.pg_database as d on d.datname = current_database();
@@ -13376,6 +13393,14 @@ where t.message_type_id < 65536
   or t.message_type_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'message type');
 
 comment on view parley.service_message_types is 'Message types. principal_id is the oid of the owner; validation_function is ours.';
+
+create view parley.message_type_xml_schema_collection_usages with (security_barrier) as
+select t.message_type_id, t.xml_collection_id
+from parley.service_message_types as t
+where t.xml_collection_id is not null;
+
+comment on view parley.message_type_xml_schema_collection_usages is
+'Which XML schema collection each message type is validated by: none, PostgreSQL has no such collections. See validation_function of service_message_types.';
 
 create view parley.service_contracts with (security_barrier) as
 select c.name, c.service_contract_id, c.owner::oid as principal_id
@@ -13924,6 +13949,12 @@ comment on column parley.databases.broker_state is
 comment on column parley.databases.disabled_at is 'Since when the broker is disabled; null while it is enabled.';
 comment on column parley.databases.abandoned_target_seconds is
 'After how long a target ends by itself whose initiator has ended and that has nothing left to read (parley.end_abandoned_after).';
+
+comment on column parley.databases.is_trustworthy_on is 'Always false: rights are those of roles.';
+comment on column parley.databases.is_master_key_encrypted_by_server is 'Always false: the master key is a file of the daemon.';
+
+comment on column parley.message_type_xml_schema_collection_usages.message_type_id is 'Message type.';
+comment on column parley.message_type_xml_schema_collection_usages.xml_collection_id is 'Its XML schema collection.';
 
 comment on column parley.service_message_types.name is 'Compared byte by byte.';
 comment on column parley.service_message_types.message_type_id is 'Below 65536 when built in.';
@@ -15928,7 +15959,37 @@ where pg_catalog.pg_has_role(n.owner, 'usage')
   or n.queue_id in (select v.object_id from parley.service_queues as v);
 
 comment on view parley.event_notifications is
-'Event notifications; those of the catalog of events are told in type_desc. The last four columns are ours.';
+'Event notifications; their events are in parley.events too. The last four columns are ours.';
+
+create view parley.events with (security_barrier) as
+select
+  n.object_id,
+  case n.type_desc when 'BROKER_QUEUE_DISABLED' then 160 when 'QUEUE_ACTIVATION' then 173 end as type,
+  n.type_desc,
+  false as is_trigger_event,
+  null::integer as event_group_type,
+  null::text as event_group_type_desc
+from parley.event_notifications as n;
+
+comment on view parley.events is 'The events of event notifications, a row for each notification: it has one event here.';
+
+create view parley.server_event_notifications with (security_barrier) as
+select
+  n.name,
+  n.object_id,
+  100::smallint as parent_class,
+  'SERVER'::text as parent_class_desc,
+  0 as parent_id,
+  n.create_date,
+  n.modify_date,
+  n.service_name,
+  n.broker_instance,
+  n.creator_sid,
+  n.principal_id
+from parley.event_notifications as n
+where n.parent_class = 100;
+
+comment on view parley.server_event_notifications is 'Event notifications of the server: none, those of a database belong to queues.';
 
 -- sql/421_event_messages.sql
 
@@ -16216,6 +16277,25 @@ comment on column parley.event_notifications.type_desc is 'QUEUE_ACTIVATION or B
 comment on column parley.event_notifications.is_fan_in is 'Whether it shares its messages with others like it.';
 comment on column parley.event_notifications.conversation_handle is 'Conversation that the messages are sent on.';
 comment on column parley.event_notifications.queue_name is 'Queue, as statements take it.';
+
+comment on column parley.events.object_id is 'Identity of the event notification.';
+comment on column parley.events.type is '160 or 173.';
+comment on column parley.events.type_desc is 'BROKER_QUEUE_DISABLED or QUEUE_ACTIVATION.';
+comment on column parley.events.is_trigger_event is 'Always false.';
+comment on column parley.events.event_group_type is 'Always null: a notification is of one event.';
+comment on column parley.events.event_group_type_desc is 'Always null.';
+
+comment on column parley.server_event_notifications.name is 'Name.';
+comment on column parley.server_event_notifications.object_id is 'Identity of the notification.';
+comment on column parley.server_event_notifications.parent_class is '100.';
+comment on column parley.server_event_notifications.parent_class_desc is 'SERVER.';
+comment on column parley.server_event_notifications.parent_id is '0.';
+comment on column parley.server_event_notifications.create_date is 'When it was created.';
+comment on column parley.server_event_notifications.modify_date is 'The same.';
+comment on column parley.server_event_notifications.service_name is 'Service that is notified.';
+comment on column parley.server_event_notifications.broker_instance is 'Its database, or null for any.';
+comment on column parley.server_event_notifications.creator_sid is 'Null: roles have no sid.';
+comment on column parley.server_event_notifications.principal_id is 'Oid of the owner.';
 
 -- sql/425_dynamic_routing.sql
 
