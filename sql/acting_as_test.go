@@ -196,6 +196,28 @@ func TestProgramsAndAddressesAreShownToWhoMayViewTheDefinition(t *testing.T) {
 	s.exec("drop function pg_temp.peek(text[])")
 }
 
+// The daemon asks right before each start, and what it is told is what the queue says then.
+func TestAReaderIsBegunAsTheQueueSaysNow(t *testing.T) {
+	t.Parallel()
+	b, owner, _ := activatedQueue(t)
+	setter, another := b.role("setter"), b.role("another")
+	b.exec("grant " + quote(owner) + " to " + quote(setter))
+	b.as(setter).exec("select parley.alter_queue('Own', activation_procedure => 'public.read', execute_as => $1)", owner)
+	id := value[int](b.session, "select parley.listen_for_messages('Own')::int")
+	term := value[int64](b.session, "select parley._p_lead('a daemon', 0, 60000)")
+	const begin = "select parley._p_may_begin_reader($1, $2, $3, 1000)"
+	equal(b.session, true, begin, term, id, owner)
+	equal(b.session, false, begin, term, id, another)
+	equal(b.session, false, begin, term+1, id, owner)
+	equal(b.session, false, "select parley._p_may_begin_reader($1, $2, $3, 120000)", term, id, owner)
+	b.exec("select parley.alter_queue('Own', activation => false)")
+	equal(b.session, false, begin, term, id, owner)
+	b.exec("select parley.alter_queue('Own', activation => true)")
+	b.exec("revoke " + quote(owner) + " from " + quote(setter))
+	_, err := b.db.Exec(t.Context(), begin, term, id, owner)
+	requireCode(t, err, "42501")
+}
+
 // A daemon's login lends its rights to what runs in its sessions, so a superuser is more than it needs.
 func TestDiagnosisFindsADaemonThatIsSuperuser(t *testing.T) {
 	t.Parallel()

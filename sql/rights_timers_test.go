@@ -115,3 +115,26 @@ func TestRightsFireTimersLeavesThePoisonOfOtherQueues(t *testing.T) {
 		}
 	}
 }
+
+// What a webhook answered may tell what was sent to it.
+func TestRightsFailedDeliveriesAreShownToOwnersAndAdministrators(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	owner, group, stranger := b.role("owner"), b.role("group"), b.role("stranger")
+	b.exec("grant " + quote(group) + " to " + quote(owner))
+	b.exec("select parley.create_queue('Own'), parley.create_service('//own', 'Own', array['DEFAULT'], $1)", group)
+	b.exec("select parley.send(parley.begin_dialog('//own', '//own', encryption => false), 'DEFAULT', 'x')")
+	b.exec(`
+		insert into parley._p_delivery_failure (
+			endpoint_id, queue_id, conversation_handle, failures, attempts, last_error, first_failed_at, failed_at, retry_at
+		)
+		select e.endpoint_id, s.queue_id, e.conversation_handle, 1, 1, 'answer', now(), now(), now()
+		from parley._p_endpoint as e
+		join parley._p_service as s using (service_id)
+		where not e.is_initiator`)
+	const seen = "select count(*) from parley.delivery_failures"
+	equal(b.as(stranger), 0, seen)
+	equal(b.as(owner), 1, seen)
+	equal(b.session, 1, seen)
+	b.exec("select parley.alter_authorization('service', '//own', current_user::text)")
+}

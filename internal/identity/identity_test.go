@@ -80,6 +80,28 @@ func TestFirstCertificateIsMadeOnceAndIsForItsOwnerAlone(t *testing.T) {
 	}
 }
 
+// Who may write to the folder, or to one above it, could put another key in the place of ours.
+func TestFolderThatOthersMayChangeGetsNoKey(t *testing.T) {
+	t.Parallel()
+	open := filepath.Join(t.TempDir(), "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFolder(filepath.Join(open, "identity"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.Create(Config{Name: "shop"}); err == nil || !strings.Contains(err.Error(), "others may write") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(f.Path()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder was made: %v", err)
+	}
+}
+
 func TestKeyThatOthersMayReadIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)

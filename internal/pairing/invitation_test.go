@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/identity"
@@ -90,6 +91,9 @@ func TestWrongTokenIsRefusedAndEndsTheInvitation(t *testing.T) {
 	}
 }
 
+// patience is how long a test waits for an answer that has to come at once.
+const patience = 20 * time.Second
+
 // speak opens a connection for pairing, to say what a proper caller would not.
 func speak(t *testing.T, own *identity.Certificate, address string) (*tls.Conn, channel) {
 	t.Helper()
@@ -98,6 +102,9 @@ func speak(t *testing.T, own *identity.Certificate, address string) (*tls.Conn, 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
 	_, called, err := peerOf(conn.ConnectionState())
 	if err != nil {
 		t.Fatal(err)

@@ -80,9 +80,14 @@ func serve(t *testing.T, d transport.Deliverer, config link.Config) (*link.Serve
 	return server, listener.Addr().String()
 }
 
+// patience is how long a connection of a test may last: one that was to be closed fails the test then.
+const patience = 20 * time.Second
+
 func dial(t *testing.T, address string) *Peer {
 	t.Helper()
-	peer, err := Dial(t.Context(), address, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	peer, err := Dial(ctx, address, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +134,7 @@ func wantClosed(t *testing.T, peer *Peer, want codes.Code, text string) {
 // counted waits until a server has noticed.
 func counted(t *testing.T, holds func() bool) {
 	t.Helper()
-	deadline, tick := time.NewTimer(time.Minute), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.NewTimer(patience), time.NewTicker(5*time.Millisecond)
 	defer deadline.Stop()
 	defer tick.Stop()
 	for !holds() {

@@ -205,7 +205,7 @@ func wantFailure(t *testing.T, err error, numbers ...int) {
 // eventually waits for what other goroutines bring about.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(time.Minute)
+	deadline := time.NewTimer(20 * time.Second)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

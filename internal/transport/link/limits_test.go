@@ -117,6 +117,19 @@ func TestHandshakesOfAllHostsAreLimited(t *testing.T) {
 	}
 }
 
+func TestConnectionsOfAllHostsAreLimited(t *testing.T) {
+	t.Parallel()
+	var log lines
+	server, address := serve(t, newReceiver(), limited(&log, func(c *Config) { c.Peers, c.HandshakesPerHost, c.ConnectTimeout = 1, 100, time.Hour }))
+	for range 20 { // 18 are enough for one peer, those on their way in, and those on their way out
+		dialFrom(t, "127.0.0.1", address)
+	}
+	eventually(t, "two are closed", func() bool { return server.Counters().Refused == 2 })
+	if n := log.count(tooManySockets); n != 1 {
+		t.Errorf("the log has %d lines", n)
+	}
+}
+
 // A socket that does not say in time who is there is closed, also when it begins to say something, and leaves its place.
 func TestHandshakeThatTakesTooLongIsEnded(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -72,7 +73,9 @@ func (l *log) Write(p []byte) (int, error) {
 func (l *log) await(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for !strings.Contains(l.text.String(), text) {
+	late := time.AfterFunc(patience, l.written.Broadcast)
+	defer late.Stop()
+	for until := time.Now().Add(patience); !strings.Contains(l.text.String(), text) && time.Now().Before(until); {
 		l.written.Wait()
 	}
 }
@@ -202,7 +205,14 @@ func meetWith(t *testing.T, server *broker, client func(address string, raw net.
 	return m
 }
 
+// patience is how long a test waits for the other end of a connection before it says what did not come.
+const patience = 15 * time.Second
+
 func greet(conn net.Conn) error {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	defer func() { _ = conn.SetDeadline(time.Time{}) }()
 	if _, err := conn.Write([]byte{1}); err != nil {
 		return err
 	}
@@ -237,8 +247,14 @@ func requireRefusal(t *testing.T, err error, number int) {
 // requireClosed waits until the other end of a connection has closed it.
 func requireClosed(t *testing.T, conn net.Conn) {
 	t.Helper()
-	if _, err := conn.Read(make([]byte, 1)); err == nil {
+	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return // it is closed
+	}
+	_, err := conn.Read(make([]byte, 1))
+	if err == nil {
 		t.Error("something came over a link that was to be closed")
+	} else if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the link is open %v after it was to be closed", patience)
 	}
 }
 

@@ -196,4 +196,8 @@ func TestAtTheAddressOfAPeerOnlyThatPeerMayAnswer(t *testing.T) {
 	m.requireOpen(t)
 	m = meetWithAddress(a, b, "d.example:4022") // where nobody is known to live
 	m.requireOpen(t)
+	// A peer that was revoked lives nowhere.
+	a.exec("select parley.revoke_peer('c')")
+	m = meetWithAddress(a, b, "c.example:4022")
+	m.requireOpen(t)
 }

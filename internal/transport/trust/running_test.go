@@ -57,6 +57,9 @@ func TestLinksStayWhileTheListCannotBeRead(t *testing.T) {
 	a.pool.Close()
 	a.run()
 	a.log.await("the list of peers cannot be read")
+	if !strings.Contains(a.log.String(), "the list of peers cannot be read") {
+		t.Errorf("the log does not tell of it: %s", a.log)
+	}
 	m = a.meet(b)
 	m.requireOpen(t)
 }

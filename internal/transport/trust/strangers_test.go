@@ -14,12 +14,15 @@ import (
 	"github.com/parley-broker/parley/internal/transport/trust"
 )
 
-// waiting serves strangers by letting them wait.
-type waiting struct{ came chan net.Addr }
+// waiting serves strangers by letting them wait, unless it is closed.
+type waiting struct {
+	came     chan net.Addr
+	isClosed bool
+}
 
 func (w waiting) Protocol() string { return "waiting" }
 
-func (w waiting) IsOpen(context.Context, net.Addr) bool { return true }
+func (w waiting) IsOpen(context.Context, net.Addr) bool { return !w.isClosed }
 
 func (w waiting) Serve(_ context.Context, conn *tls.Conn) {
 	w.came <- conn.RemoteAddr()
@@ -109,5 +112,27 @@ func TestLogHasOneLineForStrangersOfOneHost(t *testing.T) {
 	}
 	if n := strings.Count(b.log.String(), "a connection was refused"); n != 1 {
 		t.Errorf("the log has %d lines:\n%s", n, b.log)
+	}
+}
+
+// Who asks for a link is judged as ever while strangers are served, and strangers are served while somebody lets them in.
+func TestStrangersChangeNothingForLinks(t *testing.T) {
+	t.Parallel()
+	for name, isClosed := range map[string]bool{"open": false, "closed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			guests := waiting{came: make(chan net.Addr, 100), isClosed: isClosed}
+			a, b := newBroker(t, "a"), newBroker(t, "b", func(c *trust.Config) { c.Strangers = guests })
+			b.run()
+			a.trusts(b)
+			b.trusts(a)
+			m := a.meet(b)
+			m.requireOpen(t)
+			_, err := knock(t, b, "127.0.0.1", trust.LinkProtocol)
+			requireRefusal(t, err, trust.Unknown)
+			if _, err = knock(t, b, "127.0.0.1", "waiting"); errors.Is(err, credentials.ErrConnDispatched) == isClosed {
+				t.Errorf("a stranger was let in: %v, want %v (%v)", isClosed, !isClosed, err)
+			}
+		})
 	}
 }
