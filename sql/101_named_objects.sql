@@ -61,3 +61,80 @@ $$;
 
 comment on function parley._p_did_you_mean_far(oid, text) is
 'The same for a service elsewhere: names the one to which a route leads that the role may see.';
+
+create function parley._p_common_length(one text, other text) returns integer
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_low integer := 0;
+  v_high integer := least(length(one), length(other));
+  v_middle integer;
+begin
+  while v_low < v_high loop
+    v_middle := (v_low + v_high + 1) / 2;
+    if left(one, v_middle) = left(other, v_middle) then
+      v_low := v_middle;
+    else
+      v_high := v_middle - 1;
+    end if;
+  end loop;
+  return v_low;
+end
+$$;
+
+comment on function parley._p_common_length(text, text) is 'Tells how many characters two texts begin with alike.';
+
+create function parley._p_slip(name text, other text) returns integer
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_name text := lower(name);
+  v_other text := lower(other);
+  v_front integer;
+  v_back integer;
+  v_length integer;
+begin
+  if v_name = v_other then
+    return case when name <> other then 0 end;
+  elsif abs(length(v_name) - length(v_other)) > 2 then
+    return null;
+  end if;
+  v_front := parley._p_common_length(v_name, v_other);
+  v_back := least(parley._p_common_length(reverse(v_name), reverse(v_other)), length(v_name) - v_front, length(v_other) - v_front);
+  v_length := greatest(length(v_name), length(v_other)) - v_front - v_back;
+  return case
+    when v_length <= 2
+      and v_front + v_back >= 3
+      and substr(v_name, v_front + 1, length(v_name) - v_front - v_back) !~ '[0-9]'
+      and substr(v_other, v_front + 1, length(v_other) - v_front - v_back) !~ '[0-9]'
+      then v_length
+  end;
+end
+$$;
+
+comment on function parley._p_slip(text, text) is
+'Tells by how much one name may be a slip of the pen for the other: 0 when they differ by case only, 1 or 2 when at one place by so many characters, else null.
+Names that are told apart by digits, as those of many of a kind, are no slips of each other; nor are short ones that have little in common.';
+
+create function parley._p_near_service(role oid, service_name text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select n.name
+  from (
+    select s.name, parley._p_slip($2, s.name) as slip
+    from parley._p_service as s
+    where parley._p_slip($2, s.name) is not null and parley._p_is_visible($1, 'service', s.service_id, s.owner)
+    union
+    select r.remote_service_name, parley._p_slip($2, r.remote_service_name)
+    from parley._p_route as r
+    where not r.is_inbound and parley._p_slip($2, r.remote_service_name) is not null and parley._p_is_visible($1, 'route', r.route_id, r.owner)
+  ) as n
+  order by n.slip, n.name collate "C"
+  limit 1
+$$;
+
+comment on function parley._p_near_service(oid, text) is
+'Gives the service, here or where a route leads, that may have been meant by a name that no service has, if the role may see it; null when there is none.';

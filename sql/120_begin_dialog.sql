@@ -1,6 +1,6 @@
 -- BEGIN DIALOG: the initiator's endpoint, and its group when that is new.
 --
--- Nothing is sent, and nothing tells whether the target exists (spec 4.1). The group row of a new group is locked by being
+-- Nothing is sent, and the target need not exist (spec 4.1): a name that is like another one gets a notice. The group row of a new group is locked by being
 -- uncommitted; the row of an existing one is locked FOR UPDATE.
 
 create function parley._p_lock_group(conversation_group_id uuid) returns parley._p_conversation_group
@@ -101,6 +101,38 @@ comment on function parley._p_broker_instance(text) is
 'Gives a broker instance in its canonical form; CURRENT DATABASE is this one.
 Errors: 8413 malformed.';
 
+create function parley._p_notice_slip(caller oid, to_service text, broker_instance text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_route record;
+  v_near text;
+begin
+  -- Once a session for each name, or for the last one: whoever begins many dialogs means it.
+  if current_setting('parley.noticed_service', true) is not distinct from to_service or parley._p_is_next_door(to_service) then
+    return;
+  end if;
+  perform set_config('parley.noticed_service', to_service, false);
+  v_route := parley._p_look_for_route(to_service, broker_instance, gen_random_uuid(), true);
+  if v_route.step is not distinct from 4 or v_route.status is null or v_route.otherwise is not null then
+    return;
+  end if;
+  v_near := parley._p_near_service(caller, to_service);
+  if v_near is not null then
+    raise notice using
+      message = format('service "%s" is not in this database, and there is no route to it', to_service),
+      detail = 'Service Broker error 9796. The dialog is begun, and what is sent on it waits until there is such a service.',
+      hint = format('Did you mean "%s"?', v_near);
+  end if;
+end
+$$;
+
+comment on function parley._p_notice_slip(oid, text, text) is
+'Says by a notice which service may have been meant by one that is not in this database and that no route leads to. It says nothing when none is like it.
+Arguments: caller, who is told only of what he may see; to_service; broker_instance in canonical form, null for any.
+Cost: a look at every service, once a session for each name.';
+
 create function parley.begin_dialog(
   from_service text,
   to_service text,
@@ -127,6 +159,7 @@ declare
   v_is_alone boolean := true;
   v_endpoint bigint;
   v_priority smallint;
+  v_is_here boolean;
   v_lifetime timestamptz := clock_timestamp() + make_interval(secs => begin_dialog.lifetime);
 begin
   found := parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
@@ -183,7 +216,11 @@ begin
     v_group, 'SO', true, v_is_alone, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
     gen_random_uuid(), v_service.owner, to_service, begin_dialog.broker_instance, encryption, v_lifetime
   )
-  returning conversation_handle, endpoint_id into v_handle, v_endpoint;
+  returning conversation_handle, endpoint_id, exists (select from parley._p_service as s where s.name = begin_dialog.to_service)
+  into v_handle, v_endpoint, v_is_here;
+  if not v_is_here then
+    perform parley._p_notice_slip(v_caller, to_service, broker_instance);
+  end if;
   if lifetime < 2147483647 then
     perform parley._p_set_alarm(v_endpoint, 'lifetime', v_lifetime);
   end if;
@@ -192,7 +229,7 @@ end
 $$;
 
 comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, parley.caller) is
-'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist.
+'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist: a notice tells of a name that is like it.
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database,
 CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether messages that leave the database must be encrypted;
 related_conversation, a handle whose group to join, or related_conversation_group, the group itself, created when unknown.

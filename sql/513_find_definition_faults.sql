@@ -30,7 +30,7 @@ as $$
   select 'service-missing', 'service', m.name,
     format('The service "%s" does not exist in this database, and no other database of the same daemon is known to have it', m.name)
       || case when u.is_searched then '.' else '. The daemon finds out with the first dialog whether another one has it.' end
-      || parley._p_did_you_mean(coalesce(scope.reader, 0), 'service', m.name),
+      || coalesce(' Did you mean "' || parley._p_near_service(coalesce(scope.reader, 0), m.name) || '"?', ''),
     min(m.since),
     case
       when u.is_searched then format(

@@ -40,7 +40,7 @@ as $$
       when 'unrouted' then 'no route leads there (9750).'
       when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', x.far_broker_instance)
       when 'missing' then 'there is no such service in this database, and no route to it (9796).'
-        || parley._p_did_you_mean(coalesce(scope.reader, 0), 'service', x.far_service)
+        || coalesce(' Did you mean "' || parley._p_near_service(coalesce(scope.reader, 0), x.far_service) || '"?', '')
         || case when parley._p_is_led() then '' else ' No daemon runs that could find it in another database.' end
       else 'nothing is in the way any more, and nobody has looked since.'
     end,
@@ -49,8 +49,15 @@ as $$
       when 'disabled' then 'select parley.enable_broker();'
       when 'held' then '-- look at the database of that service; it is tried again within 64 seconds'
       when 'asked' then 'select * from parley.receive(''<queue>'');  -- of service SQL/ServiceBroker/BrokerConfiguration, and end the conversation'
-      when 'missing' then format('select parley.create_service(%L, ''<queue>'', %L);', x.far_service, x.contracts)
-        || '  -- here; when it is in another database, let one daemon serve both: parley serve --dsn A --dsn B'
+      -- What is created here takes what is meant for another database. A daemon that serves both would have found it there.
+      when 'missing' then case
+        when parley._p_is_led() then format('select parley.create_service(%L, ''<queue>'', %L);', x.far_service, x.contracts)
+          || '  -- only if it belongs here: no database of the daemon has it'
+        else format(
+          'parley serve --dsn postgres://<host>/%s --dsn postgres://<host>/<database that has it>  -- if none has it, create it where it belongs',
+          current_database()
+        )
+      end
       when 'deliverable' then 'select parley.fire_timers();'
       else format(
         'select parley.create_route(%L, ''tcp://<host>:4022'', %L%s);',

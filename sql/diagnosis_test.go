@@ -241,6 +241,8 @@ var faults = []struct {
 		b.exec("select parley._p_set_aside_conversation(m.lane / 16, m.endpoint_id, m.position, 5) from parley._p_message as m")
 	}},
 	{code: "undeliverable", in: runtime, object: "//test/Missing", since: true, fill: [2]string{"<queue>", "Answering"}, arrange: func(b *broker) {
+		// Without a daemon the cure is one: TestScripts/diagnose_two_databases.
+		b.exec("select parley._p_lead('a daemon', 0, 60000)")
 		b.send(value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing')"), "DEFAULT", "x")
 	}},
 	{code: "undeliverable", in: runtime, object: "//test/Answerer", since: true, fill: [2]string{"<host>", "far"}, arrange: func(b *broker) {

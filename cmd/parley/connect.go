@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,6 +44,7 @@ func (a *app) connect(ctx context.Context) (*pgx.Conn, error) {
 	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: closeTimeout}
 	}
+	config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) { a.tell(notice) }
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, explainConnection(err)
@@ -52,6 +54,17 @@ func (a *app) connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, err
 	}
 	return conn, nil
+}
+
+// tell passes on what the broker has to say beside its results.
+func (a *app) tell(notice *pgconn.Notice) {
+	if !strings.HasPrefix(notice.Detail, "Service Broker error ") {
+		return
+	}
+	fmt.Fprintf(a.stderr, "parley: %s\nDETAIL: %s\n", notice.Message, notice.Detail)
+	if notice.Hint != "" {
+		fmt.Fprintf(a.stderr, "HINT: %s\n", notice.Hint)
+	}
 }
 
 // resolveDSN says which database this command uses. The private PostgreSQL is started, or joined when

@@ -1,0 +1,116 @@
+package sql_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// noticing opens a session of a role ("" for the administrator) that keeps what the server tells it besides its results.
+func (b *broker) noticing(role string) (session, *[]pgconn.Notice) {
+	b.Helper()
+	var told []pgconn.Notice
+	config := b.pool.Config().ConnConfig.Copy()
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { told = append(told, *n) }
+	conn, err := pgx.ConnectConfig(b.Context(), config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = conn.Close(context.Background()) })
+	s := session{T: b.T, db: conn}
+	if role != "" {
+		s.exec("set session authorization " + quote(role))
+	}
+	return s, &told
+}
+
+const beginTo = "select parley.begin_dialog('//test/Asker', $1)"
+
+// A dialog may begin before its target is there. A name that is like that of a service gets a notice, which names it.
+func TestBeginDialogTellsOfANameThatMayBeASlip(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley.create_service('//test/Worker 1', 'Answering')")
+	b.exec("select parley.create_service('Web', 'Answering')")
+	b.exec("select parley.create_service('//test/Ans', 'Answering'), parley.create_service('//test/Ant', 'Answering')")
+	b.exec("select parley.create_route('there', 'tcp://there.example.com:4040', service_name => '//far/Warehouse')")
+	for to, want := range map[string]string{
+		"//test/answerer":   "//test/Answerer",
+		"//test/Ansewrer":   "//test/Answerer",
+		"//test/Anwerer":    "//test/Answerer",
+		"//test/Answererr":  "//test/Answerer",
+		"//tset/Answerer":   "//test/Answerer",
+		"//test/Answerin":   "//test/Answerer",
+		"//far/Warehose":    "//far/Warehouse",
+		"web":               "Web",
+		"//test/Antt":       "//test/Ant",
+		"//test/Workerr 1":  "//test/Worker 1",
+		"//test/Answerer":   "",
+		"//far/Warehouse":   "",
+		"//test/Questioner": "",
+		"//test/Worker 2":   "",
+		"Fib":               "",
+		"//elsewhere":       "",
+	} {
+		t.Run(to, func(t *testing.T) {
+			s, told := b.noticing("")
+			s.T = t
+			s.exec(beginTo, to)
+			switch {
+			case want == "" && len(*told) > 0:
+				t.Errorf("was told %+v", (*told)[0])
+			case want != "" && (len(*told) != 1 || (*told)[0].Severity != "NOTICE" || (*told)[0].Hint != `Did you mean "`+want+`"?` ||
+				!strings.Contains((*told)[0].Message, `"`+to+`"`)):
+				t.Errorf("was told %+v, want %q to be named", *told, want)
+			}
+		})
+	}
+}
+
+func TestSlipIsToldOnceASession(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	s, told := b.noticing("")
+	for range 3 {
+		s.exec(beginTo, "//test/answerer")
+	}
+	if len(*told) != 1 {
+		t.Errorf("was told %d times", len(*told))
+	}
+}
+
+// A service in a database next door, and one that a route or the broker configuration service may find, is no slip.
+func TestNameThatARouteLeadsToIsNoSlip(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("insert into parley._p_neighbour_service (service_name, address) values ('//test/answerer', 'broker:x')")
+	b.exec("select parley.create_route('any', 'tcp://there.example.com:4040', service_name => '//test/Ansverer')")
+	s, told := b.noticing("")
+	for _, to := range []string{"//test/answerer", "//test/Ansverer"} {
+		s.exec(beginTo, to)
+	}
+	if len(*told) != 0 {
+		t.Errorf("was told %+v", *told)
+	}
+}
+
+// Who may not see a service is not told its name.
+func TestSlipNamesOnlyWhatTheCallerMaySee(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	role := b.role("asker")
+	b.grant(right{"RECEIVE", "queue", "Asking"}, role)
+	s, told := b.noticing(role)
+	s.exec(beginTo, "//test/answerer")
+	if len(*told) != 0 {
+		t.Errorf("was told %+v", *told)
+	}
+	b.grant(right{"SEND", "service", "//test/Answerer"}, role)
+	s.exec(beginTo, "//test/Ansverer")
+	if len(*told) != 1 || (*told)[0].Hint != `Did you mean "//test/Answerer"?` {
+		t.Errorf("was told %+v", *told)
+	}
+}
