@@ -5716,6 +5716,83 @@ $$;
 comment on function parley._p_did_you_mean_far(oid, text) is
 'The same for a service elsewhere: names the one to which a route leads that the role may see.';
 
+create function parley._p_common_length(one text, other text) returns integer
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_low integer := 0;
+  v_high integer := least(length(one), length(other));
+  v_middle integer;
+begin
+  while v_low < v_high loop
+    v_middle := (v_low + v_high + 1) / 2;
+    if left(one, v_middle) = left(other, v_middle) then
+      v_low := v_middle;
+    else
+      v_high := v_middle - 1;
+    end if;
+  end loop;
+  return v_low;
+end
+$$;
+
+comment on function parley._p_common_length(text, text) is 'Tells how many characters two texts begin with alike.';
+
+create function parley._p_slip(name text, other text) returns integer
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_name text := lower(name);
+  v_other text := lower(other);
+  v_front integer;
+  v_back integer;
+  v_length integer;
+begin
+  if v_name = v_other then
+    return case when name <> other then 0 end;
+  elsif abs(length(v_name) - length(v_other)) > 2 then
+    return null;
+  end if;
+  v_front := parley._p_common_length(v_name, v_other);
+  v_back := least(parley._p_common_length(reverse(v_name), reverse(v_other)), length(v_name) - v_front, length(v_other) - v_front);
+  v_length := greatest(length(v_name), length(v_other)) - v_front - v_back;
+  return case
+    when v_length <= 2
+      and v_front + v_back >= 3
+      and substr(v_name, v_front + 1, length(v_name) - v_front - v_back) !~ '[0-9]'
+      and substr(v_other, v_front + 1, length(v_other) - v_front - v_back) !~ '[0-9]'
+      then v_length
+  end;
+end
+$$;
+
+comment on function parley._p_slip(text, text) is
+'Tells by how much one name may be a slip of the pen for the other: 0 when they differ by case only, 1 or 2 when at one place by so many characters, else null.
+Names that are told apart by digits, as those of many of a kind, are no slips of each other; nor are short ones that have little in common.';
+
+create function parley._p_near_service(role oid, service_name text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select n.name
+  from (
+    select s.name, parley._p_slip($2, s.name) as slip
+    from parley._p_service as s
+    where parley._p_slip($2, s.name) is not null and parley._p_is_visible($1, 'service', s.service_id, s.owner)
+    union
+    select r.remote_service_name, parley._p_slip($2, r.remote_service_name)
+    from parley._p_route as r
+    where not r.is_inbound and parley._p_slip($2, r.remote_service_name) is not null and parley._p_is_visible($1, 'route', r.route_id, r.owner)
+  ) as n
+  order by n.slip, n.name collate "C"
+  limit 1
+$$;
+
+comment on function parley._p_near_service(oid, text) is
+'Gives the service, here or where a route leads, that may have been meant by a name that no service has, if the role may see it; null when there is none.';
+
 -- sql/105_destinations.sql
 
 -- Where messages for other databases go, and how far each conversation has come on the way.
@@ -6202,7 +6279,7 @@ create index on parley._p_delivery_failure (queue_id);
 
 -- BEGIN DIALOG: the initiator's endpoint, and its group when that is new.
 --
--- Nothing is sent, and nothing tells whether the target exists (spec 4.1). The group row of a new group is locked by being
+-- Nothing is sent, and the target need not exist (spec 4.1): a name that is like another one gets a notice. The group row of a new group is locked by being
 -- uncommitted; the row of an existing one is locked FOR UPDATE.
 
 create function parley._p_lock_group(conversation_group_id uuid) returns parley._p_conversation_group
@@ -6303,6 +6380,38 @@ comment on function parley._p_broker_instance(text) is
 'Gives a broker instance in its canonical form; CURRENT DATABASE is this one.
 Errors: 8413 malformed.';
 
+create function parley._p_notice_slip(caller oid, to_service text, broker_instance text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_route record;
+  v_near text;
+begin
+  -- Once a session for each name, or for the last one: whoever begins many dialogs means it.
+  if current_setting('parley.noticed_service', true) is not distinct from to_service or parley._p_is_next_door(to_service) then
+    return;
+  end if;
+  perform set_config('parley.noticed_service', to_service, false);
+  v_route := parley._p_look_for_route(to_service, broker_instance, gen_random_uuid(), true);
+  if v_route.step is not distinct from 4 or v_route.status is null or v_route.otherwise is not null then
+    return;
+  end if;
+  v_near := parley._p_near_service(caller, to_service);
+  if v_near is not null then
+    raise notice using
+      message = format('service "%s" is not in this database, and there is no route to it', to_service),
+      detail = 'Service Broker error 9796. The dialog is begun, and what is sent on it waits until there is such a service.',
+      hint = format('Did you mean "%s"?', v_near);
+  end if;
+end
+$$;
+
+comment on function parley._p_notice_slip(oid, text, text) is
+'Says by a notice which service may have been meant by one that is not in this database and that no route leads to. It says nothing when none is like it.
+Arguments: caller, who is told only of what he may see; to_service; broker_instance in canonical form, null for any.
+Cost: a look at every service, once a session for each name.';
+
 create function parley.begin_dialog(
   from_service text,
   to_service text,
@@ -6329,6 +6438,7 @@ declare
   v_is_alone boolean := true;
   v_endpoint bigint;
   v_priority smallint;
+  v_is_here boolean;
   v_lifetime timestamptz := clock_timestamp() + make_interval(secs => begin_dialog.lifetime);
 begin
   found := parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
@@ -6385,7 +6495,11 @@ begin
     v_group, 'SO', true, v_is_alone, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
     gen_random_uuid(), v_service.owner, to_service, begin_dialog.broker_instance, encryption, v_lifetime
   )
-  returning conversation_handle, endpoint_id into v_handle, v_endpoint;
+  returning conversation_handle, endpoint_id, exists (select from parley._p_service as s where s.name = begin_dialog.to_service)
+  into v_handle, v_endpoint, v_is_here;
+  if not v_is_here then
+    perform parley._p_notice_slip(v_caller, to_service, broker_instance);
+  end if;
   if lifetime < 2147483647 then
     perform parley._p_set_alarm(v_endpoint, 'lifetime', v_lifetime);
   end if;
@@ -6394,7 +6508,7 @@ end
 $$;
 
 comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, parley.caller) is
-'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist.
+'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist: a notice tells of a name that is like it.
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database,
 CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether messages that leave the database must be encrypted;
 related_conversation, a handle whose group to join, or related_conversation_group, the group itself, created when unknown.
@@ -17676,7 +17790,7 @@ as $$
   select 'service-missing', 'service', m.name,
     format('The service "%s" does not exist in this database, and no other database of the same daemon is known to have it', m.name)
       || case when u.is_searched then '.' else '. The daemon finds out with the first dialog whether another one has it.' end
-      || parley._p_did_you_mean(coalesce(scope.reader, 0), 'service', m.name),
+      || coalesce(' Did you mean "' || parley._p_near_service(coalesce(scope.reader, 0), m.name) || '"?', ''),
     min(m.since),
     case
       when u.is_searched then format(
@@ -18688,7 +18802,7 @@ as $$
       when 'unrouted' then 'no route leads there (9750).'
       when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', x.far_broker_instance)
       when 'missing' then 'there is no such service in this database, and no route to it (9796).'
-        || parley._p_did_you_mean(coalesce(scope.reader, 0), 'service', x.far_service)
+        || coalesce(' Did you mean "' || parley._p_near_service(coalesce(scope.reader, 0), x.far_service) || '"?', '')
         || case when parley._p_is_led() then '' else ' No daemon runs that could find it in another database.' end
       else 'nothing is in the way any more, and nobody has looked since.'
     end,
@@ -18697,8 +18811,15 @@ as $$
       when 'disabled' then 'select parley.enable_broker();'
       when 'held' then '-- look at the database of that service; it is tried again within 64 seconds'
       when 'asked' then 'select * from parley.receive(''<queue>'');  -- of service SQL/ServiceBroker/BrokerConfiguration, and end the conversation'
-      when 'missing' then format('select parley.create_service(%L, ''<queue>'', %L);', x.far_service, x.contracts)
-        || '  -- here; when it is in another database, let one daemon serve both: parley serve --dsn A --dsn B'
+      -- What is created here takes what is meant for another database. A daemon that serves both would have found it there.
+      when 'missing' then case
+        when parley._p_is_led() then format('select parley.create_service(%L, ''<queue>'', %L);', x.far_service, x.contracts)
+          || '  -- only if it belongs here: no database of the daemon has it'
+        else format(
+          'parley serve --dsn postgres://<host>/%s --dsn postgres://<host>/<database that has it>  -- if none has it, create it where it belongs',
+          current_database()
+        )
+      end
       when 'deliverable' then 'select parley.fire_timers();'
       else format(
         'select parley.create_route(%L, ''tcp://<host>:4022'', %L%s);',
