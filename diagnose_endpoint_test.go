@@ -77,7 +77,8 @@ func (n *networked) require(want ...string) []parley.Finding {
 		codes = append(codes, code)
 	}
 	if strings.Join(codes, ", ") != strings.Join(want, ", ") {
-		n.Errorf("found %+v, want %v", found, want)
+		// What follows looks into what was found.
+		n.Fatalf("found %+v, want %v", found, want)
 	}
 	return found
 }
@@ -137,6 +138,15 @@ func TestDiagnosisOfADialogComparesWhomEachSideTrusts(t *testing.T) {
 	n.certify(1, answerersKey, "", time.Now().Add(time.Hour))
 	n.require("far certificate-not-valid-yet")
 	n.certify(1, answerersKey, "", time.Now().Add(-time.Hour))
+
+	// Of a peer whose address is not known only the other side's key tells that it is meant.
+	n.answerer.exec("select parley.trust_peer('" + strings.Repeat("e", 64) + "', 'another'); select parley.revoke_peer('asker')")
+	if found := n.require("far peer-not-trusted"); !strings.Contains(found[0].Cause, "the peer that it belongs to is REVOKED") {
+		t.Errorf("found %+v", found)
+	}
+	n.answerer.exec("select parley.drop_peer('another'); select parley.drop_peer('asker')")
+	n.answerer.exec("select parley.trust_peer('" + askersKey + "', 'asker')")
+	n.require()
 
 	// What expires, the side itself knows.
 	n.answerer.exec("update parley._p_broker_certificate set not_after = now()")

@@ -9,6 +9,8 @@ var conversationRefusals = []refusal{
 	{number: 8413, because: "instance is no uuid", statement: `select parley.begin_dialog('//test/Asker', '//test/Answerer', broker_instance => 'here')`},
 	{number: 8414, because: "group of zeros", statement: `select parley.begin_dialog('//test/Asker', '//test/Answerer',
 		related_conversation_group => '00000000-0000-0000-0000-000000000000')`},
+	{number: 8414, because: "group of ones, which stands for any in RECEIVE", statement: `select parley.begin_dialog('//test/Asker', '//test/Answerer',
+		related_conversation_group => 'ffffffff-ffff-ffff-ffff-ffffffffffff')`},
 	{number: 8417, because: "contract null", statement: `select parley.begin_dialog('//test/Asker', '//test/Answerer', null)`},
 	{number: 8421, because: "target null", statement: `select parley.begin_dialog('//test/Asker', null)`},
 	{number: 8423, because: "unknown initiator", statement: `select parley.begin_dialog('//test/asker', '//test/Answerer')`},

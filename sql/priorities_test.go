@@ -130,3 +130,36 @@ func TestContractNamedByAPriorityCannotBeDropped(t *testing.T) {
 	b.exec("select parley.drop_broker_priority('p')")
 	b.exec("select parley.drop_contract('//c')")
 }
+
+// With HONOR_BROKER_PRIORITY on, what leaves the database is taken by priority, and one time in eight the other way round, so that low priorities
+// get out under any load; with it off priorities are no matter (spec 6.11).
+func TestHonoredPrioritiesOrderWhatLeavesTheDatabase(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley._p_find_destination('tcp://far:4022', 10), parley._p_find_destination('tcp://far:4022', 2)")
+	orders := func() map[string]int {
+		t.Helper()
+		found := map[string]int{}
+		for _, order := range values[string](b.session, `
+			select (
+				select string_agg(array(select 11 - l.lane % 16 from unnest(t.lanes) as l (lane) order by l.lane)::text, ' ' order by t.ordinality)
+				from parley._p_lanes_to_take(d) with ordinality as t (lanes, ordinality)
+				where n > 0
+			)
+			from parley._p_destination as d, generate_series(1, 400) as n`) {
+			found[order]++
+		}
+		return found
+	}
+	if got := orders(); len(got) != 1 || got["{10,5,2}"] != 400 {
+		t.Errorf("with the option off lanes are taken as %v", got)
+	}
+	b.exec("select parley.honor_broker_priority(true)")
+	if got := orders(); len(got) != 2 || got["{10} {5} {2}"] < 250 || got["{2} {5} {10}"] == 0 {
+		t.Errorf("with the option on lanes are taken as %v", got)
+	}
+	b.exec("select parley.honor_broker_priority(false)")
+	if got := orders(); got["{10,5,2}"] != 400 {
+		t.Errorf("switched off again, lanes are taken as %v", got)
+	}
+}
