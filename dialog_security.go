@@ -165,15 +165,6 @@ func FindDowngraded(ctx context.Context, db DB, conversationIDs []UUID, isInitia
 	return answers, nil
 }
 
-// ReadSecuredServices gives the services that remote service bindings name, and whether any dialog is secured.
-func ReadSecuredServices(ctx context.Context, db DB) (services []string, hasSecuredDialogs bool, err error) {
-	err = db.QueryRow(ctx, "select services, has_secured_dialogs from parley._p_secured_services()").Scan(&services, &hasSecuredDialogs)
-	if err != nil {
-		return nil, false, statementError(err, "read what is secured")
-	}
-	return services, hasSecuredDialogs, nil
-}
-
 // ErrNoSessionKey means that the key of an anonymous dialog is not, or no longer, in the database.
 var ErrNoSessionKey = errors.New("the session key of the dialog is not here")
 

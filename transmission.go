@@ -53,6 +53,9 @@ type Run struct {
 	Owner string
 	// IsEncrypted tells that the dialog was begun with encryption, so it must not leave the server unsecured.
 	IsEncrypted bool
+	// IsBound tells the sending daemon that a remote service binding counts for the dialog, so that it has to ask how to seal it. It does
+	// not travel.
+	IsBound bool
 	// Probe is set in a run without messages that compares both sides of a conversation after the sender's epoch has changed.
 	Probe *Probe
 	// SealedAt is when the run was sealed for this transmission, as its seal proves; zero for one in clear. It is read out of Security by who

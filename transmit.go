@@ -45,7 +45,8 @@ func ReadDestinations(ctx context.Context, db DB) ([]Destination, error) {
 }
 
 const runColumns = `r.endpoint_id, r.conversation_id, r.is_initiator, r.first_sequence, r.message_type_name, r.bodies, r.body_size,
-	r.from_service, r.to_service, r.contract, r.to_broker, r.priority, r.enqueued_at, r.ends_at, r.trace_context, r.owner, r.is_encrypted`
+	r.from_service, r.to_service, r.contract, r.to_broker, r.priority, r.enqueued_at, r.ends_at, r.trace_context, r.owner, r.is_encrypted,
+	r.is_bound`
 
 // TakeRuns gives the next messages for a destination their numbers, for good, and returns them in the order in which they have
 // to be sent: none when the term is over. At most rowsMax rows of the transmission queue, each a message or a frame of them, and
@@ -72,7 +73,8 @@ func UnacknowledgedRuns(
 func ReadProbes(ctx context.Context, db DB, destination int32, top int) ([]Run, error) {
 	rows, err := db.Query(ctx, `
 		select (p.run).endpoint_id, (p.run).conversation_id, (p.run).is_initiator, (p.run).first_sequence, (p.run).from_service,
-			(p.run).to_service, (p.run).contract, (p.run).to_broker, (p.run).priority, (p.run).owner, (p.run).is_encrypted, p.given, p.expected
+			(p.run).to_service, (p.run).contract, (p.run).to_broker, (p.run).priority, (p.run).owner, (p.run).is_encrypted, (p.run).is_bound,
+			p.given, p.expected
 		from parley._p_probes($1::integer, $2::integer) as p`, destination, top)
 	if err != nil {
 		return nil, statementError(err, "read what to compare")
@@ -80,7 +82,7 @@ func ReadProbes(ctx context.Context, db DB, destination int32, top int) ([]Run, 
 	runs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Run, err error) {
 		r.Probe = &Probe{}
 		err = row.Scan(&r.EndpointID, &r.ConversationID, &r.FromInitiator, &r.FirstSequence, &r.FromService, &r.ToService, &r.Contract,
-			&r.ToBroker, &r.Priority, &r.Owner, &r.IsEncrypted, &r.Probe.Given, &r.Probe.Expected)
+			&r.ToBroker, &r.Priority, &r.Owner, &r.IsEncrypted, &r.IsBound, &r.Probe.Given, &r.Probe.Expected)
 		return r, err
 	})
 	if err != nil {
@@ -97,7 +99,8 @@ func collectRuns(rows pgx.Rows, err error, what string) ([]Run, error) {
 		var endsAt *time.Time
 		var trace *string
 		err = row.Scan(&r.EndpointID, &r.ConversationID, &r.FromInitiator, &r.FirstSequence, &r.MessageType, &r.Bodies, &r.Size,
-			&r.FromService, &r.ToService, &r.Contract, &r.ToBroker, &r.Priority, &r.EnqueuedAt, &endsAt, &trace, &r.Owner, &r.IsEncrypted)
+			&r.FromService, &r.ToService, &r.Contract, &r.ToBroker, &r.Priority, &r.EnqueuedAt, &endsAt, &trace, &r.Owner, &r.IsEncrypted,
+			&r.IsBound)
 		if endsAt != nil {
 			r.EndsAt = *endsAt
 		}

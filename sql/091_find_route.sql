@@ -80,7 +80,7 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if parley._p_is_asking(far_service) then
+  if parley._p_is_asking(far_service, 6) then
     return format('The broker configuration service was asked for a route to the service "%s", and has not answered yet.', far_service);
   elsif far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
     return format('The broker instance %s is not this database, and there is no route to it.', far_broker_instance);
@@ -149,7 +149,7 @@ declare
   v_route record := parley._p_look_for_route(far_service, far_broker_instance, conversation_id, true);
 begin
   if v_route.step = 4 then
-    if parley._p_ask_broker_configuration(far_service) then
+    if parley._p_ask_broker_configuration(far_service, 6) = 'asked' then
       status := parley._p_why_no_route(far_service, far_broker_instance, false);
       return;
     end if;

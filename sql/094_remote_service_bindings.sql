@@ -1,8 +1,8 @@
 -- Remote service bindings: which role stands for a remote service (spec 2.7).
 --
 -- What is sent to the service is sealed for the newest certificate of that role, so whoever answers has its private key. There is at most
--- one binding for a service; it is looked at when the first message of a dialog leaves the server, and never again for that dialog.
--- Locks: the binding's row. Cost: none for SEND.
+-- one binding for a service; it is looked at when a dialog first finds its way out of the database, and never again for that dialog.
+-- Locks: the binding's row; creating one locks the conversations that wait for it. Cost: one look for the first message that leaves the database.
 
 create table parley._p_remote_service_binding (
   remote_service_binding_id integer primary key,
@@ -122,13 +122,14 @@ begin
     );
   end if;
   perform parley._p_tell_security();
+  perform parley._p_deliver_delayed(create_remote_service_binding.to_service);
   return v_id;
 end
 $$;
 
 comment on function parley.create_remote_service_binding(text, text, text, boolean, text, parley.caller) is
 'Creates a remote service binding and returns its id: dialogs with that service are sealed for the certificate of the role when they leave the server,
-whatever ENCRYPTION says. Messages that waited for it are sealed and sent; dialogs under way stay as they are.
+whatever ENCRYPTION says. Messages that waited for it, or for a route, are sealed and sent; dialogs under way stay as they are.
 Arguments: name; to_service, compared byte by byte; with_user, the role that stands for it and owns its certificate; anonymous, whether the initiator does
 not prove who it is; authorization, the owner (default: the caller).
 Errors: 229 not allowed, 2714 exists, 8412 to_service malformed, 9609 bad name, 9611 no such role, 9619 the service is bound already, 15151 unknown owner,

@@ -1,6 +1,7 @@
 -- Which dialogs are secured, how, and with whose certificates (spec 7.3, 7.4).
 --
--- The question is asked once for a dialog, by the daemon of the initiator, when its first message is about to leave the server; the answer
+-- Which binding counts is noted when the dialog first finds its way out of the database (213_far_side.sql). How it is sealed is asked once, by the daemon
+-- of the initiator, when its first message is about to leave the server; the answer
 -- stands in _p_dialog_security as long as the dialog lives, and with it is_encrypted of the endpoint is true. A target learns it with the first message
 -- that it can open. From then on a message counts only when it was sealed the same way, and by the same role: _p_bind_dialog.
 -- Inside one server nothing is sealed, and nothing of this is looked at (docs/differences.md).
@@ -132,7 +133,8 @@ begin
     left join parley._p_dialog_security as s using (conversation_id, is_initiator)
     -- What has begun unsealed goes on unsealed, or the target would not know what to believe.
     left join parley._p_remote_service_binding as b
-      on b.to_service = e.far_service and e.is_initiator and (b.create_date < e.begun_at or e.is_encrypted and not is_link_encrypted)
+      on e.is_initiator
+      and (b.remote_service_binding_id = e.remote_service_binding_id or b.to_service = e.far_service and e.is_encrypted and not is_link_encrypted)
     where e.endpoint_id = any (endpoint_ids)
   loop
     endpoint_id := v_endpoint.endpoint_id;
@@ -197,8 +199,10 @@ begin
   select s.mode, s.far_principal, s.key_id into mode, far_principal, key_id
   from parley._p_dialog_security as s
   where s.conversation_id = v_endpoint.conversation_id and s.is_initiator = v_endpoint.is_initiator;
-  if not v_endpoint.is_encrypted then
-    update parley._p_endpoint as e set is_encrypted = true where e.endpoint_id = v_endpoint.endpoint_id;
+  if not v_endpoint.is_encrypted or v_endpoint.is_initiator and v_endpoint.remote_service_binding_id is null then
+    update parley._p_endpoint as e
+    set is_encrypted = true, remote_service_binding_id = coalesce(e.remote_service_binding_id, 0)
+    where e.endpoint_id = v_endpoint.endpoint_id;
   end if;
 end
 $$;
@@ -261,16 +265,6 @@ key. The first message of a dialog settles it for the target. It belongs in the 
 then, so nobody else comes between.
 Arguments: conversation_id; is_initiator, of the side here; mode; far_principal, who has signed; key_id.
 Source: spec 7.3.';
-
-create function parley._p_secured_services(out services text[], out has_secured_dialogs boolean)
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select array(select b.to_service from parley._p_remote_service_binding as b), exists (select from parley._p_dialog_security as s)
-$$;
-
-comment on function parley._p_secured_services() is
-'Tells what there is to do at all: services that remote service bindings name, and whether any dialog is secured.';
 
 create function parley._p_find_downgraded(conversation_ids uuid[], is_initiators boolean[]) returns setof bigint
 language sql stable

@@ -41,6 +41,7 @@ create table parley._p_endpoint (
   is_encrypted boolean not null,
   lifetime timestamptz not null,
   destination_id integer,
+  remote_service_binding_id integer,
   begun_at timestamptz not null default clock_timestamp(),
   state_since timestamptz not null default clock_timestamp(),
   check (state in ('SO', 'SI', 'CO', 'DI', 'DO', 'ER')),
@@ -52,6 +53,9 @@ comment on column parley._p_endpoint.destination_lane is 'The lane of the far si
 comment on column parley._p_endpoint.far_endpoint_id is
 'The other side when that is in this database; null as long as there is none; -endpoint_id when it is in another one.';
 comment on column parley._p_endpoint.destination_id is 'Where messages for a far side in another database go; null as long as no route was found.';
+comment on column parley._p_endpoint.remote_service_binding_id is
+'The remote service binding that there was when the initiator first found its way out of this database: the only one that counts for it. Null for none; 0 for
+a dialog that was secured without it (096_dialog_security.sql).';
 comment on column parley._p_endpoint.usual_message_type_id is
 'The message type that SEND finds without a look-up: the first of the contract that this side may send and that needs no validation.';
 comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';

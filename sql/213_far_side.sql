@@ -52,7 +52,12 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_bind_to.endpoint_id;
   update parley._p_endpoint as e
-  set far_endpoint_id = -e.endpoint_id, destination_id = parley._p_find_destination(address, e.priority), destination_lane = null, sender_role = null
+  set far_endpoint_id = -e.endpoint_id, destination_id = parley._p_find_destination(address, e.priority), destination_lane = null, sender_role = null,
+    remote_service_binding_id = case
+      -- Of what has been on its way nobody knows who has it already.
+      when e.remote_service_binding_id is not null or e.far_endpoint_id is not null or not e.is_initiator then e.remote_service_binding_id
+      else (select b.remote_service_binding_id from parley._p_remote_service_binding as b where b.to_service = e.far_service)
+    end
   where e.endpoint_id = v_endpoint.endpoint_id
   returning * into v_endpoint;
   v_lane := parley._p_lane(v_endpoint.destination_id, v_endpoint.priority);
@@ -85,7 +90,8 @@ end
 $$;
 
 comment on function parley._p_bind_to(bigint, text) is
-'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in order.
+'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in order. Notes which remote service
+binding counts for it.
 Arguments: endpoint_id, not bound before; address, as _p_destination has it.';
 
 create function parley._p_leave_lane(endpoint parley._p_endpoint, status text) returns void
@@ -149,6 +155,10 @@ begin
   if v_route.address is null then
     return v_reason;
   end if;
+  v_reason := parley._p_await_binding(endpoint, v_route.address);
+  if v_reason is not null then
+    return v_reason;
+  end if;
   perform parley._p_bind_to(endpoint.endpoint_id, v_route.address);
   return null;
 end
@@ -157,7 +167,7 @@ $$;
 comment on function parley._p_bind(parley._p_endpoint) is
 'Binds a conversation, whose row the caller holds, to the destination that its route leads to; gives null, or the reason why it has none. Null also when
 the far side is in this database: then the conversation has no destination, and no far side yet.
-Source: spec 6.2, 6.3.';
+Source: spec 6.2, 6.3, 6.6.';
 
 create function parley._p_bind_unless_parked(endpoint parley._p_endpoint) returns text
 language plpgsql

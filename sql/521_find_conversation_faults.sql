@@ -21,7 +21,8 @@ as $$
       case
         when not b.is_broker_enabled then 'disabled'
         when w.held_because is not null then 'held'
-        when parley._p_is_asking(w.far_service) then 'asked'
+        when parley._p_is_asking(w.far_service, 8) then 'asked for a binding'
+        when parley._p_is_asking(w.far_service, 6) then 'asked'
         when l.address is null then 'unrouted'
         when l.address <> 'LOCAL' or (parley._p_is_here(w.far_service, w.far_broker_instance) and not w.has_begun_elsewhere) then 'deliverable'
         when w.far_broker_instance <> b.service_broker_guid::text then 'elsewhere'
@@ -37,6 +38,7 @@ as $$
       when 'disabled' then 'the broker is disabled (9791).'
       when 'held' then 'the far side cannot take them now. ' || x.held_because
       when 'asked' then 'the broker configuration service was asked for a route, and has not answered (9770).'
+      when 'asked for a binding' then 'the broker configuration service was asked for a remote service binding, and has not answered (9770).'
       when 'unrouted' then 'no route leads there (9750).'
       when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', x.far_broker_instance)
       when 'missing' then 'there is no such service in this database, and no route to it (9796).'
@@ -48,6 +50,11 @@ as $$
     case x.reason
       when 'disabled' then 'select parley.enable_broker();'
       when 'held' then '-- look at the database of that service; it is tried again within 64 seconds'
+      when 'asked for a binding' then format(
+        'select parley.create_remote_service_binding(%L, %L, ''<role>'');'
+          || '  -- or let the service SQL/ServiceBroker/BrokerConfiguration end its conversation',
+        left(x.far_service, 128), x.far_service
+      )
       when 'asked' then 'select * from parley.receive(''<queue>'');  -- of service SQL/ServiceBroker/BrokerConfiguration, and end the conversation'
       -- What is created here takes what is meant for another database. A daemon that serves both would have found it there.
       when 'missing' then case

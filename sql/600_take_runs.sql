@@ -27,7 +27,8 @@ create type parley._p_run as (
   ends_at timestamptz,
   trace_context text,
   owner text,
-  is_encrypted boolean
+  is_encrypted boolean,
+  is_bound boolean
 );
 
 comment on type parley._p_run is 'Messages of one conversation with numbers that follow each other, as they travel between brokers; Run in Go.';
@@ -55,6 +56,7 @@ select
   t.trace_context,
   pg_get_userbyid(e.owner)::text as owner,
   e.is_encrypted,
+  e.remote_service_binding_id is not null as is_bound,
   t.destination_id
 from parley._p_transit as t
 join parley._p_endpoint as e on e.endpoint_id = t.endpoint_id
@@ -75,7 +77,7 @@ as $$
 begin
   return query
   select r.endpoint_id, r.conversation_id, r.is_initiator, r.first_sequence, r.message_type_name, r.bodies, r.body_size, r.from_service, r.to_service,
-    r.contract, r.to_broker, r.priority, r.enqueued_at, r.ends_at, r.trace_context, r.owner, r.is_encrypted
+    r.contract, r.to_broker, r.priority, r.enqueued_at, r.ends_at, r.trace_context, r.owner, r.is_encrypted, r.is_bound
   from unnest(endpoint_ids, first_sequences) with ordinality as k (endpoint_id, first_sequence, ordinal)
   join parley._p_run_in_transit as r on r.endpoint_id = k.endpoint_id and r.first_sequence = k.first_sequence
   order by k.ordinal;

@@ -149,7 +149,8 @@ begin
         v_route := parley._p_look_for_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id, false);
         v_address := v_route.otherwise;
       end if;
-      if v_address is not null then
+      v_status := parley._p_await_binding(v_endpoint, v_address);
+      if v_address is not null and v_status is null then
         perform parley._p_bind_to(v_id, v_address);
         -- What was in transit when it was put aside is due, be it at the same address, unless it waits for its time.
         update parley._p_parked as p
@@ -157,7 +158,7 @@ begin
         from parley._p_endpoint as e
         where p.endpoint_id = v_id and e.endpoint_id = v_id and exists (select from parley._p_transit as t where t.endpoint_id = v_id);
       else
-        v_status := coalesce(nullif(status, ''), v_route.status, '');
+        v_status := coalesce(v_status, nullif(status, ''), v_route.status, '');
         update parley._p_transmission as t set transmission_status = v_status where t.endpoint_id = v_id and t.transmission_status <> v_status;
       end if;
     exception

@@ -49,7 +49,8 @@ as $$
   select
     row(
       e.endpoint_id, e.conversation_id, e.is_initiator, p.kept, '', '{}'::bytea[], 0, e.service_name, e.far_service, e.service_contract_name,
-      e.far_broker_instance::uuid, e.priority, clock_timestamp(), null, null, pg_get_userbyid(e.owner)::text, e.is_encrypted
+      e.far_broker_instance::uuid, e.priority, clock_timestamp(), null, null, pg_get_userbyid(e.owner)::text, e.is_encrypted,
+      e.remote_service_binding_id is not null
     )::parley._p_run,
     p.given, p.expected
   from parley._p_unresumed as u

@@ -43,7 +43,8 @@ func TestSecurityOfADialogFollowsFromCertificateEncryptionAndBinding(t *testing.
 			if c.isBound {
 				b.exec("select parley.create_remote_service_binding('b', '//far/Service', $1, $2)", far, c.isAnonymous)
 			}
-			b.exec("select parley.begin_dialog('//test/Asker', '//far/Service', encryption => $1)", c.isEncrypted)
+			b.createRoute("far", "tcp://far:4022", "//far/Service")
+			b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//far/Service', encryption => $1), 'DEFAULT', 'x')", c.isEncrypted)
 			const plan = `
 				select %s from parley._p_endpoint as e
 				cross join lateral parley._p_plan_dialogs(array[e.endpoint_id], false) as p where e.far_service = '//far/Service'`
@@ -79,18 +80,23 @@ func TestDialogStaysAsItWasSecured(t *testing.T) {
 		select p.mode || ' ' || convert_from(p.key_id, 'UTF8') || ' ' || p.is_recorded from parley._p_plan_dialogs(array[$1::bigint], false) as p`, id)
 }
 
-// What was begun in clear goes on in clear: the target would not know what to believe.
-func TestBindingCountsForDialogsBegunAfterIt(t *testing.T) {
+// What has left in clear goes on in clear: the target would not know what to believe. What has waited for its way leaves sealed.
+func TestBindingCountsForDialogsThatFindTheirWayAfterIt(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	far := b.role("far")
-	b.exec("select parley.begin_dialog('//test/Asker', '//far/Service', encryption => false)")
-	b.exec("select parley.begin_dialog('//test/Asker', '//far/Service')")
+	const begin = "select parley.send(parley.begin_dialog('//test/Asker', '//far/Service', encryption => $1), 'DEFAULT', 'x')"
+	b.createRoute("far", "tcp://far:4022", "//far/Service")
+	b.exec(begin, false)
+	b.exec(begin, true)
+	b.exec("select parley.drop_route('far')")
+	b.exec(begin, false)
 	b.exec("select parley.create_remote_service_binding('b', '//far/Service', $1, true)", far)
-	b.exec("select parley.begin_dialog('//test/Asker', '//far/Service', encryption => false)")
+	b.createRoute("far", "tcp://far:4022", "//far/Service")
+	b.exec(begin, false)
 	got := values[string](b.session, `
 		select p.mode from parley._p_endpoint as e cross join lateral parley._p_plan_dialogs(array[e.endpoint_id], false) as p order by e.endpoint_id`)
-	if fmt.Sprint(got) != "[none anonymous anonymous]" {
+	if fmt.Sprint(got) != "[none anonymous anonymous anonymous]" {
 		t.Errorf("the dialogs are %v", got)
 	}
 	b.exec("select parley.drop_remote_service_binding('b')")

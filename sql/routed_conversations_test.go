@@ -146,6 +146,11 @@ func TestMessagesWaitForTheBrokerConfigurationService(t *testing.T) {
 	tx.exec("select parley.create_route('found', 'tcp://far:4022', $1, lifetime => 300)", far)
 	tx.end(configuring)
 	tx.commit()
+	// The way is known; whether the dialog is to be sealed is asked next.
+	b.requireLanes()
+	b.requireDelayed(askedForBinding)
+	b.end(b.bindingRequest())
+	b.exec("select parley.fire_timers()")
 	b.requireLanes("tcp://far:4022: 1 2")
 	b.requireDelayed()
 }

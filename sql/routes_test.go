@@ -242,6 +242,12 @@ func TestDiagnosisTellsWhatAMessageWaitsFor(t *testing.T) {
 		t.Errorf("found %+v", f)
 	}
 	b.createRoute("far", "tcp://far:4022", far)
+	if f := b.requireFinding(runtime, "undeliverable"); !strings.Contains(f.Cause, "was asked for a remote service binding, and has not answered (9770)") ||
+		!strings.Contains(f.Cure, "create_remote_service_binding('//far/Service', '//far/Service'") {
+		t.Errorf("found %+v", f)
+	}
+	b.exec("select parley.drop_route('configuration')")
+	b.exec("select parley.fire_timers()")
 	b.requireNoFinding(runtime, "undeliverable")
 	b.exec(`
 		select parley._p_park(e.endpoint_id, e.destination_id, 'The queue "There" is off.')

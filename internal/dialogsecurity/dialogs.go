@@ -45,7 +45,6 @@ type Dialogs struct {
 	counts          counts
 
 	mu         sync.Mutex
-	secured    dated[secured]
 	epoch      int64
 	anonymous  map[uint32]dated[string] // secrets for new anonymous dialogs, by the role they are for
 	lastTidied time.Time
@@ -60,11 +59,6 @@ type Dialogs struct {
 }
 
 type (
-	// secured is what there is to do at all.
-	secured struct {
-		services   map[string]bool
-		hasDialogs bool
-	}
 	// side is one side of a conversation, the one that is here.
 	side struct {
 		conversation parley.UUID
@@ -141,28 +135,6 @@ func (d *Dialogs) notice(speaker parley.Speaker) {
 		d.plans.clear()
 		d.bindings.clear()
 	}
-}
-
-// whatIsSecured tells which dialogs have to be looked at.
-func (d *Dialogs) whatIsSecured(ctx context.Context, db parley.DB) (secured, error) {
-	d.mu.Lock()
-	last := d.secured
-	d.mu.Unlock()
-	if last.isYoungerThan(belief) {
-		return last.value, nil
-	}
-	names, hasDialogs, err := parley.ReadSecuredServices(ctx, db)
-	if err != nil {
-		return secured{}, err
-	}
-	read := secured{services: make(map[string]bool, len(names)), hasDialogs: hasDialogs}
-	for _, name := range names {
-		read.services[name] = true
-	}
-	d.mu.Lock()
-	d.secured = now(read)
-	d.mu.Unlock()
-	return read, nil
 }
 
 // certificateOf picks the certificate of a role, with its private keys when it is to sign.

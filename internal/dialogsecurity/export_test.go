@@ -7,11 +7,8 @@ func (d *Dialogs) SealAt(ahead time.Duration) {
 	d.clock = func() time.Time { return time.Now().Add(ahead) }
 }
 
-// Forget lets the guard ask anew what it has read of certificates and bindings, as if a second had passed.
+// Forget lets the guard ask anew what it has read of certificates, as if a second had passed.
 func (d *Dialogs) Forget() {
 	d.certificates.clear()
 	d.judgements.clear()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.secured.at = d.secured.at.Add(-2 * belief)
 }

@@ -13,16 +13,12 @@ func (d *Dialogs) Seal(ctx context.Context, db parley.DB, speaker parley.Speaker
 	if err := d.tidy(ctx, db); err != nil {
 		return nil, nil, err
 	}
-	there, err := d.whatIsSecured(ctx, db)
-	if err != nil {
-		return nil, nil, err
-	}
 	concerns := func(run *parley.Run) bool {
-		if run.FromInitiator && there.services[run.ToService] {
-			return true
+		if run.FromInitiator {
+			return run.IsBound || run.IsEncrypted && !d.isLinkEncrypted
 		}
 		// Another daemon may have let in a dialog just now, so the side that answers always asks.
-		return run.IsEncrypted && (there.hasDialogs || !run.FromInitiator || !d.isLinkEncrypted)
+		return run.IsEncrypted
 	}
 	plans, err := d.plansFor(ctx, db, runs, concerns)
 	if err != nil {
