@@ -2736,7 +2736,7 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if parley._p_is_asking(far_service) then
+  if parley._p_is_asking(far_service, 6) then
     return format('The broker configuration service was asked for a route to the service "%s", and has not answered yet.', far_service);
   elsif far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
     return format('The broker instance %s is not this database, and there is no route to it.', far_broker_instance);
@@ -2805,7 +2805,7 @@ declare
   v_route record := parley._p_look_for_route(far_service, far_broker_instance, conversation_id, true);
 begin
   if v_route.step = 4 then
-    if parley._p_ask_broker_configuration(far_service) then
+    if parley._p_ask_broker_configuration(far_service, 6) = 'asked' then
       status := parley._p_why_no_route(far_service, far_broker_instance, false);
       return;
     end if;
@@ -3655,8 +3655,8 @@ Source: spec 7.2.';
 -- Remote service bindings: which role stands for a remote service (spec 2.7).
 --
 -- What is sent to the service is sealed for the newest certificate of that role, so whoever answers has its private key. There is at most
--- one binding for a service; it is looked at when the first message of a dialog leaves the server, and never again for that dialog.
--- Locks: the binding's row. Cost: none for SEND.
+-- one binding for a service; it is looked at when a dialog first finds its way out of the database, and never again for that dialog.
+-- Locks: the binding's row; creating one locks the conversations that wait for it. Cost: one look for the first message that leaves the database.
 
 create table parley._p_remote_service_binding (
   remote_service_binding_id integer primary key,
@@ -3776,13 +3776,14 @@ begin
     );
   end if;
   perform parley._p_tell_security();
+  perform parley._p_deliver_delayed(create_remote_service_binding.to_service);
   return v_id;
 end
 $$;
 
 comment on function parley.create_remote_service_binding(text, text, text, boolean, text, parley.caller) is
 'Creates a remote service binding and returns its id: dialogs with that service are sealed for the certificate of the role when they leave the server,
-whatever ENCRYPTION says. Messages that waited for it are sealed and sent; dialogs under way stay as they are.
+whatever ENCRYPTION says. Messages that waited for it, or for a route, are sealed and sent; dialogs under way stay as they are.
 Arguments: name; to_service, compared byte by byte; with_user, the role that stands for it and owns its certificate; anonymous, whether the initiator does
 not prove who it is; authorization, the owner (default: the caller).
 Errors: 229 not allowed, 2714 exists, 8412 to_service malformed, 9609 bad name, 9611 no such role, 9619 the service is bound already, 15151 unknown owner,
@@ -4133,7 +4134,8 @@ Source: spec 7.5.';
 
 -- Which dialogs are secured, how, and with whose certificates (spec 7.3, 7.4).
 --
--- The question is asked once for a dialog, by the daemon of the initiator, when its first message is about to leave the server; the answer
+-- Which binding counts is noted when the dialog first finds its way out of the database (213_far_side.sql). How it is sealed is asked once, by the daemon
+-- of the initiator, when its first message is about to leave the server; the answer
 -- stands in _p_dialog_security as long as the dialog lives, and with it is_encrypted of the endpoint is true. A target learns it with the first message
 -- that it can open. From then on a message counts only when it was sealed the same way, and by the same role: _p_bind_dialog.
 -- Inside one server nothing is sealed, and nothing of this is looked at (docs/differences.md).
@@ -4265,7 +4267,8 @@ begin
     left join parley._p_dialog_security as s using (conversation_id, is_initiator)
     -- What has begun unsealed goes on unsealed, or the target would not know what to believe.
     left join parley._p_remote_service_binding as b
-      on b.to_service = e.far_service and e.is_initiator and (b.create_date < e.begun_at or e.is_encrypted and not is_link_encrypted)
+      on e.is_initiator
+      and (b.remote_service_binding_id = e.remote_service_binding_id or b.to_service = e.far_service and e.is_encrypted and not is_link_encrypted)
     where e.endpoint_id = any (endpoint_ids)
   loop
     endpoint_id := v_endpoint.endpoint_id;
@@ -4330,8 +4333,10 @@ begin
   select s.mode, s.far_principal, s.key_id into mode, far_principal, key_id
   from parley._p_dialog_security as s
   where s.conversation_id = v_endpoint.conversation_id and s.is_initiator = v_endpoint.is_initiator;
-  if not v_endpoint.is_encrypted then
-    update parley._p_endpoint as e set is_encrypted = true where e.endpoint_id = v_endpoint.endpoint_id;
+  if not v_endpoint.is_encrypted or v_endpoint.is_initiator and v_endpoint.remote_service_binding_id is null then
+    update parley._p_endpoint as e
+    set is_encrypted = true, remote_service_binding_id = coalesce(e.remote_service_binding_id, 0)
+    where e.endpoint_id = v_endpoint.endpoint_id;
   end if;
 end
 $$;
@@ -4394,16 +4399,6 @@ key. The first message of a dialog settles it for the target. It belongs in the 
 then, so nobody else comes between.
 Arguments: conversation_id; is_initiator, of the side here; mode; far_principal, who has signed; key_id.
 Source: spec 7.3.';
-
-create function parley._p_secured_services(out services text[], out has_secured_dialogs boolean)
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select array(select b.to_service from parley._p_remote_service_binding as b), exists (select from parley._p_dialog_security as s)
-$$;
-
-comment on function parley._p_secured_services() is
-'Tells what there is to do at all: services that remote service bindings name, and whether any dialog is secured.';
 
 create function parley._p_find_downgraded(conversation_ids uuid[], is_initiators boolean[]) returns setof bigint
 language sql stable
@@ -5488,6 +5483,7 @@ create table parley._p_endpoint (
   is_encrypted boolean not null,
   lifetime timestamptz not null,
   destination_id integer,
+  remote_service_binding_id integer,
   begun_at timestamptz not null default clock_timestamp(),
   state_since timestamptz not null default clock_timestamp(),
   check (state in ('SO', 'SI', 'CO', 'DI', 'DO', 'ER')),
@@ -5499,6 +5495,9 @@ comment on column parley._p_endpoint.destination_lane is 'The lane of the far si
 comment on column parley._p_endpoint.far_endpoint_id is
 'The other side when that is in this database; null as long as there is none; -endpoint_id when it is in another one.';
 comment on column parley._p_endpoint.destination_id is 'Where messages for a far side in another database go; null as long as no route was found.';
+comment on column parley._p_endpoint.remote_service_binding_id is
+'The remote service binding that there was when the initiator first found its way out of this database: the only one that counts for it. Null for none; 0 for
+a dialog that was secured without it (096_dialog_security.sql).';
 comment on column parley._p_endpoint.usual_message_type_id is
 'The message type that SEND finds without a look-up: the first of the contract that this side may send and that needs no validation.';
 comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
@@ -8158,7 +8157,12 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_bind_to.endpoint_id;
   update parley._p_endpoint as e
-  set far_endpoint_id = -e.endpoint_id, destination_id = parley._p_find_destination(address, e.priority), destination_lane = null, sender_role = null
+  set far_endpoint_id = -e.endpoint_id, destination_id = parley._p_find_destination(address, e.priority), destination_lane = null, sender_role = null,
+    remote_service_binding_id = case
+      -- Of what has been on its way nobody knows who has it already.
+      when e.remote_service_binding_id is not null or e.far_endpoint_id is not null or not e.is_initiator then e.remote_service_binding_id
+      else (select b.remote_service_binding_id from parley._p_remote_service_binding as b where b.to_service = e.far_service)
+    end
   where e.endpoint_id = v_endpoint.endpoint_id
   returning * into v_endpoint;
   v_lane := parley._p_lane(v_endpoint.destination_id, v_endpoint.priority);
@@ -8191,7 +8195,8 @@ end
 $$;
 
 comment on function parley._p_bind_to(bigint, text) is
-'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in order.
+'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in order. Notes which remote service
+binding counts for it.
 Arguments: endpoint_id, not bound before; address, as _p_destination has it.';
 
 create function parley._p_leave_lane(endpoint parley._p_endpoint, status text) returns void
@@ -8255,6 +8260,10 @@ begin
   if v_route.address is null then
     return v_reason;
   end if;
+  v_reason := parley._p_await_binding(endpoint, v_route.address);
+  if v_reason is not null then
+    return v_reason;
+  end if;
   perform parley._p_bind_to(endpoint.endpoint_id, v_route.address);
   return null;
 end
@@ -8263,7 +8272,7 @@ $$;
 comment on function parley._p_bind(parley._p_endpoint) is
 'Binds a conversation, whose row the caller holds, to the destination that its route leads to; gives null, or the reason why it has none. Null also when
 the far side is in this database: then the conversation has no destination, and no far side yet.
-Source: spec 6.2, 6.3.';
+Source: spec 6.2, 6.3, 6.6.';
 
 create function parley._p_bind_unless_parked(endpoint parley._p_endpoint) returns text
 language plpgsql
@@ -16415,24 +16424,31 @@ comment on column parley.server_event_notifications.principal_id is 'Oid of the 
 
 -- Dynamic routing: asking the broker configuration service for what is missing (spec 6.6).
 --
--- A database that has a route to the service SQL/ServiceBroker/BrokerConfiguration asks it for routes that are missing, with a message of the
--- built-in service on the contract BrokerConfigurationNotice. The service creates what is missing and ends the conversation; that
--- end, with an error or without, is the answer. Whoever cannot be helped by it goes on with the steps that follow, and is
--- not asked for again for a minute, else a service that knows nothing would be asked without end.
--- Invariant: one conversation for each service name. Of two who find the same thing missing at once, one asks, and the other waits for
+-- A database that has a route to the service SQL/ServiceBroker/BrokerConfiguration asks it for routes and remote service bindings that are missing, with
+-- messages of the built-in service on the contract BrokerConfigurationNotice. The service creates what is missing and ends the conversation; that
+-- end, with an error or without, is the answer. Whoever cannot be helped by it goes on with the steps that follow, and it is
+-- not asked for that again for a while, else a service that knows nothing would be asked without end.
+-- A route is asked for by the first who misses it; others go on with the steps that follow. A binding is asked for when a dialog has found its first way
+-- to another server, whatever ENCRYPTION says, and each dialog with that service waits for the answer: what left without it could not be sealed any more.
+-- Invariant: one conversation for each service name and message type. Of two who find the same thing missing at once, one asks, and the other waits for
 -- nobody: he behaves as if it were asked, which is true or will be found out when delayed messages are looked at again.
 -- Locks: an advisory lock for the name, only tried; then the row of the request; then those of its conversation.
 
 create table parley._p_configuration_request (
-  service_name text collate "C" primary key,
+  service_name text collate "C" not null,
+  -- 6 for a route, 8 for a remote service binding: MissingRoute and MissingRemoteServiceBinding.
+  message_type_id integer not null check (message_type_id in (6, 8)),
   conversation_handle uuid not null,
   asked_at timestamptz not null default clock_timestamp(),
-  answered_at timestamptz
+  answered_at timestamptz,
+  pause interval not null default interval '1 minute',
+  primary key (service_name, message_type_id)
 );
 
 comment on table parley._p_configuration_request is 'What the broker configuration service was asked for, until a while after its answer.';
+comment on column parley._p_configuration_request.pause is 'How long after the answer it is not asked for the same again.';
 
-create function parley._p_is_asking(service_name text) returns boolean
+create function parley._p_is_asking(service_name text, message_type_id integer) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -16441,16 +16457,19 @@ begin
     select
     from parley._p_configuration_request as q
     join parley._p_endpoint as e using (conversation_handle)
-    where q.service_name = _p_is_asking.service_name and q.answered_at is null and e.state in ('SO', 'CO')
+    where q.service_name = _p_is_asking.service_name
+      and q.message_type_id = _p_is_asking.message_type_id
+      and q.answered_at is null
+      and e.state in ('SO', 'CO')
   );
 end
 $$;
 
-comment on function parley._p_is_asking(text) is
-'Tells whether the broker configuration service was asked for a route and has not answered.
-Arguments: service_name, the service to which there is no route.';
+comment on function parley._p_is_asking(text, integer) is
+'Tells whether the broker configuration service was asked for something and has not answered.
+Arguments: service_name, the service for which it is missing; message_type_id, 6 for a route, 8 for a remote service binding.';
 
-create function parley._p_ask_broker_configuration(service_name text) returns boolean
+create function parley._p_ask_broker_configuration(service_name text, message_type_id integer) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -16459,31 +16478,69 @@ declare
   v_type parley._p_message_type;
   v_handle uuid;
 begin
-  if not pg_try_advisory_xact_lock(hashtextextended(format('parley MissingRoute %s', service_name), 0)) then
-    return false;
+  select * into v_type from parley._p_message_type as t where t.message_type_id = _p_ask_broker_configuration.message_type_id;
+  if not pg_try_advisory_xact_lock(hashtextextended(format('parley %s %s', substring(v_type.name from '[^/]+$'), service_name), 0)) then
+    return 'asking';
   end if;
   select * into v_request
   from parley._p_configuration_request as q
-  where q.service_name = _p_ask_broker_configuration.service_name;
-  if parley._p_is_asking(service_name)
-    or (v_request.asked_at is not null and coalesce(v_request.answered_at, clock_timestamp()) > clock_timestamp() - interval '1 minute') then
-    return false;
+  where q.service_name = _p_ask_broker_configuration.service_name and q.message_type_id = v_type.message_type_id;
+  if parley._p_is_asking(service_name, message_type_id) then
+    return 'asking';
+  elsif coalesce(v_request.answered_at, clock_timestamp()) > clock_timestamp() - v_request.pause then
+    return 'answered';
   end if;
   v_handle := parley._p_begin_notices('SQL/ServiceBroker/BrokerConfiguration', null, 3, 3, 3600);
-  insert into parley._p_configuration_request as q (service_name, conversation_handle)
-  values (_p_ask_broker_configuration.service_name, v_handle)
+  insert into parley._p_configuration_request as q (service_name, message_type_id, conversation_handle)
+  values (_p_ask_broker_configuration.service_name, v_type.message_type_id, v_handle)
   on conflict on constraint _p_configuration_request_pkey do update
-  set conversation_handle = excluded.conversation_handle, asked_at = excluded.asked_at, answered_at = null;
-  select * into v_type from parley._p_message_type as t where t.message_type_id = 6;
-  perform parley._p_post_notice(v_handle, v_type, parley._p_missing_route_body(service_name));
-  return true;
+  set conversation_handle = excluded.conversation_handle, asked_at = excluded.asked_at, answered_at = null, pause = excluded.pause;
+  perform parley._p_post_notice(
+    v_handle, v_type,
+    case v_type.message_type_id when 6 then parley._p_missing_route_body(service_name) else parley._p_missing_binding_body(service_name) end
+  );
+  return 'asked';
 end
 $$;
 
-comment on function parley._p_ask_broker_configuration(text) is
-'Asks the broker configuration service for a route, unless it was asked already or has answered within a minute. Tells whether it was asked now.
-Arguments: service_name, the service to which there is no route.
+comment on function parley._p_ask_broker_configuration(text, integer) is
+'Asks the broker configuration service for what is missing, and gives asked; or asking, when it was asked already, or is by somebody else at this moment; or
+answered, when it has answered not long ago.
+Arguments: those of _p_is_asking.
 Source: spec 6.6.';
+
+create function parley._p_await_binding(endpoint parley._p_endpoint, address text) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if address is null
+    -- Inside one server nothing is sealed, and what has been on its way goes on as it began.
+    or address like 'broker:%'
+    or not endpoint.is_initiator
+    or endpoint.far_endpoint_id is not null
+    or endpoint.far_service = 'SQL/ServiceBroker/BrokerConfiguration'
+    or exists (select from parley._p_remote_service_binding as b where b.to_service = endpoint.far_service)
+    or not exists (
+      select
+      from parley._p_route as r
+      where r.remote_service_name = 'SQL/ServiceBroker/BrokerConfiguration'
+        and not r.is_inbound
+        and (r.expires_at is null or r.expires_at > clock_timestamp())
+    )
+    or parley._p_ask_broker_configuration(endpoint.far_service, 8) = 'answered' then
+    return null;
+  end if;
+  return format(
+    'The broker configuration service was asked for a remote service binding for the service "%s", and has not answered yet.', endpoint.far_service
+  );
+end
+$$;
+
+comment on function parley._p_await_binding(parley._p_endpoint, text) is
+'Tells why a conversation that has found its way waits for a remote service binding, and asks the broker configuration service for it; null when it may go.
+Arguments: endpoint, whose row the caller holds; address, to which it is about to be bound.
+Source: spec 6.6, 6.12 (9770).';
 
 create function parley._p_missing_route_body(service_name text) returns bytea
 language sql stable
@@ -16501,6 +16558,23 @@ $$;
 
 comment on function parley._p_missing_route_body(text) is 'Gives the body of the message that asks for a missing route, in UTF-8.';
 
+create function parley._p_missing_binding_body(service_name text) returns bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select convert_to(
+    xmlelement(
+      name "MissingRemoteServiceBinding",
+      xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRemoteServiceBinding' as xmlns),
+      xmlelement(name "SERVICE_NAME", service_name)
+    )::text,
+    'UTF8'
+  )
+$$;
+
+comment on function parley._p_missing_binding_body(text) is
+'Gives the body of the message that asks for a missing remote service binding, in UTF-8.';
+
 create function parley._p_take_configuration_answers() returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -16511,15 +16585,17 @@ declare
   v_answers integer := 0;
 begin
   for v_request in
-    select q.service_name, q.conversation_handle
+    select q.service_name, q.message_type_id, q.conversation_handle, e.state
     from parley._p_configuration_request as q
     left join parley._p_endpoint as e using (conversation_handle)
     where q.answered_at is null and (e.state is null or e.state not in ('SO', 'CO'))
-    order by q.service_name
+    order by q.service_name, q.message_type_id
     for update of q skip locked
   loop
-    update parley._p_configuration_request as q set answered_at = clock_timestamp()
-    where q.service_name = v_request.service_name;
+    update parley._p_configuration_request as q
+    -- That there is no binding is remembered for ten minutes, as SQL Server does.
+    set answered_at = clock_timestamp(), pause = case when q.message_type_id = 8 and v_request.state = 'ER' then interval '10 minutes' else q.pause end
+    where q.service_name = v_request.service_name and q.message_type_id = v_request.message_type_id;
     if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
       v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
       if v_endpoint.state <> 'DO' then
@@ -16529,7 +16605,7 @@ begin
     perform parley._p_deliver_delayed(v_request.service_name);
     v_answers := v_answers + 1;
   end loop;
-  delete from parley._p_configuration_request as q where q.answered_at < clock_timestamp() - interval '1 minute';
+  delete from parley._p_configuration_request as q where q.answered_at < clock_timestamp() - q.pause;
   return v_answers;
 end
 $$;
@@ -18783,7 +18859,8 @@ as $$
       case
         when not b.is_broker_enabled then 'disabled'
         when w.held_because is not null then 'held'
-        when parley._p_is_asking(w.far_service) then 'asked'
+        when parley._p_is_asking(w.far_service, 8) then 'asked for a binding'
+        when parley._p_is_asking(w.far_service, 6) then 'asked'
         when l.address is null then 'unrouted'
         when l.address <> 'LOCAL' or (parley._p_is_here(w.far_service, w.far_broker_instance) and not w.has_begun_elsewhere) then 'deliverable'
         when w.far_broker_instance <> b.service_broker_guid::text then 'elsewhere'
@@ -18799,6 +18876,7 @@ as $$
       when 'disabled' then 'the broker is disabled (9791).'
       when 'held' then 'the far side cannot take them now. ' || x.held_because
       when 'asked' then 'the broker configuration service was asked for a route, and has not answered (9770).'
+      when 'asked for a binding' then 'the broker configuration service was asked for a remote service binding, and has not answered (9770).'
       when 'unrouted' then 'no route leads there (9750).'
       when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', x.far_broker_instance)
       when 'missing' then 'there is no such service in this database, and no route to it (9796).'
@@ -18810,6 +18888,11 @@ as $$
     case x.reason
       when 'disabled' then 'select parley.enable_broker();'
       when 'held' then '-- look at the database of that service; it is tried again within 64 seconds'
+      when 'asked for a binding' then format(
+        'select parley.create_remote_service_binding(%L, %L, ''<role>'');'
+          || '  -- or let the service SQL/ServiceBroker/BrokerConfiguration end its conversation',
+        left(x.far_service, 128), x.far_service
+      )
       when 'asked' then 'select * from parley.receive(''<queue>'');  -- of service SQL/ServiceBroker/BrokerConfiguration, and end the conversation'
       -- What is created here takes what is meant for another database. A daemon that serves both would have found it there.
       when 'missing' then case
@@ -20618,7 +20701,8 @@ create type parley._p_run as (
   ends_at timestamptz,
   trace_context text,
   owner text,
-  is_encrypted boolean
+  is_encrypted boolean,
+  is_bound boolean
 );
 
 comment on type parley._p_run is 'Messages of one conversation with numbers that follow each other, as they travel between brokers; Run in Go.';
@@ -20646,6 +20730,7 @@ select
   t.trace_context,
   pg_get_userbyid(e.owner)::text as owner,
   e.is_encrypted,
+  e.remote_service_binding_id is not null as is_bound,
   t.destination_id
 from parley._p_transit as t
 join parley._p_endpoint as e on e.endpoint_id = t.endpoint_id
@@ -20666,7 +20751,7 @@ as $$
 begin
   return query
   select r.endpoint_id, r.conversation_id, r.is_initiator, r.first_sequence, r.message_type_name, r.bodies, r.body_size, r.from_service, r.to_service,
-    r.contract, r.to_broker, r.priority, r.enqueued_at, r.ends_at, r.trace_context, r.owner, r.is_encrypted
+    r.contract, r.to_broker, r.priority, r.enqueued_at, r.ends_at, r.trace_context, r.owner, r.is_encrypted, r.is_bound
   from unnest(endpoint_ids, first_sequences) with ordinality as k (endpoint_id, first_sequence, ordinal)
   join parley._p_run_in_transit as r on r.endpoint_id = k.endpoint_id and r.first_sequence = k.first_sequence
   order by k.ordinal;
@@ -21423,7 +21508,8 @@ begin
         v_route := parley._p_look_for_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id, false);
         v_address := v_route.otherwise;
       end if;
-      if v_address is not null then
+      v_status := parley._p_await_binding(v_endpoint, v_address);
+      if v_address is not null and v_status is null then
         perform parley._p_bind_to(v_id, v_address);
         -- What was in transit when it was put aside is due, be it at the same address, unless it waits for its time.
         update parley._p_parked as p
@@ -21431,7 +21517,7 @@ begin
         from parley._p_endpoint as e
         where p.endpoint_id = v_id and e.endpoint_id = v_id and exists (select from parley._p_transit as t where t.endpoint_id = v_id);
       else
-        v_status := coalesce(nullif(status, ''), v_route.status, '');
+        v_status := coalesce(v_status, nullif(status, ''), v_route.status, '');
         update parley._p_transmission as t set transmission_status = v_status where t.endpoint_id = v_id and t.transmission_status <> v_status;
       end if;
     exception
@@ -22393,7 +22479,8 @@ as $$
   select
     row(
       e.endpoint_id, e.conversation_id, e.is_initiator, p.kept, '', '{}'::bytea[], 0, e.service_name, e.far_service, e.service_contract_name,
-      e.far_broker_instance::uuid, e.priority, clock_timestamp(), null, null, pg_get_userbyid(e.owner)::text, e.is_encrypted
+      e.far_broker_instance::uuid, e.priority, clock_timestamp(), null, null, pg_get_userbyid(e.owner)::text, e.is_encrypted,
+      e.remote_service_binding_id is not null
     )::parley._p_run,
     p.given, p.expected
   from parley._p_unresumed as u
