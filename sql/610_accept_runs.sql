@@ -72,7 +72,7 @@ begin
     select r.ordinal, r.conversation_id, r.from_initiator, r.first_sequence, r.message_type, r.count, r.trace_context, r.start
     from unnest(conversation_ids, from_initiators, first_sequences, message_types, body_counts, body_sizes, trace_contexts, v_starts)
       with ordinality as r (conversation_id, from_initiator, first_sequence, message_type, count, size, trace_context, start, ordinal)
-    where r.size = 0 and r.count > 0
+    where r.size = 0 and r.count > 0 and r.first_sequence < 9223372036854775807 -- what stands outside the order
   ), place as (
     select r.ordinal, r.first_sequence, r.count, r.trace_context, r.start, e.endpoint_id, e.priority, q.queue_id, q.position_sequence, q.doorbell_sequence,
       t.message_type_id, coalesce(p.sequence, 0) as expected, r.first_sequence + r.count as after

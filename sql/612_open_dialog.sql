@@ -22,7 +22,7 @@ begin
       else ('unroutable', 0, 9796, format('The service "%s" does not exist at the target.', to_service))::parley._p_verdict
     end;
   end if;
-  if not parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) then
+  if parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
     return ('refused', 0, 8494, format('The sender may not SEND to service "%s".', to_service))::parley._p_verdict;
   end if;
   select q.* into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;

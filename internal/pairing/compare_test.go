@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/identity"
 )
 
 // asking is a call in the background, whose people wait for an answer of the test.
@@ -255,5 +256,54 @@ func TestCalledBrokerTrustsNobodyBeforeBothSidesHaveSaidYes(t *testing.T) {
 				t.Errorf("trusted: %v, peers %+v, %v", isTrusted, b.peers(), err)
 			}
 		})
+	}
+}
+
+// Who calls keeps to the protocol, with a certificate that is good now; what people are shown of it is what they are to compare, and no more.
+func TestCalledBrokerShowsPeopleWhatTheyCompare(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, "b")
+	pairing := b.open()
+	for _, test := range []struct {
+		name   string
+		number int // bytes
+		dates  identity.Config
+		isSeen bool
+	}{
+		{"a short number", 1, identity.Config{}, false},
+		{"no number", 0, identity.Config{}, false},
+		{"a certificate that has expired", numberLength, identity.Config{Now: time.Now().Add(-2 * identity.Validity)}, false},
+		{"a certificate that is not yet valid", numberLength, identity.Config{Now: time.Now().Add(48 * time.Hour)}, false},
+		{"all in order", numberLength, identity.Config{}, true},
+	} {
+		own, err := identity.New(test.dates)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, bound := speak(t, own, b.address)
+		number := make([]byte, test.number)
+		offer := parley.PairingOffer{Name: "a", Address: "tcp://a.test:4022", DialogCertificates: []string{strings.Repeat("ab", 32)}}
+		if err := send(conn, message{Commitment: bound.commitment(number)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := receive(conn); err == nil {
+			err = send(conn, message{Number: number, Offer: &offer})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if test.isSeen {
+			request := b.request(pairing, parley.PairingWaiting)
+			if request.Offer.Address != "" || request.Offer.Name != "a" || len(request.Offer.DialogCertificates) != 1 {
+				t.Errorf("people are shown %+v", request.Offer)
+			}
+			continue
+		}
+		if m, err := receive(conn); err == nil && m.Failure == "" {
+			t.Errorf("%s: answered %+v", test.name, m)
+		}
+		if requests, err := parley.ReadPairingRequests(t.Context(), b.pool, pairing); err != nil || len(requests) != 0 {
+			t.Errorf("%s: people are asked about %+v (%v)", test.name, requests, err)
+		}
 	}
 }
