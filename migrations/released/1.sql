@@ -21686,7 +21686,7 @@ begin
     select r.ordinal, r.conversation_id, r.from_initiator, r.first_sequence, r.message_type, r.count, r.trace_context, r.start
     from unnest(conversation_ids, from_initiators, first_sequences, message_types, body_counts, body_sizes, trace_contexts, v_starts)
       with ordinality as r (conversation_id, from_initiator, first_sequence, message_type, count, size, trace_context, start, ordinal)
-    where r.size = 0 and r.count > 0
+    where r.size = 0 and r.count > 0 and r.first_sequence < 9223372036854775807 -- what stands outside the order
   ), place as (
     select r.ordinal, r.first_sequence, r.count, r.trace_context, r.start, e.endpoint_id, e.priority, q.queue_id, q.position_sequence, q.doorbell_sequence,
       t.message_type_id, coalesce(p.sequence, 0) as expected, r.first_sequence + r.count as after
@@ -22070,7 +22070,7 @@ begin
       else ('unroutable', 0, 9796, format('The service "%s" does not exist at the target.', to_service))::parley._p_verdict
     end;
   end if;
-  if not parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) then
+  if parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
     return ('refused', 0, 8494, format('The sender may not SEND to service "%s".', to_service))::parley._p_verdict;
   end if;
   select q.* into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
@@ -22226,7 +22226,7 @@ begin
       or to_broker <> (select b.service_broker_guid from parley._p_broker as b)
       or parley._p_was_opened(conversation_id)
       or (parley._p_refuse_replay(sealed_at)).outcome is not null
-      or not parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) then
+      or parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
       return null;
     end if;
   end if;
