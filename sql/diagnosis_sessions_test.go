@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // lonely gives a session that a cure may end without the pool noticing.
@@ -120,6 +122,34 @@ func TestQueueThatSomebodyListensOnIsSlowNotUnread(t *testing.T) {
 	b.requireFinding(runtime, "reader-slow")
 	b.receive("Answering")
 	b.requireNoFinding(runtime, "reader-slow")
+}
+
+// The time for which a listener has asked to be notified goes on when it leaves; it is no reader any more.
+func TestListenerThatHasLeftIsNoReader(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.send(b.dialog(), request, "x")
+	for name, leave := range map[string]func(s session){
+		"ends its session": func(s session) { _ = s.db.(*pgx.Conn).Close(context.Background()) },
+		"ends its listening": func(s session) {
+			s.exec("select parley.listen_for_messages('Answering', 60)")
+			s.exec("select parley.listen_for_messages('Answering', 0)")
+			// Of another one that has left.
+			b.exec("select setval(doorbell_sequence, extract(epoch from now())::bigint + 60) from parley._p_queue where name = 'Answering'")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := b.noticing("")
+			s.T = t
+			s.exec("select parley.listen_for_messages('Answering', 60)")
+			b.requireNoFinding(runtime, "no-reader")
+			leave(s)
+			parleytest.Until(t, "nobody listens", func() bool {
+				return value[int](b.session, "select count(*) from "+runtime+" where code = 'no-reader'") == 1
+			})
+			b.requireNoFinding(runtime, "reader-slow")
+		})
+	}
 }
 
 func TestActivationWithoutADaemonIsFound(t *testing.T) {
