@@ -12,8 +12,7 @@ import (
 )
 
 func newQueuesCommand(a *app) *cobra.Command {
-	var all bool
-	cmd := &cobra.Command{
+	return lists(a, &cobra.Command{
 		Use:   "queues",
 		Short: "List the queues and what waits in them",
 		Long: `List the queues: whether they are on, what they keep, who reads them, the services bound to them, how many
@@ -27,32 +26,12 @@ WAITING is exact up to some 10,000 rows; beyond that it is an estimate, marked w
 Messages that arrived while the queue was off are told apart as held: they are still their senders'.`,
 		Example: `  parley queues
   parley queues --json | jq '.[] | select(.status != "ON") | .queue'`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
-			if err != nil {
-				return err
-			}
-			defer closeConnection(ctx, conn)
-			queues, err := parley.ReadQueues(ctx, conn)
-			if err != nil {
-				return err
-			}
-			shown := []parley.QueueStatus{}
-			for _, queue := range queues {
-				if all || !queue.IsSystem {
-					shown = append(shown, queue)
-				}
-			}
-			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), shown)
-			}
-			return writeQueues(cmd.OutOrStdout(), shown)
-		},
-	}
-	cmd.Flags().BoolVar(&all, "all", false, "list the broker's own queues too")
-	return cmd
+	}, listing[parley.QueueStatus]{
+		read:     parley.ReadQueues,
+		isSystem: func(queue parley.QueueStatus) bool { return queue.IsSystem },
+		write:    writeQueues,
+		allHelp:  "list the broker's own queues too",
+	})
 }
 
 func writeQueues(out io.Writer, queues []parley.QueueStatus) error {

@@ -23,36 +23,15 @@ func newServiceCommand(a *app) *cobra.Command {
 }
 
 func newServiceListCommand(a *app) *cobra.Command {
-	var all bool
-	cmd := &cobra.Command{
+	return lists(a, &cobra.Command{
 		Use:   "list",
 		Short: "List the services, their queues and the contracts they accept",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
-			if err != nil {
-				return err
-			}
-			defer closeConnection(ctx, conn)
-			services, err := parley.ReadServices(ctx, conn)
-			if err != nil {
-				return err
-			}
-			shown := []parley.ServiceStatus{}
-			for _, service := range services {
-				if all || !service.IsSystem {
-					shown = append(shown, service)
-				}
-			}
-			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), shown)
-			}
-			return writeServices(cmd.OutOrStdout(), shown)
-		},
-	}
-	cmd.Flags().BoolVar(&all, "all", false, "list the broker's own services too")
-	return cmd
+	}, listing[parley.ServiceStatus]{
+		read:     parley.ReadServices,
+		isSystem: func(service parley.ServiceStatus) bool { return service.IsSystem },
+		write:    writeServices,
+		allHelp:  "list the broker's own services too",
+	})
 }
 
 func writeServices(out io.Writer, services []parley.ServiceStatus) error {
