@@ -6117,6 +6117,50 @@ $$;
 
 comment on function parley._p_ring(integer, regclass) is 'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
 
+create table parley._p_listener (
+  queue_id integer,
+  pid integer,
+  primary key (queue_id, pid)
+);
+
+comment on table parley._p_listener is
+'Sessions that have asked to be notified of messages of a queue; some have gone. Nothing but diagnosis looks here: senders go by the time in the doorbell.';
+
+create function parley._p_is_listening(queue_id integer) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select
+    from parley._p_listener as l
+    join pg_stat_activity as a using (pid)
+    where l.queue_id = $1 and a.datid = parley._p_database_oid()
+  )
+$$;
+
+comment on function parley._p_is_listening(integer) is 'Tells whether a session still lives that has asked to be notified of messages of a queue.';
+
+create function parley._p_note_listener(queue_id integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_listener (queue_id, pid) values (_p_note_listener.queue_id, pg_backend_pid()) on conflict do nothing;
+  if found then
+    delete from parley._p_listener as l
+    where (l.queue_id, l.pid) in (
+      select o.queue_id, o.pid
+      from parley._p_listener as o
+      where not exists (select from pg_stat_activity as a where a.pid = o.pid and a.datid = parley._p_database_oid())
+      for update skip locked
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_note_listener(integer) is
+'Notes that this session wants to be notified of messages of a queue. It writes the first time only, and then forgets sessions that have gone.';
+
 create function parley.listen_for_messages(
   queue text, seconds integer default 10,
   caller parley.caller default parley.current_caller()
@@ -6132,6 +6176,11 @@ begin
   -- Others may sleep longer than this caller.
   if seconds <= 0 or coalesce(pg_sequence_last_value(v_queue.doorbell_sequence), 0) < v_until then
     perform setval(v_queue.doorbell_sequence, greatest(0, v_until));
+  end if;
+  if seconds > 0 then
+    perform parley._p_note_listener(v_queue.queue_id);
+  else
+    delete from parley._p_listener as l where l.queue_id = v_queue.queue_id and l.pid = pg_backend_pid();
   end if;
   return v_queue.queue_id::text;
 end
@@ -18415,7 +18464,11 @@ as $$
   with unread as (
     select q.queue_id, q.lookup_name, q.is_activation_enabled, q.activation_procedure, q.max_readers, f.oldest_enqueue_time,
       case when f.is_estimated then 'some ' else '' end || f.waiting_messages as waiting,
-      coalesce(pg_sequence_last_value(q.doorbell_sequence), 0) > extract(epoch from clock_timestamp())
+      -- Whoever asked to be notified may have left before the time was over.
+      (
+          coalesce(pg_sequence_last_value(q.doorbell_sequence), 0) > extract(epoch from clock_timestamp())
+          and parley._p_is_listening(q.queue_id)
+        )
         or exists (
           -- Whoever waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
           select
