@@ -43,8 +43,11 @@ const claimScene = `
 	return public.number_of(statement) = parley.sqlstate_of(number);
 `
 
+// claim is a sentence of a page with a query.
+type claim struct{ page, sentence, query string }
+
 // claims are sentences of the documentation, each with a query that is true as long as the sentence is.
-var claims = []struct{ page, sentence, query string }{
+var claims = []claim{
 	{"differences", "It [takes no group lock](#sending)", `
 		with sent as materialized (select parley.send(public.h(), body => 'x')), waited as materialized (select count(*) as n from sent)
 		select w.n = 1 and not exists (
@@ -160,7 +163,7 @@ func TestClaimsOfTheDocumentationHold(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), claimScene); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range claims {
+	for _, c := range slices.Concat(claims, pageClaims) {
 		if !strings.Contains(words(page(t, c.page)), words(c.sentence)) {
 			t.Errorf("docs/%s.md no longer says %q", c.page, c.sentence)
 			continue

@@ -1,0 +1,66 @@
+package pages
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// constants are sentences of the documentation about figures that stand in the code, each with the line that says the same.
+var constants = []struct{ page, sentence, file, line string }{
+	{"daemon", "lets readers finish for `--grace-time` (10 seconds)", "cmd/parley/serve.go", `"grace-time", 10*time.Second`},
+	{"daemon", "when it dies or hangs, after five seconds", "internal/activation/leader.go", "lease = 5 * time.Second"},
+	{"daemon", "after 100 milliseconds, twice as long each time, and 30 seconds at most", "internal/activation/failure.go", "firstPause  = 100 * time.Millisecond"},
+	{"daemon", "twice as long each time, and 30 seconds at most", "internal/activation/failure.go", "lastBackOff = 30 * time.Second"},
+	{"daemon", "when it changes, and each 30 seconds", "internal/activation/failure.go", "logInterval = 30 * time.Second"},
+	{"daemon", "a look every five seconds, all queues in one statement", "internal/activation/monitor.go", "safetyInterval = 5 * time.Second"},
+	{"activation", "8 KiB of a line, 200 lines a second of each stream", "internal/activation/program/line_log.go", "lineBytesMax = 8 << 10"},
+	{"activation", "8 KiB of a line, 200 lines a second of each stream", "internal/activation/program/line_log.go", "linesPerSecondMax = 200"},
+	{"activation", "until they are received, or 30 seconds are over", "internal/activation/event/event.go", "defaultTimeout = 30 * time.Second"},
+	{"dialogs", "A daemon uses up to 4 connections to a database to take messages out", "internal/transport/transmitter/config.go", "defaultConnections = 4"},
+	{"dialogs", "up to 8 to bring them in", "internal/transport/inbox/inbox.go", "defaultConnections = 8"},
+	{"dialogs", "closes them after a minute without work", "internal/transport/durable/pool.go", "idleTime = time.Minute"},
+	{"dialogs", "holds some 4 MB in memory at most", "internal/transport/transmitter/worker.go", "windowBytes = 4 << 20"},
+	{"dialogs", "a look every five seconds, for all destinations together", "internal/transport/transmitter/coordinator.go", "safetyInterval = 5 * time.Second"},
+	{"dialogs", "A body of more than 256 KiB travels in parts", "sql/600_take_runs.sql", "octet_length(t.body) > 262144"},
+	{"dialogs", "travels in parts of 1 MiB", "internal/transport/transmitter/deliver.go", "fragmentBytes = 1 << 20"},
+	{"dialog-security", "certificates that expire within 30 days", "internal/dialogsecurity/complaints.go", "expiryNotice = 30 * 24 * time.Hour"},
+	{"protocol", "nothing came or could be sent for 15 seconds", "internal/transport/link/config.go", "setDefault(&c.DeadAfter, 15*time.Second)"},
+	{"protocol", "pings every 5 seconds (HTTP/2), the dialling end every 10", "internal/transport/link/server.go", "config.DeadAfter / 3,"},
+	{"protocol", "pings every 5 seconds (HTTP/2), the dialling end every 10", "internal/transport/link/dial.go", "pingLeast = 10 * time.Second"},
+	{"protocol", "a question is open for two minutes", "internal/transport/link/dial.go", "2 * config.DeliverTimeout"},
+	{"protocol", "a question is open for two minutes", "internal/transport/link/config.go", "setDefault(&c.DeliverTimeout, time.Minute)"},
+	{"protocol", "nobody uses the connection for 90 seconds", "internal/transport/link/config.go", "setDefault(&c.IdleAfter, 90*time.Second)"},
+	{"protocol", "Parley gives 8 MiB to a peer", "internal/transport/link/config.go", "setDefault(&c.Window, 8<<20)"},
+	{"protocol", "many share its 256 MiB", "internal/transport/link/config.go", "setDefault(&c.Memory, 256<<20)"},
+	{"protocol", "names in its table | 4,096; 65,536; 16,384", "internal/transport/wire/limits.go", "MaxRuns         = 4096 "},
+	{"protocol", "names in its table | 4,096; 65,536; 16,384", "internal/transport/wire/limits.go", "MaxMessages     = 65536 "},
+	{"protocol", "names in its table | 4,096; 65,536; 16,384", "internal/transport/wire/limits.go", "MaxNames        = 16384 "},
+	{"protocol", "| service, contract, message type | 256 characters", "internal/transport/wire/limits.go", "MaxName         = 256 "},
+	{"protocol", "| description, text of a failure | 3,000 characters", "internal/transport/wire/limits.go", "MaxText         = 3000 "},
+	{"protocol", "| trace context | 1,024 bytes", "internal/transport/wire/limits.go", "MaxTraceContext = 1024 "},
+	{"protocol", "| security header | 512 bytes", "transmission.go", "SecurityMax = 512"},
+	{"protocol", "| payload of `HELLO`, of an answer | 1 MiB; 4 MiB", "internal/transport/wire/limits.go", "LargestHello = 1 << 20"},
+	{"protocol", "| payload of `HELLO`, of an answer | 1 MiB; 4 MiB", "internal/transport/wire/limits.go", "LargestAnswer = 4 << 20"},
+	{"protocol", "| brokers, features in a `HELLO` | 10,000; 64", "internal/transport/wire/limits.go", "MaxBrokers      = 10000 "},
+	{"protocol", "| brokers, features in a `HELLO` | 10,000; 64", "internal/transport/wire/limits.go", "MaxFeatures     = 64"},
+	{"protocol", "| hops, time to live | 255;", "internal/transport/wire/limits.go", "MaxHops         = 255"},
+}
+
+// A figure that is changed in the code is to be changed on the page, too.
+func TestFiguresOfTheDocumentationAreThoseOfTheCode(t *testing.T) {
+	t.Parallel()
+	for _, c := range constants {
+		if !strings.Contains(words(page(t, c.page)), words(c.sentence)) {
+			t.Errorf("docs/%s.md no longer says %q", c.page, c.sentence)
+		}
+		source, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(c.file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(source), c.line) {
+			t.Errorf("docs/%s.md says %q, but %s has no %q", c.page, c.sentence, c.file, c.line)
+		}
+	}
+}
