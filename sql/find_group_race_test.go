@@ -43,10 +43,18 @@ func TestReceiveAsksAgainUnderTheLockForWhatItHasFound(t *testing.T) {
 			b := newWorld(t)
 			// With retention every RECEIVE looks for a group first.
 			b.exec("select parley.alter_queue('Answering', retention => true)")
+			// The group of the first conversation has another one, so that it is there, and free, when the first has left it.
+			stays := b.dialog()
+			b.send(stays, request, "stays")
+			b.bodies("Answering")
 			first, held, second := b.dialog(), b.dialog(), b.dialog()
 			b.send(first, request, "first")
 			b.send(held, request, "held")
 			b.send(second, request, "second")
+			b.exec(`
+				select parley.move_conversation($1::uuid, e.conversation_group_id)
+				from parley.conversation_endpoints as e
+				where e.conversation_handle = $2`, b.farHandle(stays), b.farHandle(first))
 			b.exec("create function public.held() returns uuid language sql as $$ select '" + b.farHandle(held) + "'::uuid $$")
 			b.pauseBeforeTheLock()
 
