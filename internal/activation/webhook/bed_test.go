@@ -193,9 +193,10 @@ func (b *bed) waitUntil(what string, is func() bool) {
 	b.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
+	never := time.After(2 * time.Minute) // what is waited for takes seconds at the most
 	for !is() {
 		select {
-		case <-b.Context().Done():
+		case <-never:
 			b.Fatalf("never: %s; the log is\n%s", what, b.log)
 		case <-tick.C:
 		}
