@@ -24,8 +24,8 @@ func WritePage(out io.Writer, r Result) error {
 			{Value: thousands(r.Duplicated), Label: "duplicated", Bad: r.Duplicated > 0},
 			{Value: thousands(r.OutOfOrder), Label: "out of order", Bad: r.OutOfOrder > 0},
 			{Value: thousands(r.Corrupted), Label: "corrupted", Bad: r.Corrupted > 0},
-			{Value: thousands(r.ReadersKilled), Label: "readers killed in mid-transaction", Bad: r.ReadersKilled != 1},
-			{Value: rate(r.MessagesPerSecond), Label: "messages/s, all phases and pauses"},
+			{Value: thousands(r.ReadersKilled), Label: noun(r.ReadersKilled, "reader", "readers") + " killed at work", Bad: r.ReadersKilled != 1},
+			{Value: rate(r.MessagesPerSecond), Unit: "/s", Label: "messages, all phases"},
 		},
 		Sections: []report.Section{
 			timeSection(r), payloadSection(r), batchSection(r), checkSection(r), machineSection(r.Machine, r.Server), reproduceSection(r),
@@ -52,9 +52,10 @@ func timeSection(r Result) report.Section {
 		}
 		chart.Bands = append(chart.Bands, report.Band{From: p.begun, To: end, Label: bytesText(p.PayloadBytes)})
 	}
-	text := fmt.Sprintf("%d senders send on %d conversations, one message a transaction. Messages start their own readers, "+
+	text := fmt.Sprintf("%s on %s, one message a transaction. Messages start their own readers, "+
 		"at most %d at once, which receive up to 10,000 at a time. Between two payload sizes the senders pause until everything is received.",
-		r.Settings.Senders, r.Settings.Conversations, r.Settings.Readers)
+		counted(int64(r.Settings.Senders), "sender sends", "senders send"),
+		counted(int64(r.Settings.Conversations), "conversation", "conversations"), r.Settings.Readers)
 	section := report.Section{Title: "Throughput over time", Lines: chart, Text: []string{text}}
 	if r.kill.process != 0 {
 		chart.Marks = []report.Mark{{X: r.kill.seconds, Label: "reader killed"}}
@@ -154,8 +155,9 @@ func checkSection(r Result) report.Section {
 		},
 		Table: findingsTable(r.Findings, r.LeftBehind),
 		After: []string{
-			fmt.Sprintf("Both sides ended all their conversations. The broker remembers %s closed targets for half an hour, "+
-				"to recognise a first message that comes twice; then they go too.", thousands(r.LeftBehind.ClosedTargets)),
+			fmt.Sprintf("Both sides ended all their conversations. The broker remembers %s for half an hour, "+
+				"to recognise a first message that comes twice; then they go too.",
+				counted(r.LeftBehind.ClosedTargets, "closed target", "closed targets")),
 		},
 	}
 }
@@ -185,7 +187,7 @@ func machineSection(m machine.Machine, server map[string]string) report.Section 
 		memory = fmt.Sprintf("%.1f GiB", float64(m.MemoryBytes)/(1<<30))
 	}
 	rows := [][]string{
-		{"CPU", fmt.Sprintf("%s, %d cores", m.CPU, m.Cores)},
+		{"CPU", fmt.Sprintf("%s, %s", m.CPU, counted(int64(m.Cores), "core", "cores"))},
 		{"Memory", memory},
 		{"System", m.OS},
 		{"PostgreSQL", m.PostgresVersion},
@@ -215,34 +217,34 @@ func (r Result) Command() string {
 func (r Result) Verdict() string {
 	wrong := wrongs(r.Findings, r.LeftBehind)
 	if r.ReadersKilled != 1 {
-		wrong = append(wrong, fmt.Sprintf("%d readers killed instead of one", r.ReadersKilled))
+		wrong = append(wrong, counted(r.ReadersKilled, "reader", "readers")+" killed instead of one")
 	}
 	if len(wrong) > 0 {
 		return "Failed: " + strings.Join(wrong, ", ") + "."
 	}
-	return fmt.Sprintf("All %s messages arrived exactly once, in order and unchanged, "+
-		"though a reader was killed in mid-transaction. Nothing was left behind.", thousands(r.MessagesSent))
+	return fmt.Sprintf("%s arrived exactly once, in order and unchanged, "+
+		"though a reader was killed in mid-transaction. Nothing was left behind.", allOf(r.MessagesSent))
 }
 
 // wrongs lists what must not be.
 func wrongs(f Findings, l Leftovers) []string {
 	var wrong []string
 	for _, w := range []struct {
-		count int64
-		text  string
+		count     int64
+		one, many string
 	}{
-		{f.Lost, "lost"},
-		{f.Duplicated, "duplicated"},
-		{f.OutOfOrder, "out of order"},
-		{f.Corrupted, "corrupted"},
-		{f.NeverSent, "received though never sent"},
-		{l.Conversations, "conversations still open"},
-		{l.ConversationGroups, "conversation groups left"},
-		{l.Messages, "messages left in queues"},
-		{l.Undelivered, "not delivered"},
+		{f.Lost, "lost", "lost"},
+		{f.Duplicated, "duplicated", "duplicated"},
+		{f.OutOfOrder, "out of order", "out of order"},
+		{f.Corrupted, "corrupted", "corrupted"},
+		{f.NeverSent, "received though never sent", "received though never sent"},
+		{l.Conversations, "conversation still open", "conversations still open"},
+		{l.ConversationGroups, "conversation group left", "conversation groups left"},
+		{l.Messages, "message left in queues", "messages left in queues"},
+		{l.Undelivered, "not delivered", "not delivered"},
 	} {
 		if w.count > 0 {
-			wrong = append(wrong, thousands(w.count)+" "+w.text)
+			wrong = append(wrong, counted(w.count, w.one, w.many))
 		}
 	}
 	return wrong

@@ -20,12 +20,13 @@ func TestServersPageInABrowserShowsTheFiguresOfTheJSON(t *testing.T) {
 	show(t, b, page.Bytes())
 	checkClaims(t, b, []claim{
 		{"all charts are drawn, large enough to be seen", `[...document.querySelectorAll("svg")].filter(s => s.getBoundingClientRect().width > 300 && s.getBoundingClientRect().height > 60).length == 5`},
-		{"lines have points", `document.querySelectorAll("polyline").length == 4 && [...document.querySelectorAll("polyline")].every(p => p.points.numberOfItems > 20)`},
-		{"bars have lengths", `document.querySelectorAll("svg rect").length > 10 && [...document.querySelectorAll("[aria-labelledby^=initiators] rect, [aria-labelledby^=payloads] rect, [aria-labelledby^=spread] rect")].every(r => r.getBoundingClientRect().width > 1)`},
+		{"lines have points", `document.querySelectorAll("svg.broad polyline").length == 4 && [...document.querySelectorAll("polyline")].every(p => p.points.numberOfItems > 20)`},
+		{"bars have lengths", `document.querySelectorAll("svg rect").length > 10 && [...document.querySelectorAll(".broad[aria-labelledby^=initiators] rect, .broad[aria-labelledby^=payloads] rect, .broad[aria-labelledby^=spread] rect")].every(r => r.getBoundingClientRect().width > 1)`},
 		{"no text became an element", `document.querySelectorAll("img,script").length == 0`},
 		{"the verdict can be read", `document.querySelector(".verdict.bad").innerText.startsWith("Failed: 1 lost")`},
 	})
 	checkColours(t, b)
+	checkLayout(t, b, "servers")
 
 	text, err := json.Marshal(run)
 	if err != nil {
@@ -50,7 +51,7 @@ func TestServersPageInABrowserShowsTheFiguresOfTheJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	var tables [][][]string
-	b.evaluate(`[...document.querySelectorAll("table")].map(t => [...t.rows].map(r => [...r.cells].map(c => c.innerText.trim())))`, &tables)
+	b.evaluate(`[...document.querySelectorAll("table")].map(t => [...t.rows].map(r => [...r.cells].map(c => c.innerText.replace(/\s/g, " ").trim())))`, &tables)
 	// rows gives the cells of some columns of the table that begins with a heading.
 	rows := func(heading string, columns ...int) (cells [][]string) {
 		t.Helper()

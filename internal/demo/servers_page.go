@@ -12,9 +12,9 @@ import (
 func WriteServersPage(out io.Writer, r ServersResult) error {
 	page := report.Page{
 		Title: "Parley demo, several servers",
-		Lead: fmt.Sprintf("The workload of %s, played on %d servers of PostgreSQL %s: %d initiators and one target, "+
+		Lead: fmt.Sprintf("The workload of %s, played on %d servers of PostgreSQL %s: %s and one target, "+
 			"each with a daemon of its own, joined by mutual TLS.",
-			paperName, r.Settings.Servers, r.Machine.PostgresVersion, r.Settings.Servers-1),
+			paperName, r.Settings.Servers, r.Machine.PostgresVersion, counted(int64(r.Settings.Servers-1), "initiator", "initiators")),
 		Verdict: report.Verdict{Good: r.Passed, Text: r.Verdict(), Details: r.Examples},
 		Tiles: []report.Tile{
 			{Value: thousands(r.MessagesSent), Label: "messages sent"},
@@ -23,8 +23,12 @@ func WriteServersPage(out io.Writer, r ServersResult) error {
 			{Value: thousands(r.Duplicated), Label: "duplicated", Bad: r.Duplicated > 0},
 			{Value: thousands(r.OutOfOrder), Label: "out of order", Bad: r.OutOfOrder > 0},
 			{Value: thousands(r.Corrupted), Label: "corrupted", Bad: r.Corrupted > 0},
-			{Value: thousands(int64(r.Cut.ConnectionsBroken)), Label: "connections broken on the way", Bad: r.Cut.ConnectionsBroken == 0},
-			{Value: rate(r.MessagesPerSecond), Label: "messages/s, all phases and pauses"},
+			{
+				Value: thousands(int64(r.Cut.ConnectionsBroken)),
+				Label: noun(int64(r.Cut.ConnectionsBroken), "connection", "connections") + " broken",
+				Bad:   r.Cut.ConnectionsBroken == 0,
+			},
+			{Value: rate(r.MessagesPerSecond), Unit: "/s", Label: "messages, all phases"},
 		},
 		Sections: []report.Section{
 			r.flowSection(), r.waitingSection(), r.initiatorsSection(), r.sizesSection(), r.spreadSection(), r.phasesSection(),
@@ -58,8 +62,8 @@ func (r ServersResult) Verdict() string {
 	if len(wrong) > 0 {
 		return "Failed: " + strings.Join(wrong, ", ") + "."
 	}
-	return fmt.Sprintf("All %s messages arrived at the other server exactly once, in order and unchanged, though a link was cut for %.1f s. "+
-		"Nothing was left behind.", thousands(r.MessagesSent), r.Cut.Seconds)
+	return fmt.Sprintf("%s arrived at the other server exactly once, in order and unchanged, though a link was cut for %.1f s. "+
+		"Nothing was left behind.", allOf(r.MessagesSent), r.Cut.Seconds)
 }
 
 func (r ServersResult) flowSection() report.Section {
@@ -78,11 +82,12 @@ func (r ServersResult) flowSection() report.Section {
 	}
 	return report.Section{
 		Title: "Throughput over time", Lines: chart,
-		Text: []string{fmt.Sprintf("%d senders in %d databases send on %d conversations, one message a transaction. Each database's "+
+		Text: []string{fmt.Sprintf("%s in %s send on %s, one message a transaction. Each database's "+
 			"daemon carries what was sent to the target's, over a connection in which both prove who they are. There messages start their own "+
 			"readers, at most %d at once. A phase says how many initiators send, and how large the bodies are; between two phases the senders "+
 			"pause until everything is received.",
-			r.Settings.Senders, r.Settings.Servers-1, r.Settings.Conversations, r.Settings.Readers)},
+			counted(int64(r.Settings.Senders), "sender", "senders"), counted(int64(r.Settings.Servers-1), "database", "databases"),
+			counted(int64(r.Settings.Conversations), "conversation", "conversations"), r.Settings.Readers)},
 	}
 }
 
@@ -107,8 +112,8 @@ func (p Phase) shortLabel() string {
 
 func (r ServersResult) cutMarks() []report.Mark {
 	return []report.Mark{
-		{X: r.Cut.AtSeconds, Label: "cut"},
-		{X: r.Cut.AtSeconds + r.Cut.Seconds, Label: "whole"},
+		{X: r.Cut.AtSeconds, Label: "link cut"},
+		{X: r.Cut.AtSeconds + r.Cut.Seconds, Label: "whole again"},
 	}
 }
 
@@ -129,10 +134,11 @@ func (r ServersResult) waitingSection() report.Section {
 			Series:      []report.Series{{Name: "the others", Points: others}, {Name: r.Cut.Initiator, Points: behind}},
 			Bands:       r.bands(), Marks: r.cutMarks(),
 		},
-		After: []string{fmt.Sprintf("At %.1f s the link of %s was cut for %.1f s, with %d connections in use. What its senders sent waited "+
-			"in its database, %s messages at most; the other initiators went on. %.1f s after the link was whole again nothing waited any "+
+		After: []string{fmt.Sprintf("At %.1f s the link of %s was cut for %.1f s, with %s in use. What its senders sent waited "+
+			"in its database, %s at most; the other initiators went on. %.1f s after the link was whole again nothing waited any "+
 			"more: the daemon tries a link that is down again after 4 seconds, and then ever more rarely.",
-			r.Cut.AtSeconds, r.Cut.Initiator, r.Cut.Seconds, r.Cut.ConnectionsBroken, thousands(r.Cut.WaitingMax), r.Cut.CaughtUpSeconds)},
+			r.Cut.AtSeconds, r.Cut.Initiator, r.Cut.Seconds, counted(int64(r.Cut.ConnectionsBroken), "connection", "connections"),
+			counted(r.Cut.WaitingMax, "message", "messages"), r.Cut.CaughtUpSeconds)},
 	}
 }
 
@@ -213,7 +219,7 @@ func (r ServersResult) spreadSection() report.Section {
 	}
 	gain := "could not be told here"
 	if near > 0 {
-		gain = fmt.Sprintf("was %+.0f percent here, with %d senders", 100*(far/near-1), r.Settings.Senders)
+		gain = fmt.Sprintf("was %+.0f percent here, with %s", 100*(far/near-1), counted(int64(r.Settings.Senders), "sender", "senders"))
 	}
 	return report.Section{
 		Title: "Neighbouring conversations or one in 150, beside the paper's figure 5", Bars: bars,

@@ -29,3 +29,22 @@ func bytesText(n int) string {
 
 // rate writes messages per second without more digits than it is worth.
 func rate(perSecond float64) string { return thousands(int64(perSecond + 0.5)) }
+
+// noun is the singular for one and the plural for any other count.
+func noun(n int64, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// counted writes a count and what is counted.
+func counted(n int64, one, many string) string { return thousands(n) + " " + noun(n, one, many) }
+
+// allOf names all messages of a run at the beginning of a sentence.
+func allOf(n int64) string {
+	if n == 1 {
+		return "The one message"
+	}
+	return "All " + thousands(n) + " messages"
+}

@@ -36,42 +36,38 @@ type Mark struct {
 	Label string
 }
 
-// The frame of a line chart on the page.
+// The frame of a line chart: rows of labels for bands and marks above the plot, the axis below it.
 const (
-	chartWidth = 760.0
-	lineLeft   = 52.0
-	lineTop    = 34.0
-	lineWidth  = chartWidth - lineLeft - 14
+	lineLeft   = 48.0
+	lineRight  = 14.0
 	lineHeight = 210.0
+	labelSize  = 12.0
+	labelRow   = 17.0
 )
 
 type lineLayout struct {
-	Width, Height, Left, Top, Right, Bottom, PlotHeight float64
+	format
+	Width, Height, Left, Top, Right, Bottom, FullHeight float64
 	XTicks, YTicks                                      []tick
-	Paths                                               []linePath
+	Paths                                               []string
 	Bands                                               []lineBand
 	Marks                                               []lineMark
 }
 
-type linePath struct {
-	Name, Points string
-	LegendX      float64
-}
-
 type lineBand struct {
-	X, Width float64
-	Label    string
-	Odd      bool
+	X, Width     float64
+	TextX, TextY float64
+	Label        string
+	Odd          bool
 }
 
 type lineMark struct {
-	X, TextX float64
-	Anchor   string
-	Label    string
+	X, TextX, TextY float64
+	Label           string
 }
 
 // layoutLines says where everything stands.
-func layoutLines(c *LineChart) lineLayout {
+func layoutLines(f format, c *LineChart) lineLayout {
 	var mostX, mostY float64
 	for _, s := range c.Series {
 		for _, p := range s.Points {
@@ -81,14 +77,16 @@ func layoutLines(c *LineChart) lineLayout {
 	for _, b := range c.Bands {
 		mostX = max(mostX, b.To)
 	}
+	length := f.width - lineLeft - lineRight
 	y, yValues := newScale(mostY, lineHeight, 5)
-	_, xValues := newScale(mostX, lineWidth, 8)
-	x := scale{most: max(mostX, 1e-9), length: lineWidth}
+	_, xValues := newScale(mostX, length, int(length/55))
+	x := scale{most: max(mostX, 1e-9), length: length}
 
-	l := lineLayout{
-		Width: chartWidth, Height: lineTop + lineHeight + 44, PlotHeight: lineHeight,
-		Left: lineLeft, Top: lineTop, Right: lineLeft + lineWidth, Bottom: lineTop + lineHeight,
-	}
+	l := lineLayout{format: f, Width: f.width, Left: lineLeft, Right: lineLeft + length}
+	bandRows := l.placeBands(x, c.Bands)
+	markRows := l.placeMarks(x, c.Marks, bandRows)
+	l.Top = 6 + labelRow*float64(bandRows+markRows)
+	l.Bottom, l.FullHeight, l.Height = l.Top+lineHeight, l.Top+lineHeight, l.Top+lineHeight+42
 	for _, v := range yValues {
 		l.YTicks = append(l.YTicks, tick{At: round(l.Bottom - y.at(v)), Text: short(v)})
 	}
@@ -97,28 +95,47 @@ func layoutLines(c *LineChart) lineLayout {
 			l.XTicks = append(l.XTicks, tick{At: round(lineLeft + x.at(v)), Text: short(v)})
 		}
 	}
-	for i, b := range c.Bands {
-		from, to := lineLeft+x.at(b.From), lineLeft+x.at(b.To)
-		l.Bands = append(l.Bands, lineBand{
-			X: round(from), Width: round(to - from), Label: b.Label, Odd: i%2 == 1,
-		})
-	}
-	for _, m := range c.Marks {
-		at := round(lineLeft + x.at(m.X))
-		mark := lineMark{X: at, TextX: at + 5, Anchor: "start", Label: m.Label}
-		if at > lineLeft+lineWidth/2 {
-			mark.TextX, mark.Anchor = at-5, "end"
-		}
-		l.Marks = append(l.Marks, mark)
-	}
-	for i, s := range c.Series {
+	for _, s := range c.Series {
 		var points []string
 		for _, p := range s.Points {
 			points = append(points, coordinate(lineLeft+x.at(p.X))+","+coordinate(l.Bottom-y.at(p.Y)))
 		}
-		l.Paths = append(l.Paths, linePath{Name: s.Name, Points: strings.Join(points, " "), LegendX: lineLeft + float64(i)*130})
+		l.Paths = append(l.Paths, strings.Join(points, " "))
 	}
 	return l
+}
+
+// placeBands puts the label of each band over its middle, in as many rows as are needed for none to touch another.
+func (l *lineLayout) placeBands(x scale, bands []Band) int {
+	var taken rows
+	for i, b := range bands {
+		from, to := l.Left+x.at(b.From), l.Left+x.at(b.To)
+		middle, half := (from+to)/2, textWidth(b.Label, labelSize)/2
+		row, at := taken.place(span{middle - half, middle + half}.within(l.Left, l.Width))
+		l.Bands = append(l.Bands, lineBand{
+			X: round(from), Width: round(to - from), TextX: round((at.from + at.to) / 2), TextY: labelRow * float64(row+1),
+			Label: b.Label, Odd: i%2 == 1,
+		})
+	}
+	return len(taken)
+}
+
+// placeMarks puts the label of each mark beside its line, above the plot and below the labels of bands. All but the last
+// stand rather to the left, so that two moments close to each other have their labels apart.
+func (l *lineLayout) placeMarks(x scale, marks []Mark, bandRows int) int {
+	var taken rows
+	for i, m := range marks {
+		at, long := l.Left+x.at(m.X), textWidth(m.Label, labelSize)
+		left, right := span{at - long, at}, span{at, at + long}
+		if i == len(marks)-1 {
+			left, right = right, left
+		}
+		row, found := taken.place(left.within(l.Left, l.Width), right.within(l.Left, l.Width))
+		l.Marks = append(l.Marks, lineMark{
+			X: round(at), TextX: round((found.from + found.to) / 2), TextY: labelRow * float64(bandRows+row+1), Label: m.Label,
+		})
+	}
+	return len(taken)
 }
 
 func coordinate(value float64) string { return strconv.FormatFloat(round(value), 'f', -1, 64) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"regexp"
 )
 
 // Page is a result page. All texts are plain; what they hold of HTML is shown as it is.
@@ -27,10 +28,10 @@ type Verdict struct {
 	Details []string
 }
 
-// Tile is a figure that stands large. A bad one stands out.
+// Tile is a figure that stands large, with its unit small beside it where it has one. A bad one stands out.
 type Tile struct {
-	Value, Label string
-	Bad          bool
+	Value, Unit, Label string
+	Bad                bool
 }
 
 // Section is a part of a page; what is not set is not there.
@@ -59,8 +60,28 @@ type Table struct {
 var templates embed.FS
 
 var page = template.Must(template.New("").Funcs(template.FuncMap{
-	"layoutLines": layoutLines, "layoutBars": layoutBars, "layoutColumns": layoutColumns,
+	"layoutLines": layoutLines, "layoutBars": layoutBars, "layoutColumns": layoutColumns, "formats": formats, "tied": tied,
+	"laid":   func(f format, chart *BarChart) laid { return laid{f, chart} },
+	"opened": func(f format, chart any, width, height float64) opened { return opened{f, chart, width, height} },
 }).ParseFS(templates, "*.tmpl"))
+
+// laid is what the template of one drawing of bars takes.
+type laid struct {
+	Format format
+	Chart  *BarChart
+}
+
+// opened is what the template of the beginning of a drawing takes.
+type opened struct {
+	Format        format
+	Chart         any
+	Width, Height float64
+}
+
+var measure = regexp.MustCompile(`(\d) (s|ms|B|KB|MB|GB|GiB|GHz|cores?|percent|messages/s)\b`)
+
+// tied keeps a number and its unit on one line.
+func tied(text string) string { return measure.ReplaceAllString(text, "$1\u00a0$2") }
 
 // Write writes the page as HTML.
 func (p Page) Write(out io.Writer) error {
