@@ -59,7 +59,8 @@ const layoutFaults = `(() => {
 	if (measures == 0) faults.push("no number with a unit was found")
 	for (const e of document.querySelectorAll(".tiles p"))
 		if (e.getBoundingClientRect().height > 40) faults.push(name(e) + " stands on two lines")
-	const sizes = new Set([...document.querySelectorAll(".tiles li")].map(e => e.getBoundingClientRect()).map(b => Math.round(b.width) + " by " + Math.round(b.height)))
+	const boxes = [...document.querySelectorAll(".tiles li")].map(e => e.getBoundingClientRect())
+	const sizes = new Set(boxes.map(b => Math.round(b.width) + " by " + Math.round(b.height)))
 	if (sizes.size != 1) faults.push("the tiles measure " + [...sizes].join(", "))
 	return faults
 })()`
