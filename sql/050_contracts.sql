@@ -61,7 +61,7 @@ begin
     );
   end if;
   for v_usage in
-    select t.key as name, upper(regexp_replace(t.value, '^\s*(sent\s+by\s+)?', '', 'i')) as sent_by
+    select t.key as name, upper(regexp_replace(t.value, E'^\\s*(sent\\s+by\\s+)?', '', 'i')) as sent_by
     from jsonb_each_text(message_types) as t
   loop
     if v_usage.sent_by is null or v_usage.sent_by not in ('INITIATOR', 'TARGET', 'ANY') then

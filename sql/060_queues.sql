@@ -47,7 +47,7 @@ declare
   v_part text;
 begin
   -- What does not parse to its end must not be taken for the queue that a part of it names.
-  if queue !~ '^(\[([^\]]|\]\])*\]|"([^"]|"")*"|[^.\["]+)(\.(\[([^\]]|\]\])*\]|"([^"]|"")*"|[^.\["]+))*$' then
+  if queue !~ E'^(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+)(\\.(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+))*$' then
     found := parley._p_raise(
       9609,
       format('queue name "%s" is malformed', queue),
@@ -57,7 +57,7 @@ begin
   end if;
   for v_part in
     select coalesce(replace(m[2], ']]', ']'), replace(m[3], '""', '"'), m[4])
-    from regexp_matches(coalesce(queue, ''), '(\[((?:[^\]]|\]\])*)\]|"((?:[^"]|"")*)"|([^.\["]+))(?:\.|$)', 'g') as m
+    from regexp_matches(coalesce(queue, ''), E'(\\[((?:[^\\]]|\\]\\])*)\\]|"((?:[^"]|"")*)"|([^.\\["]+))(?:\\.|$)', 'g') as m
   loop
     v_parts := v_parts || v_part;
   end loop;
@@ -92,7 +92,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return (
-    select string_agg(case when p.part ~ '[.\["]' then '[' || replace(p.part, ']', ']]') || ']' else p.part end, '.' order by p.ordinal)
+    select string_agg(case when p.part ~ E'[.\\["]' then '[' || replace(p.part, ']', ']]') || ']' else p.part end, '.' order by p.ordinal)
     from unnest(array[nullif(schema_name, 'dbo'), name]) with ordinality as p (part, ordinal)
     where p.part is not null
   );
@@ -310,7 +310,7 @@ begin
     from pg_class as c
     where c.relnamespace = 'parley'::regnamespace
       and c.relkind = 'S'
-      and c.relname like '\_p\_queue\_%'
+      and c.relname like E'\\_p\\_queue\\_%'
       and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.doorbell_sequence, q.rollback_sequence, q.counter_sequence))
   loop
     begin

@@ -22,7 +22,7 @@ begin
   if execute_as is null then
     found := parley._p_raise(9613, 'activation is on but nobody to execute as', null, 'Give execute_as: SELF, OWNER or the name of a role.');
   end if;
-  select p.prokind, p.pronargs, n.nspname like 'pg\_temp\_%' into v_kind, v_arguments, v_is_temporary
+  select p.prokind, p.pronargs, n.nspname like E'pg\\_temp\\_%' into v_kind, v_arguments, v_is_temporary
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
   where p.oid = to_regproc(procedure);

@@ -32,7 +32,7 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_parts text[] := regexp_match(lower(address collate "C"), '^tcp://(?:\[([0-9a-f.]*:[0-9a-f:.]+)\]|([a-z0-9_.-]+)):([0-9]{1,5})/?$');
+  v_parts text[] := regexp_match(lower(address collate "C"), E'^tcp://(?:\\[([0-9a-f.]*:[0-9a-f:.]+)\\]|([a-z0-9_.-]+)):([0-9]{1,5})/?$');
   v_host text;
 begin
   if v_parts is null or v_parts[3]::integer not between 1 and 65535 then
@@ -42,8 +42,8 @@ begin
     v_host := case when v_parts[1]::inet = '::1' or not v_parts[1]::inet << '::/96' then format('[%s]', host(v_parts[1]::inet)) end;
   elsif v_parts[2] ~ '^[0-9.]+$' then
     -- Else inet would take less than four numbers, and octal ones.
-    v_host := case when v_parts[2] ~ '^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){3}$' then nullif(host(v_parts[2]::inet), '0.0.0.0') end;
-  elsif length(v_parts[2]) <= 253 and v_parts[2] ~ '^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.?$' then
+    v_host := case when v_parts[2] ~ E'^(0|[1-9][0-9]*)(\\.(0|[1-9][0-9]*)){3}$' then nullif(host(v_parts[2]::inet), '0.0.0.0') end;
+  elsif length(v_parts[2]) <= 253 and v_parts[2] ~ E'^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\\.?$' then
     v_host := v_parts[2];
   end if;
   return 'tcp://' || v_host || ':' || v_parts[3]::integer;

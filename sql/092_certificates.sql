@@ -144,7 +144,7 @@ begin
   found := parley._p_require_permission(v_caller, 'CREATE CERTIFICATE', 'database', 0, null, null);
   v_owner := parley._p_new_owner(v_caller, "authorization");
   -- 1 and the id of the master key (9 bytes), nonce (12), two keys (64) and the tag (16).
-  if length(private_key) <> 101 or substring(private_key from 1 for 1) <> '\x01' then
+  if length(private_key) <> 101 or substring(private_key from 1 for 1) <> E'\\x01' then
     found := parley._p_raise(
       15297, 'the private key is not sealed under a master key', null, 'Let the daemon''s program make it: parley certificate create.'
     );

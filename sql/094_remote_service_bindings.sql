@@ -23,7 +23,7 @@ as $$
 declare
   v_role oid;
 begin
-  if lower(with_user) = 'public' or with_user like 'pg\_%' then
+  if lower(with_user) = 'public' or with_user like E'pg\\_%' then
     found := parley._p_raise(
       28083,
       format('"%s" cannot stand for a remote service', with_user),

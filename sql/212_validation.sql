@@ -15,12 +15,12 @@ declare
   v_high integer := 0;
   v_unit integer;
 begin
-  if substr(body, 1, 3) = '\xefbbbf' then
+  if substr(body, 1, 3) = E'\\xefbbbf' then
     return convert_from(substr(body, 4), 'UTF8');
-  elsif substr(body, 1, 2) not in ('\xfffe', '\xfeff') then
+  elsif substr(body, 1, 2) not in (E'\\xfffe', E'\\xfeff') then
     return convert_from(body, 'UTF8');
   end if;
-  v_low := case when substr(body, 1, 2) = '\xfffe' then 0 else 1 end;
+  v_low := case when substr(body, 1, 2) = E'\\xfffe' then 0 else 1 end;
   -- A copy in memory: of a stored value each get_byte would unpack all of it.
   v_body := body || ''::bytea;
   for i in 1 .. octet_length(v_body) / 2 - 1 loop
@@ -30,10 +30,10 @@ begin
         v_text := v_text || chr(65536 + (v_high - 55296) * 1024 + v_unit - 56320);
         v_high := 0;
       when v_unit = 0 then
-        perform convert_from('\x00', 'UTF8');
+        perform convert_from(E'\\x00', 'UTF8');
       -- Half of a pair alone.
       when v_high > 0 or v_unit between 56320 and 57343 then
-        perform convert_from('\xeda080', 'UTF8');
+        perform convert_from(E'\\xeda080', 'UTF8');
       when v_unit between 55296 and 56319 then
         v_high := v_unit;
       else
@@ -46,7 +46,7 @@ begin
     end if;
   end loop;
   if v_high > 0 then
-    perform convert_from('\xeda080', 'UTF8');
+    perform convert_from(E'\\xeda080', 'UTF8');
   end if;
   return array_to_string(v_parts || v_text, '');
 exception

@@ -176,7 +176,7 @@ begin
       name "Error",
       xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/Error' as xmlns),
       xmlelement(name "Code", error_code),
-      xmlelement(name "Description", regexp_replace(description, '[\u0001-\u0008\u000b\u000c\u000e-\u001f]', '?', 'g'))
+      xmlelement(name "Description", regexp_replace(description, E'[\\u0001-\\u0008\\u000b\\u000c\\u000e-\\u001f]', '?', 'g'))
     )::text,
     'UTF8'
   );

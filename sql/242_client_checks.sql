@@ -32,7 +32,7 @@ begin
       select
       from pg_catalog.pg_db_role_setting as s
       join pg_catalog.pg_database as d on d.oid = s.setdatabase
-      where d.datname = current_database() and s.setrole = 0 and array_to_string(s.setconfig, ',') like '%client\_connection\_check\_interval=%'
+      where d.datname = current_database() and s.setrole = 0 and array_to_string(s.setconfig, ',') like E'%client\\_connection\\_check\\_interval=%'
     ) then
     execute format('alter database %I set client_connection_check_interval = %L', current_database(), '100ms');
   end if;

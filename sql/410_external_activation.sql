@@ -68,7 +68,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   -- NUL cannot be in a text; an argument may be empty, but not missing.
-  if cardinality(activation.program) = 0 or array_position(activation.program, null) is not null or activation.program[1] !~ '^([A-Za-z]:\\|/)' then
+  if cardinality(activation.program) = 0 or array_position(activation.program, null) is not null or activation.program[1] !~ E'^([A-Za-z]:\\\\|/)' then
     found := parley._p_raise(
       8402,
       'program is no command',
@@ -87,7 +87,7 @@ begin
       'Names are letters, digits and _, without PARLEY_ in front, which is the daemon''s; values are strings.',
       'Write {"REGION": "north"}.'
     );
-  elsif activation.working_directory !~ '^([A-Za-z]:\\|/)' then
+  elsif activation.working_directory !~ E'^([A-Za-z]:\\\\|/)' then
     found := parley._p_raise(8402, 'working_directory is no full path', null, 'Write it from the root on, or leave it out for the folder of the program.');
   end if;
   found := parley._p_require_range('stop_timeout_ms', activation.stop_timeout_ms, 0, 3600000);

@@ -315,7 +315,7 @@ select
   array(select e.name from jsonb_object_keys(a.environment) as e (name) order by e.name) as environment_names,
   a.working_directory,
   a.stop_timeout_ms,
-  regexp_replace(a.url, '\?.*', '?...') as url,
+  regexp_replace(a.url, E'\\?.*', '?...') as url,
   a.secret_name,
   a.timeout_ms,
   a.batch_size,

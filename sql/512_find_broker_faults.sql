@@ -50,7 +50,7 @@ as $$
     -- Functions whose grants were never touched are everybody's.
     select count(*) as functions
     from pg_proc as f
-    where f.pronamespace = 'parley'::regnamespace and f.proname like '\_p\_%' and f.proacl is null
+    where f.pronamespace = 'parley'::regnamespace and f.proname like E'\\_p\\_%' and f.proacl is null
   ) as p
   where (p.functions > 0 or has_schema_privilege('public', 'parley', 'usage') is not true)
 $$;

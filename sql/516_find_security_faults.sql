@@ -20,7 +20,7 @@ as $$
   where not b.has_role
   union all
   select 'binding-certificate-missing', 'remote service binding', b.name,
-    format('Messages to the service "%s" cannot be sealed: %s', b.to_service, substring(c.status from '^\d+: (.*)$')),
+    format('Messages to the service "%s" cannot be sealed: %s', b.to_service, substring(c.status from E'^\\d+: (.*)$')),
     null,
     format('parley dialog-certificate import <file> --role %I  -- the file comes from the other side', pg_get_userbyid(b.remote_principal))
   from binding as b
@@ -28,7 +28,7 @@ as $$
   where b.has_role and c.status is not null
   union all
   select distinct 'dialog-certificate-missing', 'service', s.name,
-    format('Dialogs with the service "%s" are to be signed by its owner: %s', b.to_service, substring(c.status from '^\d+: (.*)$')),
+    format('Dialogs with the service "%s" are to be signed by its owner: %s', b.to_service, substring(c.status from E'^\\d+: (.*)$')),
     null::timestamptz,
     format('parley dialog-certificate create --role %I', pg_get_userbyid(s.owner))
   from binding as b

@@ -106,7 +106,7 @@ create function parley._p_shell_word(word text) returns text
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select case when word ~ '^[[:alnum:]_./:@%+=,-]+$' then word else '''' || replace(word, '''', '''\''''') || '''' end
+  select case when word ~ '^[[:alnum:]_./:@%+=,-]+$' then word else '''' || replace(word, '''', E'''\\''''') || '''' end
 $$;
 
 comment on function parley._p_shell_word(text) is 'Writes a text as one word of a shell, in quotes where it needs them.';

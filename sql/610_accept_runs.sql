@@ -40,7 +40,7 @@ begin
   end if;
   if v_barred is not null then
     return query
-    select r.ordinal, 'held'::text, 0::bigint, substring(v_barred from '^\d+')::integer, substr(v_barred, 8)
+    select r.ordinal, 'held'::text, 0::bigint, substring(v_barred from E'^\\d+')::integer, substr(v_barred, 8)
     from generate_subscripts(conversation_ids, 1) as r (ordinal);
     return;
   elsif v_refusal is not null then

@@ -87,14 +87,14 @@ declare
   v_view regclass;
 begin
   for v_function in
-    select p.oid::regprocedure from pg_catalog.pg_proc as p where p.pronamespace = 'parley'::regnamespace and p.proname not like '\_p\_%'
+    select p.oid::regprocedure from pg_catalog.pg_proc as p where p.pronamespace = 'parley'::regnamespace and p.proname not like E'\\_p\\_%'
   loop
     execute format('grant execute on function %s to public', v_function);
   end loop;
   for v_view in
     select c.oid::regclass
     from pg_catalog.pg_class as c
-    where c.relnamespace = 'parley'::regnamespace and c.relkind = 'v' and c.relname not like '\_p\_%'
+    where c.relnamespace = 'parley'::regnamespace and c.relkind = 'v' and c.relname not like E'\\_p\\_%'
   loop
     execute format('grant select on %s to public', v_view);
   end loop;

@@ -26,6 +26,9 @@ func checkRights(f File, asking map[string]bool, report reporter) {
 			if t.is("not") {
 				checkRefusal(tokens, i, report)
 			}
+			if strings.HasPrefix(t.Text, "'") && strings.Contains(t.Text, `\`) {
+				report(t.Line, "literal", `write a backslash as E'...\\...': in '...' the caller's standard_conforming_strings says what it means`)
+			}
 			if name, next := qualified(tokens, i); len(name) == 2 && name[0] == "parley" && asking[name[1]] && at(tokens, next).is("(") {
 				checkPassedOn(tokens, i, next, name[1], report)
 			}
