@@ -1092,7 +1092,7 @@ begin
     );
   end if;
   for v_usage in
-    select t.key as name, upper(regexp_replace(t.value, '^\s*(sent\s+by\s+)?', '', 'i')) as sent_by
+    select t.key as name, upper(regexp_replace(t.value, E'^\\s*(sent\\s+by\\s+)?', '', 'i')) as sent_by
     from jsonb_each_text(message_types) as t
   loop
     if v_usage.sent_by is null or v_usage.sent_by not in ('INITIATOR', 'TARGET', 'ANY') then
@@ -1358,7 +1358,7 @@ declare
   v_part text;
 begin
   -- What does not parse to its end must not be taken for the queue that a part of it names.
-  if queue !~ '^(\[([^\]]|\]\])*\]|"([^"]|"")*"|[^.\["]+)(\.(\[([^\]]|\]\])*\]|"([^"]|"")*"|[^.\["]+))*$' then
+  if queue !~ E'^(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+)(\\.(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+))*$' then
     found := parley._p_raise(
       9609,
       format('queue name "%s" is malformed', queue),
@@ -1368,7 +1368,7 @@ begin
   end if;
   for v_part in
     select coalesce(replace(m[2], ']]', ']'), replace(m[3], '""', '"'), m[4])
-    from regexp_matches(coalesce(queue, ''), '(\[((?:[^\]]|\]\])*)\]|"((?:[^"]|"")*)"|([^.\["]+))(?:\.|$)', 'g') as m
+    from regexp_matches(coalesce(queue, ''), E'(\\[((?:[^\\]]|\\]\\])*)\\]|"((?:[^"]|"")*)"|([^.\\["]+))(?:\\.|$)', 'g') as m
   loop
     v_parts := v_parts || v_part;
   end loop;
@@ -1403,7 +1403,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return (
-    select string_agg(case when p.part ~ '[.\["]' then '[' || replace(p.part, ']', ']]') || ']' else p.part end, '.' order by p.ordinal)
+    select string_agg(case when p.part ~ E'[.\\["]' then '[' || replace(p.part, ']', ']]') || ']' else p.part end, '.' order by p.ordinal)
     from unnest(array[nullif(schema_name, 'dbo'), name]) with ordinality as p (part, ordinal)
     where p.part is not null
   );
@@ -1621,7 +1621,7 @@ begin
     from pg_class as c
     where c.relnamespace = 'parley'::regnamespace
       and c.relkind = 'S'
-      and c.relname like '\_p\_queue\_%'
+      and c.relname like E'\\_p\\_queue\\_%'
       and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.doorbell_sequence, q.rollback_sequence, q.counter_sequence))
   loop
     begin
@@ -1699,7 +1699,7 @@ begin
   if execute_as is null then
     found := parley._p_raise(9613, 'activation is on but nobody to execute as', null, 'Give execute_as: SELF, OWNER or the name of a role.');
   end if;
-  select p.prokind, p.pronargs, n.nspname like 'pg\_temp\_%' into v_kind, v_arguments, v_is_temporary
+  select p.prokind, p.pronargs, n.nspname like E'pg\\_temp\\_%' into v_kind, v_arguments, v_is_temporary
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
   where p.oid = to_regproc(procedure);
@@ -2338,7 +2338,7 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_parts text[] := regexp_match(lower(address collate "C"), '^tcp://(?:\[([0-9a-f.]*:[0-9a-f:.]+)\]|([a-z0-9_.-]+)):([0-9]{1,5})/?$');
+  v_parts text[] := regexp_match(lower(address collate "C"), E'^tcp://(?:\\[([0-9a-f.]*:[0-9a-f:.]+)\\]|([a-z0-9_.-]+)):([0-9]{1,5})/?$');
   v_host text;
 begin
   if v_parts is null or v_parts[3]::integer not between 1 and 65535 then
@@ -2348,8 +2348,8 @@ begin
     v_host := case when v_parts[1]::inet = '::1' or not v_parts[1]::inet << '::/96' then format('[%s]', host(v_parts[1]::inet)) end;
   elsif v_parts[2] ~ '^[0-9.]+$' then
     -- Else inet would take less than four numbers, and octal ones.
-    v_host := case when v_parts[2] ~ '^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){3}$' then nullif(host(v_parts[2]::inet), '0.0.0.0') end;
-  elsif length(v_parts[2]) <= 253 and v_parts[2] ~ '^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.?$' then
+    v_host := case when v_parts[2] ~ E'^(0|[1-9][0-9]*)(\\.(0|[1-9][0-9]*)){3}$' then nullif(host(v_parts[2]::inet), '0.0.0.0') end;
+  elsif length(v_parts[2]) <= 253 and v_parts[2] ~ E'^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\\.?$' then
     v_host := v_parts[2];
   end if;
   return 'tcp://' || v_host || ':' || v_parts[3]::integer;
@@ -2974,7 +2974,7 @@ begin
   found := parley._p_require_permission(v_caller, 'CREATE CERTIFICATE', 'database', 0, null, null);
   v_owner := parley._p_new_owner(v_caller, "authorization");
   -- 1 and the id of the master key (9 bytes), nonce (12), two keys (64) and the tag (16).
-  if length(private_key) <> 101 or substring(private_key from 1 for 1) <> '\x01' then
+  if length(private_key) <> 101 or substring(private_key from 1 for 1) <> E'\\x01' then
     found := parley._p_raise(
       15297, 'the private key is not sealed under a master key', null, 'Let the daemon''s program make it: parley certificate create.'
     );
@@ -3677,7 +3677,7 @@ as $$
 declare
   v_role oid;
 begin
-  if lower(with_user) = 'public' or with_user like 'pg\_%' then
+  if lower(with_user) = 'public' or with_user like E'pg\\_%' then
     found := parley._p_raise(
       28083,
       format('"%s" cannot stand for a remote service', with_user),
@@ -7902,12 +7902,12 @@ declare
   v_high integer := 0;
   v_unit integer;
 begin
-  if substr(body, 1, 3) = '\xefbbbf' then
+  if substr(body, 1, 3) = E'\\xefbbbf' then
     return convert_from(substr(body, 4), 'UTF8');
-  elsif substr(body, 1, 2) not in ('\xfffe', '\xfeff') then
+  elsif substr(body, 1, 2) not in (E'\\xfffe', E'\\xfeff') then
     return convert_from(body, 'UTF8');
   end if;
-  v_low := case when substr(body, 1, 2) = '\xfffe' then 0 else 1 end;
+  v_low := case when substr(body, 1, 2) = E'\\xfffe' then 0 else 1 end;
   -- A copy in memory: of a stored value each get_byte would unpack all of it.
   v_body := body || ''::bytea;
   for i in 1 .. octet_length(v_body) / 2 - 1 loop
@@ -7917,10 +7917,10 @@ begin
         v_text := v_text || chr(65536 + (v_high - 55296) * 1024 + v_unit - 56320);
         v_high := 0;
       when v_unit = 0 then
-        perform convert_from('\x00', 'UTF8');
+        perform convert_from(E'\\x00', 'UTF8');
       -- Half of a pair alone.
       when v_high > 0 or v_unit between 56320 and 57343 then
-        perform convert_from('\xeda080', 'UTF8');
+        perform convert_from(E'\\xeda080', 'UTF8');
       when v_unit between 55296 and 56319 then
         v_high := v_unit;
       else
@@ -7933,7 +7933,7 @@ begin
     end if;
   end loop;
   if v_high > 0 then
-    perform convert_from('\xeda080', 'UTF8');
+    perform convert_from(E'\\xeda080', 'UTF8');
   end if;
   return array_to_string(v_parts || v_text, '');
 exception
@@ -8912,7 +8912,7 @@ begin
       name "Error",
       xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/Error' as xmlns),
       xmlelement(name "Code", error_code),
-      xmlelement(name "Description", regexp_replace(description, '[\u0001-\u0008\u000b\u000c\u000e-\u001f]', '?', 'g'))
+      xmlelement(name "Description", regexp_replace(description, E'[\\u0001-\\u0008\\u000b\\u000c\\u000e-\\u001f]', '?', 'g'))
     )::text,
     'UTF8'
   );
@@ -10581,7 +10581,7 @@ begin
       select
       from pg_catalog.pg_db_role_setting as s
       join pg_catalog.pg_database as d on d.oid = s.setdatabase
-      where d.datname = current_database() and s.setrole = 0 and array_to_string(s.setconfig, ',') like '%client\_connection\_check\_interval=%'
+      where d.datname = current_database() and s.setrole = 0 and array_to_string(s.setconfig, ',') like E'%client\\_connection\\_check\\_interval=%'
     ) then
     execute format('alter database %I set client_connection_check_interval = %L', current_database(), '100ms');
   end if;
@@ -14960,7 +14960,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   -- NUL cannot be in a text; an argument may be empty, but not missing.
-  if cardinality(activation.program) = 0 or array_position(activation.program, null) is not null or activation.program[1] !~ '^([A-Za-z]:\\|/)' then
+  if cardinality(activation.program) = 0 or array_position(activation.program, null) is not null or activation.program[1] !~ E'^([A-Za-z]:\\\\|/)' then
     found := parley._p_raise(
       8402,
       'program is no command',
@@ -14979,7 +14979,7 @@ begin
       'Names are letters, digits and _, without PARLEY_ in front, which is the daemon''s; values are strings.',
       'Write {"REGION": "north"}.'
     );
-  elsif activation.working_directory !~ '^([A-Za-z]:\\|/)' then
+  elsif activation.working_directory !~ E'^([A-Za-z]:\\\\|/)' then
     found := parley._p_raise(8402, 'working_directory is no full path', null, 'Write it from the root on, or leave it out for the folder of the program.');
   end if;
   found := parley._p_require_range('stop_timeout_ms', activation.stop_timeout_ms, 0, 3600000);
@@ -15467,7 +15467,7 @@ select
   array(select e.name from jsonb_object_keys(a.environment) as e (name) order by e.name) as environment_names,
   a.working_directory,
   a.stop_timeout_ms,
-  regexp_replace(a.url, '\?.*', '?...') as url,
+  regexp_replace(a.url, E'\\?.*', '?...') as url,
   a.secret_name,
   a.timeout_ms,
   a.batch_size,
@@ -17820,7 +17820,7 @@ as $$
     -- Functions whose grants were never touched are everybody's.
     select count(*) as functions
     from pg_proc as f
-    where f.pronamespace = 'parley'::regnamespace and f.proname like '\_p\_%' and f.proacl is null
+    where f.pronamespace = 'parley'::regnamespace and f.proname like E'\\_p\\_%' and f.proacl is null
   ) as p
   where (p.functions > 0 or has_schema_privilege('public', 'parley', 'usage') is not true)
 $$;
@@ -18293,7 +18293,7 @@ as $$
   where not b.has_role
   union all
   select 'binding-certificate-missing', 'remote service binding', b.name,
-    format('Messages to the service "%s" cannot be sealed: %s', b.to_service, substring(c.status from '^\d+: (.*)$')),
+    format('Messages to the service "%s" cannot be sealed: %s', b.to_service, substring(c.status from E'^\\d+: (.*)$')),
     null,
     format('parley dialog-certificate import <file> --role %I  -- the file comes from the other side', pg_get_userbyid(b.remote_principal))
   from binding as b
@@ -18301,7 +18301,7 @@ as $$
   where b.has_role and c.status is not null
   union all
   select distinct 'dialog-certificate-missing', 'service', s.name,
-    format('Dialogs with the service "%s" are to be signed by its owner: %s', b.to_service, substring(c.status from '^\d+: (.*)$')),
+    format('Dialogs with the service "%s" are to be signed by its owner: %s', b.to_service, substring(c.status from E'^\\d+: (.*)$')),
     null::timestamptz,
     format('parley dialog-certificate create --role %I', pg_get_userbyid(s.owner))
   from binding as b
@@ -18520,7 +18520,7 @@ create function parley._p_shell_word(word text) returns text
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select case when word ~ '^[[:alnum:]_./:@%+=,-]+$' then word else '''' || replace(word, '''', '''\''''') || '''' end
+  select case when word ~ '^[[:alnum:]_./:@%+=,-]+$' then word else '''' || replace(word, '''', E'''\\''''') || '''' end
 $$;
 
 comment on function parley._p_shell_word(text) is 'Writes a text as one word of a shell, in quotes where it needs them.';
@@ -21707,7 +21707,7 @@ begin
   end if;
   if v_barred is not null then
     return query
-    select r.ordinal, 'held'::text, 0::bigint, substring(v_barred from '^\d+')::integer, substr(v_barred, 8)
+    select r.ordinal, 'held'::text, 0::bigint, substring(v_barred from E'^\\d+')::integer, substr(v_barred, 8)
     from generate_subscripts(conversation_ids, 1) as r (ordinal);
     return;
   elsif v_refusal is not null then
@@ -22991,14 +22991,14 @@ declare
   v_view regclass;
 begin
   for v_function in
-    select p.oid::regprocedure from pg_catalog.pg_proc as p where p.pronamespace = 'parley'::regnamespace and p.proname not like '\_p\_%'
+    select p.oid::regprocedure from pg_catalog.pg_proc as p where p.pronamespace = 'parley'::regnamespace and p.proname not like E'\\_p\\_%'
   loop
     execute format('grant execute on function %s to public', v_function);
   end loop;
   for v_view in
     select c.oid::regclass
     from pg_catalog.pg_class as c
-    where c.relnamespace = 'parley'::regnamespace and c.relkind = 'v' and c.relname not like '\_p\_%'
+    where c.relnamespace = 'parley'::regnamespace and c.relkind = 'v' and c.relname not like E'\\_p\\_%'
   loop
     execute format('grant select on %s to public', v_view);
   end loop;
