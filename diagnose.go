@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,16 +58,36 @@ func DiagnoseConfiguration(ctx context.Context, db DB, fromService, toService, c
 	return collectFindings(rows, err)
 }
 
+// cureThere makes a cure say that it is for the far database: pasted into this one it would cure nothing, or do harm.
+func cureThere(cure *string, database string) *string {
+	if cure == nil {
+		return nil
+	}
+	command, note, hasNote := strings.Cut(*cure, "  -- ")
+	if strings.HasPrefix(command, "parley ") && !strings.Contains(command, "-dsn ") {
+		command += " --dsn '<DSN of " + database + ">'"
+	}
+	there := "in the far database " + strconv.Quote(database)
+	if hasNote {
+		there += "; " + note
+	}
+	return new(command + "  -- " + there)
+}
+
 // DiagnoseDialog finds what is wrong with the definitions that a dialog between services of two databases needs, in both of
 // them. A service that only one of them has is not missing. Where the route between them leads over the network, the daemons
 // of each have to listen where the other's routes lead, and each has to trust the keys of the other's; what cannot be
-// compared is a finding of [PartProblem]. What is found in the far database, and what has to be done there, says so in its
-// cause. Empty names and the contract are as in [DiagnoseConfiguration].
+// compared is a finding of [PartProblem]. What is found in the far database says so in its cause, and what is to be done there
+// in its cure. Empty names and the contract are as in [DiagnoseConfiguration].
 //
 // Errors: an [Error] with number 15151 for others than administrators of either; [ErrUntrustedSchema] and [ErrNotInstalled]
 // of the far database.
 func DiagnoseDialog(ctx context.Context, near, far DB, fromService, toService, contract string, filter DiagnosisFilter) ([]Finding, error) {
 	if err := requireTrust(ctx, far, useTheSchema); err != nil {
+		return nil, fmt.Errorf("the far database: %w", err)
+	}
+	var database string
+	if err := far.QueryRow(ctx, "select current_database()").Scan(&database); err != nil {
 		return nil, fmt.Errorf("the far database: %w", err)
 	}
 	sides := [2]dialogSide{{db: near}, {db: far}}
@@ -85,6 +106,7 @@ func DiagnoseDialog(ctx context.Context, near, far DB, fromService, toService, c
 			}
 			if i == 1 {
 				f.Cause = inFarDatabase + f.Cause
+				f.Cure = cureThere(f.Cure, database)
 			}
 			found = append(found, f)
 		}

@@ -186,6 +186,10 @@ func TestDiagnosisOfADialogLooksAtBothDatabases(t *testing.T) {
 		causes := map[string]string{}
 		for _, f := range found {
 			causes[f.Code] = f.Cause
+			isFar := strings.HasPrefix(f.Cause, "In the far database: ")
+			if saysSo := f.Cure != nil && strings.Contains(*f.Cure, "  -- in the far database \""); saysSo != isFar {
+				t.Errorf("%s: the cause is %q, the cure %q", f.Code, f.Cause, *f.Cure)
+			}
 		}
 		return causes
 	}
