@@ -258,7 +258,7 @@ func TestAnswerOfARefusalIsKeptWithItsFailure(t *testing.T) {
 	b := newWorld(t)
 	b.exec(hook)
 	b.send(b.dialog(), request, "x")
-	handle, orders := b.requireNext("x")
+	handle, _ := b.requireNext("x")
 	b.exec("select parley.fail_delivery('Answering', $1::uuid, 'no', answer => repeat('é', 5000))", handle)
 	const failing = "select format('%s %s %s %s %s', rollbacks, failures, attempts, sqlstate, length(answer)) from parley.failing_conversations"
 	equal(b.session, "0 1 1 38000 4096", failing)
@@ -275,7 +275,7 @@ func TestAnswerOfARefusalIsKeptWithItsFailure(t *testing.T) {
 
 	b.exec("select parley.retry_poison($1::uuid)", handle)
 	tx := b.begin()
-	_, handle, orders = tx.next(1)
+	_, handle, orders := tx.next(1)
 	if !tx.finish(handle, orders) {
 		t.Error("another message came in front")
 	}

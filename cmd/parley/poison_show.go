@@ -89,7 +89,8 @@ func writeOnePoison(out io.Writer, c parley.PoisonConversation, full bool) error
 			oneLine(c.ServiceName, 0), oneLine(c.FarService, 0), oneLine(c.ServiceContractName, 0), c.State)},
 	}
 	if c.SetAsideSince != nil {
-		lines = append(lines, [2]string{"set aside", fmt.Sprintf("%s after %s", moment(c.SetAsideSince), counted(int(c.Rollbacks), "rollback"))})
+		times := counted(int(c.Rollbacks), "rollback")
+		lines = append(lines, [2]string{"set aside", fmt.Sprintf("%s after %s", moment(c.SetAsideSince), times)})
 	} else {
 		lines = append(lines, [2]string{"failed times", failedTimes(c)})
 	}

@@ -14,8 +14,8 @@ const (
 	hidden         = "[hidden]"
 )
 
-// excerpt gives the begin of an answer that refuses, for whoever looks for the cause. An answer that repeats the request shows nobody what is
-// secret in it: the key that signs, and what stands in the query of the address.
+// excerpt gives the begin of an answer that refuses, for whoever looks for the cause. An answer that repeats the request shows
+// nobody what is secret in it: the key that signs, and what stands in the query of the address.
 func (r *reader) excerpt(body []byte) string {
 	if bytes.IndexByte(body, 0) >= 0 {
 		return ""
