@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/dialogsecurity"
 	"github.com/parley-broker/parley/internal/identity"
 	"github.com/parley-broker/parley/internal/pairing"
 )
@@ -27,6 +28,7 @@ type pairFlags struct {
 	key            string
 	choice         parley.PairingChoice
 	certificates   bool
+	masterKey      masterKeyFlag
 
 	expected *identity.Fingerprint // of --fingerprint
 	asker    asker
@@ -87,6 +89,7 @@ remote service binding. Run the calling side as the user and on the host of its 
 	flags.StringVar((*string)(&f.advertised), "address", "", "")
 	_ = flags.MarkDeprecated("address", "it is called --advertise")
 	addIdentityFlag(cmd, &f.identity)
+	f.masterKey.addFlag(cmd)
 	flags.StringVar(&f.certificate, "certificate", "", "file with the certificate of this broker instead, with --certificate-key")
 	flags.StringVar(&f.key, "certificate-key", "", "file with its private key")
 	return cmd
@@ -172,11 +175,8 @@ func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
 	call := pairing.Call{Address: address, Own: own, Confirm: func(ctx context.Context, found pairing.Found) (bool, error) {
 		return f.confirmCalled(ctx, own, ownCertificates, found)
 	}}
-	if call.Offer, err = parley.OwnPairingOffer(ctx, conn); err != nil {
+	if err := f.prepareOffer(ctx, conn, &call); err != nil {
 		return err
-	}
-	if !f.certificates {
-		call.Offer = call.Offer.WithoutDialogCertificates()
 	}
 	if call.Offer.Address, err = f.ownAddress(ctx, conn, own); err != nil {
 		return err
@@ -209,6 +209,30 @@ func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
 	return a.reportPaired(cmd, conn, key.Offer, paired{
 		Peer: name, Fingerprint: key.Fingerprint, Address: key.Offer.Address, Role: f.choice.Role,
 	})
+}
+
+// prepareOffer reads what this side says about itself. Its dialog certificates need the master key of the daemon, for the proof.
+func (f *pairFlags) prepareOffer(ctx context.Context, conn *pgx.Conn, call *pairing.Call) (err error) {
+	path, err := f.masterKey.find(f.identity)
+	if err != nil {
+		return err
+	}
+	keys, missing := dialogsecurity.OpenMasterKeys(path)
+	if missing == nil {
+		call.Keys = keys
+	}
+	call.DB = conn
+	var obstacle error
+	if call.Offer, obstacle, err = pairing.Offer(ctx, conn, call.Keys); err != nil {
+		return err
+	}
+	switch {
+	case !f.certificates:
+		call.Offer = call.Offer.WithoutDialogCertificates()
+	case obstacle != nil:
+		f.asker.tell("Your dialog certificates are not told: %v. Give --master-key.\n", cmp.Or(missing, obstacle))
+	}
+	return nil
 }
 
 // ownAddress is what the other side is told: what the flag says, or what the daemon does with whose key the call is made.

@@ -97,7 +97,7 @@ func (n *network) open(ctx context.Context, databases []*servedDatabase, logger 
 	if err != nil {
 		return nil, err
 	}
-	host := &pairing.Host{Certificate: source.Certificate, Address: n.advertised.route(), Logger: logger}
+	host := &pairing.Host{Certificate: source.Certificate, Keys: n.keys, Address: n.advertised.route(), Logger: logger}
 	config := trust.Config{
 		Source: source, Authorities: authorities, Strangers: host, Name: daemonName(n.address), Address: n.advertised.route(), Logger: logger,
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/dialogsecurity"
 	"github.com/parley-broker/parley/internal/identity"
 	"github.com/parley-broker/parley/internal/transport/trust"
 	"github.com/parley-broker/parley/parleytest"
@@ -30,6 +32,7 @@ type broker struct {
 	*testing.T
 	pool    *pgxpool.Pool
 	own     *identity.Certificate
+	keys    *dialogsecurity.MasterKeys
 	trust   *trust.Trust
 	address string // where it listens, host:port
 }
@@ -40,7 +43,14 @@ func (b *broker) Certificate() (*identity.Certificate, error) { return b.own, ni
 func newBroker(t *testing.T, name string) *broker {
 	t.Helper()
 	b := &broker{T: t, pool: parleytest.Database(t)}
-	var err error
+	path := filepath.Join(t.TempDir(), "master.key")
+	err := dialogsecurity.CreateMasterKey(path)
+	if err == nil {
+		b.keys, err = dialogsecurity.OpenMasterKeys(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	if b.own, err = identity.New(identity.Config{Name: name}); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +62,7 @@ func newBroker(t *testing.T, name string) *broker {
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil)).With("broker", name)
 	b.trust = trust.New(trust.Config{
 		Source: b, Databases: []trust.Database{{Name: name, DB: b.pool}}, Logger: logger,
-		Strangers: &Host{Databases: []parley.DB{b.pool}, Certificate: b.Certificate, Address: "tcp://" + b.address, Logger: logger},
+		Strangers: &Host{Databases: []parley.DB{b.pool}, Certificate: b.Certificate, Keys: b.keys, Address: "tcp://" + b.address, Logger: logger},
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -157,7 +167,7 @@ func (b *broker) invite(choice parley.PairingChoice) Token {
 // call makes a call to an address with an invitation.
 func (b *broker) call(address string, token Token) (parley.PairedKey, error) {
 	b.Helper()
-	return Call{Address: address, Own: b.own, Offer: b.offer(), Token: &token}.Do(b.Context())
+	return Call{Address: address, Own: b.own, Offer: b.offer(), Keys: b.keys, DB: b.pool, Token: &token}.Do(b.Context())
 }
 
 // open lets anybody ask.

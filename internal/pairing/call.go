@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/dialogsecurity"
 	"github.com/parley-broker/parley/internal/identity"
 )
 
@@ -24,6 +25,9 @@ type Call struct {
 	Own     *identity.Certificate
 	// Offer is what the other side is told when it is trusted.
 	Offer parley.PairingOffer
+	// Keys and DB have the private keys of the dialog certificates in Offer.
+	Keys *dialogsecurity.MasterKeys
+	DB   parley.DB
 	// Token is that of an invitation; nil: people compare codes.
 	Token *Token
 	// Confirm shows people who answers, and what to compare; with a token it is not asked. True: it is the right one.
@@ -58,11 +62,15 @@ func (c Call) Do(ctx context.Context) (k parley.PairedKey, err error) {
 	if err != nil {
 		return k, err
 	}
+	possession, err := prove(ctx, c.DB, c.Keys, bound, "caller", c.Offer)
+	if err != nil {
+		return k, err
+	}
 	var offer parley.PairingOffer
 	if c.Token != nil {
-		offer, err = c.useInvitation(conn, bound)
+		offer, err = c.useInvitation(conn, bound, possession)
 	} else {
-		offer, err = c.compare(ctx, conn, bound)
+		offer, err = c.compare(ctx, conn, bound, possession)
 	}
 	if ctx.Err() != nil {
 		return k, ctx.Err()
@@ -104,7 +112,7 @@ func (c Call) connect(ctx context.Context) (*tls.Conn, error) {
 }
 
 // useInvitation proves to know the secret, and believes who proves it too.
-func (c Call) useInvitation(conn *tls.Conn, bound channel) (offer parley.PairingOffer, err error) {
+func (c Call) useInvitation(conn *tls.Conn, bound channel, possession proofs) (offer parley.PairingOffer, err error) {
 	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return offer, err
 	}
@@ -119,14 +127,15 @@ func (c Call) useInvitation(conn *tls.Conn, bound channel) (offer parley.Pairing
 	if !hmac.Equal(answer.Proof, bound.proofOf(c.Token.secret, "called")) {
 		return offer, errors.New("who answers does not know the invitation: somebody is in the middle, or the address is wrong")
 	}
-	if err := send(conn, message{Offer: &c.Offer}); err != nil {
+	if err := send(conn, message{Offer: &c.Offer, Possession: possession}); err != nil {
 		return offer, err
 	}
-	return offerIn(receive(conn))
+	last, err := receive(conn)
+	return offerIn(last, err, bound)
 }
 
 // compare lets people compare codes.
-func (c Call) compare(ctx context.Context, conn *tls.Conn, bound channel) (offer parley.PairingOffer, err error) {
+func (c Call) compare(ctx context.Context, conn *tls.Conn, bound channel, possession proofs) (offer parley.PairingOffer, err error) {
 	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return offer, err
 	}
@@ -176,7 +185,7 @@ func (c Call) compare(ctx context.Context, conn *tls.Conn, bound channel) (offer
 	}
 	verdict := message{Verdict: &isConfirmed}
 	if isConfirmed {
-		verdict.Offer = &c.Offer
+		verdict.Offer, verdict.Possession = &c.Offer, possession
 	}
 	if err := send(conn, verdict); err != nil {
 		return offer, err
@@ -185,7 +194,7 @@ func (c Call) compare(ctx context.Context, conn *tls.Conn, bound channel) (offer
 		return offer, ErrRefused
 	}
 	w := <-last
-	offer, err = offerIn(w.message, w.err)
+	offer, err = offerIn(w.message, w.err, bound)
 	offer.DialogCertificates = answer.Offer.DialogCertificates // which people have seen
 	return offer, err
 }
@@ -196,12 +205,12 @@ func shown(offer parley.PairingOffer) *parley.PairingOffer {
 }
 
 // offerIn takes what the other side has said last: it trusts this one now.
-func offerIn(last message, err error) (offer parley.PairingOffer, _ error) {
+func offerIn(last message, err error, bound channel) (offer parley.PairingOffer, _ error) {
 	switch {
 	case err != nil:
 		return offer, err
 	case last.Verdict == nil || !*last.Verdict || last.Offer == nil:
 		return offer, ErrRefused
 	}
-	return *last.Offer, nil
+	return *last.Offer, last.Possession.verify(bound, "called", *last.Offer)
 }

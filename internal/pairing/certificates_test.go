@@ -5,30 +5,29 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/dialogsecurity"
 	"github.com/parley-broker/parley/internal/identity"
 )
 
-// certify gives the owner of a service a dialog certificate, and tells its fingerprint. Nobody could open what is sealed for it: that is
-// not what these tests are about.
+// certify gives the owner of a service a dialog certificate, and tells its fingerprint.
 func (b *broker) certify() (fingerprint string) {
 	b.Helper()
 	b.exec("select parley.create_queue('q')")
 	b.exec("select parley.create_service('//' || current_database(), 'q')")
-	b.exec(`select parley.create_certificate(
-		'own', certificate => convert_to('PARLEYC1', 'UTF8') || int8send(0) || int8send(4102444800)
-			|| sha256(uuid_send(gen_random_uuid())) || sha256(uuid_send(gen_random_uuid())) || convert_to('own', 'UTF8'),
-		private_key => '\x01'::bytea || convert_to(repeat('x', 100), 'UTF8')
-	)`)
-	if err := b.pool.QueryRow(b.Context(), "select encode(thumbprint, 'hex') from parley.certificates").Scan(&fingerprint); err != nil {
+	certificate, sealed, err := dialogsecurity.NewCertificate(b.keys, "own", time.Now().Add(-time.Hour), time.Now().AddDate(1, 0, 0))
+	if err != nil {
 		b.Fatal(err)
 	}
-	return fingerprint
+	b.exec("select parley.create_certificate('own', certificate => $1, private_key => $2)", certificate.Bytes, sealed)
+	return fmt.Sprintf("%x", certificate.Fingerprint)
 }
 
 // requireTaken tells whether exactly these certificates came with peers, for this role.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/dialogsecurity"
 	"github.com/parley-broker/parley/internal/identity"
 	"github.com/parley-broker/parley/internal/transport"
 )
@@ -34,6 +35,8 @@ type Host struct {
 	Databases []parley.DB
 	// Certificate gives the certificate of this broker.
 	Certificate func() (*identity.Certificate, error)
+	// Keys open the private keys of dialog certificates, which are offered with a proof only. Nil: none is offered.
+	Keys *dialogsecurity.MasterKeys
 	// Address is where it listens, tcp://host:port, as far as it is known.
 	Address string
 	Logger  *slog.Logger
@@ -79,12 +82,16 @@ func (h *Host) Serve(ctx context.Context, conn *tls.Conn) {
 	case err == nil:
 		h.Logger.Info("a peer is trusted: it was paired with", "peer", name, "remote", remote)
 	case ctx.Err() == nil:
+		isUnproven := errors.Is(err, dialogsecurity.ErrNotPossessed)
 		if withheld, isAllowed := h.lines.Allow("failed", transport.HostOf(conn.RemoteAddr()), time.Now()); isAllowed {
 			h.Logger.Warn("a pairing has failed", "remote", remote, "reason", err, "withheld", withheld)
 		}
 		text := errStranger.Error()
 		if errors.Is(err, parley.ErrPairingOver) {
 			text = "the invitation is used or over, or nobody may ask"
+		}
+		if isUnproven {
+			text = "no proof of the private key of a dialog certificate"
 		}
 		_ = conn.SetDeadline(time.Now().Add(answerTimeout))
 		_ = send(conn, message{Failure: text})
@@ -133,10 +140,23 @@ func (h *Host) serve(ctx context.Context, conn *tls.Conn, remote string) (name s
 	return "", errors.New("the caller does not keep to the protocol")
 }
 
-// offer is what a database says about itself, with the address of this daemon.
-func (h *Host) offer(ctx context.Context, db parley.DB) (parley.PairingOffer, error) {
-	offer, err := parley.OwnPairingOffer(ctx, db)
+// offer is what a database says about itself, with the address of this daemon and the proofs of its certificates.
+func (h *Host) offer(ctx context.Context, db parley.DB, bound channel) (offer parley.PairingOffer, possession proofs, err error) {
+	if offer, err = h.ownOffer(ctx, db); err != nil {
+		return offer, nil, err
+	}
 	offer.Address = h.Address
+	possession, err = prove(ctx, db, h.Keys, bound, "called", offer)
+	return offer, possession, err
+}
+
+func (h *Host) ownOffer(ctx context.Context, db parley.DB) (parley.PairingOffer, error) {
+	offer, obstacle, err := Offer(ctx, db, h.Keys)
+	if obstacle != nil {
+		if withheld, isAllowed := h.lines.Allow("certificates", "own", time.Now()); isAllowed {
+			h.Logger.Warn("a pairing goes on without the dialog certificates of this broker", "reason", obstacle, "withheld", withheld)
+		}
+	}
 	return offer, err
 }
 
@@ -167,7 +187,10 @@ func (h *Host) redeem(ctx context.Context, g guest, hello message) (name string,
 	if answer.Offer == nil {
 		return "", errors.New("the caller does not keep to the protocol")
 	}
-	offer, err := h.offer(ctx, db)
+	if err := answer.Possession.verify(g.bound, "caller", *answer.Offer); err != nil {
+		return "", err
+	}
+	offer, possession, err := h.offer(ctx, db, g.bound)
 	if err != nil {
 		return "", err
 	}
@@ -175,7 +198,7 @@ func (h *Host) redeem(ctx context.Context, g guest, hello message) (name string,
 	if name, err = parley.RedeemInvitation(ctx, db, *hello.Invitation, g.key); err != nil {
 		return "", err
 	}
-	return name, send(g.conn, message{Verdict: new(true), Offer: &offer})
+	return name, send(g.conn, message{Verdict: new(true), Offer: &offer, Possession: possession})
 }
 
 // compare lets people at both sides compare codes.
@@ -219,7 +242,7 @@ func (h *Host) shown(ctx context.Context) *parley.PairingOffer {
 		if isOpen, err := parley.IsPairingWindowOpen(ctx, db); err != nil || !isOpen {
 			continue
 		}
-		if offer, err := parley.OwnPairingOffer(ctx, db); err == nil {
+		if offer, err := h.ownOffer(ctx, db); err == nil {
 			return shown(offer)
 		}
 	}
@@ -266,6 +289,9 @@ func (h *Host) await(ctx context.Context, g guest, db parley.DB, request parley.
 		case state == parley.PairingGone:
 			return "", parley.ErrPairingOver
 		case state == parley.PairingConfirmed && theirs != nil:
+			if err := theirs.Possession.verify(g.bound, "caller", *theirs.Offer); err != nil {
+				return "", err
+			}
 			return h.complete(ctx, g, db, request, *theirs.Offer)
 		}
 	}
@@ -274,7 +300,7 @@ func (h *Host) await(ctx context.Context, g guest, db parley.DB, request parley.
 func (h *Host) complete(
 	ctx context.Context, g guest, db parley.DB, request parley.UUID, offer parley.PairingOffer,
 ) (name string, err error) {
-	own, err := h.offer(ctx, db)
+	own, possession, err := h.offer(ctx, db, g.bound)
 	if err != nil {
 		return "", err
 	}
@@ -285,5 +311,5 @@ func (h *Host) complete(
 	if err := g.conn.SetWriteDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return name, err
 	}
-	return name, send(g.conn, message{Verdict: new(true), Offer: &own})
+	return name, send(g.conn, message{Verdict: new(true), Offer: &own, Possession: possession})
 }

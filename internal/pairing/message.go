@@ -39,6 +39,8 @@ type message struct {
 	// Verdict tells whether the people at this side have confirmed.
 	Verdict *bool                `json:"verdict,omitempty"`
 	Offer   *parley.PairingOffer `json:"offer,omitempty"`
+	// Possession proves that the side that sends the offer has the private keys of its dialog certificates.
+	Possession proofs `json:"possession,omitempty"`
 	// Failure ends the conversation, with a text for the people at the other side.
 	Failure string `json:"failure,omitempty"`
 }
@@ -92,6 +94,9 @@ func parse(text []byte) (m message, err error) {
 		return m, errors.New("the other broker sends more than a message")
 	}
 	m.Failure = printable(m.Failure)
+	if len(m.Possession) > databasesMax*certificatesMax {
+		return m, errors.New("the other broker proves too much")
+	}
 	if m.Offer != nil {
 		if err := check(*m.Offer); err != nil {
 			return m, err
