@@ -22,7 +22,8 @@ type asking struct {
 func (b *broker) ask(address string) *asking {
 	b.Helper()
 	a := &asking{found: make(chan Found, 1), answer: make(chan bool, 1), done: make(chan error, 1)}
-	call := Call{Address: address, Own: b.own, Offer: b.offer(), Keys: b.keys, DB: b.pool, Confirm: func(ctx context.Context, found Found) (bool, error) {
+	call := Call{Address: address, Own: b.own, Offer: b.offer(), Keys: b.keys, DB: b.pool}
+	call.Confirm = func(ctx context.Context, found Found) (bool, error) {
 		a.found <- found
 		select {
 		case answer := <-a.answer:
@@ -30,7 +31,7 @@ func (b *broker) ask(address string) *asking {
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
-	}}
+	}
 	ctx, cancel := context.WithCancel(b.Context())
 	finished := make(chan struct{})
 	go func() {

@@ -114,14 +114,16 @@ func TestCertificatesAreNotOfferedWithoutTheMasterKey(t *testing.T) {
 	b := newBroker(t, "b")
 	b.certify()
 	offer, obstacle, err := Offer(t.Context(), b.pool, nil)
-	if err != nil || !errors.Is(obstacle, dialogsecurity.ErrNoMasterKey) || len(offer.DialogCertificates)+len(offer.Databases[0].Certificates) != 0 {
+	if err != nil || !errors.Is(obstacle, dialogsecurity.ErrNoMasterKey) ||
+		len(offer.DialogCertificates)+len(offer.Databases[0].Certificates) != 0 {
 		t.Errorf("offered %+v (%v, %v)", offer, obstacle, err)
 	}
 }
 
 // What strangers send as proofs changes nothing but the verdict.
 func FuzzPossession(f *testing.F) {
-	f.Add([]byte(`{"offer":{"databases":[{"instance":"11111111-1111-1111-1111-111111111111","certificates":["UEFSTEVZQzE="]}]},"possession":["AA=="]}`))
+	f.Add([]byte(`{"offer":{"databases":[{"instance":"11111111-1111-1111-1111-111111111111","certificates":["UEFSTEVZQzE="]}]},` +
+		`"possession":["AA=="]}`))
 	f.Add([]byte(`{"possession":[null,"",7]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := parse(text)
