@@ -221,3 +221,23 @@ func TestScriptInstallsWhatInstallDoes(t *testing.T) {
 		})
 	}
 }
+
+// Any role can take the advisory lock of an installation. It holds it up for a while, and is named then.
+func TestInstallationNamesWhoHoldsItUp(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.EmptyDatabase(t)
+	holder, conn := connect(t, pool), connect(t, pool)
+	role := "holder_" + strings.ToLower(rand.Text())
+	execute(t, pool, "create role "+role)
+	t.Cleanup(func() { execute(t, pool, "drop role "+role) })
+	execute(t, holder, "set role "+role, "select pg_advisory_lock(x'7061726c6579'::bigint)")
+	execute(t, conn, "set lock_timeout = '300ms'")
+	err := parley.Install(t.Context(), conn)
+	if !errors.Is(err, parley.ErrInstallationHeld) || !strings.Contains(err.Error(), fmt.Sprintf("process %d, role ", holder.PgConn().PID())) {
+		t.Fatalf("got %v", err)
+	}
+	execute(t, holder, "select pg_advisory_unlock_all()")
+	if err := parley.Install(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+}

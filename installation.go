@@ -21,6 +21,9 @@ var (
 	// ErrReleaseTooOld means that the schema in the database is newer than this package.
 	ErrReleaseTooOld = errors.New("schema parley is newer than this release: use a newer release of Parley")
 
+	// ErrInstallationHeld means that another session has held the lock of changes to the schema for too long. Any role can.
+	ErrInstallationHeld = errors.New("another session holds the lock of changes to schema parley")
+
 	// ErrForeignSchema means that the database has a schema parley that Parley did not make.
 	ErrForeignSchema = errors.New("schema parley exists but was not installed by Parley: rename or drop it first")
 )
@@ -135,11 +138,60 @@ func changeSchema(ctx context.Context, conn *pgx.Conn, change func(tx pgx.Tx) er
 		if err := runSQL(ctx, tx, sqlFile{name: "settings", text: settings}); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", pgx.QueryExecModeExec, int64(installationLock)); err != nil {
-			return fmt.Errorf("wait for other changes of schema parley: %w", err)
+		if err := lockInstallation(ctx, tx); err != nil {
+			return err
 		}
 		return change(tx)
 	})
+}
+
+// installationPatience is how long a change waits for another one, in milliseconds, when the session has no lock_timeout: any role can take
+// the lock, and keep it.
+const installationPatience = 30_000
+
+// lockInstallation lets one change happen at a time. Whoever holds the lock for too long is named.
+func lockInstallation(ctx context.Context, tx pgx.Tx) error {
+	patience := int64(installationPatience)
+	err := tx.QueryRow(ctx, "select coalesce(nullif(setting::bigint, 0), $1) from pg_settings where name = 'lock_timeout'",
+		pgx.QueryExecModeExec, patience).Scan(&patience)
+	if err != nil {
+		return fmt.Errorf("wait for other changes of schema parley: %w", err)
+	}
+	for until := time.Now().Add(time.Duration(patience) * time.Millisecond); ; {
+		var isLocked bool
+		row := tx.QueryRow(ctx, "select pg_try_advisory_xact_lock($1)", pgx.QueryExecModeExec, int64(installationLock))
+		switch err := row.Scan(&isLocked); {
+		case err != nil:
+			return fmt.Errorf("wait for other changes of schema parley: %w", err)
+		case isLocked:
+			return nil
+		case time.Now().After(until):
+			return heldInstallation(ctx, tx, time.Duration(patience)*time.Millisecond)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for other changes of schema parley: %w", ctx.Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// heldInstallation says who holds the lock of changes to the schema.
+func heldInstallation(ctx context.Context, tx pgx.Tx, patience time.Duration) error {
+	holder := "a session that has just ended"
+	err := tx.QueryRow(ctx, `
+		select format('process %s, role %s, %s', l.pid, coalesce(quote_ident(a.usename), 'unknown'),
+			coalesce('since ' || a.xact_start, a.state, 'unknown'))
+		from pg_locks as l
+		left join pg_stat_activity as a using (pid)
+		where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+			and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+			and (l.classid::bigint << 32 | l.objid::bigint) = $1`, pgx.QueryExecModeExec, int64(installationLock)).Scan(&holder)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("look who changes schema parley: %w", err)
+	}
+	return fmt.Errorf("%w, for more than %v: %s; if it does not install or upgrade, end it with pg_terminate_backend",
+		ErrInstallationHeld, patience, holder)
 }
 
 // runSQL runs any number of statements in one round trip, and says in which line one failed.
