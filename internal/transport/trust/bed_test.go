@@ -254,7 +254,7 @@ func requireClosed(t *testing.T, conn net.Conn) {
 	if err == nil {
 		t.Error("something came over a link that was to be closed")
 	} else if errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the link is open %v after it was to be closed", patience)
+		t.Fatalf("the link is open %v after it was to be closed", patience)
 	}
 }
 
