@@ -1,6 +1,7 @@
 package examples_test
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"os"
@@ -27,12 +28,19 @@ type language struct {
 	tools           []string
 	prepare         func(cache string) []string
 	shop, warehouse func(cache string) []string
+	waits           string // how a session that waits for messages shows in pg_stat_activity, inReceive when empty
 }
+
+const inReceive = "wait_event = 'PgSleep'"
 
 func always(command ...string) func(string) []string { return func(string) []string { return command } }
 
 func inVenv(program string) func(string) []string {
 	return func(cache string) []string { return []string{filepath.Join(cache, "venv/bin/python"), program} }
+}
+
+func built(program string) func(string) []string {
+	return func(cache string) []string { return []string{filepath.Join(cache, program)} }
 }
 
 func java(class string) func(string) []string {
@@ -57,6 +65,14 @@ var languages = map[string]language{
 		prepare: always("npm", "ci", "--silent", "--no-fund", "--no-audit", "--ignore-scripts"),
 		shop:    always("node", "shop.js"), warehouse: always("node", "warehouse.js"),
 	},
+	// It is a part of this module, so it is built where it stands and not in the copy.
+	"go": {
+		tools: []string{"go"},
+		prepare: func(cache string) []string {
+			return []string{"sh", "-ec", `go -C "$2" build -o "$1/" ./examples/go/...`, "sh", cache, root}
+		},
+		shop: built("shop"), warehouse: built("warehouse"), waits: "state = 'idle' and query = 'listen parley'",
+	},
 	"java": {
 		tools:   []string{"java", "javac", "mvn"},
 		prepare: always("mvn", "--quiet", "--batch-mode", "compile", "dependency:copy-dependencies"),
@@ -75,6 +91,8 @@ var languages = map[string]language{
 		shop: always("php", "shop.php"), warehouse: always("php", "warehouse.php"),
 	},
 }
+
+var root, _ = filepath.Abs("../..")
 
 // Each driver speaks TCP, and one of them nothing else, so the server is not that of the other tests.
 var start = sync.OnceValues(func() (*postgres.Server, error) {
@@ -155,7 +173,7 @@ func (l language) run(t *testing.T, name string) {
 		}
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 		parleytest.Until(t, "the warehouse waits", func() (waits bool) {
-			ask(t, db, `select exists (select from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database())`, &waits)
+			ask(t, db, "select exists (select from pg_stat_activity where datname = current_database() and "+cmp.Or(l.waits, inReceive)+")", &waits)
 			return waits
 		})
 		return cmd
