@@ -65,8 +65,8 @@ declare
   v_last bigint;
   -- Null was given too, and is refused.
   v_is_named constant boolean := (conversation_handle, conversation_group_id) is distinct from (parley._p_any(), parley._p_any());
+  v_named record;
   v_service_id integer;
-  v_is_ready boolean;
   v_is_holding boolean := false;
   v_transaction_id xid;
 begin
@@ -93,14 +93,14 @@ begin
     v_low := coalesce(v_hint.low_position, 0);
     v_is_blocked := cardinality(v_hint.blocked_endpoints) > 0;
     if pg_has_role(v_caller, v_queue.owner, 'usage') is not true then
-      perform parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+      found := parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
     end if;
     if v_queue.is_poison_message_handling_enabled and v_queue.poison_action = 'DISABLE_QUEUE' then
       v_rollbacks := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
       v_is_poisoned := greatest(v_rollbacks & 15, v_rollbacks >> 31 & 15) >= v_queue.rollbacks_before_disable;
     end if;
     if v_is_poisoned or not v_queue.is_receive_enabled then
-      perform parley._p_raise_disabled(v_queue.queue_id);
+      found := parley._p_raise_disabled(v_queue.queue_id);
     end if;
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
       v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
@@ -137,9 +137,9 @@ begin
     end if;
 
     if v_is_named then
-      select n.service_id, n.is_ready into v_service_id, v_is_ready
-      from parley._p_look_at_named(v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout) as n;
-      if v_is_ready then
+      v_named := parley._p_look_at_named(v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout);
+      v_service_id := v_named.service_id;
+      if v_named.is_ready then
         return query
         select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
         if found then

@@ -102,14 +102,14 @@ $$;
 
 comment on function parley._p_has_unseen() is 'Tells, once, whether the transaction had better end than wait, by _p_note_unseen.';
 
-create function parley._p_raise_disabled(queue_id integer) returns void
+create function parley._p_raise_disabled(queue_id integer) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_name text := (select q.lookup_name from parley._p_queue as q where q.queue_id = _p_raise_disabled.queue_id);
 begin
-  perform parley._p_raise(
+  return parley._p_raise(
     9617,
     format('queue "%s" is disabled', v_name),
     'Nothing can be received from it or put into it; messages sent meanwhile wait with their senders.',

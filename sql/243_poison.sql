@@ -47,7 +47,7 @@ begin
   end;
   if v_count >= v_queue.rollbacks_before_disable then
     if v_queue.poison_action = 'DISABLE_QUEUE' then
-      perform parley._p_raise_disabled(queue_id);
+      found := parley._p_raise_disabled(queue_id);
     end if;
     return parley._p_set_aside_conversation(queue_id, endpoint_id, position, v_count);
   end if;

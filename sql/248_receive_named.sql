@@ -41,44 +41,44 @@ begin
     );
   end if;
   if waited_service_id is not null and not exists (select from parley._p_service as s where s.service_id = waited_service_id) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8470,
       'the service was dropped while RECEIVE waited',
       format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
       'Its conversations have ended; begin new ones to go on.'
     );
   elsif waited_service_id is not null and group_id is not null and not v_is_here then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8468,
       'the service was given another queue while RECEIVE waited',
       format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
       'Receive from the queue that the service has now: see parley.service_queue_usages.'
     );
   elsif conversation_handle is not null and group_id is null then
-    perform parley._p_raise_unknown_handle(conversation_handle);
+    found := parley._p_raise_unknown_handle(conversation_handle);
   elsif conversation_handle is not null and not v_is_here then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8426,
       format('conversation handle "%s" is not of this queue', conversation_handle),
       format('Its service is "%s".', v_endpoint.service_name),
       'Receive from the queue of that service: see parley.service_queue_usages.'
     );
   elsif waited_service_id is not null and v_endpoint.state = 'DO' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8426,
       format('conversation handle "%s" was ended while RECEIVE waited', conversation_handle),
       null,
       'Nothing will come for it any more; begin a new dialog to go on.'
     );
   elsif conversation_handle is not null and conversation_group_id is not null and v_group.group_id is distinct from group_id then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8414,
       format('conversation handle "%s" is not in conversation group "%s"', conversation_handle, conversation_group_id),
       null,
       'Give the handle alone, or the group that parley.conversation_endpoints shows for it.'
     );
   elsif conversation_handle is null and (group_id is null or not v_is_here) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8436,
       format('conversation group "%s" not found in this queue', conversation_group_id),
       null,
@@ -109,18 +109,19 @@ declare
   v_handle constant uuid := nullif(conversation_handle, parley._p_any());
   v_named_group constant uuid := nullif(conversation_group_id, parley._p_any());
   v_for_message constant boolean := coalesce(timeout, 0) <> 0 and not parley._p_keeps_snapshot();
+  v_named record;
   v_group_id bigint;
   v_keeper integer;
 begin
   if conversation_handle is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8418,
       'the conversation handle is missing',
       'The argument conversation_handle is null.',
       'Give the handle that begin_dialog or receive returned, or leave the argument out to receive from any conversation.'
     );
   elsif conversation_group_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8420,
       'the conversation group is missing',
       'The argument conversation_group_id is null.',
@@ -128,8 +129,9 @@ begin
     );
   end if;
   for v_try in 1 .. 2147483647 loop
-    select f.service_id, f.group_id into service_id, v_group_id
-    from parley._p_find_named(queue_id, v_handle, v_named_group, waited_service_id) as f;
+    v_named := parley._p_find_named(queue_id, v_handle, v_named_group, waited_service_id);
+    service_id := v_named.service_id;
+    v_group_id := v_named.group_id;
     select count(*) > 0, max(parley._p_keeper(m.taker)) filter (where m.taker <> '0') into is_ready, v_keeper
     from parley._p_endpoint as e
     left join lateral (

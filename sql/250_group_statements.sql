@@ -25,7 +25,7 @@ begin
   loop
     v_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
     if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
-      perform parley._p_raise_disabled(v_queue.queue_id);
+      found := parley._p_raise_disabled(v_queue.queue_id);
     end if;
     v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     if coalesce(timeout, 0) <> 0 then

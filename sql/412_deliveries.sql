@@ -79,7 +79,7 @@ declare
   v_found record;
 begin
   if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
-    perform parley._p_raise_disabled(v_queue.queue_id);
+    found := parley._p_raise_disabled(v_queue.queue_id);
   end if;
   -- The session is idle while the request is under way; a daemon that has vanished must not hold the group for ever.
   select a.timeout_ms + 60000 into v_idle_ms from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
