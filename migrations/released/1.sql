@@ -9981,8 +9981,8 @@ declare
   v_last bigint;
   -- Null was given too, and is refused.
   v_is_named constant boolean := (conversation_handle, conversation_group_id) is distinct from (parley._p_any(), parley._p_any());
+  v_named record;
   v_service_id integer;
-  v_is_ready boolean;
   v_is_holding boolean := false;
   v_transaction_id xid;
 begin
@@ -10009,14 +10009,14 @@ begin
     v_low := coalesce(v_hint.low_position, 0);
     v_is_blocked := cardinality(v_hint.blocked_endpoints) > 0;
     if pg_has_role(v_caller, v_queue.owner, 'usage') is not true then
-      perform parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+      found := parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
     end if;
     if v_queue.is_poison_message_handling_enabled and v_queue.poison_action = 'DISABLE_QUEUE' then
       v_rollbacks := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
       v_is_poisoned := greatest(v_rollbacks & 15, v_rollbacks >> 31 & 15) >= v_queue.rollbacks_before_disable;
     end if;
     if v_is_poisoned or not v_queue.is_receive_enabled then
-      perform parley._p_raise_disabled(v_queue.queue_id);
+      found := parley._p_raise_disabled(v_queue.queue_id);
     end if;
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
       v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
@@ -10053,9 +10053,9 @@ begin
     end if;
 
     if v_is_named then
-      select n.service_id, n.is_ready into v_service_id, v_is_ready
-      from parley._p_look_at_named(v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout) as n;
-      if v_is_ready then
+      v_named := parley._p_look_at_named(v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout);
+      v_service_id := v_named.service_id;
+      if v_named.is_ready then
         return query
         select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
         if found then
@@ -10697,14 +10697,14 @@ $$;
 
 comment on function parley._p_has_unseen() is 'Tells, once, whether the transaction had better end than wait, by _p_note_unseen.';
 
-create function parley._p_raise_disabled(queue_id integer) returns void
+create function parley._p_raise_disabled(queue_id integer) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_name text := (select q.lookup_name from parley._p_queue as q where q.queue_id = _p_raise_disabled.queue_id);
 begin
-  perform parley._p_raise(
+  return parley._p_raise(
     9617,
     format('queue "%s" is disabled', v_name),
     'Nothing can be received from it or put into it; messages sent meanwhile wait with their senders.',
@@ -10768,7 +10768,7 @@ begin
   end;
   if v_count >= v_queue.rollbacks_before_disable then
     if v_queue.poison_action = 'DISABLE_QUEUE' then
-      perform parley._p_raise_disabled(queue_id);
+      found := parley._p_raise_disabled(queue_id);
     end if;
     return parley._p_set_aside_conversation(queue_id, endpoint_id, position, v_count);
   end if;
@@ -11279,7 +11279,7 @@ begin
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
   perform parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   if parley._p_keeps_snapshot() then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8402,
       'this needs a transaction at READ COMMITTED',
       'An older snapshot does not see all messages of the conversation.',
@@ -11297,7 +11297,7 @@ begin
   -- A sender that waits for our lock may have drawn its position already; this makes it look, and draw, again.
   perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
   if not parley._p_is_set_aside(v_endpoint.endpoint_id) or v_endpoint.state = 'DO' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8426,
       format('conversation handle "%s" is not set aside', handle),
       format('It is of queue "%s", and nothing of it was found to be poisonous.', v_queue.lookup_name),
@@ -11682,44 +11682,44 @@ begin
     );
   end if;
   if waited_service_id is not null and not exists (select from parley._p_service as s where s.service_id = waited_service_id) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8470,
       'the service was dropped while RECEIVE waited',
       format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
       'Its conversations have ended; begin new ones to go on.'
     );
   elsif waited_service_id is not null and group_id is not null and not v_is_here then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8468,
       'the service was given another queue while RECEIVE waited',
       format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
       'Receive from the queue that the service has now: see parley.service_queue_usages.'
     );
   elsif conversation_handle is not null and group_id is null then
-    perform parley._p_raise_unknown_handle(conversation_handle);
+    found := parley._p_raise_unknown_handle(conversation_handle);
   elsif conversation_handle is not null and not v_is_here then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8426,
       format('conversation handle "%s" is not of this queue', conversation_handle),
       format('Its service is "%s".', v_endpoint.service_name),
       'Receive from the queue of that service: see parley.service_queue_usages.'
     );
   elsif waited_service_id is not null and v_endpoint.state = 'DO' then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8426,
       format('conversation handle "%s" was ended while RECEIVE waited', conversation_handle),
       null,
       'Nothing will come for it any more; begin a new dialog to go on.'
     );
   elsif conversation_handle is not null and conversation_group_id is not null and v_group.group_id is distinct from group_id then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8414,
       format('conversation handle "%s" is not in conversation group "%s"', conversation_handle, conversation_group_id),
       null,
       'Give the handle alone, or the group that parley.conversation_endpoints shows for it.'
     );
   elsif conversation_handle is null and (group_id is null or not v_is_here) then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8436,
       format('conversation group "%s" not found in this queue', conversation_group_id),
       null,
@@ -11750,18 +11750,19 @@ declare
   v_handle constant uuid := nullif(conversation_handle, parley._p_any());
   v_named_group constant uuid := nullif(conversation_group_id, parley._p_any());
   v_for_message constant boolean := coalesce(timeout, 0) <> 0 and not parley._p_keeps_snapshot();
+  v_named record;
   v_group_id bigint;
   v_keeper integer;
 begin
   if conversation_handle is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8418,
       'the conversation handle is missing',
       'The argument conversation_handle is null.',
       'Give the handle that begin_dialog or receive returned, or leave the argument out to receive from any conversation.'
     );
   elsif conversation_group_id is null then
-    perform parley._p_raise(
+    found := parley._p_raise(
       8420,
       'the conversation group is missing',
       'The argument conversation_group_id is null.',
@@ -11769,8 +11770,9 @@ begin
     );
   end if;
   for v_try in 1 .. 2147483647 loop
-    select f.service_id, f.group_id into service_id, v_group_id
-    from parley._p_find_named(queue_id, v_handle, v_named_group, waited_service_id) as f;
+    v_named := parley._p_find_named(queue_id, v_handle, v_named_group, waited_service_id);
+    service_id := v_named.service_id;
+    v_group_id := v_named.group_id;
     select count(*) > 0, max(parley._p_keeper(m.taker)) filter (where m.taker <> '0') into is_ready, v_keeper
     from parley._p_endpoint as e
     left join lateral (
@@ -11868,7 +11870,7 @@ begin
   loop
     v_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
     if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
-      perform parley._p_raise_disabled(v_queue.queue_id);
+      found := parley._p_raise_disabled(v_queue.queue_id);
     end if;
     v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     if coalesce(timeout, 0) <> 0 then
@@ -15570,7 +15572,7 @@ declare
   v_found record;
 begin
   if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
-    perform parley._p_raise_disabled(v_queue.queue_id);
+    found := parley._p_raise_disabled(v_queue.queue_id);
   end if;
   -- The session is idle while the request is under way; a daemon that has vanished must not hold the group for ever.
   select a.timeout_ms + 60000 into v_idle_ms from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
