@@ -16,17 +16,17 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
+	if err := run(context.Background()); err != nil {
 		slog.Error("the warehouse failed", "error", err)
 		os.Exit(1)
 	}
 }
 
-// run receives until ctx ends. The consumer waits, connects again when the database was away, reports what failed, and ends the
+// run receives until ctx ends or a signal comes. The consumer waits, connects again when the database was away, reports what failed, and ends the
 // conversations that the shop has ended.
 func run(ctx context.Context) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
 	if err != nil {
 		return err
