@@ -22,8 +22,8 @@ func main() {
 	}
 }
 
-// run receives until ctx ends or a signal comes. The consumer waits, connects again when the database was away, reports what failed, and ends the
-// conversations that the shop has ended.
+// run receives until ctx ends or a signal comes. The consumer waits, connects again when the database was away, reports what failed,
+// and ends the conversations that the shop has ended.
 func run(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
