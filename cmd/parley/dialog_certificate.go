@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -81,25 +80,14 @@ func (n *newCertificate) create(ctx context.Context, conn *pgx.Conn, out io.Writ
 	}
 	fmt.Fprintf(out, "certificate %q of role %q, valid until %s, fingerprint %x\n",
 		n.name, n.role, certificate.End.Local().Format(time.DateOnly), certificate.Fingerprint)
-	return writeCertificate(n.out, certificate.Bytes, nil)
-}
-
-// writeCertificate exports a certificate to a file; "-" is out, "" is nowhere.
-func writeCertificate(path string, data []byte, out io.Writer) error {
-	certificate, err := dialogsecurity.ParseCertificate(data)
-	switch {
-	case err != nil:
-		return err
-	case path == "":
+	if n.out == "" {
 		return nil
-	case path == "-":
-		_, err = out.Write(certificate.Export())
+	}
+	exported, err := proveExport(ctx, conn, keys, certificate, privateKey)
+	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, certificate.Export(), 0o644); err != nil {
-		return fmt.Errorf("write the certificate: %w", err)
-	}
-	return nil
+	return writeExported(n.out, exported, out)
 }
 
 func newDialogCertificateCreateCommand(a *app) *cobra.Command {
@@ -201,26 +189,4 @@ func newDialogCertificateListCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-}
-
-func newDialogCertificateExportCommand(a *app) *cobra.Command {
-	var out string
-	cmd := &cobra.Command{
-		Use:     "export NAME",
-		Short:   "Write the public part of a certificate, for the other side",
-		Example: `  parley dialog-certificate export stock --out stock.cert`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withConnection(cmd.Context(), func(conn *pgx.Conn) error {
-				found, err := readCertificate(cmd.Context(), conn, args[0])
-				if err != nil {
-					return err
-				}
-				return writeCertificate(out, found.Bytes, cmd.OutOrStdout())
-			})
-		},
-	}
-	cmd.Flags().StringVar(&out, "out", "-", "file to write to; - is the standard output")
-	a.completeArgument(cmd, completeCertificates, 1)
-	return cmd
 }

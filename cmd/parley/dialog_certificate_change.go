@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
-	"github.com/parley-broker/parley/internal/dialogsecurity"
 )
 
 // withConnection runs work on one connection.
@@ -20,48 +17,6 @@ func (a *app) withConnection(ctx context.Context, work func(conn *pgx.Conn) erro
 	}
 	defer closeConnection(ctx, conn)
 	return work(conn)
-}
-
-func newDialogCertificateImportCommand(a *app) *cobra.Command {
-	var role, name string
-	cmd := &cobra.Command{
-		Use:   "import FILE --role ROLE",
-		Short: "Install the public part of somebody else's certificate under a role",
-		Long: `Install the public part of a certificate that the other side has exported. The role stands for that side here: what is
-signed with the certificate is done in its name, and a remote service binding that names it seals for the certificate.
-
-Compare the fingerprint with the one that the other side sees: who can exchange the file can read your messages.`,
-		Example: `  parley dialog-certificate import stock.cert --role stock_far`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if role == "" {
-				return usagef("give --role: the role that stands for the other side here")
-			}
-			text, err := os.ReadFile(args[0])
-			if err != nil {
-				return fmt.Errorf("read the certificate: %w", err)
-			}
-			certificate, err := dialogsecurity.Import(text)
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
-			}
-			if name == "" {
-				name = certificate.Subject
-			}
-			ctx := cmd.Context()
-			return a.withConnection(ctx, func(conn *pgx.Conn) error {
-				err := parley.CreateCertificate(ctx, conn, parley.NewCertificate{Name: name, Owner: role, Bytes: certificate.Bytes, IsActive: true})
-				if err == nil {
-					fmt.Fprintf(cmd.OutOrStdout(), "certificate %q stands for role %q, fingerprint %x\n", name, role, certificate.Fingerprint)
-				}
-				return err
-			})
-		},
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&role, "role", "", "role that stands for the other side")
-	flags.StringVar(&name, "name", "", "name of the certificate here (default its subject)")
-	return cmd
 }
 
 func newDialogCertificateActivateCommand(a *app) *cobra.Command {

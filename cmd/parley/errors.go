@@ -28,6 +28,14 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
+// hintedError is an error with advice, which is told as PostgreSQL tells it.
+type hintedError struct {
+	error
+	hint string
+}
+
+func (e hintedError) Unwrap() error { return e.error }
+
 // report tells a person what went wrong, with what PostgreSQL adds to it, and returns the exit code.
 func (a *app) report(err error) int {
 	if err == nil {
@@ -51,6 +59,9 @@ func (a *app) report(err error) int {
 		if pgErr.Hint != "" {
 			fmt.Fprintf(a.stderr, "HINT: %s\n", pgErr.Hint)
 		}
+	}
+	if hinted, ok := errors.AsType[hintedError](err); ok {
+		fmt.Fprintf(a.stderr, "HINT: %s\n", hinted.hint)
 	}
 	if hasCode {
 		return exit.code

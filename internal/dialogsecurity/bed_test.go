@@ -107,7 +107,7 @@ func (s *side) certify(other *side, name string, validFor time.Duration) {
 	s.noError(parley.CreateCertificate(s.Context(), s.pool, parley.NewCertificate{
 		Name: "own " + name, Owner: s.owner, Bytes: certificate.Bytes, PrivateKey: sealed, IsActive: true,
 	}))
-	imported, err := dialogsecurity.Import(certificate.Export())
+	imported, err := dialogsecurity.Import(dialogsecurity.Exported{Certificate: certificate}.Text())
 	other.noError(err)
 	other.noError(parley.CreateCertificate(other.Context(), other.pool, parley.NewCertificate{
 		Name: "far " + name, Owner: other.far, Bytes: imported.Bytes, IsActive: true,

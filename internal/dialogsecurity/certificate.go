@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"time"
@@ -21,7 +20,6 @@ const (
 	certificateHead  = len(certificateMagic) + 8 + 8 + keySize + keySize
 	// SubjectMax is the length of the longest subject in bytes.
 	SubjectMax  = 256
-	pemType     = "PARLEY CERTIFICATE"
 	keyPurpose  = "parley certificate "
 	keyPairSize = 2 * keySize
 )
@@ -65,22 +63,6 @@ func ParseCertificate(data []byte) (Certificate, error) {
 		Subject: subject, Start: time.Unix(start, 0), End: time.Unix(end, 0), Fingerprint: sha256.Sum256(data), Bytes: data,
 		signing: ed25519.PublicKey(rest[:keySize]), sealing: sealingKey,
 	}, nil
-}
-
-// Export writes a certificate as text, for [Import].
-func (c Certificate) Export() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: pemType, Headers: map[string]string{
-		"Fingerprint": fmt.Sprintf("%x", c.Fingerprint), "Subject": fmt.Sprintf("%q", c.Subject), "Expires": c.End.UTC().Format(time.DateOnly),
-	}, Bytes: c.Bytes})
-}
-
-// Import reads what [Certificate.Export] has written.
-func Import(text []byte) (Certificate, error) {
-	block, _ := pem.Decode(text)
-	if block == nil || block.Type != pemType {
-		return Certificate{}, errMalformedCertificate
-	}
-	return ParseCertificate(block.Bytes)
 }
 
 // NewCertificate makes a certificate and its private keys, sealed under the master key.

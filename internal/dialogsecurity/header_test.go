@@ -45,7 +45,7 @@ func FuzzCertificate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := Import(c.Export())
+		again, err := Import(Exported{Certificate: c}.Text())
 		if err != nil || !bytes.Equal(again.Bytes, data) || again.Fingerprint != c.Fingerprint || again.Subject != c.Subject {
 			t.Errorf("%x became %x: %v", data, again.Bytes, err)
 		}
