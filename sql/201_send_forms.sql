@@ -265,7 +265,7 @@ $$;
 
 comment on function parley.send_batch_binary(uuid, text, bytea[]) is
 'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
-Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
 Each body is validated by itself, in the order of the array, as if it had been sent alone: what comes before the first bad one is delivered, that one and
 what follows it are not, and an Error message comes back on the conversation.
 Errors: those of send.
@@ -286,7 +286,7 @@ $$;
 
 comment on function parley.send_batch(uuid, text, text[]) is
 'Sends many texts on one conversation, as UTF-8 and in the order of the array, as send_batch_binary sends bytes.
-Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
 Errors: those of send.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
@@ -305,7 +305,7 @@ $$;
 
 comment on function parley.send_batch_json(uuid, text, jsonb[]) is
 'Sends many JSON bodies on one conversation, as UTF-8, as send_batch_binary sends bytes.
-Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body.
+Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body; an array of none sends nothing.
 Errors: those of send.
 Source: spec 2.2, 4.2.';
 

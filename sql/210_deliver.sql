@@ -23,6 +23,10 @@ begin
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
   found := parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   v_type := parley._p_sendable_type(caller, v_endpoint, message_type);
+  -- A batch of none begins no conversation at the target: EndDialog would be the first that it receives.
+  if coalesce(cardinality(bodies), 0) = 0 then
+    return true;
+  end if;
   if v_queue.is_retention_enabled then
     if not v_queue.is_enqueue_enabled then
       found := parley._p_raise(

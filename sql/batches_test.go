@@ -49,6 +49,25 @@ func TestBatchMayBeginAConversation(t *testing.T) {
 	}
 }
 
+// The target would receive EndDialog as its first message, which the protocol forbids (spec 3.2).
+func TestBatchOfNoMessagesBeginsNothing(t *testing.T) {
+	t.Parallel()
+	for _, bodies := range []string{"'{}'::text[]", "null::text[]"} {
+		t.Run(bodies, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			handle := b.dialog()
+			b.exec("select parley.send_batch($1::uuid, '//test/Request', "+bodies+")", handle)
+			b.requireState(handle, "SO")
+			equal(b.session, 1, "select count(*) from parley.conversation_endpoints")
+			b.refuses(8428, "select parley.send_batch($1::uuid, '//test/Nothing', "+bodies+")", handle)
+			b.end(handle)
+			b.requireState(handle, "")
+			equal(b.session, 0, "select count(*) from parley.queue_contents('Answering')")
+		})
+	}
+}
+
 func TestMillionSmallMessagesInOneBatch(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t).unhurried()
