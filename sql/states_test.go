@@ -42,7 +42,7 @@ func TestStatesAllowAndForbid(t *testing.T) {
 		"DI": {8429, 0, 0, 0},
 		"DO": {8429, 8427, 8458, 8438},
 		"ER": {8429, 0, 8458, 0},
-		"CD": {8429, 8427, 8426, 8426},
+		"CD": {8429, 8427, 8458, 8438},
 	} {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()
