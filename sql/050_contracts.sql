@@ -126,6 +126,9 @@ as $$
 declare
   v_repeated text;
 begin
+  if exists (select from unnest(message_types) as t (name) where t.name is null) then
+    found := parley._p_raise(8402, 'a message type is null', null, 'Give the name of each message type.');
+  end if;
   select t.name into v_repeated from unnest(message_types) as t (name) group by t.name having count(*) > 1 limit 1;
   if found then
     found := parley._p_raise_repeated_message_type(v_repeated);
@@ -139,7 +142,7 @@ $$;
 comment on function parley.create_contract(text, text[], text, text, parley.caller) is
 'Creates a contract all of whose message types are sent by the same side.
 Arguments: name; message_types, their names; sent_by, INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
-Errors: 8403 a message type named twice, and those of create_contract with JSON.
+Errors: 8402 a message type that is null, 8403 one named twice, and those of create_contract with JSON.
 Source: spec 2.3.';
 
 create function parley._p_create_contract_of_text(name text, message_types text, "authorization" text, caller parley.caller) returns integer

@@ -20,6 +20,8 @@ var definitionRefusals = []refusal{
 	{number: 8402, because: "function of another shape", statement: `select parley.create_message_type('//new', 'FUNCTION', 'public.yes(text)')`},
 	{number: 8402, because: "types are no object", statement: `select parley.create_contract('//new', '[]'::jsonb)`},
 	{number: 8402, because: "types are null", statement: `select parley.create_contract('//new', null::jsonb)`},
+	{number: 8402, because: "one type is null", statement: `select parley.create_contract('//new', array['//test/Note', null])`},
+	{number: 8402, because: "all types are null", statement: `select parley.create_contract('//new', array[null, null]::text[])`},
 	{number: 8402, because: "types are no JSON", statement: `select parley.create_contract('//new', '{//test/Note}')`},
 	{number: 8402, because: "unknown side", statement: `select parley.create_contract('//new', '{"//test/Note": "BOTH"}')`},
 	{number: 8402, because: "side is null", statement: `select parley.create_contract('//new', '{"//test/Note": null}')`},

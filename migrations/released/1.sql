@@ -1157,6 +1157,9 @@ as $$
 declare
   v_repeated text;
 begin
+  if exists (select from unnest(message_types) as t (name) where t.name is null) then
+    found := parley._p_raise(8402, 'a message type is null', null, 'Give the name of each message type.');
+  end if;
   select t.name into v_repeated from unnest(message_types) as t (name) group by t.name having count(*) > 1 limit 1;
   if found then
     found := parley._p_raise_repeated_message_type(v_repeated);
@@ -1170,7 +1173,7 @@ $$;
 comment on function parley.create_contract(text, text[], text, text, parley.caller) is
 'Creates a contract all of whose message types are sent by the same side.
 Arguments: name; message_types, their names; sent_by, INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
-Errors: 8403 a message type named twice, and those of create_contract with JSON.
+Errors: 8402 a message type that is null, 8403 one named twice, and those of create_contract with JSON.
 Source: spec 2.3.';
 
 create function parley._p_create_contract_of_text(name text, message_types text, "authorization" text, caller parley.caller) returns integer
@@ -7018,7 +7021,7 @@ $$;
 
 comment on function parley.send_batch_binary(uuid, text, bytea[]) is
 'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
-Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
 Each body is validated by itself, in the order of the array, as if it had been sent alone: what comes before the first bad one is delivered, that one and
 what follows it are not, and an Error message comes back on the conversation.
 Errors: those of send.
@@ -7039,7 +7042,7 @@ $$;
 
 comment on function parley.send_batch(uuid, text, text[]) is
 'Sends many texts on one conversation, as UTF-8 and in the order of the array, as send_batch_binary sends bytes.
-Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
 Errors: those of send.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
@@ -7058,7 +7061,7 @@ $$;
 
 comment on function parley.send_batch_json(uuid, text, jsonb[]) is
 'Sends many JSON bodies on one conversation, as UTF-8, as send_batch_binary sends bytes.
-Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body.
+Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body; an array of none sends nothing.
 Errors: those of send.
 Source: spec 2.2, 4.2.';
 
@@ -7303,6 +7306,10 @@ begin
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
   found := parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   v_type := parley._p_sendable_type(caller, v_endpoint, message_type);
+  -- A batch of none begins no conversation at the target: EndDialog would be the first that it receives.
+  if coalesce(cardinality(bodies), 0) = 0 then
+    return true;
+  end if;
   if v_queue.is_retention_enabled then
     if not v_queue.is_enqueue_enabled then
       found := parley._p_raise(
@@ -11901,6 +11908,32 @@ it returns nothing before its time when there is something to commit.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.
 Source: spec 4.4.';
 
+create function parley._p_find_endpoint_to_move(handle uuid) returns parley._p_endpoint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+    found := parley._p_raise(
+      8438,
+      'the conversation cannot be moved: its state is CLOSED',
+      format('Conversation handle %s.', handle),
+      'Both sides have ended it: begin a new dialog to go on.'
+    );
+  elsif not found then
+    v_endpoint := parley._p_find_endpoint(handle);
+  end if;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_find_endpoint_to_move(uuid) is
+'Finds an endpoint that is to move, without locking it.
+Errors: 8418 null, 8426 not found, 8438 closed already.';
+
 create function parley.move_conversation(
   conversation_handle uuid, conversation_group_id uuid,
   caller parley.caller default parley.current_caller()
@@ -11912,7 +11945,7 @@ set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
   v_target parley._p_conversation_group;
   v_same_queue boolean;
   v_group_id bigint;
@@ -11928,14 +11961,14 @@ begin
     where g.group_id = v_group_id or g.conversation_group_id = move_conversation.conversation_group_id
     order by g.group_id
     for update;
-    v_endpoint := parley._p_find_endpoint(conversation_handle);
+    v_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
     -- Another MOVE may have come first while we waited.
     exit when v_endpoint.group_id = v_group_id;
   end loop;
   select * into v_target from parley._p_conversation_group as g where g.conversation_group_id = move_conversation.conversation_group_id;
   if v_target.group_id <> v_endpoint.group_id then
     perform parley._p_make_group_shared(v_target.group_id, v_endpoint.endpoint_id);
-    v_endpoint := parley._p_find_endpoint(conversation_handle);
+    v_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
   end if;
   if v_target.group_id is null then
     found := parley._p_raise(
@@ -11984,6 +12017,32 @@ Source: spec 4.5.';
 -- Who looks at the clock: 261_fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that something is due somewhere, and the daemon
 -- (403_due_alarms.sql). Several at once share the work: each passes by what another holds.
 
+create function parley._p_find_endpoint_to_time(handle uuid) returns parley._p_endpoint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+    found := parley._p_raise(
+      8458,
+      'the conversation cannot have a timer: its state is CLOSED',
+      format('Conversation handle %s.', handle),
+      'Both sides have ended it: begin a new dialog to go on.'
+    );
+  elsif not found then
+    v_endpoint := parley._p_find_endpoint(handle);
+  end if;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_find_endpoint_to_time(uuid) is
+'Finds an endpoint that is to have a timer, without locking it.
+Errors: 8418 null, 8426 not found, 8458 closed already.';
+
 create function parley.begin_conversation_timer(
   conversation_handle uuid, timeout integer,
   caller parley.caller default parley.current_caller()
@@ -11995,12 +12054,12 @@ set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_time(conversation_handle);
   v_due timestamptz;
 begin
   found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'BEGIN CONVERSATION TIMER');
   perform parley._p_lock_group_of(v_endpoint.endpoint_id);
-  v_endpoint := parley._p_find_endpoint(conversation_handle);
+  v_endpoint := parley._p_find_endpoint_to_time(conversation_handle);
   if timeout is null or timeout < 0 then
     found := parley._p_raise(
       8402,
