@@ -282,3 +282,26 @@ func TestAnswerOfARefusalIsKeptWithItsFailure(t *testing.T) {
 	tx.exec("commit")
 	equal(b.session, 0, "select count(*) from parley.failing_conversations")
 }
+
+// Whoever may RECEIVE from one queue says nothing of the conversations of another one.
+func TestFailedDeliveryIsOfAConversationOfItsQueue(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	role := b.role("thief")
+	b.exec("select parley.create_queue('Own')")
+	b.exec(`select parley.create_webhook_activation('Own', 'https://example.com', first_retry_ms => 3600000, longest_retry_ms => 7200000)`)
+	b.exec("select parley.grant('RECEIVE', 'queue', 'Own', $1)", role)
+	b.exec(hook)
+	b.send(b.dialog(), request, "message")
+	_, handle, _ := b.next(1)
+	b.exec("select parley.note_failure($1::uuid, '22012', 'division by zero')", handle)
+	before := b.everything()
+	thief := b.as(role)
+	for _, arguments := range []string{"", ", is_final => true", ", answer => 'made up'"} {
+		equal(thief, "0 f", "select format('%s %s', attempts, is_set_aside) from parley.fail_delivery('Own', $1::uuid, 'no'"+arguments+")", handle)
+	}
+	if after := b.everything(); after != before {
+		t.Errorf("the broker was changed:\n%s", difference(before, after))
+	}
+	b.requireNext("message")
+}
