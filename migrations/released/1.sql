@@ -15758,7 +15758,11 @@ declare
 begin
   attempts := 0;
   is_set_aside := false;
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = fail_delivery.conversation_handle;
+  -- The right is one on the queue, so the conversation has to be of it.
+  select e.* into v_endpoint
+  from parley._p_endpoint as e
+  join parley._p_service as s using (service_id)
+  where e.conversation_handle = fail_delivery.conversation_handle and s.queue_id = v_queue.queue_id;
   select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
   if v_endpoint.endpoint_id is null or v_activation.first_retry_ms is null then
     return;
@@ -15801,6 +15805,7 @@ $$;
 comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean, text, parley.caller) is
 'Notes that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles each time. After max_attempts of the
 webhook it is set aside, as a poison message is, whatever the poison message handling of the queue.
+Of a conversation that is over, or not of the queue, nothing is noted.
 Call it after the transaction of the delivery was rolled back. Returns attempts, how many have been counted, and is_set_aside.
 Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts (a receiver that is not there says nothing about
 the message); retry_ms, milliseconds that the receiver asks to wait; is_final, whether the receiver will never accept it; answer, what the receiver said,
