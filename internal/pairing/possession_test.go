@@ -12,38 +12,7 @@ import (
 // Who offers a dialog certificate has its private key, and says so on this very connection; whoever does not is not trusted at all.
 func TestDialogCertificateIsRefusedWithoutProofOfItsPrivateKey(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name  string
-		lie   func(bound channel, a, other *broker, offer *parley.PairingOffer) proofs
-		isLie bool
-	}{
-		{"the proof of this connection", func(bound channel, a, _ *broker, offer *parley.PairingOffer) proofs {
-			return a.prove(bound, "caller", *offer)
-		}, false},
-		{"none, as an older program", func(channel, *broker, *broker, *parley.PairingOffer) proofs { return nil }, true},
-		{"somebody else's certificate", func(bound channel, a, other *broker, offer *parley.PairingOffer) proofs {
-			proof := a.prove(bound, "caller", *offer)
-			theirs := other.offer()
-			offer.DialogCertificates, offer.Databases[0].Certificates = theirs.DialogCertificates, theirs.Databases[0].Certificates
-			return proof
-		}, true},
-		{"a proof of another connection", func(bound channel, a, _ *broker, offer *parley.PairingOffer) proofs {
-			bound.material = append([]byte{^bound.material[0]}, bound.material[1:]...)
-			return a.prove(bound, "caller", *offer)
-		}, true},
-		{"a proof of the other direction", func(bound channel, a, _ *broker, offer *parley.PairingOffer) proofs {
-			return a.prove(bound, "called", *offer)
-		}, true},
-		{"a proof for another broker instance", func(bound channel, a, _ *broker, offer *parley.PairingOffer) proofs {
-			proof := a.prove(bound, "caller", *offer)
-			offer.Databases[0].Instance = parley.UUID{7}
-			return proof
-		}, true},
-		{"a proof by another key of a broker", func(bound channel, a, _ *broker, offer *parley.PairingOffer) proofs {
-			bound.caller[0]++
-			return a.prove(bound, "caller", *offer)
-		}, true},
-	} {
+	for _, test := range liesOfPossession {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			a, b, other := newBroker(t, "a"), newBroker(t, "b"), newBroker(t, "other")
@@ -58,7 +27,7 @@ func TestDialogCertificateIsRefusedWithoutProofOfItsPrivateKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			offer := a.offer()
-			possession := test.lie(bound, a, other, &offer)
+			possession := test.lie(bound, "caller", a, other, &offer)
 			if err := send(conn, message{Offer: &offer, Possession: possession}); err != nil {
 				t.Fatal(err)
 			}
