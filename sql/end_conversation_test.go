@@ -111,6 +111,23 @@ func TestCleanupWorksInEachState(t *testing.T) {
 	}
 }
 
+// What a conversation leaves behind when both sides have ended is kept against repeated messages: not even its owner removes it before its time.
+func TestCleanupOfATombstoneIsForAdministrators(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	owner := b.role("owner")
+	b.exec("select parley.alter_authorization('service', '//test/Answerer', $1)", owner)
+	initiator, target := b.conversation()
+	b.end(initiator)
+	b.end(target)
+	for _, role := range []string{owner, b.role("stranger")} {
+		b.as(role).refuses(28006, "select parley.end_conversation($1::uuid, cleanup => true)", target)
+	}
+	b.requireState(target, "CD")
+	b.exec("select parley.end_conversation($1::uuid, cleanup => true)", target)
+	b.requireState(target, "")
+}
+
 func TestCleanupFalseIsThePlainForm(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
