@@ -198,17 +198,18 @@ declare
   v_contract text;
 begin
   v_type := parley._p_find_message_type(v_caller, name, 'CONTROL');
-  select c.name into v_contract
+  select case when parley._p_is_visible(v_caller, 'contract', c.service_contract_id, c.owner) then c.name end as name into v_contract
   from parley._p_contract_message_type as u
   join parley._p_contract as c using (service_contract_id)
   where u.message_type_id = v_type.message_type_id
+  order by 1 nulls last
   limit 1;
   if found then
     found := parley._p_raise(
       3716,
       format('message type "%s" is still used', name),
-      format('A contract names it: "%s".', v_contract),
-      'Drop the contract first.'
+      coalesce('A contract names it: "' || v_contract || '".', 'A contract that you may not see names it.'),
+      case when v_contract is null then 'Ask an administrator to drop the contract first.' else 'Drop the contract first.' end
     );
   end if;
   -- What was sent on a contract that is gone may still be received, and must then have a type.

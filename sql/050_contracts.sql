@@ -242,21 +242,22 @@ declare
   v_user text;
 begin
   v_contract := parley._p_find_contract(v_caller, name, 'CONTROL');
-  select format('service "%s"', s.name) into v_user
+  select case when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name) end as name into v_user
   from parley._p_service_contract as u
   join parley._p_service as s using (service_id)
   where u.service_contract_id = v_contract.service_contract_id
   union all
-  select format('broker priority "%s"', p.name)
+  select case when parley._p_is_visible(v_caller, 'database', 0, 0) then format('broker priority "%s"', p.name) end
   from parley._p_priority as p
   where p.service_contract_id = v_contract.service_contract_id
+  order by 1 nulls last
   limit 1;
   if found then
     found := parley._p_raise(
       3716,
       format('contract "%s" is still used', name),
-      format('It is named by %s.', v_user),
-      'Drop or alter that first.'
+      coalesce('It is named by ' || v_user || '.', 'It is named by a service or broker priority that you may not see.'),
+      case when v_user is null then 'Ask an administrator to drop or alter that first.' else 'Drop or alter that first.' end
     );
   end if;
   -- No message may be on the way that nobody could see yet: the endpoints are locked against their senders.

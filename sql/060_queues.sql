@@ -336,13 +336,20 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'CONTROL');
   v_service text;
 begin
-  select s.name into v_service from parley._p_service as s where s.queue_id = v_queue.queue_id limit 1;
+  select case when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then s.name end as name into v_service
+  from parley._p_service as s
+  where s.queue_id = v_queue.queue_id
+  order by 1 nulls last
+  limit 1;
   if found then
     found := parley._p_raise(
       3716,
       format('queue "%s" is still used', queue),
-      format('Service "%s" is bound to it.', v_service),
-      'Drop the service, or move it with alter_service.'
+      coalesce('Service "' || v_service || '" is bound to it.', 'A service that you may not see is bound to it.'),
+      case
+        when v_service is null then 'Ask an administrator to drop the service, or to move it with alter_service.'
+        else 'Drop the service, or move it with alter_service.'
+      end
     );
   end if;
   perform parley._p_drop_event_notifications(array(

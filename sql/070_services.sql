@@ -201,13 +201,17 @@ declare
   v_service parley._p_service := parley._p_find_service(v_caller, name, 'CONTROL');
   v_priority text;
 begin
-  select p.name into v_priority from parley._p_priority as p where p.local_service_id = v_service.service_id limit 1;
+  select case when parley._p_is_visible(v_caller, 'database', 0, 0) then p.name end as name into v_priority
+  from parley._p_priority as p
+  where p.local_service_id = v_service.service_id
+  order by 1 nulls last
+  limit 1;
   if found then
     found := parley._p_raise(
       3716,
       format('service "%s" is still used', name),
-      format('Broker priority "%s" names it.', v_priority),
-      'Drop the priority first.'
+      coalesce('Broker priority "' || v_priority || '" names it.', 'A broker priority that you may not see names it.'),
+      case when v_priority is null then 'Ask an administrator to drop the priority first.' else 'Drop the priority first.' end
     );
   end if;
   perform parley._p_drop_endpoints_of_service(v_service.service_id, format('The service "%s" was dropped.', name));

@@ -198,3 +198,32 @@ func TestRightsStateOfAQueueIsToldToThoseWhoSeeIt(t *testing.T) {
 	equal(stranger, "true 1",
 		"select is_receive_enabled || ' ' || set_aside_conversations from parley.service_queues where name = 'Asking'")
 }
+
+// An object that is still used is not dropped. Who uses it is told to those whom the catalog shows the user.
+func TestRightsUserOfAnObjectIsNamedToThoseWhoMaySeeIt(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec("select parley.create_message_type('//own'), parley.create_contract('//hidden/contract', array['//own'])")
+	b.exec("select parley.create_contract('//own', array['DEFAULT']), parley.create_queue('Own')")
+	b.exec("select parley.create_service('//hidden/service', 'Own', array['//own'])")
+	b.exec("select parley.create_service('//own', 'Own'), parley.create_broker_priority('hidden/priority', local_service_name => '//own')")
+	role := b.role("owner")
+	for _, class := range []string{"message type", "contract", "queue", "service"} {
+		name := "//own"
+		if class == "queue" {
+			name = "Own"
+		}
+		t.Run(class, func(t *testing.T) {
+			b := &broker{session: session{T: t, db: b.db}, pool: b.pool}
+			drop := "select parley.drop_" + strings.ReplaceAll(class, " ", "_") + "($1)"
+			b.exec("select parley.grant('CONTROL', $1, $2, $3)", class, name, role)
+			if shown := b.refuses(3716, drop, name).Detail; class != "queue" && !strings.Contains(shown, "hidden") {
+				t.Errorf("an administrator is told %q", shown)
+			}
+			if hidden := b.as(role).refuses(3716, drop, name); strings.Contains(hidden.Detail+hidden.Hint, "hidden") {
+				t.Errorf("who may not see it is told %q", hidden.Detail)
+			}
+			b.exec("select parley.revoke('CONTROL', $1, $2, $3)", class, name, role)
+		})
+	}
+}
