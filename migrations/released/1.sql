@@ -954,17 +954,18 @@ declare
   v_contract text;
 begin
   v_type := parley._p_find_message_type(v_caller, name, 'CONTROL');
-  select c.name into v_contract
+  select case when parley._p_is_visible(v_caller, 'contract', c.service_contract_id, c.owner) then c.name end as name into v_contract
   from parley._p_contract_message_type as u
   join parley._p_contract as c using (service_contract_id)
   where u.message_type_id = v_type.message_type_id
+  order by 1 nulls last
   limit 1;
   if found then
     found := parley._p_raise(
       3716,
       format('message type "%s" is still used', name),
-      format('A contract names it: "%s".', v_contract),
-      'Drop the contract first.'
+      coalesce('A contract names it: "' || v_contract || '".', 'A contract that you may not see names it.'),
+      case when v_contract is null then 'Ask an administrator to drop the contract first.' else 'Drop the contract first.' end
     );
   end if;
   -- What was sent on a contract that is gone may still be received, and must then have a type.
@@ -1273,21 +1274,22 @@ declare
   v_user text;
 begin
   v_contract := parley._p_find_contract(v_caller, name, 'CONTROL');
-  select format('service "%s"', s.name) into v_user
+  select case when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name) end as name into v_user
   from parley._p_service_contract as u
   join parley._p_service as s using (service_id)
   where u.service_contract_id = v_contract.service_contract_id
   union all
-  select format('broker priority "%s"', p.name)
+  select case when parley._p_is_visible(v_caller, 'database', 0, 0) then format('broker priority "%s"', p.name) end
   from parley._p_priority as p
   where p.service_contract_id = v_contract.service_contract_id
+  order by 1 nulls last
   limit 1;
   if found then
     found := parley._p_raise(
       3716,
       format('contract "%s" is still used', name),
-      format('It is named by %s.', v_user),
-      'Drop or alter that first.'
+      coalesce('It is named by ' || v_user || '.', 'It is named by a service or broker priority that you may not see.'),
+      case when v_user is null then 'Ask an administrator to drop or alter that first.' else 'Drop or alter that first.' end
     );
   end if;
   -- No message may be on the way that nobody could see yet: the endpoints are locked against their senders.
@@ -1650,13 +1652,20 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'CONTROL');
   v_service text;
 begin
-  select s.name into v_service from parley._p_service as s where s.queue_id = v_queue.queue_id limit 1;
+  select case when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then s.name end as name into v_service
+  from parley._p_service as s
+  where s.queue_id = v_queue.queue_id
+  order by 1 nulls last
+  limit 1;
   if found then
     found := parley._p_raise(
       3716,
       format('queue "%s" is still used', queue),
-      format('Service "%s" is bound to it.', v_service),
-      'Drop the service, or move it with alter_service.'
+      coalesce('Service "' || v_service || '" is bound to it.', 'A service that you may not see is bound to it.'),
+      case
+        when v_service is null then 'Ask an administrator to drop the service, or to move it with alter_service.'
+        else 'Drop the service, or move it with alter_service.'
+      end
     );
   end if;
   perform parley._p_drop_event_notifications(array(
@@ -2107,13 +2116,17 @@ declare
   v_service parley._p_service := parley._p_find_service(v_caller, name, 'CONTROL');
   v_priority text;
 begin
-  select p.name into v_priority from parley._p_priority as p where p.local_service_id = v_service.service_id limit 1;
+  select case when parley._p_is_visible(v_caller, 'database', 0, 0) then p.name end as name into v_priority
+  from parley._p_priority as p
+  where p.local_service_id = v_service.service_id
+  order by 1 nulls last
+  limit 1;
   if found then
     found := parley._p_raise(
       3716,
       format('service "%s" is still used', name),
-      format('Broker priority "%s" names it.', v_priority),
-      'Drop the priority first.'
+      coalesce('Broker priority "' || v_priority || '" names it.', 'A broker priority that you may not see names it.'),
+      case when v_priority is null then 'Ask an administrator to drop the priority first.' else 'Drop the priority first.' end
     );
   end if;
   perform parley._p_drop_endpoints_of_service(v_service.service_id, format('The service "%s" was dropped.', name));
