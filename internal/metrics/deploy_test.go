@@ -229,3 +229,28 @@ func TestUnitsOfSystemdAreWhole(t *testing.T) {
 		}
 	}
 }
+
+var copied = regexp.MustCompile(`(?m)^COPY (?:--chmod=\S+ )?([^-\s]\S*) `)
+
+// The container file copies what there is, serves what monitoring.md says and runs as nobody in particular. No container engine is asked.
+func TestContainerFileIsWhole(t *testing.T) {
+	t.Parallel()
+	file := string(readFile(t, "deploy/container/Dockerfile"))
+	sources := copied.FindAllStringSubmatch(file, -1)
+	if len(sources) < 2 {
+		t.Fatalf("it copies %q", sources)
+	}
+	for _, source := range sources {
+		if source[1] != "${BINARY}" {
+			readFile(t, source[1])
+		}
+	}
+	for _, want := range []string{
+		"FROM scratch\n", "USER 65532:65532\n", `ENTRYPOINT ["/usr/bin/parley"]`, `CMD ["serve", "--http", "0.0.0.0:9187", "--log-format", "json"]`,
+		"ENV PARLEY_DATA=/var/lib/parley", "VOLUME /var/lib/parley\n",
+	} {
+		if !strings.Contains(file, want) {
+			t.Errorf("deploy/container/Dockerfile has no %q", strings.TrimSpace(want))
+		}
+	}
+}
