@@ -16,6 +16,9 @@ func overdue(t *testing.T) *broker {
 	b.exec("update parley._p_service set name = '//late' where name = '//early'")
 	b.exec("insert into parley._p_fragment (conversation_id, from_initiator, sequence, first_byte, size, data, stored_at) " +
 		"values (gen_random_uuid(), true, 0, 0, 1, 'x', now() - interval '2 days')")
+	b.exec("insert into parley._p_tombstone (conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, " +
+		"service_id, far_service, owner, lifetime, priority, expires_at) select gen_random_uuid(), gen_random_uuid(), false, 2, gen_random_uuid(), " +
+		"s.service_id, '//far', s.owner, now(), 5, now() - interval '1 second' from parley._p_service as s where s.name = '//test/Answerer'")
 	return b
 }
 
@@ -36,6 +39,9 @@ func TestRightsFireTimersHoldsNothingOfThoseWhoGaveNoRight(t *testing.T) {
 	stranger.exec("begin")
 	equal(stranger, 0, "select parley.fire_timers()")
 	equal(b.session, 0, heldRows)
+	for _, table := range []string{"parley._p_fragment", "parley._p_tombstone"} {
+		equal(b.session, 0, "select count(*) from "+table+" where ctid not in (select t.ctid from "+table+" as t for update skip locked)")
+	}
 	// Nor does it keep others from looking, or make them wait.
 	s := b.connection()
 	s.exec("set lock_timeout = '2s'")
