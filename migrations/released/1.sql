@@ -12432,10 +12432,16 @@ declare
   v_now timestamptz := clock_timestamp();
   v_queues integer[] := parley._p_queues_to_fire(v_caller);
 begin
-  -- Nobody waits for a tombstone that has expired, or for a fragment a day old.
+  -- A fragment a day old may still be completed, and which service it is for is not known: for administrators.
   delete from parley._p_tombstone as t
   where t.conversation_handle in (
-    select o.conversation_handle from parley._p_tombstone as o where o.expires_at <= v_now order by o.expires_at limit top for update skip locked
+    select o.conversation_handle
+    from parley._p_tombstone as o
+    where o.expires_at <= v_now
+      and (v_queues is null or o.service_id in (select s.service_id from parley._p_service as s where s.queue_id = any (v_queues)))
+    order by o.expires_at
+    limit top
+    for update skip locked
   );
   perform parley._p_set_aside_found(v_queues);
   if exists (select from parley._p_transmission)
@@ -12446,7 +12452,8 @@ begin
     where v_queues is null;
   end if;
   delete from parley._p_fragment as f
-  where f.ctid = any (array(select o.ctid from parley._p_fragment as o where o.stored_at < v_now - interval '1 day' for update skip locked));
+  where v_queues is null
+    and f.ctid = any (array(select o.ctid from parley._p_fragment as o where o.stored_at < v_now - interval '1 day' for update skip locked));
   perform parley._p_notify_disabled_queues(v_caller, v_queues) where exists (select from parley._p_event_notification);
   perform parley._p_take_configuration_answers() where v_queues is null and exists (select from parley._p_configuration_request);
   -- Last: the rest may wait for a conversation, and must not hold many then.
