@@ -124,3 +124,22 @@ func TestRepairTellsTheFarSideOfADamagedConversation(t *testing.T) {
 		t.Errorf("the far side got %v", bodiesOf(got))
 	}
 }
+
+// A side whose service is dropped stays, disconnected, as long as its far side has to hear of it: that is no damage.
+func TestSideOfADroppedServiceThatHasToBeHeardOfIsNoDamage(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator := b.dialog()
+	b.send(initiator, request, "x")
+	sender := b.begin()
+	sender.send(initiator, request, "not committed yet")
+	b.exec("select parley.drop_service('//test/Answerer')")
+	equal(b.session, int64(1), "select count(*) from parley._p_endpoint as e where e.state = 'DO' and not exists (select from parley._p_service as s where s.service_id = e.service_id)")
+	if found := b.check("check_broker(repair => true)"); len(found) != 0 {
+		t.Errorf("found and repaired %+v", found)
+	}
+	sender.commit()
+	if got := b.bodies("Asking"); len(got) != 1 || !strings.Contains(got[0], "-8470") {
+		t.Errorf("the initiator received %q, want the Error -8470", got)
+	}
+}
