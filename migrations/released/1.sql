@@ -19660,7 +19660,7 @@ as $$
     select 9681, 'Its contract does not exist.'
     where not exists (select from parley._p_contract as c where c.service_contract_id = e.service_contract_id)
     union all
-    select 9682, 'Its service does not exist.' where s.service_id is null
+    select 9682, 'Its service does not exist.' where s.service_id is null and e.state <> 'DO'
     union all
     select 9710, 'Its conversation group belongs to another queue.'
     from parley._p_service as r
@@ -19681,7 +19681,8 @@ as $$
     case when s.service_id is null then 'Its service does not exist.' else 'No conversation is in it.' end
   from parley._p_conversation_group as g
   left join parley._p_service as s using (service_id)
-  where s.service_id is null or not exists (select from parley._p_endpoint as e where e.group_id = g.group_id)
+  where not exists (select from parley._p_endpoint as e where e.group_id = g.group_id)
+    or s.service_id is null and exists (select from parley._p_endpoint as e where e.group_id = g.group_id and e.state <> 'DO')
   union all
   select f.error_number, 'queue', m.lane / 16, coalesce(q.lookup_name, 'lane ' || m.lane), format('%s messages in it are of %s.', count(*), f.finding)
   from parley._p_message as m
