@@ -86,12 +86,18 @@ func (s *session) runPage(page string) {
 		s.t.Fatalf("%s has no statements", page)
 	}
 	for _, b := range blocks {
-		shown := s.run(b)
-		if b.output == "" {
-			continue
-		}
-		if got, want := essential(shown), essential(b.output); got != want {
-			s.t.Errorf("%s:%d: the page shows\n%s\nbut the statement gives\n%s", page, b.line, b.output, shown)
-		}
+		s.runBlock(page, b)
+	}
+}
+
+// runBlock runs a block and compares what it shows.
+func (s *session) runBlock(page string, b block) {
+	s.t.Helper()
+	shown := s.run(b)
+	if b.output == "" {
+		return
+	}
+	if got, want := essential(shown), essential(b.output); got != want {
+		s.t.Errorf("%s:%d: the page shows\n%s\nbut the statement gives\n%s", page, b.line, b.output, shown)
 	}
 }
