@@ -106,16 +106,39 @@ func (r *serversRun) passTime(ctx context.Context, p flowPhase, share time.Durat
 	return pause(ctx, share/3)
 }
 
-// lookBackAtCut tells from the samples what waited behind the cut, and how long until nothing did.
+// lookBackAtCut reads from the samples what waited behind the cut, and how long until it had gone.
 func (r *serversRun) lookBackAtCut() {
-	restored := r.cut.AtSeconds + r.cut.Seconds
-	least := int64(-1)
-	for _, s := range r.watch.since(r.cut.AtSeconds) {
+	samples := r.watch.since(r.cut.AtSeconds)
+	for _, s := range samples {
 		r.cut.WaitingMax = max(r.cut.WaitingMax, s.Waiting[0])
-		if s.Seconds >= restored && (least < 0 || s.Waiting[0] < least) {
-			least, r.cut.CaughtUpSeconds = s.Waiting[0], s.Seconds-restored
+	}
+	r.cut.CaughtUpSeconds = caughtUpSeconds(samples, r.cut.AtSeconds+r.cut.Seconds, r.cut.WaitingMax)
+}
+
+// caughtUpSeconds gives the time from the restoration of a link to the first sample, after the most that waited since, in which a
+// twentieth of the most or less waits: senders go on meanwhile, so some always does. Without such a sample it is the time to the last.
+func caughtUpSeconds(samples []FlowSample, restored float64, most int64) float64 {
+	var since []FlowSample
+	for _, s := range samples {
+		if s.Seconds >= restored {
+			since = append(since, s)
 		}
 	}
+	if len(since) == 0 {
+		return 0
+	}
+	peak := 0
+	for i, s := range since {
+		if s.Waiting[0] > since[peak].Waiting[0] {
+			peak = i
+		}
+	}
+	for _, s := range since[peak:] {
+		if s.Waiting[0] <= most/20 {
+			return s.Seconds - restored
+		}
+	}
+	return since[len(since)-1].Seconds - restored
 }
 
 // drain waits until everything that was sent is received.
