@@ -47,6 +47,8 @@ func java(class string) func(string) []string {
 	return always("java", "-cp", "target/classes:target/dependency/*", class)
 }
 
+var maven = always("mvn", "--quiet", "--batch-mode", "compile", "dependency:copy-dependencies")
+
 func cargo(program string) func(string) []string {
 	return func(cache string) []string { return []string{filepath.Join(cache, "debug", program)} }
 }
@@ -75,7 +77,12 @@ var languages = map[string]language{
 	},
 	"java": {
 		tools:   []string{"java", "javac", "mvn"},
-		prepare: always("mvn", "--quiet", "--batch-mode", "compile", "dependency:copy-dependencies"),
+		prepare: maven,
+		shop:    java("Shop"), warehouse: java("Warehouse"),
+	},
+	"spring": {
+		tools:   []string{"java", "javac", "mvn"},
+		prepare: maven,
 		shop:    java("Shop"), warehouse: java("Warehouse"),
 	},
 	"rust": {

@@ -1,0 +1,61 @@
+import java.sql.SQLException;
+import java.util.UUID;
+import org.springframework.dao.DataAccessException;
+import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.transaction.TransactionException;
+import org.springframework.transaction.support.TransactionTemplate;
+
+/** The warehouse packs each order that the shop sends. It may be stopped, or killed, at any time. */
+public class Warehouse {
+  private static final String SYSTEM = "http://schemas.microsoft.com/SQL/ServiceBroker/";
+
+  private final JdbcTemplate jdbc = Database.jdbc();
+  private final TransactionTemplate transactions = Database.transactions(jdbc);
+  private UUID current;
+
+  public static void main(String[] arguments) throws InterruptedException {
+    Warehouse warehouse = new Warehouse();
+    System.out.println("reading");
+    while (true) {
+      try {
+        warehouse.read();
+      } catch (DataAccessException | TransactionException failure) {
+        System.err.println("the database is away: " + failure.getMessage());
+        Thread.sleep(1000);
+      }
+    }
+  }
+
+  /** Receives and handles in one transaction: what fails, or is killed, is received again. */
+  private void read() {
+    current = null;
+    try {
+      transactions.executeWithoutResult(
+          status -> {
+            for (Database.Message message : Database.receive(jdbc, "warehouse_queue")) {
+              current = message.handle();
+              handle(message);
+            }
+          });
+    } catch (DataAccessException failure) {
+      if (current == null || !(failure.getRootCause() instanceof SQLException cause)) {
+        throw failure;
+      }
+      System.err.println(current + ": " + cause.getMessage());
+      // In a transaction of its own: a message that keeps failing is set aside, and this says why.
+      transactions.executeWithoutResult(
+          status ->
+              jdbc.query(
+                  "select parley.note_failure(?, ?, ?)", row -> {}, current, cause.getSQLState(), cause.getMessage()));
+    }
+  }
+
+  private void handle(Database.Message message) {
+    if (message.type().equals(SYSTEM + "EndDialog") || message.type().equals(SYSTEM + "Error")) {
+      jdbc.query("select parley.end_conversation(?)", row -> {}, message.handle());
+      return;
+    }
+    jdbc.update("insert into parcels (order_id) values (?)", Integer.valueOf(message.body()));
+    jdbc.query("select parley.send(?, ?, ?)", row -> {}, message.handle(), "DEFAULT", message.body());
+  }
+}
