@@ -91,7 +91,7 @@ func TestExplainConversationFindsTheMessage(t *testing.T) {
 			handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing')")
 			b.send(handle, "DEFAULT", "x")
 			return handle
-		}, 2, "no such service", "create_service"},
+		}, 2, "no such service", "parley serve --dsn"},
 		{"queue off", func(b *broker) string {
 			handle := b.dialog()
 			b.exec("select parley.alter_queue('Answering', status => false)")

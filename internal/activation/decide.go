@@ -85,8 +85,9 @@ func (m *monitor) decide(ctx context.Context, q *queueMonitor, seen sight, now t
 	if groups == 0 && seen.IsPartial {
 		m.lookDeeper(q, now)
 	}
-	// Readers that should have taken the head by now do something else, or hang: try another one, ever more slowly.
-	isStalled := wanted == 0 && groups > 0 && now.Sub(q.headSince) > stallTime && !now.Before(q.failure.nextAttempt)
+	// Readers that should have taken the head by now do something else, or hang: try another one, ever more slowly. A reader that posts
+	// messages stays while conversations wait to be tried again, and its requests have a time-out: that is no failure.
+	isStalled := wanted == 0 && groups > 0 && q.Kind != KindWebhook && now.Sub(q.headSince) > stallTime && !now.Before(q.failure.nextAttempt)
 	if isStalled {
 		m.failed(q, errNothingReceived, now)
 		wanted = 1

@@ -32,7 +32,7 @@ func TestEachFieldTravelsOrStaysAtHome(t *testing.T) {
 	run := parley.Run{
 		EndpointID: 1, ConversationID: parley.UUID{2}, FromInitiator: true, FirstSequence: 3, MessageType: "type", FromService: "from", ToService: "to",
 		Contract: "contract", ToBroker: parley.UUID{5}, Priority: 6, EnqueuedAt: time.Unix(7, 0), EndsAt: time.Unix(8, 0), TraceContext: "trace",
-		Owner: "home", IsEncrypted: true, Security: []byte{9}, SealedAt: time.Unix(9, 0),
+		Owner: "home", IsEncrypted: true, IsBound: true, Security: []byte{9}, SealedAt: time.Unix(9, 0),
 	}
 	messages, large, probe := run, run, run
 	messages.Bodies = [][]byte{{1}}
@@ -53,7 +53,7 @@ func TestEachFieldTravelsOrStaysAtHome(t *testing.T) {
 	full(t, came.Speaker)
 	for i, without := range [][]string{{"Size", "Probe"}, {"Bodies", "Probe"}, {"Bodies", "Size"}} {
 		full(t, sent.Runs[i], without...)
-		full(t, came.Runs[i], append(without, "EndpointID", "Owner", "SealedAt")...)
+		full(t, came.Runs[i], append(without, "EndpointID", "Owner", "IsBound", "SealedAt")...)
 	}
 	full(t, *came.Runs[2].Probe)
 
