@@ -143,6 +143,8 @@ func (r *reception) serve(ctx context.Context, frames <-chan *pb.Frame, broken <
 			return err
 		}
 	case err := <-broken:
+		// The peer has gone, or the listener has closed a socket that stayed silent: its timer began a little earlier.
+		r.refused(errNoHello)
 		return ended(err)
 	case <-timeout.C:
 		r.refused(errNoHello)
