@@ -85,6 +85,13 @@ if [[ -n ${daemon:-} ]]; then
 fi
 dpkg --remove parley
 [[ -e /etc/parley/parley.env ]] || fail "removal took the configuration"
+# A private server of root's stands where the daemon would have its keys. Purging must not take it.
+kept=/var/lib/parley/kept-by-check
+[[ -d /var/lib/parley ]] || made=yes
+mkdir -p "$kept"
 dpkg --purge parley
+[[ -d $kept ]] || fail "purge took /var/lib/parley, where parley up keeps a private server"
+rmdir "$kept"
+[[ -z ${made:-} ]] || rmdir /var/lib/parley
 [[ ! -e /etc/parley && ! -e /usr/bin/parley ]] || fail "something is left: $(ls -d /etc/parley /usr/bin/parley 2>/dev/null)"
 echo "the package installs, starts, stops and goes"
