@@ -42,7 +42,7 @@ func TestAThousandIdleQueuesCostAFewStatements(t *testing.T) {
 	before := asked.Load()
 	<-time.After(spell)
 	statements := asked.Load() - before
-	if most := int64(4 * spell.Seconds()); statements > most {
+	if most := int64(8 * spell.Seconds()); statements > most { // a look at each queue would be hundreds
 		t.Errorf("%d statements in %s, want at most %d", statements, spell, most)
 	}
 	t.Logf("%d statements in %s", statements, spell)
