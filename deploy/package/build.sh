@@ -9,8 +9,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 dist=${1:-dist}
 shift || true
-architectures=("${@:-amd64 arm64}")
-read -ra architectures <<<"${architectures[*]}"
+architectures=("$@")
+((${#architectures[@]} > 0)) || architectures=(amd64 arm64)
 
 VERSION=$(sed -n 's/^\tRelease = "\(.*\)"$/\1/p' version.go)
 export VERSION

@@ -39,13 +39,18 @@ func TestAThousandIdleQueuesCostAFewStatements(t *testing.T) {
 	b.await(`select count(*) = 1001 from parley._p_queue as q
 		where q.is_activation_enabled and pg_sequence_last_value(q.doorbell_sequence) > extract(epoch from clock_timestamp())`)
 	const spell = 10 * time.Second
-	before := asked.Load()
-	<-time.After(spell)
-	statements := asked.Load() - before
-	if most := int64(8 * spell.Seconds()); statements > most { // a look at each queue would be hundreds
+	const most = int64(4 * spell / time.Second)
+	// Work that a slow machine has put off may fall into one spell, and not into each.
+	statements := most + 1
+	for spells := 0; statements > most && spells < 3; spells++ {
+		before := asked.Load()
+		<-time.After(spell)
+		statements = asked.Load() - before
+		t.Logf("%d statements in %s", statements, spell)
+	}
+	if statements > most {
 		t.Errorf("%d statements in %s, want at most %d", statements, spell, most)
 	}
-	t.Logf("%d statements in %s", statements, spell)
 	b.send(1, 3)
 	b.awaitDone(3)
 }

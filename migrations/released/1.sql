@@ -20415,6 +20415,7 @@ set lock_timeout = '100ms'
 as $$
 declare
   v_deadline timestamptz := clock_timestamp() + interval '10 seconds';
+  v_trigger record;
 begin
   loop
     begin
@@ -20430,25 +20431,14 @@ begin
         perform pg_sleep(0.05);
     end;
   end loop;
-  if is_on then
-    alter table parley._p_conversation_group enable trigger _p_record;
-    alter table parley._p_endpoint enable trigger _p_record_begun;
-    alter table parley._p_endpoint enable trigger _p_record_routed;
-    alter table parley._p_transmission enable trigger _p_record;
-    alter table parley._p_message enable trigger _p_record;
-    alter table parley._p_outgoing enable trigger _p_record;
-    alter table parley._p_outgoing_batch enable trigger _p_record;
-    alter table parley._p_outgoing_to_many enable trigger _p_record;
-  else
-    alter table parley._p_conversation_group disable trigger _p_record;
-    alter table parley._p_endpoint disable trigger _p_record_begun;
-    alter table parley._p_endpoint disable trigger _p_record_routed;
-    alter table parley._p_transmission disable trigger _p_record;
-    alter table parley._p_message disable trigger _p_record;
-    alter table parley._p_outgoing disable trigger _p_record;
-    alter table parley._p_outgoing_batch disable trigger _p_record;
-    alter table parley._p_outgoing_to_many disable trigger _p_record;
-  end if;
+  for v_trigger in
+    select t.tgrelid::regclass as table_name, t.tgname
+    from pg_trigger as t
+    join pg_class as c on c.oid = t.tgrelid
+    where c.relnamespace = 'parley'::regnamespace and t.tgname in ('_p_record', '_p_record_begun', '_p_record_routed')
+  loop
+    execute format('alter table %s %s trigger %I', v_trigger.table_name, case when is_on then 'enable' else 'disable' end, v_trigger.tgname);
+  end loop;
 end
 $$;
 
