@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,6 +37,7 @@ type bed struct {
 	server  *httptest.Server
 	starter *webhook.Starter
 	log     *logBuffer
+	over    chan struct{} // closed at the end of the test, before the server closes
 
 	mu       sync.Mutex
 	requests []request
@@ -47,6 +49,7 @@ type request struct {
 	header http.Header
 	body   []byte
 	number int // of the request, from 1
+	over   <-chan struct{}
 
 	Queue              string
 	ConversationHandle string `json:"conversation_handle"`
@@ -57,6 +60,15 @@ type request struct {
 		MessageTypeName       string `json:"message_type_name"`
 		BodyEncoding          string `json:"body_encoding"`
 		Body                  *string
+	}
+}
+
+// await lets a handler wait. It returns at the end of the test at the latest, whether that has failed or not: the server's Close waits
+// for its handlers.
+func (r request) await(released <-chan struct{}) {
+	select {
+	case <-released:
+	case <-r.over:
 	}
 }
 
@@ -71,9 +83,12 @@ func (r request) text() string {
 // create_webhook_activation that follow its address.
 func newBed(t *testing.T, settings string, answer func(http.ResponseWriter, request)) *bed {
 	t.Helper()
-	b := &bed{T: t, pool: parleytest.Database(t), log: &logBuffer{}, answer: answer}
+	b := &bed{T: t, pool: parleytest.Database(t), log: &logBuffer{}, over: make(chan struct{}), answer: answer}
 	b.server = httptest.NewServer(http.HandlerFunc(b.serve))
-	t.Cleanup(b.server.Close)
+	t.Cleanup(func() {
+		close(b.over)
+		b.server.Close()
+	})
 	permission, err := webhook.ParsePermission([]string{b.server.URL})
 	b.require(err)
 	b.starter = webhook.NewStarter(b.pool, permission, webhook.Secrets{}, slog.New(slog.NewTextHandler(b.log, nil)))
@@ -94,7 +109,7 @@ func (b *bed) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	received := request{header: r.Header, body: body}
+	received := request{header: r.Header, body: body, over: b.over}
 	_ = json.Unmarshal(body, &received)
 	b.mu.Lock()
 	b.requests = append(b.requests, received)
@@ -161,15 +176,17 @@ func (b *bed) newReader(number int) (activation.Reader, error) {
 	return b.starter.NewReader(q, number)
 }
 
-// run runs readers until they leave.
+// run runs readers until they leave, which takes seconds at the most.
 func (b *bed) run(readers int) {
 	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), 2*time.Minute)
+	defer cancel()
 	var running sync.WaitGroup
 	for number := range readers {
 		reader := b.reader(number + 1)
 		running.Go(func() {
-			if err := reader.Run(b.Context()); err != nil {
-				b.Errorf("reader %d: %v", number+1, err)
+			if err := errors.Join(reader.Run(ctx), ctx.Err()); err != nil {
+				b.Errorf("reader %d: %v; the log is\n%s", number+1, err, b.log)
 			}
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -147,24 +146,24 @@ func TestReaderFailsWhenThereIsNobody(t *testing.T) {
 	}
 }
 
+// No answer comes to the first conversation's message until the other's message has arrived.
 func TestAddressThatIsTooSlowIsNotWaitedForForEver(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
-	b := newBed(t, ", timeout_ms => 100", func(_ http.ResponseWriter, r request) {
-		if r.text() == "slow" && r.number <= 2 {
-			<-release
+	others := make(chan struct{})
+	arrived := sync.OnceFunc(func() { close(others) })
+	b := newBed(t, ", timeout_ms => 2000", func(_ http.ResponseWriter, r request) {
+		if r.text() == "quick" {
+			arrived()
+			return
 		}
+		r.await(others)
 	})
+	b.exec("select parley.alter_webhook_activation('target', longest_retry_ms => 1000, first_retry_ms => 1000)")
 	b.dialog("slow")
-	stop := b.start(1)
-	b.waitUntil("it is tried again", func() bool { return len(b.seen()) >= 2 })
 	b.dialog("quick")
-	b.waitUntil("the other is posted though no answer to the first has come", func() bool {
-		return slices.ContainsFunc(b.seen(), func(r request) bool { return r.text() == "quick" })
-	})
-	close(release)
-	b.require(stop())
-	if !strings.Contains(b.log.String(), "no answer within 100ms") {
+	b.run(1)
+	b.requireWaiting(0)
+	if !strings.Contains(b.log.String(), "no answer within 2s") {
 		t.Errorf("the log does not tell:\n%s", b.log)
 	}
 }
@@ -188,16 +187,21 @@ func TestConnectionThatBreaksCountsAsAnAttempt(t *testing.T) {
 func TestReaderThatIsStoppedFinishesItsRequest(t *testing.T) {
 	t.Parallel()
 	arrived, release := make(chan struct{}), make(chan struct{})
-	b := newBed(t, "", func(http.ResponseWriter, request) {
-		close(arrived)
-		<-release
+	arrive := sync.OnceFunc(func() { close(arrived) })
+	b := newBed(t, "", func(_ http.ResponseWriter, r request) {
+		arrive()
+		r.await(release)
 	})
 	b.dialog("one", "two")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	reader := b.reader(1)
 	go func() { ended <- reader.Run(ctx) }()
-	<-arrived
+	select {
+	case <-arrived:
+	case err := <-ended:
+		t.Fatalf("the reader ended before its request arrived: %v", err)
+	}
 	cancel()
 	close(release)
 	if err := <-ended; err != nil {
