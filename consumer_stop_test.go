@@ -17,7 +17,10 @@ func TestConsumerThatIsStoppedLetsTheHandlerFinish(t *testing.T) {
 	handling, goOn := make(chan struct{}), make(chan struct{})
 	consumer := start(t, parley.Consumer{Pool: pool, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
 		close(handling)
-		<-goOn
+		select {
+		case <-goOn:
+		case <-t.Context().Done():
+		}
 		return store(ctx, tx, messages)
 	}})
 	handle := beginDialog(t, pool)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/parley-broker/parley/parleytest"
 )
@@ -57,6 +58,8 @@ func serve(t *testing.T, arguments ...string) {
 	}
 	t.Cleanup(func() {
 		_ = daemon.Process.Signal(syscall.SIGTERM)
+		late := time.AfterFunc(parleytest.Patience, func() { _ = daemon.Process.Kill() })
+		defer late.Stop()
 		_ = daemon.Wait()
 		if t.Failed() {
 			t.Logf("the daemon's log:\n%s", &log)

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/dialogsecurity"
 	"github.com/parley-broker/parley/internal/identity"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // certify gives the owner of a service a dialog certificate, and tells its fingerprint.
@@ -85,7 +86,7 @@ func TestPeopleSeeTheDialogCertificatesThatTheyConfirm(t *testing.T) {
 	ofA, ofB := a.certify(), b.certify()
 	pairing := b.open()
 	call := a.ask(b.address)
-	found := <-call.found
+	found := parleytest.Receive(t, call.found, "the code to compare")
 	request := b.request(pairing, parley.PairingWaiting)
 	if !slices.Equal(found.Offer.DialogCertificates, []string{ofB}) || !slices.Equal(request.Offer.DialogCertificates, []string{ofA}) {
 		t.Errorf("shown are %q and %q", found.Offer.DialogCertificates, request.Offer.DialogCertificates)
@@ -98,7 +99,7 @@ func TestPeopleSeeTheDialogCertificatesThatTheyConfirm(t *testing.T) {
 	}
 	b.requireTaken("pg_monitor")
 	call.answer <- true
-	if err := <-call.done; err != nil {
+	if err := parleytest.Receive(t, call.done, "the end of the call"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := parley.PairPeer(t.Context(), a.pool, call.key, parley.PairingChoice{Role: "pg_monitor"}); err != nil {
@@ -215,7 +216,7 @@ func TestCodesDifferWhenACertificateWasChangedOnTheWay(t *testing.T) {
 	stranger := middle.certify()
 	pairing := b.open()
 	call := a.ask(swap(t, b, middle.offer()))
-	found := <-call.found
+	found := parleytest.Receive(t, call.found, "the code to compare")
 	request := b.request(pairing, parley.PairingWaiting)
 	if !slices.Equal(found.Offer.DialogCertificates, []string{stranger}) || !slices.Equal(request.Offer.DialogCertificates, []string{stranger}) {
 		t.Fatalf("nothing was changed: %q and %q", found.Offer.DialogCertificates, request.Offer.DialogCertificates)
@@ -224,7 +225,7 @@ func TestCodesDifferWhenACertificateWasChangedOnTheWay(t *testing.T) {
 		t.Error("people see the same code on both sides")
 	}
 	call.answer <- false
-	if err := <-call.done; err == nil {
+	if err := parleytest.Receive(t, call.done, "the end of the call"); err == nil {
 		t.Error("paired")
 	}
 }

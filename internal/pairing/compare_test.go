@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/identity"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // asking is a call in the background, whose people wait for an answer of the test.
@@ -52,7 +53,7 @@ func TestPeopleOnBothSidesConfirmACode(t *testing.T) {
 	a, b := newBroker(t, "a"), newBroker(t, "b")
 	pairing := b.open()
 	call := a.ask(b.address)
-	found := <-call.found
+	found := parleytest.Receive(t, call.found, "the code to compare")
 	request := b.request(pairing, parley.PairingWaiting)
 	if found.Code != request.Code || len(found.Code) != 17 {
 		t.Errorf("the codes are %q and %q", found.Code, request.Code)
@@ -73,7 +74,7 @@ func TestPeopleOnBothSidesConfirmACode(t *testing.T) {
 		t.Error("trusted before the other side has confirmed")
 	}
 	call.answer <- true
-	if err := <-call.done; err != nil {
+	if err := parleytest.Receive(t, call.done, "the end of the call"); err != nil {
 		t.Fatal(err)
 	}
 	b.request(pairing, parley.PairingDone)
@@ -89,7 +90,7 @@ func TestPeopleOnBothSidesConfirmACode(t *testing.T) {
 		t.Errorf("peers of b: %+v", peers)
 	}
 	// The window was for one.
-	if err := <-a.ask(b.address).done; err == nil || !strings.Contains(err.Error(), "does not let anybody pair") {
+	if err := parleytest.Receive(t, a.ask(b.address).done, "the end of the call"); err == nil || !strings.Contains(err.Error(), "does not let anybody pair") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -127,10 +128,10 @@ func TestNobodyIsTrustedUnlessBothSidesConfirm(t *testing.T) {
 			a, b := newBroker(t, "a"), newBroker(t, "b")
 			pairing := b.open()
 			call := a.ask(b.address)
-			<-call.found
+			parleytest.Receive(t, call.found, "the code to compare")
 			request := b.request(pairing, parley.PairingWaiting)
 			test.do(b, call, pairing, request)
-			if err := <-call.done; err == nil {
+			if err := parleytest.Receive(t, call.done, "the end of the call"); err == nil {
 				t.Error("paired")
 			}
 			b.request(pairing, test.state)
@@ -208,7 +209,7 @@ func TestOperatorIsNotFloodedByCallers(t *testing.T) {
 	pairing := b.open()
 	b.exec(`insert into parley._p_pairing_request (pairing_id, fingerprint, certificate, offer, code, remote, state)
 		select $1, 'x', '', '{}', '', '', 'GONE' from generate_series(1, 20)`, pairing)
-	if err := <-a.ask(b.address).done; err != nil && !errors.Is(err, ErrRefused) && !strings.Contains(err.Error(), "used or over") {
+	if err := parleytest.Receive(t, a.ask(b.address).done, "the end of the call"); err != nil && !errors.Is(err, ErrRefused) && !strings.Contains(err.Error(), "used or over") {
 		t.Errorf("got %v", err)
 	} else if err == nil {
 		t.Error("paired")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // Whoever asks while a look is under way gets the answer of the next one, and all who wait for that share it.
@@ -20,12 +21,15 @@ func TestManyQuestionsShareALook(t *testing.T) {
 	look := func(context.Context) bool {
 		looks.Add(1)
 		begun <- struct{}{}
-		<-goOn
+		select {
+		case <-goOn:
+		case <-t.Context().Done():
+		}
 		return looks.Load() > 1
 	}
 	first := make(chan bool, 1)
 	go func() { first <- g.ask(t.Context(), look) }()
-	<-begun
+	parleytest.Receive(t, begun, "the first look")
 	var asking sync.WaitGroup
 	var open atomic.Int64
 	for range 1000 {
@@ -36,7 +40,7 @@ func TestManyQuestionsShareALook(t *testing.T) {
 		})
 	}
 	goOn <- struct{}{}
-	if <-first {
+	if parleytest.Receive(t, first, "the answer of the first look") {
 		t.Error("the first one got the answer of a later look")
 	}
 	close(goOn)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/dialogsecurity"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // liesOfPossession are what a side may send as proofs of its dialog certificate. The first one is the truth.
@@ -166,9 +167,9 @@ func TestCalledBrokerIsNotTrustedWithoutProofThoughPeopleHaveConfirmedTheCode(t 
 			call := a.ask(b.answerWith(func(bound channel, offer *parley.PairingOffer) proofs {
 				return test.lie(bound, "called", b, other, offer)
 			}))
-			<-call.found
+			parleytest.Receive(t, call.found, "the code to compare")
 			call.answer <- true
-			err := <-call.done
+			err := parleytest.Receive(t, call.done, "the end of the call")
 			if errors.Is(err, dialogsecurity.ErrNotPossessed) != test.isLie || (err == nil) == test.isLie {
 				t.Errorf("got %v", err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/transport/durable"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // A server that waits for a standby that never comes.
@@ -76,7 +77,7 @@ func TestNothingIsReliedOnWhoseWaitForAStandbyWasCutShort(t *testing.T) {
 		}()
 		return done
 	}
-	if err := <-do("insert into promise values (0)"); err != nil {
+	if err := parleytest.Receive(t, do("insert into promise values (0)"), "the insert"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -84,7 +85,7 @@ func TestNothingIsReliedOnWhoseWaitForAStandbyWasCutShort(t *testing.T) {
 	made := do("insert into promise values (1)")
 	waiting()
 	exec("select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'")
-	if err := <-made; !errors.Is(err, durable.ErrUnreplicated) {
+	if err := parleytest.Receive(t, made, "the insert whose wait was cut short"); !errors.Is(err, durable.ErrUnreplicated) {
 		t.Fatalf("the wait was cut short, and that counts as %v", err)
 	}
 	// It can be seen, and a transaction that only looks does not wait; still nobody may be told.
@@ -96,10 +97,10 @@ func TestNothingIsReliedOnWhoseWaitForAStandbyWasCutShort(t *testing.T) {
 	default:
 	}
 	standby("")
-	if err := <-seen; err != nil {
+	if err := parleytest.Receive(t, seen, "the row"); err != nil {
 		t.Error(err)
 	}
-	if err := <-do("select made from promise"); err != nil {
+	if err := parleytest.Receive(t, do("select made from promise"), "the rows"); err != nil {
 		t.Error(err)
 	}
 }

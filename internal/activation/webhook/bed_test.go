@@ -37,7 +37,6 @@ type bed struct {
 	server  *httptest.Server
 	starter *webhook.Starter
 	log     *logBuffer
-	over    chan struct{} // closed at the end of the test, before the server closes
 
 	mu       sync.Mutex
 	requests []request
@@ -48,8 +47,8 @@ type bed struct {
 type request struct {
 	header http.Header
 	body   []byte
-	number int // of the request, from 1
-	over   <-chan struct{}
+	number int             // of the request, from 1
+	over   <-chan struct{} // closed at the end of the test
 
 	Queue              string
 	ConversationHandle string `json:"conversation_handle"`
@@ -83,12 +82,9 @@ func (r request) text() string {
 // create_webhook_activation that follow its address.
 func newBed(t *testing.T, settings string, answer func(http.ResponseWriter, request)) *bed {
 	t.Helper()
-	b := &bed{T: t, pool: parleytest.Database(t), log: &logBuffer{}, over: make(chan struct{}), answer: answer}
+	b := &bed{T: t, pool: parleytest.Database(t), log: &logBuffer{}, answer: answer}
 	b.server = httptest.NewServer(http.HandlerFunc(b.serve))
-	t.Cleanup(func() {
-		close(b.over)
-		b.server.Close()
-	})
+	t.Cleanup(b.server.Close)
 	permission, err := webhook.ParsePermission([]string{b.server.URL})
 	b.require(err)
 	b.starter = webhook.NewStarter(b.pool, permission, webhook.Secrets{}, slog.New(slog.NewTextHandler(b.log, nil)))
@@ -109,7 +105,7 @@ func (b *bed) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	received := request{header: r.Header, body: body, over: b.over}
+	received := request{header: r.Header, body: body, over: b.Context().Done()}
 	_ = json.Unmarshal(body, &received)
 	b.mu.Lock()
 	b.requests = append(b.requests, received)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley/internal/checker"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // anyOf is a DSN with all servers, of which the one that takes writes is used.
@@ -121,7 +122,7 @@ func TestOfTwoCopiesOfAServerOneIsRefused(t *testing.T) {
 	}()
 	await(t, "the copy is refused", func() bool { return outcast.superseded.Load() > 0 })
 	cancel()
-	<-done
+	parleytest.Receive(t, done, "the end of the copy's courier")
 	// Told so, the copy becomes a broker of its own, and the original goes on.
 	must(t, inCopy.conn, "select parley.new_broker()")
 	atA.send(handle)

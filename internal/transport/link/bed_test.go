@@ -89,6 +89,16 @@ func (r *receiver) deliveries() int {
 	return len(r.batches)
 }
 
+// awaitReleased is for what a test holds back in a receiver: it ends at the end of the test at the latest, whether that has failed or not,
+// since a server that closes may wait for it.
+func awaitReleased(t *testing.T, released <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-released:
+	case <-t.Context().Done():
+	}
+}
+
 func plaintext() Config { return Config{Plaintext: true} }
 
 // serve runs a server on a socket of its own until the test ends.

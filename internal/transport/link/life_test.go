@@ -9,6 +9,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/transport"
 	"github.com/parley-broker/parley/internal/transport/wire"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 func TestAConnectionIsMadeWhenItIsNeededAndClosedWhenItIsNot(t *testing.T) {
@@ -63,7 +64,7 @@ func TestAServerThatStopsAnswersWhatItHas(t *testing.T) {
 	release := make(chan struct{})
 	far.hold = func(_ context.Context, b transport.Batch) error {
 		if b.Runs[0].ConversationID == run(1, 0).ConversationID {
-			<-release
+			awaitReleased(t, release)
 		}
 		return nil
 	}
@@ -71,7 +72,7 @@ func TestAServerThatStopsAnswersWhatItHas(t *testing.T) {
 	l := connect(t, address, plaintext())
 	var asking sync.WaitGroup
 	asking.Go(func() { deliver(t, l, batch(run(1, 0, "a"))) })
-	<-far.came
+	parleytest.Receive(t, far.came, "the batch")
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); server.Shutdown(t.Context()) }()
 	eventually(t, "it takes nothing new", func() bool {
@@ -80,7 +81,7 @@ func TestAServerThatStopsAnswersWhatItHas(t *testing.T) {
 	})
 	close(release)
 	asking.Wait()
-	<-stopped
+	parleytest.Receive(t, stopped, "the end of the server")
 	if n := len(server.Connections()); n != 0 {
 		t.Errorf("%d connections are left", n)
 	}
@@ -97,9 +98,9 @@ func TestAServerThatIsClosedGivesUpWhatItHas(t *testing.T) {
 		_, err := l.Deliver(t.Context(), batch(run(1, 0, "a")))
 		answer <- err
 	}()
-	<-far.came
+	parleytest.Receive(t, far.came, "the batch")
 	server.Close()
-	wantFailure(t, <-answer, transport.FailureToReceive, transport.FailureToDispatch, transport.ClosedByFarEnd)
+	wantFailure(t, parleytest.Receive(t, answer, "the answer"), transport.FailureToReceive, transport.FailureToDispatch, transport.ClosedByFarEnd)
 }
 
 func TestALinkThatIsClosedReturnsErrors(t *testing.T) {
@@ -107,7 +108,7 @@ func TestALinkThatIsClosedReturnsErrors(t *testing.T) {
 	far := newReceiver()
 	release := make(chan struct{})
 	defer close(release)
-	far.hold = func(context.Context, transport.Batch) error { <-release; return nil }
+	far.hold = func(context.Context, transport.Batch) error { awaitReleased(t, release); return nil }
 	_, address := serve(t, far, plaintext())
 	l := connect(t, address, plaintext())
 	answer := make(chan error, 1)
@@ -115,9 +116,9 @@ func TestALinkThatIsClosedReturnsErrors(t *testing.T) {
 		_, err := l.Deliver(t.Context(), batch(run(1, 0, "a")))
 		answer <- err
 	}()
-	<-far.came
+	parleytest.Receive(t, far.came, "the batch")
 	l.Close()
-	if err := <-answer; err == nil {
+	if err := parleytest.Receive(t, answer, "the answer"); err == nil {
 		t.Error("a result after the end")
 	}
 	if _, err := l.Deliver(t.Context(), batch(run(1, 0, "a"))); err == nil {

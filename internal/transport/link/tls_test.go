@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/parley-broker/parley/internal/transport"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 func TestTheFingerprintOfThePeerComesWithWhatItSends(t *testing.T) {
@@ -114,7 +115,7 @@ func TestAConnectionThatIsHandedOverMayBeSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	taken := <-guard.taken
+	taken := parleytest.Receive(t, guard.taken, "the connection")
 	defer taken.Close()
 	read := make(chan error, 1)
 	begun := time.Now()
@@ -126,7 +127,7 @@ func TestAConnectionThatIsHandedOverMayBeSilent(t *testing.T) {
 	if _, err := conn.Write([]byte("a")); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-read; err != nil {
+	if err := parleytest.Receive(t, read, "what was written"); err != nil {
 		t.Error(err)
 	}
 	if err := taken.SetReadDeadline(time.Now()); err != nil {

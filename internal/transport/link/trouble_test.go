@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley/internal/transport"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // Wherever the connection is cut: a call returns the right results, or an error.
@@ -59,7 +60,7 @@ func TestWhatIsCutOffIsNoResult(t *testing.T) {
 	far := newReceiver()
 	arrived := make(chan struct{})
 	far.hold = func(context.Context, transport.Batch) error {
-		<-arrived
+		awaitReleased(t, arrived)
 		return nil
 	}
 	_, address := serve(t, far, plaintext())
@@ -70,9 +71,9 @@ func TestWhatIsCutOffIsNoResult(t *testing.T) {
 		_, err := l.Deliver(t.Context(), batch(run(1, 0, "a")))
 		answer <- err
 	}()
-	<-far.came
+	parleytest.Receive(t, far.came, "the batch")
 	r.cut()
-	wantFailure(t, <-answer, transport.FailureToReceive)
+	wantFailure(t, parleytest.Receive(t, answer, "the answer"), transport.FailureToReceive)
 	close(arrived)
 	deliver(t, l, batch(run(1, 0, "a"))) // over a new connection
 }
@@ -179,7 +180,7 @@ func TestACallThatIsCancelledKeepsTheConnection(t *testing.T) {
 	release := make(chan struct{})
 	far.hold = func(_ context.Context, b transport.Batch) error {
 		if b.Runs[0].FirstSequence == 0 {
-			<-release
+			awaitReleased(t, release)
 		}
 		return nil
 	}
@@ -191,9 +192,9 @@ func TestACallThatIsCancelledKeepsTheConnection(t *testing.T) {
 		_, err := l.Deliver(ctx, batch(run(1, 0, "a")))
 		answer <- err
 	}()
-	<-far.came
+	parleytest.Receive(t, far.came, "the batch")
 	cancel()
-	if err := <-answer; !errors.Is(err, context.Canceled) {
+	if err := parleytest.Receive(t, answer, "the answer"); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	if state := only(l); state.OpenBytes == 0 || state.SendsPosted != 1 {
@@ -212,7 +213,7 @@ func TestAPeerThatNeverAnswersIsGivenUp(t *testing.T) {
 	t.Parallel()
 	far := newReceiver()
 	release := make(chan struct{})
-	far.hold = func(context.Context, transport.Batch) error { <-release; return nil }
+	far.hold = func(context.Context, transport.Batch) error { awaitReleased(t, release); return nil }
 	server, address := serve(t, far, plaintext())
 	config := plaintext()
 	config.DeliverTimeout = 20 * time.Millisecond

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/identity"
 	"github.com/parley-broker/parley/internal/transport/trust"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // waiting serves strangers by letting them wait, unless it is closed.
@@ -55,7 +56,7 @@ func knock(t *testing.T, b *broker, from, protocol string) (*tls.Conn, error) {
 		Certificates: []tls.Certificate{*certificate(t, identity.Config{Name: "stranger"}).TLS()},
 	})
 	_ = conn.HandshakeContext(t.Context())
-	return conn, <-answered
+	return conn, parleytest.Receive(t, answered, "the answer to a stranger")
 }
 
 // The places for strangers are few. One address takes four of them, and leaves them when its connections end.
@@ -75,7 +76,7 @@ func TestStrangersOfOneHostTakeAFewPlaces(t *testing.T) {
 	var first *tls.Conn
 	for range 4 {
 		first = knockAndWait("127.0.0.1")
-		<-guests.came
+		parleytest.Receive(t, guests.came, "the stranger")
 	}
 	for range 3 {
 		conn, closed := knockAndWait("127.0.0.1"), make(chan error, 1)
@@ -91,7 +92,7 @@ func TestStrangersOfOneHostTakeAFewPlaces(t *testing.T) {
 		}
 	}
 	knockAndWait("127.0.0.2")
-	<-guests.came
+	parleytest.Receive(t, guests.came, "the stranger")
 	if n := strings.Count(b.log.String(), "enough of those who are not trusted"); n != 1 {
 		t.Errorf("the log has %d lines", n)
 	}
