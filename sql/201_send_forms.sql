@@ -221,6 +221,7 @@ declare
   v_doorbell regclass;
   v_type integer;
 begin
+  found := parley._p_require_one_dimension(new.bodies);
   select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
   into v_far, v_lane, v_position, v_doorbell, v_type
   from parley._p_endpoint as e
@@ -268,7 +269,7 @@ comment on function parley.send_batch_binary(uuid, text, bytea[]) is
 Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
 Each body is validated by itself, in the order of the array, as if it had been sent alone: what comes before the first bad one is delivered, that one and
 what follows it are not, and an Error message comes back on the conversation.
-Errors: those of send.
+Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
 create function parley.send_batch(conversation_handle uuid, message_type text, bodies text[]) returns void
@@ -276,10 +277,12 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_bodies bytea[] := array(
+  v_bodies bytea[];
+begin
+  found := parley._p_require_one_dimension(bodies);
+  v_bodies := array(
     select convert_to(b.body, 'UTF8') from unnest(send_batch.bodies) with ordinality as b (body, position) order by b.position
   );
-begin
   insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
 end
 $$;
@@ -287,7 +290,7 @@ $$;
 comment on function parley.send_batch(uuid, text, text[]) is
 'Sends many texts on one conversation, as UTF-8 and in the order of the array, as send_batch_binary sends bytes.
 Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
-Errors: those of send.
+Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
 create function parley.send_batch_json(conversation_handle uuid, message_type text, bodies jsonb[]) returns void
@@ -295,10 +298,12 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_bodies bytea[] := array(
+  v_bodies bytea[];
+begin
+  found := parley._p_require_one_dimension(bodies);
+  v_bodies := array(
     select convert_to(b.body::text, 'UTF8') from unnest(send_batch_json.bodies) with ordinality as b (body, position) order by b.position
   );
-begin
   insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
 end
 $$;
@@ -306,7 +311,7 @@ $$;
 comment on function parley.send_batch_json(uuid, text, jsonb[]) is
 'Sends many JSON bodies on one conversation, as UTF-8, as send_batch_binary sends bytes.
 Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body; an array of none sends nothing.
-Errors: those of send.
+Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2.';
 
 create function parley._p_append(

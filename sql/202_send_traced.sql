@@ -46,5 +46,5 @@ $$;
 comment on function parley.send_batch_traced(uuid, text, bytea[], text) is
 'Sends many messages as send_batch does, and with each of them the trace that all belong to: RECEIVE gives it back as trace_context.
 Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; trace_context, as of send_traced.
-Errors: those of send.
+Errors: those of send_batch_binary.
 Source: ours; OpenTelemetry.';

@@ -105,11 +105,11 @@ begin
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
       v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
     end if;
-    if top < 1 then
+    if top < 1 and parley._p_require_top(top) then
       return;
     end if;
     -- Read before we look: a sender that draws its position after this makes us look again while we wait.
-    if timeout <> 0 then
+    if timeout <> 0 and parley._p_require_timeout(timeout) then
       v_looked := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
@@ -393,7 +393,8 @@ Arguments: queue, its name; top, at most so many messages (null: all of the grou
 waiting for its lock (left out: from any; null is refused); timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever).
 It waits without a lock. When it had to fire a timer, to set a conversation aside or to lock a group in vain, it returns nothing before its time: commit,
 and call it again.
-Errors: 208 no such queue, 229 not allowed, 8414 the conversation is not in the group, 8418 and 8420 handle or group null, 8426 and 8436 conversation or group
-not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped meanwhile, 9609 malformed name, 9617 the queue is disabled.
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 8414 the conversation is not in the group, 8418 and 8420
+handle or group null, 8426 and 8436 conversation or group not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped
+meanwhile, 9609 malformed name, 9617 the queue is disabled.
 Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
 Source: spec 4.3.';

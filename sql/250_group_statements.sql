@@ -27,6 +27,7 @@ begin
     if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
       found := parley._p_raise_disabled(v_queue.queue_id);
     end if;
+    found := parley._p_require_timeout(timeout);
     v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     if coalesce(timeout, 0) <> 0 then
       v_looked := clock_timestamp();
@@ -53,7 +54,7 @@ comment on function parley.get_conversation_group(text, integer, parley.caller) 
 'Locks the next group that has messages, to the end of the transaction, and returns its id; null when there is none.
 Arguments: queue; timeout in milliseconds (null or 0: do not wait, -1: for ever); like receive
 it returns nothing before its time when there is something to commit.
-Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.
+Errors: 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 9609 malformed name, 9617 the queue is disabled.
 Source: spec 4.4.';
 
 create function parley._p_find_endpoint_to_move(handle uuid) returns parley._p_endpoint

@@ -34,6 +34,7 @@ declare
   v_now timestamptz := clock_timestamp();
   v_queues integer[] := parley._p_queues_to_fire(v_caller);
 begin
+  found := parley._p_require_top(top);
   -- A fragment a day old may still be completed, and which service it is for is not known: for administrators.
   delete from parley._p_tombstone as t
   where t.conversation_handle in (
@@ -69,5 +70,5 @@ conversations that have to be set aside, event notifications of queues that were
 they may RECEIVE from, and what their conversations have sent. What another transaction holds is passed by.
 Returns how many alarms fired; call again at once when that is top.
 Arguments: top, how many to handle at most.
-Errors: none of its own.
+Errors: 127 top negative.
 Source: spec 3.3, 3.5.';

@@ -76,6 +76,7 @@ declare
   v_end bigint := coalesce(v_queue.disabled_position, 9223372036854775807);
   v_endpoint bigint;
 begin
+  found := parley._p_require_top(top);
   if peek.conversation_handle is not null then
     v_endpoint := (parley._p_find_endpoint(peek.conversation_handle)).endpoint_id;
   end if;
@@ -144,4 +145,4 @@ comment on function parley.peek(text, integer, uuid, parley.caller) is
 groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see queue_contents.
 A conversation that is set aside is shown, with status 2, when it is asked for by its handle.
 Arguments: queue; top, at most so many messages (null: all); conversation_handle, only messages of that conversation.
-Errors: 208 no such queue, 229 not allowed, 8426 conversation not found, 9609 malformed name.';
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8426 conversation not found, 9609 malformed name.';

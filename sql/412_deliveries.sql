@@ -78,6 +78,7 @@ declare
   v_idle_ms integer;
   v_found record;
 begin
+  found := parley._p_require_top(top);
   if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
     found := parley._p_raise_disabled(v_queue.queue_id);
   end if;
@@ -104,7 +105,7 @@ Conversations whose delivery failed are passed over until it is time to try agai
 Call it at READ COMMITTED. Then deliver, and call finish_delivery in the same transaction, or roll back and call fail_delivery.
 Arguments: queue; top, at most so many messages.
 Columns: those of RECEIVE; message_id is the same at each attempt.
-Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.';
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.';
 
 create function parley._p_deliverable(endpoint_id bigint, group_id bigint, top integer) returns setof parley.received_message
 language sql volatile

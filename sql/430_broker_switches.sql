@@ -7,15 +7,25 @@
 -- Locks: the switch, then endpoints by endpoint_id. Senders that began before are waited for, ten seconds unless the caller says otherwise.
 -- Cost for SEND: none on the short way; the lock of one more relation on the long way.
 
-create function parley._p_wait_at_most(seconds integer) returns void
-language sql
+create function parley._p_wait_at_most(seconds integer) returns boolean
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select set_config('lock_timeout', case when seconds is null then '0' else greatest(seconds * 1000, 1)::text end, true)
+begin
+  -- lock_timeout is an integer, in milliseconds.
+  if seconds not between 0 and 2147483 then
+    found := parley._p_raise(
+      8402, format('wait_seconds is %s', seconds), '0 to 2147483 are allowed, and null.', 'Give null to wait for ever.'
+    );
+  end if;
+  perform set_config('lock_timeout', coalesce(greatest(seconds * 1000, 1), 0)::text, true);
+  return true;
+end
 $$;
 
 comment on function parley._p_wait_at_most(integer) is
-'Limits how long locks are waited for. The callers have a setting of their own in their definition, so that the limit ends with them.';
+'Limits how long locks are waited for, and gives true. The callers have a setting of their own in their definition, so that the limit ends with them.
+Errors: 8402 negative, or more than 24 days.';
 
 create function parley._p_throw_switch(is_enabled boolean) returns void
 language plpgsql
@@ -133,7 +143,7 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   found := parley._p_require_administrator(v_caller, 'DISABLE_BROKER');
-  perform parley._p_wait_at_most(wait_seconds);
+  found := parley._p_wait_at_most(wait_seconds);
   perform parley._p_switch_off() from parley._p_broker as b where b.is_broker_enabled;
 exception
   when lock_not_available then
@@ -145,7 +155,7 @@ comment on function parley.disable_broker(integer, parley.caller) is
 'Disables the broker of this database: messages are no longer delivered, services are no longer found, activation stops. SEND and END CONVERSATION are
 still accepted; what they send waits in the transmission queue. What has been delivered can be received. Transactions that send are waited for.
 Arguments: wait_seconds, for how long (0: not at all, null: for ever).
-Errors: 5061 in use, 15151 not an administrator.
+Errors: 5061 in use, 8402 wait_seconds out of range, 15151 not an administrator.
 Source: spec 9.1, DISABLE_BROKER.';
 
 create function parley.enable_broker(
@@ -160,7 +170,7 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   found := parley._p_require_administrator(v_caller, 'ENABLE_BROKER');
-  perform parley._p_wait_at_most(wait_seconds);
+  found := parley._p_wait_at_most(wait_seconds);
   found := parley._p_require_no_original(original_is_disabled);
   if parley._p_broker_state() <> 'ENABLED' then
     perform parley._p_switch_on();
@@ -177,7 +187,7 @@ comment on function parley.enable_broker(boolean, integer, parley.caller) is
 on another server. Transactions that send are waited for.
 Arguments: original_is_disabled, true when this database takes the place of the one it was copied from on the same server;
 wait_seconds, as disable_broker.
-Errors: 5061 in use, 9772 the original is on this server, 15151 not an administrator.
+Errors: 5061 in use, 8402 wait_seconds out of range, 9772 the original is on this server, 15151 not an administrator.
 Source: spec 9.1, ENABLE_BROKER.';
 
 create function parley.error_broker_conversations(
@@ -193,7 +203,7 @@ declare
   v_told integer;
 begin
   found := parley._p_require_administrator(v_caller, 'ERROR_BROKER_CONVERSATIONS');
-  perform parley._p_wait_at_most(wait_seconds);
+  found := parley._p_wait_at_most(wait_seconds);
   found := parley._p_require_no_original(original_is_disabled);
   perform parley._p_switch_on();
   delete from parley._p_transmission as t;
@@ -213,7 +223,7 @@ moment. Each side then has to end its conversation, and may begin a new one. Wha
 database gets code -9720.
 Gives the number of sides of this database that were told.
 Arguments: original_is_disabled and wait_seconds, as enable_broker.
-Errors: 5061 in use, 9772 the original is on this server, 15151 not an administrator.
+Errors: 5061 in use, 8402 wait_seconds out of range, 9772 the original is on this server, 15151 not an administrator.
 Source: spec 9.1, ERROR_BROKER_CONVERSATIONS.';
 
 create function parley.new_broker(
@@ -232,7 +242,7 @@ declare
   v_is_used boolean;
 begin
   found := parley._p_require_administrator(v_caller, 'NEW_BROKER');
-  perform parley._p_wait_at_most(wait_seconds);
+  found := parley._p_wait_at_most(wait_seconds);
   if current_setting('transaction_read_only') = 'on' then
     found := parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
   end if;
@@ -277,5 +287,5 @@ comment on function parley.new_broker(integer, parley.caller) is
 'Gives the broker of this database a new id, enables it, and removes all conversations and all messages, telling nobody: for a copy of a database that is to
 live beside the original. Definitions and rights stay. Returns the new id. Whoever named the old one (routes, BEGIN DIALOG) must learn it.
 Arguments: wait_seconds, as disable_broker.
-Errors: 5061 in use, 9775 read-only, 15151 not an administrator.
+Errors: 5061 in use, 8402 wait_seconds out of range, 9775 read-only, 15151 not an administrator.
 Source: spec 9.1, NEW_BROKER.';

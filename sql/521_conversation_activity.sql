@@ -37,7 +37,7 @@ as $$
     select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest, h.is_locked, h.locked_by
     from parley._p_head_conversations(array(select q.queue_id from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q), 100) as h
     order by h.is_locked desc, h.oldest, h.endpoint_id
-    limit conversation_activity.top
+    limit case when parley._p_require_top(conversation_activity.top) then conversation_activity.top end
   ) as c
   join parley._p_queue as q on q.queue_id = c.queue_id
   join parley._p_endpoint as e on e.endpoint_id = c.endpoint_id
@@ -60,7 +60,7 @@ Columns: conversation_handle, conversation_group_id, queue_name, service_name, f
 is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the process id of the session that holds the group, null when that
 cannot be told.
 Arguments: top, at most so many.
-Errors: 42501 unknown caller.';
+Errors: 127 top negative, 42501 unknown caller.';
 
 create view parley.broker_sessions as
 select

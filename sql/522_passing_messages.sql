@@ -56,6 +56,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
 begin
+  found := parley._p_require_top(top);
   return query
   select
     m.position + b.ordinal - 1,
@@ -94,4 +95,4 @@ comment on function parley.passing_messages(text, bigint, integer, parley.caller
 'Looks at the messages of a queue from one position on, in the order of their positions whatever their priority, without taking them. Those of locked
 groups are among them, and those that are held because the queue is off; not what retention keeps.
 Arguments: queue; from_position, a queuing_order or what queue_end gave, 0 for the beginning; top, at most so many messages.
-Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 9609 malformed name.';

@@ -39,6 +39,11 @@ var conversationRefusals = []refusal{
 	{number: 8451, because: "a handle twice", statement: `select parley.send_to_all(array[public.h('talking'), public.h('talking')], '//test/Note', 'x')`},
 	{number: 8429, because: "a handle is closed", statement: `select parley.send_to_all(array[public.h('talking'), public.h('far closed')], '//test/Note', 'x')`},
 	{number: 8435, because: "a handle unknown", statement: `select parley.send_to_all(array[public.h('talking'), gen_random_uuid()], '//test/Note', 'x')`},
+	{number: 8402, because: "an array is no body", statement: `select parley.send(public.h('talking'), '//test/Note', array['x', 'y'])`},
+	{number: 8402, because: "texts in two dimensions", statement: `select parley.send_batch(public.h('talking'), '//test/Note', array[['x'], ['y']])`},
+	{number: 8402, because: "bytes in two dimensions", statement: `select parley.send_batch_binary(public.h('talking'), '//test/Note', '{{x},{y}}')`},
+	{number: 8402, because: "JSON in two dimensions", statement: `select parley.send_batch_json(public.h('talking'), '//test/Note', '{{1},{2}}')`},
+	{number: 8402, because: "traced bytes in two dimensions", statement: `select parley.send_batch_traced(public.h('talking'), '//test/Note', '{{x},{y}}', null)`},
 	{number: 9618, because: "retention on a queue that is off", statement: `select parley.send(public.h('from off'), 'DEFAULT', 'x')`},
 
 	{number: 8418, because: "end null", statement: `select parley.end_conversation(null::uuid)`},
@@ -70,6 +75,16 @@ var conversationRefusals = []refusal{
 
 // Reading what cannot be read.
 var readingRefusals = []refusal{
+	{number: 127, because: "receive fewer than none", statement: `select parley.receive('Answering', top => -1)`},
+	{number: 127, because: "receive the least integer", statement: `select parley.receive('Answering', top => -2147483648)`},
+	{number: 127, because: "look at fewer than none", statement: `select parley.peek('Answering', top => -1)`},
+	{number: 127, because: "fewer than no conversations", statement: `select parley.conversation_activity(-1)`},
+	{number: 127, because: "fewer than no messages that pass", statement: `select parley.passing_messages('Answering', 0, -1)`},
+	{number: 127, because: "fire fewer than none", statement: `select parley.fire_timers(-1)`},
+	{number: 127, because: "deliver fewer than none", statement: `select parley.next_delivery('Answering', -1)`},
+	{number: 8402, because: "wait for minus five milliseconds", statement: `select parley.receive('Answering', timeout => -5)`},
+	{number: 8402, because: "wait for the least integer", statement: `select parley.receive('Answering', timeout => -2147483648)`},
+	{number: 8402, because: "wait for a group for minus two milliseconds", statement: `select parley.get_conversation_group('Answering', timeout => -2)`},
 	{number: 208, because: "receive from unknown queue", statement: `select parley.receive('Nowhere')`},
 	{number: 208, because: "group of unknown queue", statement: `select parley.get_conversation_group('Nowhere')`},
 	{number: 208, because: "look at unknown queue", statement: `select parley.queue_contents('Nowhere')`},

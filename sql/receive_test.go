@@ -103,7 +103,6 @@ func TestTopLimitsWhatIsReceived(t *testing.T) {
 		want []string
 	}{
 		{0, []string{}},
-		{-1, []string{}},
 		{2, []string{"1", "2"}},
 		// The group whose message came first is next; what is left of the other stands where it stood.
 		{1, []string{"other"}},
