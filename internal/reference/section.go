@@ -49,7 +49,7 @@ var sections = []section{
 		title: "Sending",
 		intro: "Bodies may be given as `bytea`, `text`, `jsonb`, `json` or `xml`; text travels as UTF-8.",
 		files: []string{
-			"200_send.sql", "201_send_forms.sql", "202_send_traced.sql", "222_send_and_end.sql", "210_deliver.sql", "211_connect.sql",
+			"200_send.sql", "201_send_forms.sql", "202_send_traced.sql", "204_arrays.sql", "222_send_and_end.sql", "210_deliver.sql", "211_connect.sql",
 		},
 	},
 	{
