@@ -283,6 +283,54 @@ comment on function parley._p_raise(integer, text, text, text) is
 Arguments: error_number, the SQL Server number; message, the fact; detail, the values; hint, the remedy.
 Errors: always, with sqlstate_of(error_number).';
 
+-- sql/011_limits.sql
+
+-- What a number of messages and a time to wait may be.
+
+create function parley._p_require_top(top integer) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if top < 0 then
+    found := parley._p_raise(
+      127,
+      format('top is %s', top),
+      'It is the largest number of messages or rows to give, and may not be negative.',
+      'Give a number from 0 on, or null for all.'
+    );
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_top(integer) is
+'Gives true when a number may be the most to give: from 0 on, or null.
+Errors: 127 negative.
+Source: TOP of SQL Server.';
+
+create function parley._p_require_timeout(timeout integer) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if timeout < -1 then
+    found := parley._p_raise(
+      8402,
+      format('timeout is %s', timeout),
+      'Milliseconds from 0 on are allowed, and -1, which waits for ever.',
+      'Give -1 to wait for ever.'
+    );
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_timeout(integer) is
+'Gives true when a number of milliseconds may be waited: from 0 on, -1 for ever, or null.
+Errors: 8402 any other negative number.
+Source: spec 4.3, TIMEOUT.';
+
 -- sql/020_roles.sql
 
 -- Who is asking, and who may do everything.
@@ -6990,6 +7038,7 @@ declare
   v_doorbell regclass;
   v_type integer;
 begin
+  found := parley._p_require_one_dimension(new.bodies);
   select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
   into v_far, v_lane, v_position, v_doorbell, v_type
   from parley._p_endpoint as e
@@ -7037,7 +7086,7 @@ comment on function parley.send_batch_binary(uuid, text, bytea[]) is
 Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
 Each body is validated by itself, in the order of the array, as if it had been sent alone: what comes before the first bad one is delivered, that one and
 what follows it are not, and an Error message comes back on the conversation.
-Errors: those of send.
+Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
 create function parley.send_batch(conversation_handle uuid, message_type text, bodies text[]) returns void
@@ -7045,10 +7094,12 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_bodies bytea[] := array(
+  v_bodies bytea[];
+begin
+  found := parley._p_require_one_dimension(bodies);
+  v_bodies := array(
     select convert_to(b.body, 'UTF8') from unnest(send_batch.bodies) with ordinality as b (body, position) order by b.position
   );
-begin
   insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
 end
 $$;
@@ -7056,7 +7107,7 @@ $$;
 comment on function parley.send_batch(uuid, text, text[]) is
 'Sends many texts on one conversation, as UTF-8 and in the order of the array, as send_batch_binary sends bytes.
 Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
-Errors: those of send.
+Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
 create function parley.send_batch_json(conversation_handle uuid, message_type text, bodies jsonb[]) returns void
@@ -7064,10 +7115,12 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_bodies bytea[] := array(
+  v_bodies bytea[];
+begin
+  found := parley._p_require_one_dimension(bodies);
+  v_bodies := array(
     select convert_to(b.body::text, 'UTF8') from unnest(send_batch_json.bodies) with ordinality as b (body, position) order by b.position
   );
-begin
   insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
 end
 $$;
@@ -7075,7 +7128,7 @@ $$;
 comment on function parley.send_batch_json(uuid, text, jsonb[]) is
 'Sends many JSON bodies on one conversation, as UTF-8, as send_batch_binary sends bytes.
 Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body; an array of none sends nothing.
-Errors: those of send.
+Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2.';
 
 create function parley._p_append(
@@ -7177,7 +7230,7 @@ $$;
 comment on function parley.send_batch_traced(uuid, text, bytea[], text) is
 'Sends many messages as send_batch does, and with each of them the trace that all belong to: RECEIVE gives it back as trace_context.
 Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; trace_context, as of send_traced.
-Errors: those of send.
+Errors: those of send_batch_binary.
 Source: ours; OpenTelemetry.';
 
 -- sql/203_copies.sql
@@ -7291,6 +7344,51 @@ $$;
 
 comment on function parley._p_forget_copy_numbers(integer) is
 'Waits for all senders on a queue whose retention is switched, and lets what they have sent be counted anew when the next copy is made.';
+
+-- sql/204_arrays.sql
+
+-- Arrays that are no body, and no list of bodies.
+--
+-- A parameter without a type is a text to SEND even if the program wrote an array: what is refused here comes from drivers that say the type, and from SQL.
+
+create function parley.send(conversation_handle uuid, message_type text, body anyarray) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley._p_raise(
+    8402,
+    format('the body of a message is of type %s, an array', pg_typeof(body)),
+    format('It was to be sent on conversation "%s" with message type "%s".', conversation_handle, message_type),
+    'For a message each call send_batch, with bytes send_batch_binary, with JSON send_batch_json; for all in one body call send_json with to_jsonb.'
+  );
+end
+$$;
+
+comment on function parley.send(uuid, text, anyarray) is
+'Refuses an array, which is no body, and says which call takes one.
+Errors: 8402, always.';
+
+create function parley._p_require_one_dimension(bodies anyarray) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if array_ndims(bodies) > 1 then
+    found := parley._p_raise(
+      8402,
+      format('the list of bodies has %s dimensions', array_ndims(bodies)),
+      'A driver makes that of arrays in an array; each member of the inner ones would become a message.',
+      'Give one array with a body for each message; for JSON arrays call send_batch_json, each of them as one JSON value.'
+    );
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_one_dimension(anyarray) is
+'Gives true for an array that is a list: of one dimension, empty or null.
+Errors: 8402 of more dimensions.';
 
 -- sql/210_deliver.sql
 
@@ -10041,11 +10139,11 @@ begin
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
       v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
     end if;
-    if top < 1 then
+    if top < 1 and parley._p_require_top(top) then
       return;
     end if;
     -- Read before we look: a sender that draws its position after this makes us look again while we wait.
-    if timeout <> 0 then
+    if timeout <> 0 and parley._p_require_timeout(timeout) then
       v_looked := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
@@ -10329,8 +10427,9 @@ Arguments: queue, its name; top, at most so many messages (null: all of the grou
 waiting for its lock (left out: from any; null is refused); timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever).
 It waits without a lock. When it had to fire a timer, to set a conversation aside or to lock a group in vain, it returns nothing before its time: commit,
 and call it again.
-Errors: 208 no such queue, 229 not allowed, 8414 the conversation is not in the group, 8418 and 8420 handle or group null, 8426 and 8436 conversation or group
-not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped meanwhile, 9609 malformed name, 9617 the queue is disabled.
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 8414 the conversation is not in the group, 8418 and 8420
+handle or group null, 8426 and 8436 conversation or group not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped
+meanwhile, 9609 malformed name, 9617 the queue is disabled.
 Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
 Source: spec 4.3.';
 
@@ -11892,6 +11991,7 @@ begin
     if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
       found := parley._p_raise_disabled(v_queue.queue_id);
     end if;
+    found := parley._p_require_timeout(timeout);
     v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     if coalesce(timeout, 0) <> 0 then
       v_looked := clock_timestamp();
@@ -11918,7 +12018,7 @@ comment on function parley.get_conversation_group(text, integer, parley.caller) 
 'Locks the next group that has messages, to the end of the transaction, and returns its id; null when there is none.
 Arguments: queue; timeout in milliseconds (null or 0: do not wait, -1: for ever); like receive
 it returns nothing before its time when there is something to commit.
-Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.
+Errors: 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 9609 malformed name, 9617 the queue is disabled.
 Source: spec 4.4.';
 
 create function parley._p_find_endpoint_to_move(handle uuid) returns parley._p_endpoint
@@ -12432,6 +12532,7 @@ declare
   v_now timestamptz := clock_timestamp();
   v_queues integer[] := parley._p_queues_to_fire(v_caller);
 begin
+  found := parley._p_require_top(top);
   -- A fragment a day old may still be completed, and which service it is for is not known: for administrators.
   delete from parley._p_tombstone as t
   where t.conversation_handle in (
@@ -12467,7 +12568,7 @@ conversations that have to be set aside, event notifications of queues that were
 they may RECEIVE from, and what their conversations have sent. What another transaction holds is passed by.
 Returns how many alarms fired; call again at once when that is top.
 Arguments: top, how many to handle at most.
-Errors: none of its own.
+Errors: 127 top negative.
 Source: spec 3.3, 3.5.';
 
 -- sql/270_queue_views.sql
@@ -12679,6 +12780,7 @@ declare
   v_end bigint := coalesce(v_queue.disabled_position, 9223372036854775807);
   v_endpoint bigint;
 begin
+  found := parley._p_require_top(top);
   if peek.conversation_handle is not null then
     v_endpoint := (parley._p_find_endpoint(peek.conversation_handle)).endpoint_id;
   end if;
@@ -12747,7 +12849,7 @@ comment on function parley.peek(text, integer, uuid, parley.caller) is
 groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see queue_contents.
 A conversation that is set aside is shown, with status 2, when it is asked for by its handle.
 Arguments: queue; top, at most so many messages (null: all); conversation_handle, only messages of that conversation.
-Errors: 208 no such queue, 229 not allowed, 8426 conversation not found, 9609 malformed name.';
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8426 conversation not found, 9609 malformed name.';
 
 -- sql/272_queue_depth.sql
 
@@ -15650,6 +15752,7 @@ declare
   v_idle_ms integer;
   v_found record;
 begin
+  found := parley._p_require_top(top);
   if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
     found := parley._p_raise_disabled(v_queue.queue_id);
   end if;
@@ -15676,7 +15779,7 @@ Conversations whose delivery failed are passed over until it is time to try agai
 Call it at READ COMMITTED. Then deliver, and call finish_delivery in the same transaction, or roll back and call fail_delivery.
 Arguments: queue; top, at most so many messages.
 Columns: those of RECEIVE; message_id is the same at each attempt.
-Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.';
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.';
 
 create function parley._p_deliverable(endpoint_id bigint, group_id bigint, top integer) returns setof parley.received_message
 language sql volatile
@@ -16761,15 +16864,25 @@ Source: spec 6.6.';
 -- Locks: the switch, then endpoints by endpoint_id. Senders that began before are waited for, ten seconds unless the caller says otherwise.
 -- Cost for SEND: none on the short way; the lock of one more relation on the long way.
 
-create function parley._p_wait_at_most(seconds integer) returns void
-language sql
+create function parley._p_wait_at_most(seconds integer) returns boolean
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-  select set_config('lock_timeout', case when seconds is null then '0' else greatest(seconds * 1000, 1)::text end, true)
+begin
+  -- lock_timeout is an integer, in milliseconds.
+  if seconds not between 0 and 2147483 then
+    found := parley._p_raise(
+      8402, format('wait_seconds is %s', seconds), '0 to 2147483 are allowed, and null.', 'Give null to wait for ever.'
+    );
+  end if;
+  perform set_config('lock_timeout', coalesce(greatest(seconds * 1000, 1), 0)::text, true);
+  return true;
+end
 $$;
 
 comment on function parley._p_wait_at_most(integer) is
-'Limits how long locks are waited for. The callers have a setting of their own in their definition, so that the limit ends with them.';
+'Limits how long locks are waited for, and gives true. The callers have a setting of their own in their definition, so that the limit ends with them.
+Errors: 8402 negative, or more than 24 days.';
 
 create function parley._p_throw_switch(is_enabled boolean) returns void
 language plpgsql
@@ -16887,7 +17000,7 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   found := parley._p_require_administrator(v_caller, 'DISABLE_BROKER');
-  perform parley._p_wait_at_most(wait_seconds);
+  found := parley._p_wait_at_most(wait_seconds);
   perform parley._p_switch_off() from parley._p_broker as b where b.is_broker_enabled;
 exception
   when lock_not_available then
@@ -16899,7 +17012,7 @@ comment on function parley.disable_broker(integer, parley.caller) is
 'Disables the broker of this database: messages are no longer delivered, services are no longer found, activation stops. SEND and END CONVERSATION are
 still accepted; what they send waits in the transmission queue. What has been delivered can be received. Transactions that send are waited for.
 Arguments: wait_seconds, for how long (0: not at all, null: for ever).
-Errors: 5061 in use, 15151 not an administrator.
+Errors: 5061 in use, 8402 wait_seconds out of range, 15151 not an administrator.
 Source: spec 9.1, DISABLE_BROKER.';
 
 create function parley.enable_broker(
@@ -16914,7 +17027,7 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   found := parley._p_require_administrator(v_caller, 'ENABLE_BROKER');
-  perform parley._p_wait_at_most(wait_seconds);
+  found := parley._p_wait_at_most(wait_seconds);
   found := parley._p_require_no_original(original_is_disabled);
   if parley._p_broker_state() <> 'ENABLED' then
     perform parley._p_switch_on();
@@ -16931,7 +17044,7 @@ comment on function parley.enable_broker(boolean, integer, parley.caller) is
 on another server. Transactions that send are waited for.
 Arguments: original_is_disabled, true when this database takes the place of the one it was copied from on the same server;
 wait_seconds, as disable_broker.
-Errors: 5061 in use, 9772 the original is on this server, 15151 not an administrator.
+Errors: 5061 in use, 8402 wait_seconds out of range, 9772 the original is on this server, 15151 not an administrator.
 Source: spec 9.1, ENABLE_BROKER.';
 
 create function parley.error_broker_conversations(
@@ -16947,7 +17060,7 @@ declare
   v_told integer;
 begin
   found := parley._p_require_administrator(v_caller, 'ERROR_BROKER_CONVERSATIONS');
-  perform parley._p_wait_at_most(wait_seconds);
+  found := parley._p_wait_at_most(wait_seconds);
   found := parley._p_require_no_original(original_is_disabled);
   perform parley._p_switch_on();
   delete from parley._p_transmission as t;
@@ -16967,7 +17080,7 @@ moment. Each side then has to end its conversation, and may begin a new one. Wha
 database gets code -9720.
 Gives the number of sides of this database that were told.
 Arguments: original_is_disabled and wait_seconds, as enable_broker.
-Errors: 5061 in use, 9772 the original is on this server, 15151 not an administrator.
+Errors: 5061 in use, 8402 wait_seconds out of range, 9772 the original is on this server, 15151 not an administrator.
 Source: spec 9.1, ERROR_BROKER_CONVERSATIONS.';
 
 create function parley.new_broker(
@@ -16986,7 +17099,7 @@ declare
   v_is_used boolean;
 begin
   found := parley._p_require_administrator(v_caller, 'NEW_BROKER');
-  perform parley._p_wait_at_most(wait_seconds);
+  found := parley._p_wait_at_most(wait_seconds);
   if current_setting('transaction_read_only') = 'on' then
     found := parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
   end if;
@@ -17031,7 +17144,7 @@ comment on function parley.new_broker(integer, parley.caller) is
 'Gives the broker of this database a new id, enables it, and removes all conversations and all messages, telling nobody: for a copy of a database that is to
 live beside the original. Definitions and rights stay. Returns the new id. Whoever named the old one (routes, BEGIN DIALOG) must learn it.
 Arguments: wait_seconds, as disable_broker.
-Errors: 5061 in use, 9775 read-only, 15151 not an administrator.
+Errors: 5061 in use, 8402 wait_seconds out of range, 9775 read-only, 15151 not an administrator.
 Source: spec 9.1, NEW_BROKER.';
 
 -- sql/440_activated_queues.sql
@@ -18902,7 +19015,7 @@ as $$
     select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest, h.is_locked, h.locked_by
     from parley._p_head_conversations(array(select q.queue_id from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q), 100) as h
     order by h.is_locked desc, h.oldest, h.endpoint_id
-    limit conversation_activity.top
+    limit case when parley._p_require_top(conversation_activity.top) then conversation_activity.top end
   ) as c
   join parley._p_queue as q on q.queue_id = c.queue_id
   join parley._p_endpoint as e on e.endpoint_id = c.endpoint_id
@@ -18925,7 +19038,7 @@ Columns: conversation_handle, conversation_group_id, queue_name, service_name, f
 is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the process id of the session that holds the group, null when that
 cannot be told.
 Arguments: top, at most so many.
-Errors: 42501 unknown caller.';
+Errors: 127 top negative, 42501 unknown caller.';
 
 create view parley.broker_sessions as
 select
@@ -19351,6 +19464,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
 begin
+  found := parley._p_require_top(top);
   return query
   select
     m.position + b.ordinal - 1,
@@ -19389,7 +19503,7 @@ comment on function parley.passing_messages(text, bigint, integer, parley.caller
 'Looks at the messages of a queue from one position on, in the order of their positions whatever their priority, without taking them. Those of locked
 groups are among them, and those that are held because the queue is off; not what retention keeps.
 Arguments: queue; from_position, a queuing_order or what queue_end gave, 0 for the beginning; top, at most so many messages.
-Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 9609 malformed name.';
 
 -- sql/523_transmission_destinations.sql
 
