@@ -28,7 +28,9 @@ type language struct {
 	tools           []string
 	prepare         func(cache string) []string
 	shop, warehouse func(cache string) []string
-	waits           string // how a session that waits for messages shows in pg_stat_activity, inReceive when empty
+	bodies          func(cache string) []string // sends each kind of body with each driver; none when nil
+	mistakes        func(cache string) []string // sends what arrives wrong; none when nil
+	waits           string                      // how a session that waits for messages shows in pg_stat_activity, inReceive when empty
 }
 
 const inReceive = "wait_event = 'PgSleep'"
@@ -60,12 +62,13 @@ var languages = map[string]language{
 			return []string{"sh", "-ec", `test -x "$1/venv/bin/pip" || python3 -m venv "$1/venv"
 				"$1/venv/bin/pip" install --quiet --disable-pip-version-check --requirement requirements.txt`, "sh", cache}
 		},
-		shop: inVenv("shop.py"), warehouse: inVenv("warehouse.py"),
+		shop: inVenv("shop.py"), warehouse: inVenv("warehouse.py"), bodies: inVenv("bodies.py"), mistakes: inVenv("mistakes.py"),
 	},
 	"node": {
 		tools:   []string{"node", "npm"},
 		prepare: always("npm", "ci", "--silent", "--no-fund", "--no-audit", "--ignore-scripts"),
 		shop:    always("node", "shop.js"), warehouse: always("node", "warehouse.js"),
+		bodies: always("node", "bodies.js"), mistakes: always("node", "mistakes.js"),
 	},
 	// It is a part of this module, so it is built where it stands and not in the copy.
 	"go": {
@@ -78,7 +81,7 @@ var languages = map[string]language{
 	"java": {
 		tools:   []string{"java", "javac", "mvn"},
 		prepare: maven,
-		shop:    java("Shop"), warehouse: java("Warehouse"),
+		shop:    java("Shop"), warehouse: java("Warehouse"), bodies: java("Bodies"),
 	},
 	"spring": {
 		tools:   []string{"java", "javac", "mvn"},
@@ -90,12 +93,17 @@ var languages = map[string]language{
 		prepare: func(cache string) []string {
 			return []string{"cargo", "build", "--quiet", "--locked", "--target-dir", cache}
 		},
-		shop: cargo("shop"), warehouse: cargo("warehouse"),
+		shop: cargo("shop"), warehouse: cargo("warehouse"), bodies: cargo("bodies"),
 	},
-	"ruby": {tools: []string{"ruby"}, prepare: always("ruby", "-e", "require 'pg'"), shop: always("ruby", "shop.rb"), warehouse: always("ruby", "warehouse.rb")},
+	"ruby": {
+		tools: []string{"ruby"}, prepare: always("ruby", "-e", "require 'pg'"),
+		shop: always("ruby", "shop.rb"), warehouse: always("ruby", "warehouse.rb"),
+		bodies: always("ruby", "bodies.rb"), mistakes: always("ruby", "mistakes.rb"),
+	},
 	"php": {
 		tools: []string{"php"}, prepare: always("php", "-r", "exit((int) !extension_loaded('pdo_pgsql'));"),
 		shop: always("php", "shop.php"), warehouse: always("php", "warehouse.php"),
+		bodies: always("php", "bodies.php"), mistakes: always("php", "mistakes.php"),
 	},
 }
 
@@ -127,8 +135,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// The warehouse is killed while it waits and started again; then the shop places its orders and ends when all of them are packed.
-func TestExamplesPackEachOrderOnce(t *testing.T) {
+func TestExamples(t *testing.T) {
 	asked := strings.Fields(os.Getenv(variable))
 	for name, l := range languages {
 		t.Run(name, func(t *testing.T) {
@@ -140,73 +147,93 @@ func TestExamplesPackEachOrderOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			l.run(t, name)
+			w := l.workspace(t, name)
+			t.Run("PackEachOrderOnce", func(t *testing.T) { w.packsEachOrderOnce(t, l) })
+			t.Run("SendEachKindOfBody", func(t *testing.T) { w.sendsEachKindOfBody(t, l, name) })
 		})
 	}
 }
 
-func (l language) run(t *testing.T, name string) {
+// A workspace is a copy of a language's folder, with a database and with packages fetched and programs built.
+type workspace struct {
+	db            *pgx.Conn
+	cache, folder string
+	environment   []string
+}
+
+func (l language) workspace(t *testing.T, name string) *workspace {
+	t.Helper()
 	caches, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache, folder := filepath.Join(caches, "parley-examples", name), t.TempDir()
-	if err := os.MkdirAll(cache, 0o755); err != nil {
+	w := &workspace{cache: filepath.Join(caches, "parley-examples", name), folder: t.TempDir()}
+	if err := os.MkdirAll(w.cache, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.CopyFS(folder, os.DirFS(filepath.Join("../../examples", name))); err != nil {
-		t.Fatal(err)
-	}
-	db, environment := database(t, name)
-	command := func(words []string, patience time.Duration) *exec.Cmd {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		t.Cleanup(cancel)
-		cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-		cmd.Dir, cmd.Env = folder, append(os.Environ(), environment...)
-		return cmd
-	}
-	complete := func(words []string, patience time.Duration) {
-		t.Helper()
-		if output, err := command(words, patience).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", words, err, output)
+	for _, source := range []string{filepath.Join("../../examples", name), filepath.Join("testdata", name)} {
+		if _, err := os.Stat(source); err == nil {
+			if err := os.CopyFS(w.folder, os.DirFS(source)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	w.db, w.environment = database(t, name)
+	w.complete(t, l.prepare(w.cache), 10*parleytest.Patience)
+	return w
+}
+
+func (w *workspace) command(t *testing.T, words []string, patience time.Duration) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Dir, cmd.Env = w.folder, append(os.Environ(), w.environment...)
+	return cmd
+}
+
+func (w *workspace) complete(t *testing.T, words []string, patience time.Duration) {
+	t.Helper()
+	if output, err := w.command(t, words, patience).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", words, err, output)
+	}
+}
+
+// The warehouse is killed while it waits and started again; then the shop places its orders and ends when all of them are packed.
+func (w *workspace) packsEachOrderOnce(t *testing.T, l language) {
 	warehouse := func() *exec.Cmd {
 		t.Helper()
-		cmd := command(l.warehouse(cache), 5*parleytest.Patience)
+		cmd := w.command(t, l.warehouse(w.cache), 5*parleytest.Patience)
 		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 		parleytest.Until(t, "the warehouse waits", func() (waits bool) {
-			ask(t, db, "select exists (select from pg_stat_activity where datname = current_database() and "+cmp.Or(l.waits, inReceive)+")", &waits)
+			ask(t, w.db, "select exists (select from pg_stat_activity where datname = current_database() and "+cmp.Or(l.waits, inReceive)+")", &waits)
 			return waits
 		})
 		return cmd
 	}
-
-	// The first time, packages are fetched and built.
-	complete(l.prepare(cache), 10*parleytest.Patience)
 	killed := warehouse()
 	if err := killed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	parleytest.Until(t, "the warehouse that was killed is gone", func() (isGone bool) {
-		ask(t, db, `select not exists (select from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database() and backend_type = 'client backend')`, &isGone)
+		ask(t, w.db, `select not exists (select from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database() and backend_type = 'client backend')`, &isGone)
 		return isGone
 	})
 	warehouse()
-	complete(l.shop(cache), parleytest.Patience)
+	w.complete(t, l.shop(w.cache), parleytest.Patience)
 
 	var packed, parcels int
-	ask(t, db, "select count(*) filter (where is_packed) from orders", &packed)
-	ask(t, db, "select count(*) from parcels", &parcels)
+	ask(t, w.db, "select count(*) filter (where is_packed) from orders", &packed)
+	ask(t, w.db, "select count(*) from parcels", &parcels)
 	if packed != 5 || parcels != 5 {
 		t.Errorf("%d orders are packed, in %d parcels, want 5", packed, parcels)
 	}
 	parleytest.Until(t, "no conversation is open", func() (isOver bool) {
-		ask(t, db, "select not exists (select from parley.conversation_endpoints where state <> 'CD')", &isOver)
+		ask(t, w.db, "select not exists (select from parley.conversation_endpoints where state <> 'CD')", &isOver)
 		return isOver
 	})
 }

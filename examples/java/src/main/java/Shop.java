@@ -43,7 +43,7 @@ public class Shop {
     connection.commit();
   }
 
-  private static <T> T value(Connection connection, String statement, Class<T> type, Object... parameters)
+  static <T> T value(Connection connection, String statement, Class<T> type, Object... parameters)
       throws SQLException {
     try (PreparedStatement prepared = connection.prepareStatement(statement)) {
       for (int i = 0; i < parameters.length; i++) {

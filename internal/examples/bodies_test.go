@@ -1,0 +1,62 @@
+package examples_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// What a driver sends with the calls that docs/clients names: a text, bytes, a JSON object and a JSON array, and lists of texts, bytes and JSON.
+var kinds = []string{"chair", `\x00ff`, `{"seats": [1, 2]}`, "[1, 2]", "a", "b", `\x00`, `\xff`, `{"a": 1}`, "[2]"}
+
+// Two drivers of a language do the same, one after the other.
+var drivers = map[string]int{"python": 2, "node": 2}
+
+// What arrives when a value is given to the wrong call, and no server can tell it from what somebody may want to send. docs/clients names each of
+// these with the right call. The last versions of the drivers that are pinned do this; when one does better its page has a line too many.
+var arriving = map[string][]string{
+	"node": {
+		`{"1","2"}`, `{\\x6162,\\x00ff}`, "{}", `\x6162`, `\x00ff`, "ab", // node-postgres; the fourth and fifth are one send_batch
+		"[object Object]", "1,2", `\x0000`, `\x0000`, `"{\"a\":1}"`, "[object Object]", // postgres.js
+	},
+	"python": {"{a,b}", "(a,b)", "{}", "ab"},
+	"ruby":   {`["a", "b"]`, "none", "none", "ab"}, // send_batch of a Hash sends nothing
+	"php":    {"ab", "Array", "none", "ab", "ab"},
+}
+
+func (w *workspace) sendsEachKindOfBody(t *testing.T, l language, name string) {
+	if l.bodies == nil {
+		t.Skip("the programs have none")
+	}
+	w.complete(t, l.bodies(w.cache), parleytest.Patience)
+	got, want := w.received(t), slices.Repeat(kinds, max(1, drivers[name]))
+	if !slices.Equal(got, want) {
+		t.Errorf("bodies sends %q, want %q", got, want)
+	}
+	if l.mistakes == nil {
+		return
+	}
+	w.complete(t, l.mistakes(w.cache), parleytest.Patience)
+	if got := w.received(t); !slices.Equal(got, arriving[name]) {
+		t.Errorf("mistakes sends %q, and %q is what the pages say", got, arriving[name])
+	}
+}
+
+// received takes all that the warehouse has to receive: texts, and bytes that are none in PostgreSQL's notation.
+func (w *workspace) received(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for {
+		var some []string
+		ask(t, w.db, `
+			select coalesce(array_agg(coalesce(
+			  case when message_body is null then 'none' when parley.body_text(message_body) !~ '[\x01-\x1f]' then parley.body_text(message_body) end,
+			  message_body::text) order by queuing_order), '{}')
+			from parley.receive('warehouse_queue')`, &some)
+		if len(some) == 0 {
+			return all
+		}
+		all = append(all, some...)
+	}
+}
