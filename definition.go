@@ -32,24 +32,38 @@ var currentDefinition = sync.OnceValue(func() definition {
 		version:      SchemaVersion,
 		oldestClient: OldestClientVersion,
 		release:      Release,
-		files:        readSQL(sql.Files, "sql/"),
-		migrations:   readSQL(migrations.Files, "migrations/"),
+		files:        readSchema(),
+		migrations:   readMigrations(),
 	}
 })
 
-// readSQL reads embedded files in the order of their names; that cannot fail once it has been compiled.
-func readSQL(files fs.ReadDirFS, folder string) []sqlFile {
-	entries, err := files.ReadDir(".")
+// readSchema reads the schema in the order of its manifest.
+func readSchema() []sqlFile {
+	names, err := sql.Manifest(sql.Files)
 	if err != nil {
 		panic(err)
 	}
-	var read []sqlFile
-	for _, entry := range entries {
-		text, err := fs.ReadFile(files, entry.Name())
+	return readEmbedded(sql.Files, names, "sql/")
+}
+
+// readMigrations reads the migrations in the order of their numbers.
+func readMigrations() []sqlFile {
+	names, err := fs.Glob(migrations.Files, "*.sql")
+	if err != nil {
+		panic(err)
+	}
+	return readEmbedded(migrations.Files, names, "migrations/")
+}
+
+// readEmbedded reads files that were compiled in; a test sees to it that all are there.
+func readEmbedded(files fs.FS, names []string, folder string) []sqlFile {
+	read := make([]sqlFile, 0, len(names))
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			panic(err)
 		}
-		read = append(read, sqlFile{name: folder + entry.Name(), text: string(text)})
+		read = append(read, sqlFile{name: folder + name, text: string(text)})
 	}
 	return read
 }

@@ -176,7 +176,7 @@ var stateful = regexp.MustCompile(`^(create (schema|(unlogged )?table|materializ
 
 func TestEveryStatementOfTheSchemaIsEitherRepeatedByAnUpgradeOrLeftToMigrations(t *testing.T) {
 	t.Parallel()
-	files, err := fs.Glob(sql.Files, "*.sql")
+	files, err := sql.Manifest(sql.Files)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files: %v", err)
 	}

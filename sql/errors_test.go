@@ -66,13 +66,13 @@ var raised = regexp.MustCompile(`_p_raise\(\s*(\d+),`)
 // raisedNumbers gives each number that the schema can raise.
 func raisedNumbers(t *testing.T) map[int]bool {
 	t.Helper()
-	files, err := sql.Files.ReadDir(".")
+	files, err := sql.Manifest(sql.Files)
 	if err != nil {
 		t.Fatal(err)
 	}
 	numbers := map[int]bool{}
 	for _, file := range files {
-		text, err := sql.Files.ReadFile(file.Name())
+		text, err := sql.Files.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-broker/parley/internal/sqltext"
+	"github.com/parley-broker/parley/sql"
 )
 
 // An object is a function, a view or a type of the interface.
@@ -35,11 +36,10 @@ var (
 
 // readSource reads what the files create, in their order.
 func readSource(files fs.FS) (public []object, all []function, err error) {
-	names, err := fs.Glob(files, "*.sql")
+	names, err := sql.Manifest(files)
 	if err != nil {
-		return nil, nil, fmt.Errorf("list the files of the schema: %w", err)
+		return nil, nil, err
 	}
-	slices.Sort(names)
 	for _, name := range names {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {

@@ -53,14 +53,14 @@ func TestReferencePageRefuses(t *testing.T) {
 	const function = "create function parley.f() returns void\nlanguage plpgsql\nas $$\nbegin\n  %\nend\n$$;\n"
 	const comment = "comment on function parley.f() is 'Does it.';\n"
 	cases := []struct{ name, file, sql, want string }{
-		{"a file without a section", "999_new.sql", function + comment, "sql/999_new.sql has no section"},
-		{"a function without a comment", "200_send.sql", function, "function parley.f has no comment"},
+		{"a file without a section", "send/new.sql", function + comment, "sql/send/new.sql has no section"},
+		{"a function without a comment", "send/send.sql", function, "function parley.f has no comment"},
 		{
-			"an error whose number is not written out", "200_send.sql",
+			"an error whose number is not written out", "send/send.sql",
 			strings.Replace(function, "%", "perform parley._p_raise(v_number, 'no', null, null);", 1) + comment, "as constants in: f",
 		},
 		{
-			"an error that no function tells of", "200_send.sql",
+			"an error that no function tells of", "send/send.sql",
 			strings.Replace(function, "%", "perform parley._p_raise(8426, 'no', null, null);", 1) + comment, "error 8426 is raised",
 		},
 	}
@@ -68,7 +68,10 @@ func TestReferencePageRefuses(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			files := fstest.MapFS{c.file: {Data: []byte("-- Head.\n\n" + c.sql)}}
+			files := fstest.MapFS{
+				"manifest": {Data: []byte(c.file + "\n")},
+				c.file:     {Data: []byte("-- Head.\n\n" + c.sql)},
+			}
 			_, err := reference.Page(t.Context(), files, pool)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got error %v, want one with %q", err, c.want)

@@ -29,9 +29,10 @@ var asksNobody = map[string]string{
 
 // tellsTheLogin names the files that say who has logged in, with the reason. It is no ground for any right.
 var tellsTheLogin = map[string]string{
-	"400_leadership.sql":     "the row of the leader says as whom its daemon has logged in, and that login needs no SET ROLE to itself",
-	"421_event_messages.sql": "an event notification has an element LoginName",
-	"543_traces.sql":         "a traced event has a column for it",
+	"base/leadership.sql":            "the row of the leader says as whom its daemon has logged in",
+	"activation/readers.sql":         "the daemon's login needs no SET ROLE to itself",
+	"activation/event_messages.sql":  "an event notification has an element LoginName",
+	"conversation/traced_events.sql": "a traced event has a column for it",
 }
 
 // A tolerance is what plpgsql_check may say about a function, with the reason.
@@ -44,7 +45,7 @@ type tolerance struct {
 var tolerated = []tolerance{
 	{
 		message: `"found" should not be modified by user`,
-		reason:  "what may raise is called by an assignment that leaves FOUND as PERFORM would: 010_errors.sql says why",
+		reason:  "what may raise is called by an assignment that leaves FOUND as PERFORM would: base/errors.sql says why",
 	},
 	{
 		function: "parley._p_broker_instance",

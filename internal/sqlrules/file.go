@@ -3,9 +3,10 @@ package sqlrules
 import (
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
+
+	"github.com/parley-broker/parley/sql"
 )
 
 // A File is one file of the schema, as text, as tokens and as statements.
@@ -56,18 +57,17 @@ func Parse(name, text string) File {
 
 // Read parses every file of the schema, in the order in which they are applied.
 func Read(files fs.FS) ([]File, error) {
-	names, err := fs.Glob(files, "*.sql")
+	names, err := sql.Manifest(files)
 	if err != nil {
-		return nil, fmt.Errorf("list the files of the schema: %w", err)
+		return nil, err
 	}
-	slices.Sort(names)
 	parsed := make([]File, 0, len(names))
 	for _, name := range names {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			return nil, fmt.Errorf("read a file of the schema: %w", err)
 		}
-		parsed = append(parsed, Parse(path.Base(name), string(text)))
+		parsed = append(parsed, Parse(name, string(text)))
 	}
 	return parsed, nil
 }
@@ -122,7 +122,7 @@ func Check(files []File) []Violation {
 		slices.SortStableFunc(inFile, func(a, b Violation) int { return a.Line - b.Line })
 		found = append(found, inFile...)
 	}
-	return found
+	return append(found, checkLayers(files)...)
 }
 
 // reporter takes one violation of a rule.

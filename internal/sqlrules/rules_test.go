@@ -21,7 +21,7 @@ func TestRulesRefuse(t *testing.T) {
 		name, file, sql string
 		want            []string // the rules that are broken
 	}{
-		{name: "a name without number", file: "send.sql", sql: "-- Head.\n", want: []string{"file name"}},
+		{name: "a file outside of the folders", file: "send.sql", sql: "-- Head.\n", want: []string{"file name"}},
 		{name: "no comment at the head", sql: "\nselect 1;\n", want: []string{"head"}},
 		{name: "a backslash that a setting reads", sql: "-- Head.\n\nselect 'a' ~ '\\d';\n", want: []string{"literal"}},
 		{name: "a backslash that no setting reads", sql: "-- Head.\n\nselect 'a' ~ E'\\\\d';\n"},
@@ -125,9 +125,29 @@ func TestRulesAccept(t *testing.T) {
 	}
 }
 
+func TestRulesRefuseACallOfALaterFolder(t *testing.T) {
+	t.Parallel()
+	low := sqlrules.Parse("base/low.sql", "-- Head.\n"+fn("parley._p_low", "perform parley._p_high();"))
+	same := sqlrules.Parse("base/same.sql", "-- Head.\n"+fn("parley._p_same", "perform parley._p_low();"))
+	high := sqlrules.Parse("views/high.sql", "-- Head.\n"+fn("parley._p_high", "perform parley._p_low();"))
+	found := sqlrules.Check([]sqlrules.File{low, same, high})
+	if len(found) != 1 || found[0].File != "base/low.sql" || found[0].Rule != "upward call" {
+		t.Errorf("got %v, want one upward call of base/low.sql", found)
+	}
+}
+
+// An exception that is not needed any more is struck from the list.
+func TestRulesRefuseAnUnusedException(t *testing.T) {
+	t.Parallel()
+	found := sqlrules.Check([]sqlrules.File{sqlrules.Parse("catalog/routes.sql", "-- Head.\n"+fn("parley._p_f", "null;"))})
+	if len(found) == 0 || found[0].Rule != "upward call" {
+		t.Errorf("got %v", found)
+	}
+}
+
 func check(file, text string) []sqlrules.Violation {
 	if file == "" {
-		file = "000_test.sql"
+		file = "base/test.sql"
 	}
 	return sqlrules.Check([]sqlrules.File{sqlrules.Parse(file, text)})
 }

@@ -1,0 +1,42 @@
+package sqlrules
+
+// callsUpward names, by file, what it uses of folders that come later in the manifest. A statement of the catalog ends or moves the
+// conversations of what it drops or alters; the rest are single calls. No name may be added.
+var callsUpward = map[string][]string{
+	"base/broker_identity.sql": {"_p_switch_off"},
+	"base/epoch.sql":           {"_p_bind", "_p_endpoint", "_p_unresumed"},
+	"catalog/alter_queue.sql": {
+		"_p_event_notification",
+		"_p_forget_copy_numbers",
+		"_p_forget_routes_of_queue",
+		"_p_require_sole_activator",
+	},
+	"catalog/contracts.sql":      {"_p_break_conversations", "_p_endpoint"},
+	"catalog/dropped_queues.sql": {"_p_queue_monitor"},
+	"catalog/find_route.sql":     {"_p_ask_broker_configuration", "_p_is_asking"},
+	"catalog/grant.sql":          {"_p_forget_routes_of_queue"},
+	"catalog/message_types.sql": {
+		"_p_forget_routes_of_type",
+		"_p_may_validate",
+		"_p_message",
+		"_p_retained",
+		"_p_transit",
+		"_p_transmission",
+	},
+	"catalog/queues.sql":                  {"_p_drop_event_notifications", "_p_event_notification", "_p_scan_hint"},
+	"catalog/remote_service_bindings.sql": {"_p_deliver_delayed"},
+	"catalog/routes.sql":                  {"_p_broker_instance", "_p_deliver_delayed", "_p_reroute"},
+	"catalog/services.sql": {
+		"_p_break_conversations",
+		"_p_deliver_delayed",
+		"_p_drop_endpoints_of_service",
+		"_p_endpoint",
+		"_p_move_service",
+	},
+	"conversation/far_side.sql":     {"_p_await_binding"},
+	"poison/poison_statements.sql":  {"peek"},
+	"transport/dynamic_routing.sql": {"_p_begin_notices", "_p_post_notice"},
+	"trust/dialog_security.sql":     {"_p_endpoint"},
+	"trust/master_keys.sql":         {"_p_external_activation"},
+	"trust/session_keys.sql":        {"_p_endpoint"},
+}

@@ -1,0 +1,244 @@
+-- Event notifications: subscriptions of a service to what happens to a queue, QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.
+--
+-- Each notification has a conversation of its own, from the built-in EventNotificationService, begun when the notification is
+-- created and open until it is dropped. Whoever receives must not end it: a conversation that is over takes its notification with it.
+-- What is sent when stands in activation/event_messages.sql.
+-- Locks: the queue's row, then those of the notification's conversation, as END CONVERSATION takes them.
+
+create table parley._p_event_notification (
+  notification_id integer primary key,
+  queue_id integer not null references parley._p_queue,
+  name text collate "C" not null,
+  owner regrole not null,
+  event text not null check (event in ('QUEUE_ACTIVATION', 'BROKER_QUEUE_DISABLED')),
+  is_fan_in boolean not null,
+  to_service text collate "C" not null,
+  broker_instance text,
+  conversation_handle uuid not null,
+  -- Whether it was told that the queue is disabled now: each disabling is told once.
+  is_told boolean not null default false,
+  create_date timestamptz not null default now(),
+  unique (queue_id, name)
+);
+
+comment on table parley._p_event_notification is 'Event notifications (spec 2.10).';
+
+create function parley._p_notifies_activation(queue_id integer) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (select from parley._p_event_notification as n where n.queue_id = $1 and n.event = 'QUEUE_ACTIVATION')
+$$;
+
+comment on function parley._p_notifies_activation(integer) is 'Tells whether a queue has a QUEUE_ACTIVATION event notification.';
+
+create function parley._p_begin_notices(
+  to_service text, broker_instance text, service_id integer default 2, service_contract_id integer default 2, lifetime integer default null
+) returns uuid
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_handle uuid;
+  v_endpoint bigint;
+  v_lifetime timestamptz := clock_timestamp() + make_interval(secs => coalesce(lifetime, 2147483647));
+  v_group bigint;
+  v_service parley._p_service;
+  v_queue parley._p_queue;
+  v_contract parley._p_contract;
+  v_priority smallint;
+begin
+  -- Not by begin_dialog, which would ask for rights on the broker's own queue.
+  select * into v_service from parley._p_service as s where s.service_id = _p_begin_notices.service_id;
+  select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
+  select * into v_contract from parley._p_contract as c where c.service_contract_id = _p_begin_notices.service_contract_id;
+  v_priority := parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, to_service);
+  perform parley._p_use_priority(v_queue, v_priority);
+  insert into parley._p_conversation_group (conversation_group_id, service_id)
+  values (gen_random_uuid(), v_service.service_id)
+  returning group_id into v_group;
+  insert into parley._p_endpoint (
+    group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name, service_contract_name,
+    conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+  )
+  values (
+    v_group, 'SO', true, true, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
+    gen_random_uuid(), v_service.owner, to_service, broker_instance, true, v_lifetime
+  )
+  returning conversation_handle, endpoint_id into v_handle, v_endpoint;
+  if lifetime is not null then
+    perform parley._p_set_alarm(v_endpoint, 'lifetime', v_lifetime);
+  end if;
+  return v_handle;
+end
+$$;
+
+comment on function parley._p_begin_notices(text, text, integer, integer, integer) is
+'Begins a conversation from a service of the broker''s own: that of event notifications, or another one by its id and contract; lifetime in seconds.';
+
+create function parley._p_require_event_service(caller oid, to_service text, broker_instance text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service;
+begin
+  if to_service is null or to_service = '' then
+    found := parley._p_raise(8421, 'the service to be notified is missing', null, 'Name a service that accepts the contract PostEventNotification.');
+  elsif broker_instance is distinct from (select b.service_broker_guid::text from parley._p_broker as b) then
+    -- Of another database nothing is known: the broker there refuses, or takes it.
+    return true;
+  end if;
+  select * into v_service from parley._p_service as s where s.name = to_service;
+  if not found then
+    found := parley._p_raise(
+      15151,
+      format('service "%s" does not exist', to_service),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'service', to_service),
+      'See parley.services.'
+    );
+  elsif not exists (
+    select from parley._p_service_contract as u where u.service_id = v_service.service_id and u.service_contract_id = 2
+  ) then
+    found := parley._p_raise(
+      8408,
+      format('service "%s" does not accept event notifications', to_service),
+      'It must accept the contract http://schemas.microsoft.com/SQL/Notifications/PostEventNotification.',
+      format(
+        'Add it: select parley.alter_service(%L, add_contracts => array[''http://schemas.microsoft.com/SQL/Notifications/PostEventNotification'']);',
+        to_service
+      )
+    );
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_event_service(oid, text, text) is
+'Refuses a service of this database that cannot be notified.
+Errors: 8408 it does not accept the contract, 8421 missing, 15151 not found.';
+
+create function parley.create_event_notification(
+  name text,
+  queue text,
+  event text,
+  to_service text,
+  broker_instance text default 'current database',
+  fan_in boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
+  v_event text := upper(event);
+  v_instance text := parley._p_broker_instance(broker_instance);
+  v_id integer;
+begin
+  name := parley._p_name('event notification', name);
+  if v_event is null or v_event not in ('QUEUE_ACTIVATION', 'BROKER_QUEUE_DISABLED') then
+    found := parley._p_raise(
+      8402,
+      format('there is no event "%s" of a queue', event),
+      null,
+      'Use QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.'
+    );
+  end if;
+  found := parley._p_require_event_service(v_caller, to_service, v_instance);
+  if v_event = 'QUEUE_ACTIVATION' then
+    found := parley._p_require_sole_activator(v_queue.queue_id, 'event');
+  end if;
+  perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
+  if exists (
+    select from parley._p_event_notification as n where n.queue_id = v_queue.queue_id and n.name = create_event_notification.name
+  ) then
+    found := parley._p_raise(
+      2714,
+      format('queue "%s" has an event notification "%s" already', v_queue.lookup_name, name),
+      null,
+      'Drop it, or choose another name.'
+    );
+  end if;
+  v_id := nextval('parley._p_object_id');
+  insert into parley._p_event_notification (
+    notification_id, queue_id, name, owner, event, is_fan_in, to_service, broker_instance, conversation_handle
+  )
+  values (
+    v_id, v_queue.queue_id, create_event_notification.name, v_caller, v_event, coalesce(fan_in, false),
+    create_event_notification.to_service, v_instance, parley._p_begin_notices(to_service, v_instance)
+  );
+  return v_id;
+end
+$$;
+
+comment on function parley.create_event_notification(text, text, text, text, text, boolean, parley.caller) is
+'Sends a service a message when something happens to a queue, and returns the id of the notification.
+Arguments: name, one for each queue; queue; event, QUEUE_ACTIVATION (messages wait that nobody receives) or BROKER_QUEUE_DISABLED (by poison message
+handling); to_service, which must accept the contract http://schemas.microsoft.com/SQL/Notifications/PostEventNotification; broker_instance, the id of
+its database, ''current database'', or null for any; fan_in, whether notifications alike, of one owner to one service, are sent as one message.
+The conversation stays open; when the receiver ends it, or it breaks, the notification is dropped.
+Errors: 208 no such queue, 229 not allowed, 2714 exists, 8402 unknown event, 8408 contract not accepted, 8413 malformed broker_instance,
+8421 to_service missing, 9609 bad name, 9663 system object, 9718 the queue has another activation, 15151 service not found.
+Source: spec 2.10.';
+
+create function parley.drop_event_notification(
+  name text, queue text,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue);
+  v_notification parley._p_event_notification;
+begin
+  select * into v_notification
+  from parley._p_event_notification as n
+  where n.queue_id = v_queue.queue_id and n.name = drop_event_notification.name;
+  if v_notification.notification_id is null or pg_has_role(v_caller, v_notification.owner, 'usage') is not true then
+    v_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
+  end if;
+  if v_notification.notification_id is null then
+    found := parley._p_raise(
+      15151,
+      format('queue "%s" has no event notification "%s"', v_queue.lookup_name, name),
+      'Names are compared byte by byte. It goes by itself when its conversation ends.',
+      'See parley.event_notifications.'
+    );
+  end if;
+  perform parley._p_drop_event_notifications(array[v_notification.notification_id]);
+end
+$$;
+
+comment on function parley.drop_event_notification(text, text, parley.caller) is
+'Drops an event notification of a queue and ends its conversation. Its owner may, and whoever may ALTER the queue.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 15151 not found.
+Source: spec 2.10.';
+
+create function parley._p_drop_event_notifications(notifications integer[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_handle uuid;
+  v_endpoint parley._p_endpoint;
+begin
+  for v_handle in
+    delete from parley._p_event_notification as n where n.notification_id = any (notifications) returning n.conversation_handle
+  loop
+    if exists (select from parley._p_endpoint as e where e.conversation_handle = v_handle) then
+      v_endpoint := parley._p_lock_to_end(v_handle);
+      if v_endpoint.state <> 'DO' then
+        found := parley._p_end_side(v_endpoint, 2, null);
+      end if;
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley._p_drop_event_notifications(integer[]) is 'Drops event notifications and ends their conversations.';

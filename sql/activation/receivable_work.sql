@@ -1,0 +1,138 @@
+-- What the queue monitors of the daemon ask: in which queues can messages be received, by how many readers at once?
+--
+-- The question must not disturb the readers it is asked for. A look that locked groups, even for an instant, would make a RECEIVE skip
+-- them; so it reads the xmax of the group's row instead: whoever has the row locked is there, and pg_xact_status tells whether that
+-- transaction is still running (pg_locks does not know all subtransactions, a snapshot knows none). Rows of groups are never updated, and
+-- always locked FOR UPDATE, so xmax is always one transaction.
+-- The answer is old when it arrives; a reader too many finds nothing and leaves.
+-- Cost: an index probe for each queue without messages; for others the first rows of the lane, rows_max of them at most. No lock, no write.
+
+create function parley._p_receivable(queue_ids integer[], readers_max integer[], rows_max integer)
+returns table (queue_id integer, groups integer, head bigint, is_partial boolean)
+language plpgsql stable rows 10
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_lane record;
+  v_found record;
+begin
+  for v_lane in
+    select q.queue_id, a.lane, w.readers_max, h.blocked_endpoints, h.blocked_positions, coalesce(h.low_position, 0) as low,
+      coalesce(h.resume_position, 0) as resume
+    from unnest(_p_receivable.queue_ids, _p_receivable.readers_max) as w (queue_id, readers_max)
+    join parley._p_queue as q on q.queue_id = w.queue_id
+    cross join lateral (
+      -- The lanes of _p_lane, spelled out for the usual case.
+      select q.queue_id * 16 + 6 as lane where q.priorities = 32
+      union all
+      select q.queue_id * 16 + 11 - p.n from generate_series(10, 1, -1) as p (n) where q.priorities <> 32 and q.priorities & (1 << p.n) > 0
+    ) as a
+    left join lateral (
+      select s.blocked_endpoints, s.blocked_positions, s.low_position, s.resume_position
+      from parley._p_scan_hint as s
+      where s.lane = a.lane
+      order by s.lane desc, s.hint_id desc
+      limit 1
+    ) as h on true
+    where q.is_receive_enabled
+      and exists (select from parley._p_message as m where m.lane = a.lane and m.position >= coalesce(h.low_position, 0))
+    order by q.queue_id, a.lane
+  loop
+    -- Not among the conditions above: it would be asked for each queue that is empty too.
+    continue when parley._p_is_poisoned(v_lane.queue_id);
+    if queue_id is distinct from v_lane.queue_id then
+      if groups > 0 or is_partial then
+        return next;
+      end if;
+      queue_id := v_lane.queue_id;
+      groups := 0;
+      head := null;
+      is_partial := false;
+    end if;
+    continue when groups >= v_lane.readers_max;
+    select count(*) filter (where w.is_free) as groups, min(w.first) filter (where w.is_free) as head, coalesce(sum(w.rows), 0) as rows
+    into v_found
+    from (
+      select f.first, f.rows, not parley._p_is_running(g.xmax) as is_free
+      from (
+        select e.group_id, min(m.position) as first, count(*) as rows
+        from (
+          select n.endpoint_id, n.position
+          from parley._p_message as n
+          where n.lane = v_lane.lane and n.position >= greatest(v_lane.low, v_lane.resume)
+          order by n.position
+          limit rows_max
+        ) as m
+        join parley._p_endpoint as e
+          on e.endpoint_id = m.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+        group by e.group_id
+        union all
+        -- Groups that were locked when a reader passed them by.
+        select e.group_id, min(n.position), 0
+        from unnest(v_lane.blocked_endpoints, v_lane.blocked_positions) as b (endpoint_id, position)
+        join parley._p_endpoint as e
+          on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+        cross join lateral (
+          select m.position, m.lane
+          from parley._p_message as m
+          where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_lane.low)
+          order by m.position
+          limit 1
+        ) as n
+        where n.position < v_lane.resume and n.lane = v_lane.lane
+        group by e.group_id
+      ) as f
+      join parley._p_conversation_group as g on g.group_id = f.group_id
+    ) as w;
+    groups := groups + v_found.groups;
+    head := coalesce(head, v_found.head);
+    is_partial := is_partial or v_found.rows >= rows_max;
+  end loop;
+  if groups > 0 or is_partial then
+    return next;
+  end if;
+end
+$$;
+
+comment on function parley._p_receivable(integer[], integer[], integer) is
+'Tells in which of some queues messages can be received that no reader holds: how many groups have such messages, up to a number; the position
+of the first of them; and whether the look ended at rows_max rows, so that there may be more. Queues without any are left out.
+Arguments: queue_ids; readers_max, how many groups are of interest in each; rows_max, how many rows to look at in each lane.';
+
+create function parley._p_arm_doorbells(queue_ids integer[], seconds integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_until bigint := extract(epoch from clock_timestamp())::bigint + seconds;
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  perform setval(q.doorbell_sequence, v_until)
+  from parley._p_queue as q
+  where q.queue_id = any (queue_ids) and coalesce(pg_sequence_last_value(q.doorbell_sequence), 0) < v_until;
+end
+$$;
+
+comment on function parley._p_arm_doorbells(integer[], integer) is
+'Asks the senders to some queues to notify channel parley for so many seconds, unless they do so for longer already.
+Not for hundreds of queues in one transaction: it holds a lock on a sequence for each.';
+
+create function parley._p_disarm_doorbells(queue_ids integer[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  perform setval(q.doorbell_sequence, 0)
+  from parley._p_queue as q
+  where q.queue_id = any (queue_ids);
+end
+$$;
+
+comment on function parley._p_disarm_doorbells(integer[]) is
+'Tells the senders to some queues that nobody sleeps there: readers are at work, and a notification for each message would only slow both down.
+Others who sleep there ask again within seconds (parley.listen_for_messages).';

@@ -1,0 +1,170 @@
+-- The epoch of a broker, and who speaks for it.
+--
+-- What a database has told another one must never be taken back, and still can be: a standby that is promoted may lack the last transactions, a
+-- backup lacks whatever came after it. Such a database would give numbers a second time, to other messages. So everything that is transmitted
+-- carries an epoch, which grows whenever the server begins a new timeline (each promotion and each recovery to a point in time does) and whenever
+-- the broker is enabled in another place. With a new epoch all conversations with other databases stop, until each was compared with its far side
+-- (transport/resume.sql). Who is told of a newer epoch takes nothing of an older one any more, so a primary that comes back finds nobody to talk to.
+-- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call it the same. So one that lies
+-- ahead of the clock here, by more than clocks differ, is not believed: nobody can shut a broker out for longer than that.
+
+create function parley._p_timeline() returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
+exception
+  -- Some servers do not tell, and one in recovery cannot.
+  when insufficient_privilege or object_not_in_prerequisite_state or undefined_function then
+    return null;
+end
+$$;
+
+comment on function parley._p_timeline() is 'Gives the timeline of the server, or null when it does not tell.';
+
+create function parley._p_is_epoch_current() returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(b.timeline = parley._p_timeline(), true) from parley._p_broker as b
+$$;
+
+comment on function parley._p_is_epoch_current() is
+'Tells whether the server is still on the timeline of the epoch; until the daemon has noted the new one nothing may be transmitted.';
+
+create function parley._p_begin_epoch() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley._p_broker as b
+  set epoch = greatest(b.epoch + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint), timeline = parley._p_timeline(),
+    remembers_since = clock_timestamp();
+  perform parley._p_doubt(null);
+end
+$$;
+
+comment on function parley._p_begin_epoch() is
+'Begins a new epoch: nothing more is transmitted for any conversation with another database until both sides were found to agree.';
+
+create function parley._p_doubt(broker_instance uuid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  -- Where the far side has not answered yet there is nothing to compare.
+  insert into parley._p_unresumed (endpoint_id)
+  select e.endpoint_id
+  from parley._p_endpoint as e
+  where e.far_endpoint_id < 0
+    and e.far_broker_instance is not null
+    and (_p_doubt.broker_instance is null or e.far_broker_instance = _p_doubt.broker_instance::text)
+  on conflict do nothing;
+  -- One that has only ever listened asks too, if there is a way.
+  for v_endpoint in
+    select e.*
+    from parley._p_endpoint as e
+    join parley._p_unresumed as u using (endpoint_id)
+    where e.destination_id is null
+    order by e.endpoint_id
+    for no key update of e skip locked
+  loop
+    perform parley._p_bind(v_endpoint);
+  end loop;
+end
+$$;
+
+comment on function parley._p_doubt(uuid) is
+'Lets nothing more be transmitted for the conversations with a broker, or with any (null), until both sides were found to agree.';
+
+create function parley._p_note_timeline() returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not parley._p_is_epoch_current() then
+    perform parley._p_begin_epoch();
+  else
+    update parley._p_broker as b set timeline = parley._p_timeline() where b.timeline is null and parley._p_timeline() is not null;
+  end if;
+  return (select b.epoch from parley._p_broker as b);
+end
+$$;
+
+comment on function parley._p_note_timeline() is
+'Gives the epoch, and begins a new one when the server is on another timeline than that of the last.';
+
+-- The newest that each broker has said of itself.
+create table parley._p_known_broker (
+  broker_instance uuid primary key,
+  epoch bigint not null,
+  term bigint not null,
+  token uuid not null,
+  is_beside boolean not null default false
+);
+
+comment on table parley._p_known_broker is
+'Brokers that have sent something here: the newest epoch, in it the newest term of the daemon that speaks for them, and its token.';
+comment on column parley._p_known_broker.is_beside is 'Whether it was heard of from a database of the same daemon first, and so over no link.';
+
+create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_known parley._p_known_broker;
+begin
+  if broker_instance = (select b.service_broker_guid from parley._p_broker as b) then
+    return 'Another database speaks under the broker instance of this one: it is a copy. In the copy: select parley.new_broker();';
+  end if;
+  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance;
+  if not found then
+    insert into parley._p_known_broker (broker_instance, epoch, term, token, is_beside)
+    values (_p_hear.broker_instance, _p_hear.epoch, _p_hear.term, _p_hear.token, _p_hear.is_beside)
+    on conflict do nothing;
+  elsif (v_known.epoch, v_known.term) < (epoch, term) then
+    update parley._p_known_broker as k
+    set epoch = _p_hear.epoch, term = _p_hear.term, token = _p_hear.token
+    where k.broker_instance = _p_hear.broker_instance and (k.epoch, k.term) < (_p_hear.epoch, _p_hear.term);
+    -- It asks about the conversations that it knows. About those that it has forgotten only this side can ask.
+    if found and v_known.epoch < epoch then
+      perform parley._p_doubt(broker_instance);
+    end if;
+  end if;
+  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance for share;
+  if (v_known.epoch, v_known.term) > (epoch, term) then
+    return format(
+      'Broker %s has spoken in epoch %s, term %s since: what comes from epoch %s, term %s is not taken. If two copies of its database are alive,'
+        || ' keep one, and in the other: select parley.new_broker();',
+      broker_instance, v_known.epoch, v_known.term, epoch, term
+    );
+  elsif v_known.token <> token then
+    return format('Two copies of the database of broker %s are alive. Keep one, and in the other: select parley.new_broker();', broker_instance);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_hear(uuid, bigint, bigint, uuid, boolean) is
+'Tells why what a broker says must not be heard: somebody newer speaks for it, or two copies of its database do; null when it may. It stays so to the
+end of the transaction.
+Arguments: broker_instance, epoch, term, token: Speaker in Go; is_beside, whether it has come from a database of the same daemon. Who speaks was
+looked at before (_p_refusal_of_speaker).';
+
+create function parley._p_speaker(term bigint, out instance uuid, out epoch bigint, out token uuid)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley._p_holds_term(term) then
+    epoch := parley._p_note_timeline();
+    select b.service_broker_guid, l.token into instance, token from parley._p_broker as b, parley._p_leader as l;
+  end if;
+end
+$$;
+
+comment on function parley._p_speaker(bigint) is
+'Gives in whose name the daemon with a term may transmit; nulls when the term is over. Notes a new timeline first.';

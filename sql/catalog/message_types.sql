@@ -1,0 +1,273 @@
+-- Message types: a name, and what a body of that type must be.
+--
+-- Validation letters: N none, E empty, X XML, J JSON, F what a function of the user's says. The first three are Service
+-- Broker's; the others are ours. A body is checked when it is delivered, not by SEND (spec 2.2): see conversation/deliver.sql.
+
+create table parley._p_message_type (
+  message_type_id integer primary key,
+  name text collate "C" not null unique check (name <> '' and length(name) <= 128),
+  owner regrole not null,
+  validation "char" not null check (validation in ('N', 'E', 'X', 'J', 'F')),
+  validation_function regprocedure,
+  validation_setter regrole,
+  schema_collection text,
+  check ((validation_function is null) = (validation_setter is null)),
+  check ((validation = 'F') <= (validation_function is not null))
+);
+
+comment on table parley._p_message_type is 'Message types (spec 2.2).';
+comment on column parley._p_message_type.validation_setter is
+'Who set the validation function: it runs only while this role may act as the one whose rights it has.';
+
+create function parley._p_name(kind text, name text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if name is null or name = '' or length(name) > 128 then
+    found := parley._p_raise(
+      9609,
+      format('this is no name for a %s', kind),
+      format('It has %s characters; 1 to 128 are allowed.', coalesce(length(name), 0)),
+      'Choose a shorter, non-empty name.'
+    );
+  end if;
+  return name;
+end
+$$;
+
+comment on function parley._p_name(text, text) is
+'Checks the length of a new name (spec 2.0).
+Errors: 9609.';
+
+create function parley._p_validation(caller oid, validation text, validation_function regprocedure) returns "char"
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_letter "char" := case upper(replace(validation, ' ', '_'))
+    when 'NONE' then 'N'
+    when 'EMPTY' then 'E'
+    when 'WELL_FORMED_XML' then 'X'
+    when 'VALID_XML' then 'X'
+    when 'JSON' then 'J'
+    when 'JSON_SCHEMA' then 'J'
+    when 'FUNCTION' then 'F'
+  end;
+begin
+  if v_letter is null then
+    found := parley._p_raise(
+      8402,
+      format('unknown validation "%s"', validation),
+      null,
+      'Use NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION.'
+    );
+  end if;
+  if upper(replace(validation, ' ', '_')) in ('FUNCTION', 'JSON_SCHEMA') and validation_function is null then
+    found := parley._p_raise(
+      8402,
+      format('validation %s needs a function', upper(validation)),
+      null,
+      'Give validation_function => ''schema.name(bytea)''::regprocedure, a function that returns true for a good body.'
+    );
+  end if;
+  if upper(replace(validation, ' ', '_')) = 'VALID_XML' and validation_function is null then
+    found := parley._p_raise(
+      8402,
+      'validation VALID_XML needs a function',
+      'PostgreSQL has no XML Schema validator and no schema collections: without a function a body would only have to be well-formed.',
+      'Give validation_function => ''schema.name(bytea)''::regprocedure, or say WELL_FORMED_XML.'
+    );
+  end if;
+  if validation_function is not null then
+    if parley._p_may_validate(caller, validation_function) is not true then
+      found := parley._p_raise(
+        8402,
+        format('function %s cannot validate messages', validation_function),
+        'It must take one bytea and return boolean. It runs with the rights of its owner when it is SECURITY DEFINER, '
+          || 'otherwise with those of the owner of schema parley; you and its owner must be able to act as that role.',
+        format('alter function %s security definer; it must belong to you, or to a role that you are a member of.', validation_function)
+      );
+    end if;
+  end if;
+  return v_letter;
+end
+$$;
+
+comment on function parley._p_validation(oid, text, regprocedure) is
+'Turns the words of a validation into its letter and checks that its function can serve.
+Arguments: caller, who sets it; validation; validation_function.
+Errors: 8402.';
+
+create function parley.create_message_type(
+  name text,
+  validation text default 'NONE',
+  validation_function regprocedure default null,
+  schema_collection text default null,
+  "authorization" text default null,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_owner oid;
+  v_validation "char";
+  v_id integer;
+begin
+  found := parley._p_require_permission(v_caller, 'CREATE MESSAGE TYPE', 'database', 0, null, null);
+  name := parley._p_name('message type', name);
+  v_owner := parley._p_new_owner(v_caller, "authorization");
+  v_validation := parley._p_validation(v_caller, validation, validation_function);
+  insert into parley._p_message_type (message_type_id, name, owner, validation, validation_function, validation_setter, schema_collection)
+  values (
+    nextval('parley._p_object_id'),
+    create_message_type.name,
+    v_owner,
+    v_validation,
+    create_message_type.validation_function,
+    case when create_message_type.validation_function is not null then v_caller end,
+    create_message_type.schema_collection
+  )
+  on conflict do nothing
+  returning message_type_id into v_id;
+  if v_id is null then
+    found := parley._p_raise(
+      2714,
+      format('message type "%s" exists already', name),
+      null,
+      'Use alter_message_type to change its validation, or choose another name.'
+    );
+  end if;
+  return v_id;
+end
+$$;
+
+comment on function parley.create_message_type(text, text, regprocedure, text, text, parley.caller) is
+'Creates a message type and returns its id.
+Arguments: name, 1 to 128 characters, compared byte by byte; validation, NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION;
+validation_function, takes the body as bytea, null when it is empty, and returns whether it is good (required for VALID_XML, JSON_SCHEMA and FUNCTION);
+it should be SECURITY DEFINER and belong to the caller, and is asked about bodies of up to 16 MiB;
+schema_collection, only kept, for VALID_XML;
+authorization, the owner (default: the caller).
+Errors: 229 not allowed, 2714 exists, 8402 bad validation, 9609 bad name, 15151 unknown owner.
+Source: spec 2.2.';
+
+create function parley.alter_message_type(
+  name text,
+  validation text,
+  validation_function regprocedure default null,
+  schema_collection text default null,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_type parley._p_message_type;
+  v_validation "char";
+begin
+  v_type := parley._p_find_message_type(v_caller, name, 'ALTER');
+  v_validation := parley._p_validation(v_caller, validation, validation_function);
+  update parley._p_message_type as t
+  set validation = v_validation,
+    validation_function = alter_message_type.validation_function,
+    validation_setter = case when alter_message_type.validation_function is not null then v_caller end,
+    schema_collection = alter_message_type.schema_collection
+  where t.message_type_id = v_type.message_type_id;
+  -- Senders that skip validation must look again.
+  perform parley._p_forget_routes_of_type(v_type.message_type_id);
+end
+$$;
+
+comment on function parley.alter_message_type(text, text, regprocedure, text, parley.caller) is
+'Changes the validation of a message type; messages already in a queue stay as they are.
+Arguments: as create_message_type.
+Errors: 229, 8402, 9663 system object, 15151 not found.
+Source: spec 2.2.';
+
+create function parley.drop_message_type(name text, caller parley.caller default parley.current_caller()) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_type parley._p_message_type;
+  v_contract text;
+begin
+  v_type := parley._p_find_message_type(v_caller, name, 'CONTROL');
+  select case when parley._p_is_visible(v_caller, 'contract', c.service_contract_id, c.owner) then c.name end as name into v_contract
+  from parley._p_contract_message_type as u
+  join parley._p_contract as c using (service_contract_id)
+  where u.message_type_id = v_type.message_type_id
+  order by 1 nulls last
+  limit 1;
+  if found then
+    found := parley._p_raise(
+      3716,
+      format('message type "%s" is still used', name),
+      coalesce('A contract names it: "' || v_contract || '".', 'A contract that you may not see names it.'),
+      case when v_contract is null then 'Ask an administrator to drop the contract first.' else 'Drop the contract first.' end
+    );
+  end if;
+  -- What was sent on a contract that is gone may still be received, and must then have a type.
+  if exists (select from parley._p_message as m where m.message_type_id = v_type.message_type_id)
+    or exists (select from parley._p_transmission as t where t.message_type_id = v_type.message_type_id)
+    or exists (select from parley._p_transit as t where t.message_type_id = v_type.message_type_id)
+    or exists (select from parley._p_retained as r where r.message_type_id = v_type.message_type_id) then
+    found := parley._p_raise(
+      3716,
+      format('message type "%s" is still used', name),
+      'Messages of this type wait to be received, or are kept by retention.',
+      'Receive them or end their conversations first: see parley.stuck_conversations.'
+    );
+  end if;
+  delete from parley._p_permission as p where p.class = 'message type' and p.object_id = v_type.message_type_id;
+  delete from parley._p_message_type as t where t.message_type_id = v_type.message_type_id;
+end
+$$;
+
+comment on function parley.drop_message_type(text, parley.caller) is
+'Drops a message type that no contract lists and no waiting message has.
+Errors: 229, 3716 still used, 9663 system object, 15151 not found.
+Source: spec 2.2.';
+
+create function parley._p_find_message_type(caller oid, name text, permission text) returns parley._p_message_type
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_type parley._p_message_type;
+begin
+  select * into v_type from parley._p_message_type as t where t.name = _p_find_message_type.name;
+  if not found then
+    found := parley._p_raise(
+      15151,
+      format('message type "%s" does not exist', name),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'message type', name),
+      'See parley.service_message_types.'
+    );
+  end if;
+  if v_type.message_type_id < 65536 and permission <> 'REFERENCES' then
+    found := parley._p_raise(9663, format('message type "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+  end if;
+  found := parley._p_require_permission(caller, permission, 'message type', v_type.message_type_id, name, v_type.owner);
+  return v_type;
+end
+$$;
+
+comment on function parley._p_find_message_type(oid, text, text) is
+'Finds a message type the caller may use for something.
+Errors: 229, 9663 when a system object would be changed, 15151.';
+
+create function parley._p_is_system_message(message_type_id integer) returns boolean
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select message_type_id in (1, 2, 5)
+$$;
+
+comment on function parley._p_is_system_message(integer) is
+'Tells whether only the broker sends messages of a type: Error, EndDialog, DialogTimer (spec 2.2).';

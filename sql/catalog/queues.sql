@@ -1,0 +1,390 @@
+-- Queues: where messages wait. This file holds the objects; what waits is in conversation/messages.sql.
+--
+-- Each queue owns four sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
+-- on it to the end of their transaction, which tells readers who is still on the way (docs/architecture.md).
+-- Its doorbell tells senders until when somebody sleeps on the queue, so that nobody is notified for nothing.
+-- Its rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6); its counter sequence, who counted that.
+
+create table parley._p_queue (
+  queue_id integer primary key,
+  lookup_name text collate "C" not null unique,
+  schema_name text not null,
+  name text not null,
+  owner regrole not null,
+  position_sequence regclass not null,
+  doorbell_sequence regclass not null,
+  rollback_sequence regclass not null,
+  counter_sequence regclass not null,
+  is_receive_enabled boolean not null,
+  is_enqueue_enabled boolean not null,
+  is_retention_enabled boolean not null,
+  is_poison_message_handling_enabled boolean not null,
+  rollbacks_before_disable integer not null default 5 check (rollbacks_before_disable between 1 and 15),
+  poison_action text not null default 'SET_ASIDE' check (poison_action in ('SET_ASIDE', 'DISABLE_QUEUE')),
+  is_activation_enabled boolean not null default false,
+  activation_procedure text,
+  max_readers integer not null default 0 check (max_readers between 0 and 32767),
+  execute_as text,
+  -- Who set these two; each of them must be able to act as the role that the procedure runs as, whenever it is called.
+  procedure_set_by regrole,
+  execute_as_set_by regrole,
+  -- Bit n is set when an endpoint of priority n has existed here; a queue that only knows priority 5 is the fast case.
+  priorities integer not null default 32,
+  -- Messages that arrived while the queue was off stand at or after this position; they are still the sender's.
+  disabled_position bigint,
+  create_date timestamptz not null default now(),
+  modify_date timestamptz not null default now()
+);
+
+comment on table parley._p_queue is 'Queues (spec 2.4).';
+
+create function parley._p_queue_name(queue text, out schema_name text, out name text)
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_parts text[] := '{}'::text[];
+  v_part text;
+begin
+  -- What does not parse to its end must not be taken for the queue that a part of it names.
+  if queue !~ E'^(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+)(\\.(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+))*$' then
+    found := parley._p_raise(
+      9609,
+      format('queue name "%s" is malformed', queue),
+      'A part that contains a point, a bracket or a double quote stands in brackets, with ] doubled.',
+      format('For a queue of that very name write [%s].', replace(queue, ']', ']]'))
+    );
+  end if;
+  for v_part in
+    select coalesce(replace(m[2], ']]', ']'), replace(m[3], '""', '"'), m[4])
+    from regexp_matches(coalesce(queue, ''), E'(\\[((?:[^\\]]|\\]\\])*)\\]|"((?:[^"]|"")*)"|([^.\\["]+))(?:\\.|$)', 'g') as m
+  loop
+    v_parts := v_parts || v_part;
+  end loop;
+  if cardinality(v_parts) > 3 or (cardinality(v_parts) = 3 and v_parts[1] <> current_database()) then
+    found := parley._p_raise(
+      9609,
+      format('queue name "%s" has too many parts or names another database', queue),
+      null,
+      'Write queue, schema.queue or [schema].[queue].'
+    );
+  end if;
+  name := v_parts[cardinality(v_parts)];
+  schema_name := coalesce(nullif(v_parts[cardinality(v_parts) - 1], ''), 'dbo');
+  if name is null or name = '' or length(name) > 128 or length(schema_name) > 128 or left(name, 1) = '#' then
+    found := parley._p_raise(
+      9609,
+      format('"%s" is no name for a queue', queue),
+      'A queue name has 1 to 128 characters and does not begin with #.',
+      'Write queue, schema.queue or [schema].[queue].'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_queue_name(text) is
+'Takes a queue name of one to three parts apart; parts may be in brackets or double quotes, the default schema is dbo.
+Errors: 9609.';
+
+create function parley._p_lookup_name(schema_name text, name text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (
+    select string_agg(case when p.part ~ E'[.\\["]' then '[' || replace(p.part, ']', ']]') || ']' else p.part end, '.' order by p.ordinal)
+    from unnest(array[nullif(schema_name, 'dbo'), name]) with ordinality as p (part, ordinal)
+    where p.part is not null
+  );
+end
+$$;
+
+comment on function parley._p_lookup_name(text, text) is
+'Gives the name under which a queue is found, which no other queue can have: its own, with the schema in front unless that is dbo;
+in brackets where that is needed.';
+
+create function parley._p_find_queue(caller oid, queue text) returns parley._p_queue
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+  v_name record;
+begin
+  select * into v_queue from parley._p_queue as q where q.lookup_name = queue;
+  if not found then
+    v_name := parley._p_queue_name(queue);
+    select * into v_queue from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
+  end if;
+  if not found then
+    found := parley._p_raise(
+      208,
+      format('queue "%s" does not exist', queue),
+      'Names are compared exactly.' || parley._p_did_you_mean(caller, 'queue', queue),
+      'See parley.service_queues, or create it with parley.create_queue.'
+    );
+  end if;
+  return v_queue;
+end
+$$;
+
+comment on function parley._p_find_queue(oid, text) is
+'Finds a queue by its name in one to three parts. Asks for no right.
+Arguments: caller, to whom the error suggests names; queue.
+Errors: 208 not found, 9609 malformed name.';
+
+create function parley._p_find_queue(caller oid, queue text, permission text) returns parley._p_queue
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+begin
+  v_queue := parley._p_find_queue(caller, queue);
+  if v_queue.queue_id < 65536 and permission in ('ALTER', 'CONTROL') then
+    found := parley._p_raise(9663, format('queue "%s" belongs to the system', queue), null, 'System objects cannot be changed.');
+  end if;
+  found := parley._p_require_permission(caller, permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  return v_queue;
+end
+$$;
+
+comment on function parley._p_find_queue(oid, text, text) is
+'Finds a queue the caller may use for something.
+Errors: 208, 229, 9609, 9663 when a system object would be changed.';
+
+create function parley._p_add_queue(queue_id integer, schema_name text, name text, owner oid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_what text;
+begin
+  foreach v_what in array array['position', 'doorbell', 'rollback', 'counter'] loop
+    execute format('create sequence parley.%I minvalue 0 start 1', format('_p_queue_%s_%s', queue_id, v_what));
+    perform parley._p_take_back_relation(format('parley.%I', format('_p_queue_%s_%s', queue_id, v_what))::regclass);
+  end loop;
+  insert into parley._p_queue (
+    queue_id, lookup_name, schema_name, name, owner, position_sequence, doorbell_sequence, rollback_sequence, counter_sequence,
+    is_receive_enabled, is_enqueue_enabled, is_retention_enabled, is_poison_message_handling_enabled
+  )
+  values (
+    queue_id, parley._p_lookup_name(schema_name, name), schema_name, name, owner,
+    format('parley._p_queue_%s_position', queue_id)::regclass,
+    format('parley._p_queue_%s_doorbell', queue_id)::regclass,
+    format('parley._p_queue_%s_rollback', queue_id)::regclass,
+    format('parley._p_queue_%s_counter', queue_id)::regclass,
+    true, true, false, true
+  );
+end
+$$;
+
+comment on function parley._p_add_queue(integer, text, text, oid) is 'Creates a queue with its sequences and the settings every new queue has.';
+
+create function parley.create_queue(
+  queue text,
+  status boolean default true,
+  retention boolean default false,
+  poison_message_handling boolean default true,
+  activation_procedure text default null,
+  max_queue_readers integer default null,
+  execute_as text default null,
+  activation boolean default null,
+  "authorization" text default null,
+  poison_action text default null,
+  poison_rollbacks integer default null,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_id integer;
+  v_owner oid;
+  v_name record := parley._p_queue_name(queue);
+begin
+  found := parley._p_require_permission(v_caller, 'CREATE QUEUE', 'database', 0, null, null);
+  -- Serialises two creations of the same name, so that the second gets our error and not one of a sequence.
+  perform pg_advisory_xact_lock(hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0));
+  perform from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
+  if found then
+    found := parley._p_raise(
+      2714,
+      format('queue "%s" exists already', queue),
+      null,
+      'Use alter_queue to change it, or choose another name.'
+    );
+  end if;
+  v_owner := parley._p_new_owner(v_caller, "authorization");
+  v_id := nextval('parley._p_object_id');
+  perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, v_owner);
+  perform parley._p_create_queue_view(v_id);
+  found := parley._p_alter_queue(
+    v_caller, v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
+    coalesce(activation, activation_procedure is not null), poison_action, poison_rollbacks
+  );
+  return v_id;
+end
+$$;
+
+comment on function parley.create_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, parley.caller) is
+'Creates a queue, and a view of it in schema parley_queue, and returns its id.
+Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention, keep copies until the conversation ends;
+poison_message_handling, count the rollbacks of a message; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
+execute_as, SELF, OWNER or a role that the caller may act as; activation, whether it is on (default: when a procedure is given);
+authorization, the owner (default: the caller);
+poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default), its conversation is passed by until
+parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does; poison_rollbacks, 1 to 15, how often is too often (default 5).
+Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad name,
+9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary, 15151 unknown owner or role,
+15517 the caller may not act as the role that the procedure would run as.
+Source: spec 2.4.';
+
+create function parley.alter_queue(
+  queue text,
+  status boolean default null,
+  retention boolean default null,
+  poison_message_handling boolean default null,
+  activation_procedure text default null,
+  max_queue_readers integer default null,
+  execute_as text default null,
+  activation boolean default null,
+  poison_action text default null,
+  poison_rollbacks integer default null,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
+begin
+  found := parley._p_alter_queue(
+    v_caller, v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation,
+    poison_action, poison_rollbacks
+  );
+end
+$$;
+
+comment on function parley.alter_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, integer, parley.caller) is
+'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so far.
+What is set aside stays so, whatever becomes of the settings.
+Arguments: as create_queue.
+Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653, 9742 activation, 9663 system object,
+9717 and 9718 the queue is activated in another way, 15151 unknown role,
+15517 the caller may not act as the role that the procedure would run as.
+Source: spec 2.4, 5.1.';
+
+create function parley.drop_activation(queue text, caller parley.caller default parley.current_caller()) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
+begin
+  update parley._p_queue as q
+  set activation_procedure = null, max_readers = 0, execute_as = null, procedure_set_by = null, execute_as_set_by = null,
+    is_activation_enabled = false, modify_date = now()
+  where q.queue_id = v_queue.queue_id;
+end
+$$;
+
+comment on function parley.drop_activation(text, parley.caller) is
+'Removes all activation settings of a queue.
+Errors: 208 not found, 229 not allowed, 9663 system object.
+Source: spec 2.4, ACTIVATION (DROP).';
+
+create function parley._p_drop_unused_sequences() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '10ms'
+as $$
+declare
+  v_sequence regclass;
+begin
+  for v_sequence in
+    select c.oid
+    from pg_class as c
+    where c.relnamespace = 'parley'::regnamespace
+      and c.relkind = 'S'
+      and c.relname like E'\\_p\\_queue\\_%'
+      and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.doorbell_sequence, q.rollback_sequence, q.counter_sequence))
+  loop
+    begin
+      execute format('drop sequence %s', v_sequence);
+    exception
+      when lock_not_available then
+        null;
+    end;
+  end loop;
+end
+$$;
+
+comment on function parley._p_drop_unused_sequences() is
+'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and learns that it is
+gone only when that has committed: so what is locked is left to the next call.';
+
+create function parley.drop_queue(queue text, caller parley.caller default parley.current_caller()) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'CONTROL');
+  v_service text;
+begin
+  select case when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then s.name end as name into v_service
+  from parley._p_service as s
+  where s.queue_id = v_queue.queue_id
+  order by 1 nulls last
+  limit 1;
+  if found then
+    found := parley._p_raise(
+      3716,
+      format('queue "%s" is still used', queue),
+      coalesce('Service "' || v_service || '" is bound to it.', 'A service that you may not see is bound to it.'),
+      case
+        when v_service is null then 'Ask an administrator to drop the service, or to move it with alter_service.'
+        else 'Drop the service, or move it with alter_service.'
+      end
+    );
+  end if;
+  perform parley._p_drop_event_notifications(array(
+    select n.notification_id from parley._p_event_notification as n where n.queue_id = v_queue.queue_id
+  ));
+  execute format('drop view if exists parley_queue.%I', parley._p_queue_view_name(v_queue.queue_id));
+  delete from parley._p_permission as p where p.class = 'queue' and p.object_id = v_queue.queue_id;
+  delete from parley._p_scan_hint as h where h.lane / 16 = v_queue.queue_id;
+  perform parley._p_keep_totals(v_queue.queue_id);
+  delete from parley._p_queue as q where q.queue_id = v_queue.queue_id;
+  perform parley._p_drop_unused_sequences();
+end
+$$;
+
+comment on function parley.drop_queue(text, parley.caller) is
+'Drops a queue that no service uses; sessions waiting in RECEIVE on it fail at once.
+Errors: 208 not found, 229 not allowed, 3716 still used, 9663 system object.
+Source: spec 2.4.';
+
+create function parley._p_raise_disabled(queue_id integer) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_name text := (select q.lookup_name from parley._p_queue as q where q.queue_id = _p_raise_disabled.queue_id);
+begin
+  return parley._p_raise(
+    9617,
+    format('queue "%s" is disabled', v_name),
+    'Nothing can be received from it or put into it; messages sent meanwhile wait with their senders.',
+    format('Switch it on: select parley.alter_queue(%L, status => true); if a message keeps failing, end its conversation first.', v_name)
+  );
+end
+$$;
+
+comment on function parley._p_raise_disabled(integer) is
+'Says that a queue is disabled.
+Errors: 9617, always.';

@@ -1,0 +1,208 @@
+-- Conversations: groups, endpoints, and what remains of an endpoint that is closed.
+--
+-- Who writes what. A SEND writes nothing here after the first on a conversation: it locks the sender's endpoint row FOR KEY SHARE,
+-- so that any number of senders share it and END CONVERSATION (FOR UPDATE) waits for them. A RECEIVE locks only the group's row,
+-- which nobody ever updates. State changes update endpoint rows; counters never do, so an old snapshot has no chain of
+-- dead versions to grow here.
+-- Lock order: group rows (by group_id), then endpoint rows (by endpoint_id), then messages.
+
+create table parley._p_conversation_group (
+  group_id bigint generated always as identity primary key,
+  conversation_group_id uuid not null unique,
+  service_id integer not null
+);
+
+comment on table parley._p_conversation_group is 'Conversation groups (spec 3.6). Its rows are the group locks; they are never updated.';
+
+-- The columns that SEND reads stand first.
+create table parley._p_endpoint (
+  endpoint_id bigint generated always as identity primary key,
+  far_endpoint_id bigint,
+  group_id bigint not null,
+  conversation_handle uuid not null default gen_random_uuid() unique,
+  destination_lane integer,
+  destination_position regclass,
+  destination_doorbell regclass,
+  usual_message_type_id integer,
+  sender_role regrole,
+  usual_message_type_name text collate "C",
+  state text not null,
+  is_initiator boolean not null,
+  is_plain boolean not null,
+  priority smallint not null,
+  service_id integer not null,
+  service_contract_id integer not null,
+  service_name text collate "C" not null,
+  service_contract_name text collate "C" not null,
+  conversation_id uuid not null,
+  owner regrole not null,
+  far_service text collate "C" not null,
+  far_broker_instance text,
+  is_encrypted boolean not null,
+  lifetime timestamptz not null,
+  destination_id integer,
+  remote_service_binding_id integer,
+  begun_at timestamptz not null default clock_timestamp(),
+  state_since timestamptz not null default clock_timestamp(),
+  check (state in ('SO', 'SI', 'CO', 'DI', 'DO', 'ER')),
+  check (destination_lane is null or state = 'CO')
+);
+
+comment on table parley._p_endpoint is 'One row for each side of a conversation (spec 3.1). A side that is closed lives on in _p_tombstone.';
+comment on column parley._p_endpoint.destination_lane is 'The lane of the far side, or null when SEND must look closer; see send/send.sql.';
+comment on column parley._p_endpoint.far_endpoint_id is
+'The other side when that is in this database; null as long as there is none; -endpoint_id when it is in another one.';
+comment on column parley._p_endpoint.destination_id is 'Where messages for a far side in another database go; null as long as no route was found.';
+comment on column parley._p_endpoint.remote_service_binding_id is
+'The remote service binding that there was when the initiator first found its way out of this database: the only one that counts for it. Null for none; 0 for
+a dialog that was secured without it (trust/dialog_security.sql).';
+comment on column parley._p_endpoint.usual_message_type_id is
+'The message type that SEND finds without a look-up: the first of the contract that this side may send and that needs no validation.';
+comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
+comment on column parley._p_endpoint.is_plain is 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer.';
+
+create unique index on parley._p_endpoint (conversation_id, is_initiator);
+create index on parley._p_endpoint (group_id);
+create index on parley._p_endpoint (service_id);
+
+create table parley._p_tombstone (
+  conversation_handle uuid primary key,
+  conversation_id uuid not null,
+  is_initiator boolean not null,
+  service_contract_id integer not null,
+  conversation_group_id uuid not null,
+  service_id integer not null,
+  far_service text collate "C" not null,
+  owner regrole not null,
+  lifetime timestamptz not null,
+  priority smallint not null,
+  expires_at timestamptz not null
+);
+
+comment on table parley._p_tombstone is
+'Closed target endpoints, kept until expires_at so that a replayed first message cannot open the conversation again (spec 3.3).';
+
+create index on parley._p_tombstone (expires_at);
+create index on parley._p_tombstone (conversation_id);
+
+-- Conversation timers, lifetimes and abandoned endpoints: whatever is due at a time.
+create table parley._p_alarm (
+  endpoint_id bigint not null,
+  kind text not null check (kind in ('timer', 'lifetime', 'abandoned')),
+  due_at timestamptz not null,
+  -- When it was due before it was put off; null for all others.
+  first_due_at timestamptz,
+  primary key (endpoint_id, kind)
+);
+
+comment on table parley._p_alarm is 'What is due when, for which endpoint (spec 3.5).';
+
+create index on parley._p_alarm (due_at);
+
+create index on parley._p_alarm (first_due_at) where first_due_at is not null;
+
+-- Tells, outside any transaction, when to look for alarms next: microseconds since 1970. It may be early, never later than a second too late.
+create sequence parley._p_next_alarm minvalue 0 start 0;
+
+-- Until when the daemon sleeps between alarms, in seconds since 1970: an alarm that is due soon has to wake it (payload 0).
+create sequence parley._p_alarm_doorbell minvalue 0 start 0;
+
+create function parley._p_set_alarm(endpoint_id bigint, kind text, due_at timestamptz) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_due bigint := least(extract(epoch from due_at) * 1000000, 9000000000000000)::bigint;
+begin
+  insert into parley._p_alarm as a (endpoint_id, kind, due_at)
+  values (_p_set_alarm.endpoint_id, _p_set_alarm.kind, _p_set_alarm.due_at)
+  on conflict on constraint _p_alarm_pkey do update set due_at = excluded.due_at, first_due_at = null;
+  if v_due < coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) then
+    perform setval('parley._p_next_alarm', v_due);
+  end if;
+  -- Later ones the daemon finds by itself: it looks once a second.
+  if due_at < clock_timestamp() + interval '2 seconds' then
+    perform parley._p_ring(0, 'parley._p_alarm_doorbell');
+  end if;
+end
+$$;
+
+comment on function parley._p_set_alarm(bigint, text, timestamptz) is 'Sets or replaces an alarm of an endpoint.';
+
+create function parley._p_lane(queue_id integer, priority integer) returns integer
+language sql immutable parallel safe
+as $$
+  select queue_id operator(pg_catalog.*) 16 operator(pg_catalog.+) 11 operator(pg_catalog.-) priority
+$$;
+
+comment on function parley._p_lane(integer, integer) is
+'Gives the lane of a queue for a priority: lanes of one queue in ascending order are priorities 10 to 1.';
+
+create function parley._p_keeps_snapshot() returns boolean
+language sql stable parallel safe
+as $$
+  select pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.<>) all (array['read committed', 'read uncommitted'])
+$$;
+
+comment on function parley._p_keeps_snapshot() is
+'Tells whether this transaction sees only what was there when it began: REPEATABLE READ, SERIALIZABLE.';
+
+create function parley._p_find_endpoint(handle uuid) returns parley._p_endpoint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  if handle is null then
+    found := parley._p_raise(8418, 'the conversation handle is missing', null, 'Give the handle that begin_dialog or receive returned.');
+  end if;
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if not found then
+    found := parley._p_raise_unknown_handle(handle);
+  end if;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_find_endpoint(uuid) is
+'Finds an endpoint by its handle, without locking it.
+Errors: 8418 null, 8426 not found.';
+
+create function parley._p_raise_unknown_handle(handle uuid) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform from parley._p_tombstone as t where t.conversation_handle = handle;
+  return parley._p_raise(
+    8426,
+    format('conversation handle "%s" not found', handle),
+    case when found then 'The conversation is closed.' else 'It never existed here, was rolled back, or its conversation has ended.' end,
+    'See parley.conversation_endpoints; begin a new dialog to go on.'
+  );
+end
+$$;
+
+comment on function parley._p_raise_unknown_handle(uuid) is
+'Says that a handle leads nowhere.
+Errors: 8426, always.';
+
+create function parley._p_state_name(state text) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return case state
+    when 'SO' then 'STARTED_OUTBOUND'
+    when 'SI' then 'STARTED_INBOUND'
+    when 'CO' then 'CONVERSING'
+    when 'DI' then 'DISCONNECTED_INBOUND'
+    when 'DO' then 'DISCONNECTED_OUTBOUND'
+    when 'ER' then 'ERROR'
+    when 'CD' then 'CLOSED'
+  end;
+end
+$$;
+
+comment on function parley._p_state_name(text) is 'Gives the long name of an endpoint state (spec 3.1).';

@@ -1,0 +1,263 @@
+-- SEND when something has to be looked at: the first message of a conversation, unusual message types, validation, retention,
+-- targets that are not there; and the reasons why a send is refused.
+--
+-- Delivery inside the database happens in the sender's transaction (spec 3.4). What cannot be delivered waits in
+-- _p_transmission with a status text. What must not be delivered comes back as an Error message (spec 2.2, 4.10).
+-- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long as there is no far
+-- side, so that a message that is delayed and one that is delivered keep their order (S4), and under retention (conversation/copies.sql).
+
+create function parley._p_send(caller oid, handle uuid, message_type text, bodies bytea[], trace_context text default null) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_type parley._p_message_type;
+  v_queue parley._p_queue;
+begin
+  -- Before any row: whoever throws the switch waits for us holding nothing that we need.
+  perform pg_sequence_last_value('parley._p_broker_switch');
+  v_endpoint := parley._p_find_sender(handle);
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
+  found := parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  v_type := parley._p_sendable_type(caller, v_endpoint, message_type);
+  -- A batch of none begins no conversation at the target: EndDialog would be the first that it receives.
+  if coalesce(cardinality(bodies), 0) = 0 then
+    return true;
+  end if;
+  if v_queue.is_retention_enabled then
+    if not v_queue.is_enqueue_enabled then
+      found := parley._p_raise(
+        9618,
+        format('queue "%s" is disabled and keeps what is sent', v_queue.lookup_name),
+        'With retention on, a message that is sent is copied to the sender''s queue, which is off.',
+        format('Switch it on: select parley.alter_queue(%L, status => true);', v_queue.lookup_name)
+      );
+    end if;
+    perform parley._p_keep_sent(v_endpoint, v_queue, v_type.message_type_id, bodies, trace_context);
+  end if;
+  if v_endpoint.state = 'SO' then
+    update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
+  end if;
+  if parley._p_dispatch(handle, v_type, bodies, trace_context) then
+    perform parley._p_remember_route(caller, handle);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_send(oid, uuid, text, bytea[], text) is
+'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message, validates, keeps copies, delays.
+Errors: those of parley.send.';
+
+create function parley._p_dispatch(handle uuid, message_type parley._p_message_type, bodies bytea[], trace_context text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_is_disabled boolean := pg_sequence_last_value('parley._p_broker_switch') is not null;
+  v_endpoint parley._p_endpoint;
+  v_route record;
+  v_reason text;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if v_endpoint.far_endpoint_id is null or v_is_disabled and v_endpoint.far_endpoint_id > 0 then
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for no key update;
+  end if;
+  if v_endpoint.far_endpoint_id < 0 then
+    return parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
+  elsif v_endpoint.far_endpoint_id is null and not v_is_disabled then
+    v_route := parley._p_find_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id);
+    if v_route.address <> 'LOCAL'
+      or v_route.address = 'LOCAL' and v_route.status is not null and parley._p_neighbour(v_endpoint, v_route.broker_instance) is not null then
+      return parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
+    end if;
+    v_reason := v_route.status;
+  end if;
+  v_reason := coalesce(v_reason, parley._p_delay_reason(v_endpoint));
+  if v_reason is not null then
+    perform parley._p_put_aside(v_endpoint, message_type.message_type_id, bodies, v_reason, trace_context);
+    return false;
+  end if;
+  if v_endpoint.far_endpoint_id is null
+    and exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id) then
+    -- What was delayed goes first. It may turn out that the target refuses.
+    perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id;
+    if v_endpoint.state <> 'CO' then
+      return false;
+    end if;
+  end if;
+  perform parley._p_deliver(v_endpoint, message_type, bodies, trace_context);
+  return true;
+end
+$$;
+
+comment on function parley._p_dispatch(uuid, parley._p_message_type, bytea[], text) is
+'Delivers messages here, puts them on their way to another database, or delays them, behind what was sent before. The caller holds the row of the
+endpoint, has checked what there is to check, and has asked for the switch of the broker before that.
+True when nothing of this side was delayed, so that later sends may take the short way.
+Source: spec 3.4, 6.2.';
+
+create function parley._p_find_sender(handle uuid) returns parley._p_endpoint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+    found := parley._p_raise(
+      8429,
+      'the conversation cannot send: its state is CLOSED',
+      format('Conversation handle %s, state CD.', handle),
+      'Both sides have ended it: begin a new dialog to go on.'
+    );
+  elsif not found then
+    v_endpoint := parley._p_find_endpoint(handle);
+  end if;
+  -- Only one may send the first message; asking for the stronger lock at once keeps two first senders from waiting for each other.
+  if v_endpoint.state = 'SO' then
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for update;
+  else
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for key share;
+  end if;
+  if not found then
+    found := parley._p_raise_unknown_handle(handle);
+  end if;
+  if v_endpoint.state not in ('SO', 'CO') then
+    found := parley._p_raise(
+      8429,
+      format('the conversation cannot send: its state is %s', parley._p_state_name(v_endpoint.state)),
+      format('Conversation handle %s, state %s.', handle, v_endpoint.state),
+      case v_endpoint.state
+        when 'DI' then 'The other side has ended the conversation: receive what is left, then end it too, and begin a new one to go on.'
+        when 'ER' then 'It has failed: receive its Error message, then end it, and begin a new one to go on.'
+        else 'This side has ended it: begin a new dialog to go on.'
+      end
+    );
+  end if;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_find_sender(uuid) is
+'Finds and locks an endpoint that is to send.
+Errors: 8418, 8426, 8429.';
+
+create function parley._p_sendable_type(caller oid, endpoint parley._p_endpoint, message_type text) returns parley._p_message_type
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_type parley._p_message_type;
+  v_usage parley._p_contract_message_type;
+begin
+  select * into v_type from parley._p_message_type as t where t.name = message_type;
+  if not found then
+    found := parley._p_raise(
+      8428,
+      format('message type "%s" not found', message_type),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'message type', message_type),
+      'See parley.service_message_types. The body is the third argument of send.'
+    );
+  end if;
+  select * into v_usage
+  from parley._p_contract_message_type as u
+  where u.service_contract_id = endpoint.service_contract_id
+    and u.message_type_id = v_type.message_type_id
+    and not parley._p_is_system_message(u.message_type_id);
+  if not found then
+    found := parley._p_raise(
+      8431,
+      format('message type "%s" is not part of the contract', message_type),
+      format('The conversation is on contract "%s".', endpoint.service_contract_name),
+      'Send a message type of the contract, or begin the dialog on another contract.'
+    );
+  elsif endpoint.is_initiator and not v_usage.is_sent_by_initiator then
+    found := parley._p_raise(
+      8432,
+      format('message type "%s" is for the target to send', message_type),
+      format('Contract "%s".', endpoint.service_contract_name),
+      'Send another message type.'
+    );
+  elsif not endpoint.is_initiator and not v_usage.is_sent_by_target then
+    found := parley._p_raise(
+      8434,
+      format('message type "%s" is for the initiator to send', message_type),
+      format('Contract "%s".', endpoint.service_contract_name),
+      'Send another message type.'
+    );
+  end if;
+  return v_type;
+end
+$$;
+
+comment on function parley._p_sendable_type(oid, parley._p_endpoint, text) is
+'Finds a message type that this side of a conversation may send.
+Errors: 8428, 8431, 8432, 8434.';
+
+create function parley._p_delay_reason(endpoint parley._p_endpoint) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if pg_sequence_last_value('parley._p_broker_switch') is not null then
+    return 'The broker is disabled in this database.';
+  elsif endpoint.far_endpoint_id is not null then
+    return null;
+  end if;
+  return parley._p_absence(endpoint);
+end
+$$;
+
+comment on function parley._p_delay_reason(parley._p_endpoint) is
+'Tells why messages of an endpoint cannot be delivered yet, or null when they can. The switch of the broker cannot be thrown until the transaction ends.';
+
+create function parley._p_deliver(
+  endpoint parley._p_endpoint, message_type parley._p_message_type, bodies bytea[], trace_context text default null
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_far parley._p_endpoint;
+  v_queue parley._p_queue;
+  v_valid integer;
+  v_refusal record;
+begin
+  if endpoint.far_endpoint_id is null then
+    v_refusal := parley._p_refusal(endpoint);
+    if v_refusal.error_number is not null then
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description);
+      return;
+    end if;
+    v_far := parley._p_connect(endpoint);
+  else
+    select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id;
+    if not found then
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], 8462, 'The other side of the conversation no longer exists.');
+      return;
+    end if;
+  end if;
+  v_valid := parley._p_count_valid(message_type, bodies);
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_far.service_id;
+  perform parley._p_append(
+    v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id,
+    case when v_valid < cardinality(bodies) then bodies[: array_lower(bodies, 1) + v_valid - 1] else bodies end, trace_context
+  );
+  perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
+  if v_valid < cardinality(bodies) then
+    v_refusal := parley._p_invalid(message_type, bodies[array_lower(bodies, 1) + v_valid]);
+    perform parley._p_break_conversations(
+      array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description, parley._p_number_of_receiver(v_refusal.error_number)
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_deliver(parley._p_endpoint, parley._p_message_type, bytea[], text) is
+'Delivers messages to the far side in this database, or breaks the conversation when the target refuses them; what comes before a bad body is delivered.';

@@ -1,0 +1,178 @@
+-- Poison messages: messages whose transaction always rolls back. Here they are noticed and counted; poison/set_aside.sql says what
+-- becomes of their conversation, poison/poison_statements.sql how somebody brings it back.
+--
+-- A rollback takes everything back that the transaction wrote, so it is noticed afterwards and counted outside. Noticed: a message
+-- that was taken and came back still carries the xmax of the transaction that failed, whatever ended it: an error, a deadlock, a
+-- kill. Counted: in two sequences of the queue, which no rollback resets. The rollback sequence holds two entries of 31 bits, each a
+-- message (27 bits of its position) and a count (4 bits); an entry whose message is gone makes room for another. The counter sequence
+-- holds for each entry the last 31 bits of the transaction that counted last, and took the message then. As long as that one goes on
+-- it may go back to savepoints as often as it likes (spec 5.6); when it is over and the message is there, that is a failure, committed or
+-- not: a reader that catches each error and commits would otherwise fail for ever. So each transaction counts once.
+--
+-- When a message has come back as often as the setting says, either its conversation is set aside, or the queue is disabled: RECEIVE
+-- refuses it with 9617 until alter_queue(status => true). The count being outside, the refusal needs no commit, and setting aside happens
+-- again when the transaction that did it rolls back.
+--
+-- Lock: an advisory lock of the session around the sequences, for a few lines.
+
+create function parley._p_count_rollback(queue_id integer, endpoint_id bigint, "position" bigint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+  v_failed bigint;
+  v_count integer;
+begin
+  select * into v_queue from parley._p_queue as q where q.queue_id = _p_count_rollback.queue_id;
+  -- Sub-transactions have later numbers than their transaction, so all numbers are compared at their full length.
+  select n.next - (n.next - m.xmax::text::bigint & 4294967295) into v_failed
+  from parley._p_message as m
+  cross join (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next) as n
+  where m.endpoint_id = _p_count_rollback.endpoint_id and m.position = _p_count_rollback.position and m.xmax::text <> '0';
+  if not found or not v_queue.is_poison_message_handling_enabled then
+    return false;
+  elsif parley._p_is_set_aside(endpoint_id) then
+    return true;
+  end if;
+  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and let go of whatever happens.
+  begin
+    perform pg_advisory_lock(1346458188, queue_id);
+    v_count := parley._p_add_rollback(v_queue, (position / 1024) & 134217727, v_failed);
+    perform pg_advisory_unlock(1346458188, queue_id);
+  exception
+    when others or query_canceled then
+      perform pg_advisory_unlock(1346458188, queue_id);
+      raise;
+  end;
+  if v_count >= v_queue.rollbacks_before_disable then
+    if v_queue.poison_action = 'DISABLE_QUEUE' then
+      found := parley._p_raise_disabled(queue_id);
+    end if;
+    return parley._p_set_aside_conversation(queue_id, endpoint_id, position, v_count);
+  end if;
+  -- Both entries are taken. If it is by what this very transaction has set aside, it had better end here: taking one more message that has
+  -- failed before, and failing with it, would undo that and be counted nowhere, for ever.
+  if v_count is null
+    and v_queue.poison_action = 'SET_ASIDE'
+    and exists (select from parley._p_set_aside as s where s.set_aside_by = pg_current_xact_id()) then
+    return null;
+  end if;
+  return false;
+end
+$$;
+
+comment on function parley._p_count_rollback(integer, bigint, bigint) is
+'Counts that a message came back after a rollback. Call it with the group of the message locked.
+Gives false: take the message; true: its conversation has just been set aside, look for another; null: take nothing more in this transaction.
+Errors: 9617 when it has come back too often and the queue is to be disabled.
+Source: spec 5.6.';
+
+create function parley._p_add_rollback(queue parley._p_queue, key bigint, failed bigint) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_value bigint := coalesce(pg_sequence_last_value(queue.rollback_sequence), 0);
+  v_entry bigint[] := array[v_value & 2147483647, v_value >> 31];
+  v_self bigint := pg_current_xact_id()::text::bigint;
+  v_slot integer := case key when v_entry[1] >> 4 then 1 when v_entry[2] >> 4 then 2 end;
+  v_counter bigint[];
+  v_last bigint;
+  v_is_failure boolean;
+begin
+  v_value := coalesce(pg_sequence_last_value(queue.counter_sequence), 0);
+  v_counter := array[v_value & 2147483647, v_value >> 31];
+  if v_slot is not null then
+    v_last := v_self - (v_self - v_counter[v_slot] & 2147483647);
+    -- Before the last count: counted then. Afterwards: by the transaction that counted, or by a part of it, and however that ended, the message is
+    -- here again. It has failed when it is over. Its end may be too long ago to be known, or be that of another server, from which this one was restored.
+    v_is_failure := failed >= v_last
+      and v_last <> v_self
+      and coalesce(pg_xact_status(case when v_last > 2 then v_last::text::xid8 end), 'aborted') <> 'in progress';
+  else
+    -- Nobody has noted who took it. A number after ours is of a sub-transaction of ours.
+    v_is_failure := failed < v_self;
+    v_slot := case
+      when not parley._p_is_waiting(queue.queue_id, v_entry[1] >> 4) then 1
+      when not parley._p_is_waiting(queue.queue_id, v_entry[2] >> 4) then 2
+    end;
+    if v_slot is null then
+      return null;
+    end if;
+    v_entry[v_slot] := key << 4;
+  end if;
+  if v_is_failure and v_entry[v_slot] & 15 < queue.rollbacks_before_disable then
+    v_entry[v_slot] := v_entry[v_slot] + 1;
+  end if;
+  v_counter[v_slot] := v_self & 2147483647;
+  perform setval(queue.rollback_sequence, v_entry[2] << 31 | v_entry[1]);
+  perform setval(queue.counter_sequence, v_counter[2] << 31 | v_counter[1]);
+  return v_entry[v_slot] & 15;
+end
+$$;
+
+comment on function parley._p_add_rollback(parley._p_queue, bigint, bigint) is
+'Counts one more rollback of a message, if it was one, and gives the count; null when there is no room to count it.
+Arguments: queue; key of the message; failed, the transaction that it came back from, at its full length.';
+
+create function parley._p_is_waiting(queue_id integer, key bigint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select key <> 0 and (
+    exists (
+      select
+      from parley._p_queue as q
+      cross join generate_series(10, 1, -1) as p (n)
+      cross join lateral (
+        select (coalesce(parley._p_last_position(q.position_sequence), 0) & ~134217727::bigint) + key as number
+      ) as k
+      join parley._p_message as m
+        on m.lane = parley._p_lane(q.queue_id, p.n)
+        and m.position between k.number * 1024 and k.number * 1024 + 1023
+      where q.queue_id = $1 and q.priorities & (1 << p.n) > 0
+    )
+    -- What this transaction has set aside may come back with it.
+    or exists (
+      select
+      from parley._p_set_aside as s
+      where s.set_aside_by = pg_current_xact_id_if_assigned() and (s.position / 1024) & 134217727 = key
+    )
+  )
+$$;
+
+comment on function parley._p_is_waiting(integer, bigint) is 'Tells whether the message of a rollback entry still waits in the queue.';
+
+create function parley._p_is_poisoned(queue_id integer) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (
+    select q.is_poison_message_handling_enabled
+      and q.poison_action = 'DISABLE_QUEUE'
+      and greatest(r.count & 15, r.count >> 31 & 15) >= q.rollbacks_before_disable
+    from parley._p_queue as q
+    cross join lateral (select coalesce(pg_sequence_last_value(q.rollback_sequence), 0) as count) as r
+    where q.queue_id = $1
+  );
+end
+$$;
+
+comment on function parley._p_is_poisoned(integer) is 'Tells whether poison message handling has disabled a queue.';
+
+create function parley._p_sees_poisoned(
+  queue_id integer,
+  caller parley.caller default parley.current_caller()
+) returns boolean
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_is_poisoned(q.queue_id)
+  from parley._p_queue as q
+  where q.queue_id = $1 and parley._p_is_visible(parley._p_caller(caller), 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_sees_poisoned(integer, parley.caller) is
+'Tells whether poison message handling has disabled a queue, for the catalog. Null when the caller may not see the queue there.';

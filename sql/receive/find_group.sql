@@ -1,0 +1,179 @@
+-- Which group is next: the search that RECEIVE and GET CONVERSATION GROUP share.
+--
+-- The next group is the one with the first message, by priority and then by arrival, that no other transaction has locked.
+-- RECEIVE looks at the first rows of the lane itself; this file is for the rest: locked groups at the head, several priorities.
+-- conversation/scan_hints.sql says why a hint may be believed.
+
+create function parley._p_lock_next_group(
+  queue_id integer, priorities integer, out group_id bigint, out endpoint_id bigint, out "position" bigint
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_hint parley._p_scan_hint;
+  v_priority integer;
+  v_lane integer;
+  v_begin bigint;
+  v_from bigint;
+  v_bound bigint;
+  v_safe bigint;
+  v_probe record;
+  v_seen bigint[];
+  v_group bigint;
+  v_taker xid;
+  v_moved integer;
+  v_most integer := 500;
+begin
+  for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where priorities & (1 << p.n) > 0 loop
+    v_lane := parley._p_lane(queue_id, v_priority);
+    select * into v_hint from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
+    v_seen := '{}';
+    -- Groups that were locked when somebody passed them by, in the order of their first message.
+    for v_group, v_taker in
+      select e.group_id, (array_agg(n.taker order by n.position))[1]
+      from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
+      join parley._p_endpoint as e using (endpoint_id)
+      left join parley._p_set_aside as s using (endpoint_id)
+      cross join lateral (
+        -- One probe a conversation, however much waits in it.
+        select m.position, m.lane, m.xmax as taker
+        from parley._p_message as m
+        where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
+        order by m.position
+        limit 1
+      ) as n
+      where e.state <> 'DO' and n.position < v_hint.resume_position and n.lane = v_lane
+      group by e.group_id
+      order by min(n.position)
+    loop
+      perform
+      from parley._p_conversation_group as g
+      where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
+      for update skip locked;
+      if not found then
+        v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
+        continue;
+      end if;
+      select m.endpoint_id, m.position into endpoint_id, position
+      from parley._p_endpoint as e
+      left join parley._p_set_aside as s using (endpoint_id)
+      cross join lateral (
+        select n.endpoint_id, n.position
+        from parley._p_message as n
+        where n.endpoint_id = e.endpoint_id
+          and n.position >= greatest(parley._p_begin_of(v_hint, e.endpoint_id), s.moved_position)
+          and n.lane = v_lane
+        order by n.position
+        limit 1
+      ) as m
+      where e.group_id = v_group and e.state <> 'DO'
+      order by m.position
+      limit 1;
+      if found then
+        v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
+        if v_moved is null then
+          group_id := v_group;
+          return;
+        end if;
+        if v_moved = v_most then
+          v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
+        end if;
+        v_most := v_most - v_moved;
+      end if;
+    end loop;
+    v_begin := greatest(0, v_hint.low_position, v_hint.resume_position);
+    v_from := v_begin;
+    v_bound := v_begin + 4194304;
+    v_safe := coalesce(v_hint.safe_position, 0);
+    loop
+      select m.endpoint_id, m.position, e.group_id, m.xmax into endpoint_id, position, v_group, v_taker
+      from parley._p_message as m
+      join parley._p_endpoint as e using (endpoint_id)
+      where m.lane = v_lane
+        and m.position >= v_from
+        and m.position < v_bound
+        and e.state <> 'DO'
+        and m.endpoint_id <> all (v_seen)
+      order by m.position
+      limit 1;
+      if not found then
+        exit when not exists (select from parley._p_message as m where m.lane = v_lane and m.position >= v_bound);
+        -- It will be a long walk. If no sender is under way, what it passes by is told to others after this walk and not the next one; it begins
+        -- anew, because somebody may have committed before v_from since that was looked at.
+        select p.position, p.senders into v_probe
+        from parley._p_queue as q
+        cross join lateral parley._p_probe(q.position_sequence) as p
+        where q.queue_id = _p_lock_next_group.queue_id;
+        if cardinality(v_probe.senders) = 0 then
+          v_safe := greatest(v_safe, v_probe.position);
+        end if;
+        v_from := v_begin;
+        v_bound := 9223372036854775807;
+        continue;
+      end if;
+      perform
+      from parley._p_conversation_group as g
+      where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
+      for update skip locked;
+      if not found then
+        v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
+        v_from := position;
+      else
+        -- Between our look and our lock another reader may have taken it, or MOVE the conversation.
+        perform
+        from parley._p_message as m
+        join parley._p_endpoint as e using (endpoint_id)
+        where m.endpoint_id = _p_lock_next_group.endpoint_id
+          and m.position = _p_lock_next_group.position
+          and e.group_id = v_group;
+        if not found then
+          perform parley._p_note_unseen();
+          continue;
+        end if;
+        v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
+        if v_moved is not null then
+          if v_moved = v_most then
+            v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
+          end if;
+          v_most := v_most - v_moved;
+          v_from := position;
+        else
+          group_id := v_group;
+          -- With what our hint named, whether we have met it or not: we did not look before where the hint let us begin.
+          perform parley._p_note_scan(
+            queue_id, v_lane, position, case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
+            least(position, v_safe)
+          );
+          return;
+        end if;
+      end if;
+    end loop;
+  end loop;
+  group_id := null;
+  endpoint_id := null;
+  position := null;
+end
+$$;
+
+comment on function parley._p_lock_next_group(integer, integer) is
+'Finds and locks the next group of a queue that no other transaction has locked; gives its first message, or nulls when there is none.
+Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
+Source: spec 3.6, 4.3.';
+
+create function parley._p_endpoints_of_group(group_id bigint, without bigint) returns bigint[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return array(
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where e.group_id = _p_endpoints_of_group.group_id and e.endpoint_id <> without
+    limit 63
+  );
+end
+$$;
+
+comment on function parley._p_endpoints_of_group(bigint, bigint) is
+'Gives the endpoints of a group but for one, of a large group some: a look passes these by without asking for each.';

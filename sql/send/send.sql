@@ -1,0 +1,122 @@
+-- SEND: the hot path.
+--
+-- A send on a conversation that has sent before is one statement: it reads the sender's endpoint row, locks it FOR KEY SHARE, and
+-- appends the message to the far side's lane. Invariants, and what keeps each:
+--   no committed message is lost to END CONVERSATION   the row lock: END takes it FOR UPDATE and so waits for senders
+--   a send that begins after another's commit comes later   the position is drawn from the queue's sequence inside the statement
+--   rights and states are checked each time   the conditions of the statement; when any fails, _p_send finds out which and why
+--   the rights are those of the caller   he inserts into _p_outgoing; its column caller, into which nobody may write, has
+--     current_user as its default, and its trigger runs with the rights of the schema's owner. See base/roles.sql. A view over the table
+--     can have another default, and PostgreSQL asks for no right to a column that a default fills: the trigger's WHEN compares once more,
+--     before the rights change. Where it does not hold, the table's check refuses the row.
+-- What was tried: see docs/performance.md. Each further statement here costs about a tenth of a bare INSERT; so does
+-- a pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger costs 1 microsecond
+-- more than a function that is SECURITY DEFINER, a ticket of base/roles.sql 5.
+--
+-- Sequential scans are off, as in every statement that looks for conversations: a session that planned this while there were few
+-- would go on reading all of them, until they are analyzed.
+--
+-- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one scan of the doorbell.
+
+create table parley._p_outgoing (
+  conversation_handle uuid,
+  message_type text,
+  body bytea,
+  trace_context text,
+  caller name not null default current_user,
+  constraint _p_outgoing_is_empty check (false)
+);
+
+comment on table parley._p_outgoing is
+'Takes one message from SEND. It never holds a row: its trigger sends the message instead, and if it did not, the check would refuse the row.';
+comment on column parley._p_outgoing.caller is
+'Who sends. Nobody may insert into this column, so that its default decides; the trigger takes no row in which it is not current_user.';
+
+create function parley._p_send_outgoing() returns trigger
+language plpgsql security definer
+set enable_seqscan = off
+as $$
+begin
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
+  select
+    pg_catalog.nextval(e.destination_position) operator(pg_catalog.*) 1024::pg_catalog.int8,
+    e.far_endpoint_id,
+    case
+      when pg_catalog.pg_sequence_last_value(e.destination_doorbell) operator(pg_catalog.>) 0::pg_catalog.int8
+        then parley._p_ring_bell(e.destination_lane, e.destination_doorbell)
+      else pg_catalog.clock_timestamp()
+    end,
+    e.destination_lane,
+    e.usual_message_type_id,
+    case when pg_catalog.octet_length(new.body) operator(pg_catalog.>) 0 then new.body end,
+    case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end
+  from parley._p_endpoint as e
+  where e.conversation_handle operator(pg_catalog.=) new.conversation_handle
+    and e.usual_message_type_name operator(pg_catalog.=) new.message_type
+    and e.destination_lane is not null
+    and pg_catalog.pg_has_role(new.caller, e.sender_role, 'usage')
+  for key share of e;
+  if not found then
+    found := parley._p_send(
+      parley._p_role_of(new.caller), new.conversation_handle, new.message_type, array[new.body], parley._p_trace_context(new.trace_context)
+    );
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_send_outgoing() is
+'Sends what was inserted into _p_outgoing, with the rights of its column caller.
+Errors: those of parley.send.';
+
+create trigger _p_send before insert on parley._p_outgoing
+for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing();
+
+-- A replication worker and a restore turn ordinary triggers off.
+do $$
+begin
+  alter table parley._p_outgoing enable always trigger _p_send;
+end
+$$;
+
+create function parley.send(conversation_handle uuid, message_type text, body bytea) returns void
+language plpgsql
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, $3);
+end
+$$;
+
+comment on function parley.send(uuid, text, bytea) is
+'Sends a message on a conversation, in this transaction.
+Arguments: conversation_handle; message_type, of the conversation''s contract; body, null or empty for none.
+Errors: 229 not allowed, 8418 and 8426 handle missing or not found, 8428 message type not found, 8429 the state of the conversation forbids it,
+8431 not in the contract, 8432 and 8434 reserved for the other side, 9618 queue disabled with retention on.
+A body that fails validation, or a target that refuses, does not make SEND fail: an Error message comes back on the conversation.
+Source: spec 4.2.';
+
+create function parley.send(conversation_handle uuid, message_type text default 'DEFAULT', body text default null) returns void
+language plpgsql
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, pg_catalog.convert_to($3, 'UTF8'));
+end
+$$;
+
+comment on function parley.send(uuid, text, text) is
+'Sends a message whose body is text; it travels as UTF-8.
+Arguments: conversation_handle; message_type, default DEFAULT; body, null or empty for none.
+Errors: those of send with a bytea body.
+Source: spec 4.2.';
+
+create function parley._p_ring_bell(lane integer, doorbell regclass) returns timestamptz
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_ring(lane / 16, doorbell);
+  return clock_timestamp();
+end
+$$;
+
+comment on function parley._p_ring_bell(integer, regclass) is 'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';

@@ -1,0 +1,315 @@
+-- SEND in its other forms: bodies of other types, several conversations at once, many messages at once.
+
+-- Each call has one meaning for drivers that send parameters without a type (node-postgres, PDO, Ruby) and for those that ask the server for the
+-- types (asyncpg, rust-postgres, postgres.js): of the forms of a name PostgreSQL then takes the one with text. So the first argument of a name is
+-- a handle or a list in all its forms, the second is the message type, and where a body is not text its form has a name of its own besides.
+-- Among arrays PostgreSQL prefers none: send_batch has one form for each name.
+
+create function parley.send(conversation_handle uuid, message_type text, body jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
+end
+$$;
+
+comment on function parley.send(uuid, text, jsonb) is 'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, message_type text, body json) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
+end
+$$;
+
+comment on function parley.send(uuid, text, json) is 'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, message_type text, body xml) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
+end
+$$;
+
+comment on function parley.send(uuid, text, xml) is 'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
+
+create function parley.send_binary(conversation_handle uuid, message_type text, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, $3);
+end
+$$;
+
+comment on function parley.send_binary(uuid, text, bytea) is
+'Sends bytes: send with a bytea body, under a name that has no other form. A driver that leaves the types of parameters to the server calls this.
+Arguments: conversation_handle; message_type; body, null or empty for none.
+Errors: those of send.
+Source: spec 4.2.';
+
+create function parley.send_json(conversation_handle uuid, message_type text, body jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
+end
+$$;
+
+comment on function parley.send_json(uuid, text, jsonb) is
+'Sends a JSON body as UTF-8 text: send with a jsonb body, under a name that has no other form.
+Arguments: conversation_handle; message_type; body, null for none.
+Errors: those of send.
+Source: spec 4.2.';
+
+create table parley._p_outgoing_to_many (
+  conversation_handles uuid[],
+  message_type text,
+  body bytea,
+  caller name not null default current_user,
+  constraint _p_outgoing_to_many_is_empty check (false)
+);
+
+comment on table parley._p_outgoing_to_many is
+'Takes one message for several conversations from SEND, as _p_outgoing takes one for one.';
+
+create function parley._p_send_outgoing_to_many() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_count integer := coalesce(cardinality(new.conversation_handles), 0);
+  v_repeated uuid;
+  v_handle uuid;
+  v_position bigint;
+  v_rest uuid[];
+begin
+  if v_count = 0 or array_position(new.conversation_handles, null) is not null then
+    found := parley._p_raise(
+      8441,
+      'a conversation handle is missing',
+      format('Position %s of the list is null, or the list is empty.', coalesce(array_position(new.conversation_handles, null), 0)),
+      'Give at least one handle, and no null.'
+    );
+  end if;
+  select h.handle into v_repeated from unnest(new.conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
+  if found then
+    found := parley._p_raise(
+      8451,
+      format('conversation handle "%s" is named twice', v_repeated),
+      format('It stands at position %s and again later.', array_position(new.conversation_handles, v_repeated)),
+      'Name each conversation once.'
+    );
+  end if;
+  for v_position, v_handle in
+    select h.position, h.handle
+    from unnest(new.conversation_handles) with ordinality as h (handle, position)
+    where not exists (select from parley._p_endpoint as e where e.conversation_handle = h.handle)
+    order by h.position
+  loop
+    -- A conversation that is remembered as closed gets its own number behind this.
+    if not exists (select from parley._p_tombstone as t where t.conversation_handle = v_handle) then
+      found := parley._p_raise(
+        8435,
+        format('conversation handle "%s" at position %s of the list not found', v_handle, v_position),
+        'It never existed here, was rolled back, or its conversation has ended.',
+        'See parley.conversation_endpoints; nothing was sent on the others.'
+      );
+    end if;
+  end loop;
+  -- Endpoint rows are locked in their order, so that two such sends cannot wait for each other.
+  with ready as materialized (
+    select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_doorbell, e.destination_lane, e.usual_message_type_id
+    from parley._p_endpoint as e
+    where e.conversation_handle = any (new.conversation_handles)
+      and e.usual_message_type_name = new.message_type
+      and e.destination_lane is not null
+      and pg_has_role(new.caller, e.sender_role, 'usage')
+    order by e.endpoint_id
+    for key share of e
+  ), sent as (
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
+    select nextval(r.destination_position) * 1024, r.far_endpoint_id,
+      parley._p_ring_bell(r.destination_lane, r.destination_doorbell), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
+    from ready as r
+  )
+  select array_agg(h.handle order by e.endpoint_id nulls first, h.position) into v_rest
+  from unnest(new.conversation_handles) with ordinality as h (handle, position)
+  left join parley._p_endpoint as e on e.conversation_handle = h.handle
+  left join ready as r on r.conversation_handle = h.handle
+  where r.conversation_handle is null;
+  for i in 1 .. coalesce(cardinality(v_rest), 0) loop
+    found := parley._p_send(parley._p_role_of(new.caller), v_rest[i], new.message_type, array[new.body]);
+  end loop;
+  return null;
+end
+$$;
+
+comment on function parley._p_send_outgoing_to_many() is
+'Sends what was inserted into _p_outgoing_to_many, with the rights of its column caller: on all conversations or on none.
+Errors: 8435, 8441, 8451, and those of parley.send.';
+
+create trigger _p_send before insert on parley._p_outgoing_to_many
+for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing_to_many();
+
+do $$
+begin
+  alter table parley._p_outgoing_to_many enable always trigger _p_send;
+end
+$$;
+
+create function parley.send_to_all(conversation_handles uuid[], message_type text, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body) values ($1, $2, $3);
+end
+$$;
+
+comment on function parley.send_to_all(uuid[], text, bytea) is
+'Sends the same message on several conversations: on all of them or, when one cannot send, on none.
+Arguments: conversation_handles, each once, no null; message_type; body.
+Errors: 8435 a handle not found, 8441 a handle is missing, 8451 a handle is repeated, and those of send on one conversation.
+Source: spec 4.2.';
+
+create function parley.send_to_all(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body) values ($1, $2, convert_to($3, 'UTF8'));
+end
+$$;
+
+comment on function parley.send_to_all(uuid[], text, text) is
+'Sends the same text on several conversations: on all of them or on none.
+Errors: those of send_to_all with a bytea body.
+Source: spec 4.2.';
+
+create table parley._p_outgoing_batch (
+  conversation_handle uuid,
+  message_type text,
+  bodies bytea[],
+  trace_context text,
+  caller name not null default current_user,
+  constraint _p_outgoing_batch_is_empty check (false)
+);
+
+comment on table parley._p_outgoing_batch is
+'Takes many messages for one conversation from send_batch, as _p_outgoing takes one.';
+
+create function parley._p_send_outgoing_batch() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_context text := case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end;
+  v_far bigint;
+  v_lane integer;
+  v_position regclass;
+  v_doorbell regclass;
+  v_type integer;
+begin
+  found := parley._p_require_one_dimension(new.bodies);
+  select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
+  into v_far, v_lane, v_position, v_doorbell, v_type
+  from parley._p_endpoint as e
+  where e.conversation_handle = new.conversation_handle
+    and e.usual_message_type_name = new.message_type
+    and e.destination_lane is not null
+    and pg_has_role(new.caller, e.sender_role, 'usage')
+  for key share of e;
+  if not found then
+    found := parley._p_send(parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context);
+    return null;
+  end if;
+  perform parley._p_append(v_far, v_lane, v_position, v_type, new.bodies, v_context);
+  if pg_sequence_last_value(v_doorbell) > 0 then
+    perform parley._p_ring_bell(v_lane, v_doorbell);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_send_outgoing_batch() is
+'Sends what was inserted into _p_outgoing_batch, with the rights of its column caller.
+Errors: those of parley.send.';
+
+create trigger _p_send before insert on parley._p_outgoing_batch
+for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing_batch();
+
+do $$
+begin
+  alter table parley._p_outgoing_batch enable always trigger _p_send;
+end
+$$;
+
+create function parley.send_batch_binary(conversation_handle uuid, message_type text, bodies bytea[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, $3);
+end
+$$;
+
+comment on function parley.send_batch_binary(uuid, text, bytea[]) is
+'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
+Each body is validated by itself, in the order of the array, as if it had been sent alone: what comes before the first bad one is delivered, that one and
+what follows it are not, and an Error message comes back on the conversation.
+Errors: those of send; 8402 an array of several dimensions.
+Source: spec 2.2, 4.2, R-PERF-3.';
+
+create function parley.send_batch(conversation_handle uuid, message_type text, bodies text[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_bodies bytea[];
+begin
+  found := parley._p_require_one_dimension(bodies);
+  v_bodies := array(
+    select convert_to(b.body, 'UTF8') from unnest(send_batch.bodies) with ordinality as b (body, position) order by b.position
+  );
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
+end
+$$;
+
+comment on function parley.send_batch(uuid, text, text[]) is
+'Sends many texts on one conversation, as UTF-8 and in the order of the array, as send_batch_binary sends bytes.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
+Errors: those of send; 8402 an array of several dimensions.
+Source: spec 2.2, 4.2, R-PERF-3.';
+
+create function parley.send_batch_json(conversation_handle uuid, message_type text, bodies jsonb[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_bodies bytea[];
+begin
+  found := parley._p_require_one_dimension(bodies);
+  v_bodies := array(
+    select convert_to(b.body::text, 'UTF8') from unnest(send_batch_json.bodies) with ordinality as b (body, position) order by b.position
+  );
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
+end
+$$;
+
+comment on function parley.send_batch_json(uuid, text, jsonb[]) is
+'Sends many JSON bodies on one conversation, as UTF-8, as send_batch_binary sends bytes.
+Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body; an array of none sends nothing.
+Errors: those of send; 8402 an array of several dimensions.
+Source: spec 2.2, 4.2.';

@@ -1,0 +1,76 @@
+-- First messages of secured dialogs that come again.
+--
+-- Whoever forwards a dialog that he cannot read can still keep its first message, and bring it again when both sides have ended and forgotten it. Then
+-- the target would begin the dialog, and do the work, a second time. So each transmission is sealed with its time (dialogsecurity), and the target
+-- (1) remembers which secured dialogs it has begun, for longer than (2) it takes their first messages after they were sealed. The memory is
+-- opened_at in _p_dialog_security: not the tombstone, whose time is a setting, and which goes with its service or by a cleanup.
+-- A database that goes on from an older state has lost some of its memory: it takes only (3) what was sealed after it has begun its epoch.
+-- All of it allows for clocks of senders that are ahead by a minute. One that is behind, by half an hour, or ahead by more, begins no dialog.
+-- An honest sender that is refused seals its message anew at the next attempt, so nothing is lost however long it has waited before.
+-- Cost: an update for each secured dialog that is begun here, none for others or for further messages.
+
+create function parley._p_was_opened(conversation_id uuid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select
+    from parley._p_dialog_security as s
+    where s.conversation_id = _p_was_opened.conversation_id and not s.is_initiator and s.opened_at is not null
+  )
+$$;
+
+comment on function parley._p_was_opened(uuid) is 'Tells whether a secured dialog has begun here, also when it is over, as far as that is remembered.';
+
+create function parley._p_note_opened(conversation_id uuid) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  update parley._p_dialog_security as s
+  set opened_at = clock_timestamp()
+  where s.conversation_id = _p_note_opened.conversation_id and not s.is_initiator
+$$;
+
+comment on function parley._p_note_opened(uuid) is 'Notes that a secured dialog has begun here.';
+
+create function parley._p_refuse_replay(sealed_at timestamptz) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_reason text;
+begin
+  if sealed_at is null then
+    return null;
+  end if;
+  -- What was restored must have its epoch before it says what it remembers.
+  perform parley._p_note_timeline()
+  from parley._p_broker as b
+  where b.timeline is null or not parley._p_is_epoch_current();
+  select case
+      when sealed_at > v_now + interval '1 minute' then 'by a clock that is ahead of the one here'
+      when sealed_at <= v_now - interval '30 minutes' then 'longer ago than this server remembers dialogs'
+      when sealed_at <= b.remembers_since + interval '1 minute' then 'before this database has gone on from an older state'
+    end
+  into v_reason
+  from parley._p_broker as b;
+  if v_reason is null then
+    return null;
+  end if;
+  return (
+    'held', 0, 28066,
+    format(
+      '28066: the first message of the dialog was sealed at %s, %s: it may be a replay. '
+        || 'A sender seals it anew each time; if this stays, compare the clocks, here it is %s.',
+      to_char(sealed_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'), v_reason, to_char(v_now at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')
+    )
+  )::parley._p_verdict;
+end
+$$;
+
+comment on function parley._p_refuse_replay(timestamptz) is
+'Tells why what would begin a dialog is not taken for the time at which it was sealed (28066): it may have been here already, and be forgotten. Null when
+it is taken, and for what was not sealed.
+Arguments: sealed_at, as the seal proves it.
+Source: spec 3.3, 7.3.';

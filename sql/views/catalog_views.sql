@@ -1,0 +1,145 @@
+-- The catalog under Service Broker's own names and columns (spec 8.1). Who sees which row: base/visible_objects.sql.
+
+create view parley.databases as
+select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled,
+  b.is_priority_honored as is_honor_broker_priority_on, false as is_trustworthy_on, false as is_master_key_encrypted_by_server,
+  parley._p_broker_state() as broker_state, b.disabled_at, b.abandoned_seconds as abandoned_target_seconds
+from parley._p_broker as b
+join pg_catalog.pg_database as d on d.datname = current_database();
+
+comment on view parley.databases is
+'This database as a broker instance: its id, whether it is enabled, and whether it is where it was. The last three columns are ours.';
+
+create view parley.service_message_types with (security_barrier) as
+select
+  t.name,
+  t.message_type_id,
+  t.owner::oid as principal_id,
+  t.validation::text as validation,
+  case t.validation when 'N' then 'NONE' when 'E' then 'EMPTY' when 'X' then 'XML' when 'J' then 'JSON' when 'F' then 'FUNCTION' end as validation_desc,
+  null::integer as xml_collection_id,
+  t.validation_function
+from parley._p_message_type as t
+where t.message_type_id < 65536
+  or pg_catalog.pg_has_role(t.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'message type')
+  or t.message_type_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'message type');
+
+comment on view parley.service_message_types is 'Message types. principal_id is the oid of the owner; validation_function is ours.';
+
+create view parley.message_type_xml_schema_collection_usages with (security_barrier) as
+select t.message_type_id, t.xml_collection_id
+from parley.service_message_types as t
+where t.xml_collection_id is not null;
+
+comment on view parley.message_type_xml_schema_collection_usages is
+'Which XML schema collection each message type is validated by: none, PostgreSQL has no such collections. See validation_function of service_message_types.';
+
+create view parley.service_contracts with (security_barrier) as
+select c.name, c.service_contract_id, c.owner::oid as principal_id
+from parley._p_contract as c
+where c.service_contract_id < 65536
+  or pg_catalog.pg_has_role(c.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'contract')
+  or c.service_contract_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'contract');
+
+comment on view parley.service_contracts is 'Contracts.';
+
+create view parley.service_contract_message_usages with (security_barrier) as
+select u.service_contract_id, u.message_type_id, u.is_sent_by_initiator, u.is_sent_by_target
+from parley._p_contract_message_type as u
+join parley.service_contracts as c using (service_contract_id);
+
+comment on view parley.service_contract_message_usages is 'Which message types each contract has and who may send them.';
+
+create view parley.services with (security_barrier) as
+select s.name, s.service_id, s.owner::oid as principal_id, s.queue_id as service_queue_id
+from parley._p_service as s
+where s.service_id < 65536
+  or pg_catalog.pg_has_role(s.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'service')
+  or s.service_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'service');
+
+comment on view parley.services is 'Services.';
+
+create view parley.service_contract_usages with (security_barrier) as
+select u.service_id, u.service_contract_id
+from parley._p_service_contract as u
+join parley.services as s using (service_id);
+
+comment on view parley.service_contract_usages is 'Which contracts each service accepts as target.';
+
+create view parley.service_queue_usages with (security_barrier) as
+select s.service_id, s.service_queue_id
+from parley.services as s;
+
+comment on view parley.service_queue_usages is 'Which queue each service is bound to.';
+
+create view parley.service_queues with (security_barrier) as
+select
+  q.name,
+  q.queue_id as object_id,
+  q.owner::oid as principal_id,
+  q.schema_name,
+  0 as parent_object_id,
+  'SQ'::text as type,
+  'SERVICE_QUEUE'::text as type_desc,
+  q.create_date,
+  q.modify_date,
+  q.queue_id < 65536 as is_ms_shipped,
+  false as is_published,
+  false as is_schema_published,
+  q.max_readers,
+  q.activation_procedure,
+  case q.execute_as
+    when 'OWNER' then -2
+    else (select r.oid::bigint from pg_catalog.pg_roles as r where pg_catalog.quote_ident(r.rolname) = q.execute_as or r.rolname = q.execute_as limit 1)
+  end as execute_as_principal_id,
+  q.is_activation_enabled,
+  q.is_receive_enabled and not parley._p_sees_poisoned(q.queue_id) as is_receive_enabled,
+  q.is_enqueue_enabled,
+  q.is_retention_enabled,
+  q.is_poison_message_handling_enabled,
+  q.poison_action,
+  q.rollbacks_before_disable as poison_rollbacks,
+  parley._p_sees_set_aside(q.queue_id) as set_aside_conversations
+from parley._p_queue as q
+where q.queue_id < 65536
+  or pg_catalog.pg_has_role(q.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'queue')
+  or q.queue_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'queue');
+
+comment on view parley.service_queues is
+'Queues. is_receive_enabled is false too when poison message handling has disabled the queue. The last three columns are ours.';
+
+create view parley.conversation_priorities with (security_barrier) as
+select
+  p.priority_id, p.name, p.service_contract_id, p.local_service_id, p.remote_service_name, p.priority
+from parley._p_priority as p
+where exists (select from parley._p_visible_class as v where v.class = 'database');
+
+comment on view parley.conversation_priorities is 'Broker priorities; null means ANY.';
+
+create view parley.permissions with (security_barrier) as
+select
+  p.class,
+  p.object_id,
+  o.name as object_name,
+  p.permission,
+  case p.grantee::oid when 0 then 'PUBLIC' else pg_catalog.pg_get_userbyid(p.grantee)::text end as grantee,
+  pg_catalog.pg_get_userbyid(p.grantor)::text as grantor,
+  p.is_grantable
+from parley._p_permission as p
+left join parley._p_named_object as o on o.class = p.class and o.object_id = p.object_id
+where p.grantee::oid = 0::oid
+  or pg_catalog.pg_has_role(p.grantee, 'usage')
+  or pg_catalog.pg_has_role(p.grantor, 'usage')
+  or pg_catalog.pg_has_role(o.owner, 'usage')
+  or p.class in (select v.class from parley._p_visible_class as v)
+  or (p.class, p.object_id) in (
+    select v.class, v.object_id from parley._p_permitted_object as v where v.permission in ('CONTROL', 'ALTER', 'VIEW DEFINITION')
+  );
+
+comment on view parley.permissions is
+'What was granted to whom, besides the rights of owners and administrators: what you hold or have granted, and all that was granted on objects that you
+own, control, may alter, or whose definition you may view.';

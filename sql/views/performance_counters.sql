@@ -1,0 +1,147 @@
+-- The performance counters, under their own names (spec 8.4), each computed when somebody looks.
+--
+-- What each is made of stands in docs/monitoring.md. Counters called /sec are cumulative, with the type that tells tools to take the
+-- difference of two looks. Those of transport
+-- and forwarding are what the daemons that live have counted since they began (transport/daemon_reports.sql); transmission objects are 0, since
+-- this broker has none.
+
+create function parley._p_performance_counters(caller parley.caller default parley.current_caller())
+returns table (object_name text, counter_name text, instance_name text, cntr_value bigint, cntr_type integer)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_activation record;
+  v_enqueued bigint;
+  v_by_priority bigint[];
+  v_received bigint;
+  v_to_transmission bigint;
+  v_from_transmission bigint;
+  v_rollbacks bigint;
+begin
+  if parley._p_may_view_state(v_caller) is not true then
+    return;
+  end if;
+  select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.invoked), 0)::bigint as invoked,
+    coalesce(sum(t.aborted), 0)::bigint as aborted, coalesce(sum(t.limit_reached), 0)::bigint as limit_reached,
+    coalesce(sum(t.running), 0)::bigint as running
+  into v_activation
+  from (
+    select m.tasks_started as started, case when q.activation_procedure is null then 0 else m.tasks_started end as invoked,
+      m.tasks_aborted as aborted, m.task_limit_reached as limit_reached,
+      -- What an earlier leader ran is gone with it.
+      case when m.term = parley._p_current_term() then m.running_readers end as running
+    from parley._p_queue_monitor as m
+    join parley._p_queue as q using (queue_id)
+    union all
+    select d.tasks_started, d.procedures_invoked, d.tasks_aborted, d.task_limit_reached, 0
+    from parley._p_dropped_queue as d
+  ) as t;
+  -- A sequence does not know priorities: where a queue has only one, all of its messages have that.
+  with queue as (
+    select (case when q.priorities & (q.priorities - 1) = 0 then log(2, q.priorities)::integer else 5 end) as priority, d.value
+    from (
+      select q.priorities, row_number() over (order by q.queue_id) as number from parley._p_queue as q
+    ) as q
+    join unnest(
+      parley._p_last_values((select array_agg(q.position_sequence order by q.queue_id) from parley._p_queue as q))
+    ) with ordinality as d (value, number) using (number)
+    union all
+    select 5, d.enqueued
+    from parley._p_dropped_queue as d
+    union all
+    select 5, parley._p_framed()
+  )
+  select sum(p.value), array_agg(p.value order by p.n) into v_enqueued, v_by_priority
+  from (
+    select p.n, coalesce(sum(q.value), 0)::bigint as value
+    from generate_series(1, 10) as p (n)
+    left join queue as q on q.priority = p.n
+    group by p.n
+  ) as p;
+  v_received := pg_stat_get_tuples_inserted('parley._p_receive_progress'::regclass);
+  v_to_transmission := pg_stat_get_tuples_inserted('parley._p_transmission'::regclass);
+  v_from_transmission := pg_stat_get_tuples_deleted('parley._p_transmission'::regclass);
+  v_rollbacks := (select s.xact_rollback from pg_stat_database as s where s.datname = current_database());
+
+  return query
+  select 'SQLServer:Broker Activation', c.name, i.name, c.value, case when c.name like '%/sec' then 272696576 else 65792 end
+  from (
+    values
+      ('Stored Procedures Invoked/sec', v_activation.invoked),
+      ('Task Limit Reached', v_activation.limit_reached),
+      ('Task Limit Reached/sec', v_activation.limit_reached),
+      ('Tasks Aborted/sec', v_activation.aborted),
+      ('Tasks Running', v_activation.running),
+      ('Tasks Started/sec', v_activation.started)
+  ) as c (name, value)
+  cross join (values (current_database()::text), ('_Total')) as i (name);
+
+  return query
+  select 'SQLServer:' || c.object, c.name, '', c.value, case when c.name like '%/sec' then 272696576 else 65792 end
+  from (
+    values
+      ('Broker Statistics', 'SQL SENDs/sec', v_enqueued),
+      ('Broker Statistics', 'SQL SEND Total', v_enqueued),
+      ('Broker Statistics', 'SQL RECEIVEs/sec', v_received),
+      ('Broker Statistics', 'SQL RECEIVE Total', v_received),
+      ('Broker Statistics', 'Broker Transaction Rollbacks', v_rollbacks),
+      ('Broker Statistics', 'Dialog Timer Event Count', parley._p_count_up_to('parley._p_alarm', 10000)),
+      ('Broker Statistics', 'Activation Errors Total', v_activation.aborted),
+      ('Broker Statistics', 'Enqueued Messages Total', v_enqueued),
+      ('Broker Statistics', 'Enqueued Messages/sec', v_enqueued),
+      ('Broker Statistics', 'Enqueued Local Messages Total', v_enqueued),
+      ('Broker Statistics', 'Enqueued Local Messages/sec', v_enqueued),
+      ('Broker Statistics', 'Enqueued Transport Msgs Total', parley._p_transport_counter('Enqueued Transport Msgs Total')),
+      ('Broker Statistics', 'Enqueued Transport Msgs/sec', parley._p_transport_counter('Enqueued Transport Msgs Total')),
+      ('Broker Statistics', 'Enqueued Transport Msg Frag Tot', parley._p_transport_counter('Enqueued Transport Msg Frag Tot')),
+      ('Broker Statistics', 'Enqueued Transport Msg Frags/sec', parley._p_transport_counter('Enqueued Transport Msg Frag Tot')),
+      ('Broker Statistics', 'Enqueued Transmission Msgs/sec', v_to_transmission),
+      ('Broker Statistics', 'Dequeued Transmission Msgs/sec', v_from_transmission),
+      ('Broker Statistics', 'Corrupted Messages Total', parley._p_transport_counter('Corrupted Messages Total')),
+      ('Broker Statistics', 'Dropped Messages Total', parley._p_transport_counter('Dropped Messages Total')),
+      ('Broker Statistics', 'Forwarded Messages Total', parley._p_transport_counter('Forwarded Messages Total')),
+      ('Broker Statistics', 'Forwarded Messages/sec', parley._p_transport_counter('Forwarded Messages Total')),
+      ('Broker Statistics', 'Forwarded Msg Byte Total', parley._p_transport_counter('Forwarded Msg Byte Total')),
+      ('Broker Statistics', 'Forwarded Msg Bytes/sec', parley._p_transport_counter('Forwarded Msg Byte Total')),
+      ('Broker Statistics', 'Forwarded Msg Discarded Total', parley._p_transport_counter('Forwarded Msg Discarded Total')),
+      ('Broker Statistics', 'Forwarded Msgs Discarded/sec', parley._p_transport_counter('Forwarded Msg Discarded Total')),
+      ('Broker Statistics', 'Forwarded Pending Msg Bytes', parley._p_transport_counter('Forwarded Pending Msg Bytes')),
+      ('Broker Statistics', 'Forwarded Pending Msg Count', parley._p_transport_counter('Forwarded Pending Msg Count')),
+      ('Broker TO Statistics', 'Avg. Length of Batched Writes', 0),
+      ('Broker TO Statistics', 'Avg. Time Between Batches (ms)', 0),
+      ('Broker TO Statistics', 'Avg. Time to Write Batch (ms)', 0),
+      ('Broker TO Statistics', 'Tran Object Gets/sec', 0),
+      ('Broker TO Statistics', 'Tran Objects Marked Dirty/sec', 0),
+      ('Broker TO Statistics', 'Tran Object Writes/sec', 0)
+  ) as c (object, name, value)
+  union all
+  select 'SQLServer:Broker Statistics', format('Enqueued P%s Messages/sec', p.n), '', v_by_priority[p.n], 272696576
+  from generate_series(1, 10) as p (n)
+  union all
+  select 'SQLServer:Broker/DBM Transport', c.name, '', parley._p_transport_value(c.name), case when c.name like '%/sec' then 272696576 else 65792 end
+  from unnest(array[
+    'Open Connection Count', 'Current Bytes for Recv I/O', 'Current Bytes for Send I/O', 'Current Msg Frags for Send I/O',
+    'Pending Bytes for Recv I/O', 'Pending Bytes for Send I/O', 'Pending Msg Frags for Recv I/O', 'Pending Msg Frags for Send I/O',
+    'Receive I/O bytes/sec', 'Receive I/O Bytes Total', 'Receive I/O Len Avg', 'Receive I/Os/sec', 'Recv I/O Buffer Copies bytes/sec',
+    'Recv I/O Buffer Copies Count', 'Message Fragment Receives/sec', 'Msg Fragment Recv Size Avg', 'Send I/O bytes/sec',
+    'Send I/O Bytes Total', 'Send I/O Len Avg', 'Send I/Os/sec', 'Message Fragment Sends/sec', 'Msg Fragment Send Size Avg'
+  ] || array(select format('Message Fragment P%s Sends/sec', p.n) from generate_series(1, 10) as p (n))) as c (name);
+end
+$$;
+
+comment on function parley._p_performance_counters(parley.caller) is 'Computes the performance counters, for callers that may see them. Spec 8.4.';
+
+create view parley.dm_os_performance_counters as
+select c.object_name, c.counter_name, c.instance_name, c.cntr_value, c.cntr_type
+from parley._p_performance_counters() as c;
+
+comment on view parley.dm_os_performance_counters is
+'Performance counters of the broker under the names of SQL Server, for administrators and members of pg_monitor; others see none.';
+
+comment on column parley.dm_os_performance_counters.object_name is 'Group of counters, such as SQLServer:Broker Statistics.';
+comment on column parley.dm_os_performance_counters.counter_name is 'Counter.';
+comment on column parley.dm_os_performance_counters.instance_name is 'Database, or _Total, for counters of activation; empty for the others.';
+comment on column parley.dm_os_performance_counters.cntr_value is 'Its value; of a counter called /sec the total, of which two looks make a rate.';
+comment on column parley.dm_os_performance_counters.cntr_type is '65792 for a number as it is, 272696576 for one to take the rate of.';

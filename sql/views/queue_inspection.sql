@@ -1,0 +1,148 @@
+-- Looking at queues from outside: how much waits in each, and what comes first.
+--
+-- Screens ask this again and again, so neither answer may cost more the longer the queue is: see views/queue_depth.sql for the
+-- numbers. Nothing is locked, no body is read that is not shown, and both functions work on queues that are off.
+
+create function parley.queue_backlogs(queue text default null, caller parley.caller default parley.current_caller())
+returns table (
+  queue_name text,
+  service_queue_id integer,
+  waiting_messages bigint,
+  is_estimated boolean,
+  oldest_enqueue_time timestamptz,
+  held_messages bigint,
+  rollbacks integer,
+  rollbacks_before_disable integer
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_only integer;
+  v_queue parley._p_queue;
+  v_waiting record;
+  v_held record;
+begin
+  if queue_backlogs.queue is not null then
+    v_only := (parley._p_find_queue(v_caller, queue_backlogs.queue, 'RECEIVE')).queue_id;
+  end if;
+  for v_queue in select * from parley._p_queue as q where v_only is null or q.queue_id = v_only order by q.queue_id loop
+    continue when parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true;
+    queue_name := v_queue.lookup_name;
+    service_queue_id := v_queue.queue_id;
+    v_waiting := parley._p_backlog(v_queue, 0, v_queue.disabled_position);
+    waiting_messages := v_waiting.messages;
+    is_estimated := v_waiting.is_estimated;
+    oldest_enqueue_time := v_waiting.oldest_enqueue_time;
+    held_messages := 0;
+    if v_queue.disabled_position is not null then
+      v_held := parley._p_backlog(v_queue, v_queue.disabled_position, null);
+      held_messages := v_held.messages;
+      is_estimated := is_estimated or v_held.is_estimated;
+    end if;
+    -- The two entries of the rollback sequence, see poison/poison.sql, as far as they are of messages that may still be received.
+    select coalesce(max(e.entry & 15), 0)::integer into rollbacks
+    from (select coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0) as value) as s
+    cross join unnest(array[s.value & 2147483647, s.value >> 31]) as e (entry)
+    where e.entry & 15 > 0 and parley._p_is_waiting(v_queue.queue_id, e.entry >> 4);
+    rollbacks_before_disable := v_queue.rollbacks_before_disable;
+    return next;
+  end loop;
+end
+$$;
+
+comment on function parley.queue_backlogs(text, parley.caller) is
+'Tells how much waits in each queue that the caller may receive from.
+The cost does not grow with the queue: beyond some 10,000 rows the number is estimated, within a few percent.
+Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received; is_estimated;
+oldest_enqueue_time of what is ready; held_messages, which arrived while the queue was off and are still their senders'';
+rollbacks, counted of a message that keeps coming back; rollbacks_before_disable, at how many of them its conversation is set aside or the queue disabled.
+Arguments: queue, only that one (null: all).
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+create function parley.peek(
+  queue text, top integer default 10, conversation_handle uuid default null,
+  caller parley.caller default parley.current_caller()
+) returns setof parley.received_message
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
+  v_end bigint := coalesce(v_queue.disabled_position, 9223372036854775807);
+  v_endpoint bigint;
+begin
+  found := parley._p_require_top(top);
+  if peek.conversation_handle is not null then
+    v_endpoint := (parley._p_find_endpoint(peek.conversation_handle)).endpoint_id;
+  end if;
+  return query
+  with first as materialized (
+    (
+      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
+      from parley._p_message as m
+      join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+      where v_endpoint is null
+        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 10
+        and m.position < v_end
+      order by m.lane, m.position
+      limit top
+    )
+    union all
+    (
+      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
+      from parley._p_message as m
+      where m.endpoint_id = v_endpoint
+        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 11
+        and m.position < v_end
+      order by m.position
+      limit top
+    )
+  )
+  select
+    case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
+    e.priority,
+    m.position + b.ordinal - 1,
+    g.conversation_group_id,
+    e.conversation_handle,
+    case
+      when m.message_type_id in (1, 5) then -1
+      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+        partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
+      )
+    end,
+    e.service_name,
+    e.service_id,
+    e.service_contract_name,
+    e.service_contract_id,
+    t.name,
+    m.message_type_id,
+    t.validation::text,
+    b.body,
+    m.enqueued_at,
+    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
+    m.trace_context
+  from first as m
+  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
+  join parley._p_conversation_group as g using (group_id)
+  join parley._p_message_type as t on t.message_type_id = m.message_type_id
+  left join lateral (
+    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
+  ) as p on true
+  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+  order by case when v_endpoint is null then m.lane end, m.position, b.ordinal
+  limit top;
+end
+$$;
+
+comment on function parley.peek(text, integer, uuid, parley.caller) is
+'Looks at the first messages of a queue, by priority and arrival, without taking them. Nobody is disturbed, messages of locked
+groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see queue_contents.
+A conversation that is set aside is shown, with status 2, when it is asked for by its handle.
+Arguments: queue; top, at most so many messages (null: all); conversation_handle, only messages of that conversation.
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8426 conversation not found, 9609 malformed name.';

@@ -1,0 +1,90 @@
+-- A view for each queue: what waits in it, and what retention keeps, in the columns of RECEIVE.
+--
+-- Looking disturbs nobody: it is a plain query under MVCC. The view is named like the queue; a queue in a schema other than dbo
+-- has the schema's name and a point in front of it, and names too long for PostgreSQL are cut and end in the queue's id.
+
+create function parley._p_queue_contents(queue_id integer) returns setof parley.received_message
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
+    e.priority,
+    m.position + b.ordinal - 1,
+    g.conversation_group_id,
+    e.conversation_handle,
+    case
+      when m.message_type_id in (1, 5) then -1
+      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+        partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
+      )
+    end,
+    e.service_name,
+    e.service_id,
+    e.service_contract_name,
+    e.service_contract_id,
+    t.name,
+    m.message_type_id,
+    t.validation::text,
+    b.body,
+    m.enqueued_at,
+    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
+    m.trace_context
+  from parley._p_queue as q
+  join parley._p_message as m on m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 11
+  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+  join parley._p_conversation_group as g using (group_id)
+  join parley._p_message_type as t on t.message_type_id = m.message_type_id
+  left join lateral (
+    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
+  ) as p on true
+  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+  where q.queue_id = $1
+    and (q.disabled_position is null or m.position < q.disabled_position)
+  union all
+  select
+    r.status,
+    e.priority,
+    r.position,
+    g.conversation_group_id,
+    e.conversation_handle,
+    r.message_sequence_number,
+    e.service_name,
+    e.service_id,
+    e.service_contract_name,
+    e.service_contract_id,
+    t.name,
+    r.message_type_id,
+    t.validation::text,
+    r.body,
+    r.enqueued_at,
+    (lpad(to_hex(r.endpoint_id), 16, '0') || to_hex(r.position + 1152921504606846976))::uuid,
+    r.trace_context
+  from parley._p_retained as r
+  join parley._p_endpoint as e using (endpoint_id)
+  join parley._p_conversation_group as g using (group_id)
+  join parley._p_message_type as t on t.message_type_id = r.message_type_id
+  where r.queue_id = $1
+$$;
+
+comment on function parley._p_queue_contents(integer) is
+'Gives what is in a queue: messages ready (status 1), of conversations set aside (2), received and retained (0), copies of sent ones (3). Spec 4.3, 5.2.';
+
+create function parley.queue_contents(
+  queue text,
+  caller parley.caller default parley.current_caller()
+) returns setof parley.received_message
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
+begin
+  return query select * from parley._p_queue_contents(v_queue.queue_id);
+end
+$$;
+
+comment on function parley.queue_contents(text, parley.caller) is
+'Looks at a queue without disturbing its readers; the same as the queue''s view in schema parley_queue.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
