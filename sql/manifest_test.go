@@ -2,6 +2,9 @@ package sql_test
 
 import (
 	"io/fs"
+	"os"
+	"path"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -22,5 +25,31 @@ func TestManifestListsEachFileOnce(t *testing.T) {
 	}
 	if !slices.Equal(listed, present) {
 		t.Errorf("sql/manifest lists\n%q\nand the folders hold\n%q", listed, present)
+	}
+}
+
+// docs/architecture.md says what each folder holds, in the order in which one may call another.
+func TestArchitectureListsTheFoldersInTheOrderOfTheManifest(t *testing.T) {
+	t.Parallel()
+	listed, err := sql.Manifest(sql.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folders []string
+	for _, name := range listed {
+		folders = append(folders, path.Dir(name))
+	}
+	folders = slices.Compact(folders)
+	page, err := os.ReadFile("../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := regexp.MustCompile(`(?s)\n\| Folder \|.*?\n\n`).Find(page)
+	var described []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+)`").FindAllSubmatch(table, -1) {
+		described = append(described, string(row[1]))
+	}
+	if !slices.Equal(folders, described) {
+		t.Errorf("the manifest has the folders %q, docs/architecture.md %q", folders, described)
 	}
 }
