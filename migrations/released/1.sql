@@ -152,13 +152,13 @@ begin
 end
 $trust$;
 
--- sql/000_schema.sql
+-- sql/base/schema.sql
 
 -- The schema that holds everything, and the row that says which version is installed.
 --
 -- Every function here is owned by the role that installs it, and runs with that role's rights
 -- (security definer), because nobody else may touch the private tables. Private tables and
--- functions begin with _p_. Rights are those of the session's role: see 020_roles.sql.
+-- functions begin with _p_. Rights are those of the session's role: see base/roles.sql.
 --
 -- Tables that hold no user data worth dumping do not exist: a dump of the database carries
 -- the broker, its conversations and its waiting messages with it.
@@ -208,19 +208,19 @@ comment on column parley._p_broker.abandoned_seconds is
 'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget): parley.end_abandoned_after.';
 
 comment on column parley._p_broker.is_priority_honored is 'HONOR_BROKER_PRIORITY: priorities also govern transmission (spec 6.11).';
-comment on column parley._p_broker.epoch is 'Grows when the database goes on from a history that may have lost its end; see 291_epoch.sql.';
+comment on column parley._p_broker.epoch is 'Grows when the database goes on from a history that may have lost its end; see base/epoch.sql.';
 comment on column parley._p_broker.timeline is 'The timeline of the server in this epoch; null before anything was transmitted.';
 comment on column parley._p_broker.remembers_since is
 'Since when this broker knows all that it has done: when it has gone on from an older state last; null when it never has.';
 
--- The switch itself (430_broker_switches.sql): without a value while the broker is enabled. A sequence, because whoever asks for its value sees
+-- The switch itself (broker/broker_switches.sql): without a value while the broker is enabled. A sequence, because whoever asks for its value sees
 -- the present state at any isolation level, and holds a lock until the end of his transaction that lets the switch wait for him.
 create sequence parley._p_broker_switch;
 
 -- One number series for message types, contracts, services, queues and priorities, so that id < 65536 means built in.
 create sequence parley._p_object_id as integer start with 65536 minvalue 1;
 
--- sql/010_errors.sql
+-- sql/base/errors.sql
 
 -- How errors leave the broker.
 --
@@ -283,55 +283,61 @@ comment on function parley._p_raise(integer, text, text, text) is
 Arguments: error_number, the SQL Server number; message, the fact; detail, the values; hint, the remedy.
 Errors: always, with sqlstate_of(error_number).';
 
--- sql/011_limits.sql
-
--- What a number of messages and a time to wait may be.
-
-create function parley._p_require_top(top integer) returns boolean
-language plpgsql immutable
+create function parley._p_raise_in_use() returns boolean
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_holders text;
 begin
-  if top < 0 then
-    found := parley._p_raise(
-      127,
-      format('top is %s', top),
-      'It is the largest number of messages or rows to give, and may not be negative.',
-      'Give a number from 0 on, or null for all.'
-    );
-  end if;
-  return true;
+  select string_agg(distinct coalesce(l.pid::text, 'a prepared transaction'), ', ') into v_holders
+  from pg_locks as l
+  join pg_class as c on c.oid = l.relation
+  where l.database = parley._p_database_oid()
+    and c.relnamespace = 'parley'::regnamespace
+    and c.relkind in ('r', 'S')
+    and l.granted
+    and l.mode in ('RowExclusiveLock', 'AccessExclusiveLock')
+    and l.pid is distinct from pg_backend_pid();
+  return parley._p_raise(
+    5061,
+    'the broker is in use',
+    'Open transactions send or receive; their process ids: ' || coalesce(v_holders, 'unknown, they have just ended') || '.',
+    'Try again when they have finished, or end them: select pg_terminate_backend(pid);'
+  );
 end
 $$;
 
-comment on function parley._p_require_top(integer) is
-'Gives true when a number may be the most to give: from 0 on, or null.
-Errors: 127 negative.
-Source: TOP of SQL Server.';
+comment on function parley._p_raise_in_use() is
+'Says that open transactions keep the broker from being switched, and whose they are.
+Errors: 5061, always.';
 
-create function parley._p_require_timeout(timeout integer) returns boolean
+-- sql/base/ranges.sql
+
+-- Arguments that must lie in a range.
+
+create function parley._p_require_range(name text, value integer, least_value integer, largest_value integer) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if timeout < -1 then
+  if value is null or value < least_value or value > largest_value then
     found := parley._p_raise(
       8402,
-      format('timeout is %s', timeout),
-      'Milliseconds from 0 on are allowed, and -1, which waits for ever.',
-      'Give -1 to wait for ever.'
+      format('%s is %s', name, coalesce(value::text, 'null')),
+      format('%s to %s are allowed.', least_value, largest_value),
+      'Give a number in that range.'
     );
   end if;
   return true;
 end
 $$;
 
-comment on function parley._p_require_timeout(integer) is
-'Gives true when a number of milliseconds may be waited: from 0 on, -1 for ever, or null.
-Errors: 8402 any other negative number.
-Source: spec 4.3, TIMEOUT.';
+comment on function parley._p_require_range(text, integer, integer, integer) is
+'Refuses a number that is out of range, or null.
+Errors: 8402.';
 
--- sql/020_roles.sql
+-- sql/base/roles.sql
 
 -- Who is asking, and who may do everything.
 --
@@ -560,7 +566,7 @@ comment on function parley._p_new_owner(oid, text) is
 'Gives the owner of a new object: the caller, or the named role when the caller may name it (spec 2.0).
 Errors: 15151.';
 
--- sql/021_acting_as.sql
+-- sql/base/acting_as.sql
 
 -- Who may act as which role: the one place that knows what a membership is worth on each version of PostgreSQL.
 
@@ -586,12 +592,12 @@ comment on function parley._p_may_act_as(oid, oid) is
 of the two does not exist.
 Arguments: caller, the role that acts; role, the one it would act as.';
 
--- sql/022_default_privileges.sql
+-- sql/base/default_privileges.sql
 
 -- What ALTER DEFAULT PRIVILEGES has given away of objects of ours.
 --
 -- Whoever installs may have said that some role may read all tables that he will make, call all his functions, create in all his schemas.
--- That was not said of a broker: who reads the secret of 020_roles.sql may do everything, and so may who makes a function in the schema parley.
+-- That was not said of a broker: who reads the secret of base/roles.sql may do everything, and so may who makes a function in the schema parley.
 -- So the schema takes back what it has not granted itself, when it is installed and from each sequence and view that it makes later.
 -- A grant that somebody makes by name is his own decision.
 
@@ -651,7 +657,7 @@ $$;
 comment on function parley._p_take_back_all() is
 'Takes all rights to the schemas parley and parley_queue, and to what is in them, from everybody but their owner: what is granted is granted afterwards.';
 
--- sql/030_permissions.sql
+-- sql/base/permissions.sql
 
 -- Permissions on the broker's objects.
 --
@@ -739,7 +745,89 @@ comment on function parley._p_require_permission(oid, text, text, integer, text,
 'Refuses a caller that lacks a permission.
 Errors: 229.';
 
--- sql/031_visible_objects.sql
+create function parley._p_may_view_state(role oid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_is_administrator(role) or pg_has_role(role, 'pg_monitor', 'usage')
+$$;
+
+comment on function parley._p_may_view_state(oid) is
+'Tells whether a role may see the figures of the whole broker, as VIEW SERVER STATE allows: administrators and members of pg_monitor.';
+
+-- sql/base/sequences.sql
+
+-- What sequences were last at, without taking a number from them.
+
+create function parley._p_last_position(position_sequence regclass) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_last bigint;
+begin
+  execute format('select case when s.is_called then s.last_value end from %s as s', position_sequence) into v_last;
+  return v_last;
+end
+$$;
+
+comment on function parley._p_last_position(regclass) is
+'Gives the last value of a queue''s position sequence.
+Unlike pg_sequence_last_value this leaves no lock behind that looks like a sender''s.';
+
+create function parley._p_last_values(sequences regclass[]) returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_values bigint[] := array[]::bigint[];
+begin
+  for i in 1 .. coalesce(cardinality(sequences), 0) by 100 loop
+    -- The savepoint, rolled back, lets go of the locks on the sequences: a thousand would crowd the server's lock table, and their queues
+    -- could not be dropped meanwhile.
+    begin
+      for n in i .. least(i + 99, cardinality(sequences)) loop
+        v_values := v_values || coalesce(parley._p_last_position(sequences[n]), 0);
+      end loop;
+      raise exception 'read' using errcode = 'PB001';
+    exception
+      when sqlstate 'PB001' then
+        null;
+    end;
+  end loop;
+  return v_values;
+end
+$$;
+
+comment on function parley._p_last_values(regclass[]) is
+'Gives the last values of sequences, 0 for those never used, and leaves no lock behind.
+Errors: none of its own.';
+
+-- sql/base/transactions.sql
+
+-- Which transactions are under way.
+
+create function parley._p_is_running(transaction_id xid) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  v_age bigint := (v_next - transaction_id::text::bigint) & 4294967295;
+begin
+  if transaction_id::text in ('0', '1', '2') then
+    return false;
+  elsif v_age = 0 or v_age > 2147483647 then
+    -- It has begun since we began to look.
+    return true;
+  end if;
+  return coalesce(pg_xact_status((v_next - v_age)::text::xid8) = 'in progress', false);
+end
+$$;
+
+comment on function parley._p_is_running(xid) is 'Tells whether a transaction or subtransaction, such as the xmax of a row, has not ended yet.';
+
+-- sql/base/visible_objects.sql
 
 -- Which objects the catalog shows to whom (spec 7.6, VIEW DEFINITION).
 --
@@ -800,12 +888,438 @@ comment on function parley._p_is_visible(oid, text, integer, oid) is
 'Tells whether the catalog shows an object to a role: the rule of the views above, for functions that run with their owner''s rights.
 Arguments: role, 0 for what everybody sees; class, such as service; object_id; owner, the owner of the object.';
 
--- sql/040_message_types.sql
+-- sql/base/broker_identity.sql
+
+-- Which broker this is, and whether it is where it was.
+--
+-- The id of the broker lives in the database, and so a copy of the database has it too: CREATE DATABASE ... TEMPLATE, a dump that is restored,
+-- a base backup that becomes a second server. Beside the id stands where the broker was enabled last: the identifier of the server and the oid of
+-- the database. Where these differ nobody can know whether the broker has moved or was copied, so it is switched off and somebody has to say
+-- (spec 9.1). A copy of a whole server, made by its files, has both: that one cannot be told from the original.
+
+create function parley._p_system_identifier() returns bigint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (select c.system_identifier from pg_control_system() as c);
+exception
+  when insufficient_privilege then
+    return null;
+end
+$$;
+
+comment on function parley._p_system_identifier() is 'Gives the identifier that the server got when it was created, or null where it is kept from us.';
+
+create function parley._p_database_oid() returns oid
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select d.oid from pg_database as d where d.datname = current_database()
+$$;
+
+comment on function parley._p_database_oid() is 'Gives the oid of this database.';
+
+create function parley._p_is_elsewhere() returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select b.database_oid <> parley._p_database_oid() or coalesce(b.system_identifier <> parley._p_system_identifier(), false)
+  from parley._p_broker as b
+$$;
+
+comment on function parley._p_is_elsewhere() is 'Tells whether this is another database than the one in which the broker was enabled last.';
+
+create function parley._p_original() returns name
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select d.datname
+  from parley._p_broker as b
+  join pg_database as d on d.oid = b.database_oid
+  where b.system_identifier = parley._p_system_identifier()
+    and d.oid <> parley._p_database_oid()
+$$;
+
+comment on function parley._p_original() is
+'Gives the name of the database that this one is a copy of, when it is still there, on the same server; otherwise null.';
+
+create function parley._p_broker_state() returns text
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when parley._p_is_elsewhere() then 'ELSEWHERE' when b.is_broker_enabled then 'ENABLED' else 'DISABLED' end
+  from parley._p_broker as b
+$$;
+
+comment on function parley._p_broker_state() is
+'Gives the state of the broker: ENABLED, DISABLED, or ELSEWHERE when this is not the database in which it was enabled last.';
+
+create function parley._p_advice_when_elsewhere() returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select format('This database is not the one in which the broker %s was enabled last: it was restored, copied or moved. ', b.service_broker_guid)
+    || case
+      when parley._p_original() is null
+        then 'If it is the same broker in a new place: select parley.enable_broker(); if it is a copy: select parley.new_broker();'
+      else format('The original is still there, database "%s". For a copy: select parley.new_broker();', parley._p_original())
+    end
+  from parley._p_broker as b
+$$;
+
+comment on function parley._p_advice_when_elsewhere() is 'Tells what to do with a broker that is not where it was.';
+
+create function parley.attach_broker(
+  out schema_version integer, out oldest_client_version integer, out release text,
+  out service_broker_guid uuid, out broker_state text, out advice text
+)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
+as $$
+declare
+  v_is_enabled boolean;
+begin
+  select i.schema_version, i.oldest_client_version, i.release into schema_version, oldest_client_version, release
+  from parley._p_installation as i;
+  select b.service_broker_guid, b.is_broker_enabled into service_broker_guid, v_is_enabled from parley._p_broker as b;
+  broker_state := parley._p_broker_state();
+  if broker_state = 'ELSEWHERE' then
+    advice := parley._p_advice_when_elsewhere();
+    if v_is_enabled and not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' then
+      begin
+        perform parley._p_switch_off();
+      exception
+        -- Somebody sends just now. The next one who attaches tries again.
+        when lock_not_available then
+          null;
+      end;
+    end if;
+  elsif broker_state = 'DISABLED' then
+    advice := 'The broker is disabled: messages are neither delivered nor read by activation. Switch it on: select parley.enable_broker();';
+  end if;
+end
+$$;
+
+comment on function parley.attach_broker() is
+'Every program that works for this broker for long calls this first, and again when it has lost its connection. A broker that finds itself in another
+database than the one in which it was enabled last is switched off, until somebody says whether it has moved or was copied. Anybody may call it.
+Gives schema_version; oldest_client_version, which programs need to know at least; release; service_broker_guid;
+broker_state, ENABLED, DISABLED or ELSEWHERE; advice, what to do when the state is not ENABLED.
+Errors: none of its own.
+Source: spec 9.1.';
+
+insert into parley._p_broker (system_identifier, database_oid) values (parley._p_system_identifier(), parley._p_database_oid());
+
+-- sql/base/epoch.sql
+
+-- The epoch of a broker, and who speaks for it.
+--
+-- What a database has told another one must never be taken back, and still can be: a standby that is promoted may lack the last transactions, a
+-- backup lacks whatever came after it. Such a database would give numbers a second time, to other messages. So everything that is transmitted
+-- carries an epoch, which grows whenever the server begins a new timeline (each promotion and each recovery to a point in time does) and whenever
+-- the broker is enabled in another place. With a new epoch all conversations with other databases stop, until each was compared with its far side
+-- (transport/resume.sql). Who is told of a newer epoch takes nothing of an older one any more, so a primary that comes back finds nobody to talk to.
+-- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call it the same. So one that lies
+-- ahead of the clock here, by more than clocks differ, is not believed: nobody can shut a broker out for longer than that.
+
+create function parley._p_timeline() returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
+exception
+  -- Some servers do not tell, and one in recovery cannot.
+  when insufficient_privilege or object_not_in_prerequisite_state or undefined_function then
+    return null;
+end
+$$;
+
+comment on function parley._p_timeline() is 'Gives the timeline of the server, or null when it does not tell.';
+
+create function parley._p_is_epoch_current() returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(b.timeline = parley._p_timeline(), true) from parley._p_broker as b
+$$;
+
+comment on function parley._p_is_epoch_current() is
+'Tells whether the server is still on the timeline of the epoch; until the daemon has noted the new one nothing may be transmitted.';
+
+create function parley._p_begin_epoch() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley._p_broker as b
+  set epoch = greatest(b.epoch + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint), timeline = parley._p_timeline(),
+    remembers_since = clock_timestamp();
+  perform parley._p_doubt(null);
+end
+$$;
+
+comment on function parley._p_begin_epoch() is
+'Begins a new epoch: nothing more is transmitted for any conversation with another database until both sides were found to agree.';
+
+create function parley._p_doubt(broker_instance uuid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  -- Where the far side has not answered yet there is nothing to compare.
+  insert into parley._p_unresumed (endpoint_id)
+  select e.endpoint_id
+  from parley._p_endpoint as e
+  where e.far_endpoint_id < 0
+    and e.far_broker_instance is not null
+    and (_p_doubt.broker_instance is null or e.far_broker_instance = _p_doubt.broker_instance::text)
+  on conflict do nothing;
+  -- One that has only ever listened asks too, if there is a way.
+  for v_endpoint in
+    select e.*
+    from parley._p_endpoint as e
+    join parley._p_unresumed as u using (endpoint_id)
+    where e.destination_id is null
+    order by e.endpoint_id
+    for no key update of e skip locked
+  loop
+    perform parley._p_bind(v_endpoint);
+  end loop;
+end
+$$;
+
+comment on function parley._p_doubt(uuid) is
+'Lets nothing more be transmitted for the conversations with a broker, or with any (null), until both sides were found to agree.';
+
+create function parley._p_note_timeline() returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not parley._p_is_epoch_current() then
+    perform parley._p_begin_epoch();
+  else
+    update parley._p_broker as b set timeline = parley._p_timeline() where b.timeline is null and parley._p_timeline() is not null;
+  end if;
+  return (select b.epoch from parley._p_broker as b);
+end
+$$;
+
+comment on function parley._p_note_timeline() is
+'Gives the epoch, and begins a new one when the server is on another timeline than that of the last.';
+
+-- The newest that each broker has said of itself.
+create table parley._p_known_broker (
+  broker_instance uuid primary key,
+  epoch bigint not null,
+  term bigint not null,
+  token uuid not null,
+  is_beside boolean not null default false
+);
+
+comment on table parley._p_known_broker is
+'Brokers that have sent something here: the newest epoch, in it the newest term of the daemon that speaks for them, and its token.';
+comment on column parley._p_known_broker.is_beside is 'Whether it was heard of from a database of the same daemon first, and so over no link.';
+
+create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_known parley._p_known_broker;
+begin
+  if broker_instance = (select b.service_broker_guid from parley._p_broker as b) then
+    return 'Another database speaks under the broker instance of this one: it is a copy. In the copy: select parley.new_broker();';
+  end if;
+  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance;
+  if not found then
+    insert into parley._p_known_broker (broker_instance, epoch, term, token, is_beside)
+    values (_p_hear.broker_instance, _p_hear.epoch, _p_hear.term, _p_hear.token, _p_hear.is_beside)
+    on conflict do nothing;
+  elsif (v_known.epoch, v_known.term) < (epoch, term) then
+    update parley._p_known_broker as k
+    set epoch = _p_hear.epoch, term = _p_hear.term, token = _p_hear.token
+    where k.broker_instance = _p_hear.broker_instance and (k.epoch, k.term) < (_p_hear.epoch, _p_hear.term);
+    -- It asks about the conversations that it knows. About those that it has forgotten only this side can ask.
+    if found and v_known.epoch < epoch then
+      perform parley._p_doubt(broker_instance);
+    end if;
+  end if;
+  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance for share;
+  if (v_known.epoch, v_known.term) > (epoch, term) then
+    return format(
+      'Broker %s has spoken in epoch %s, term %s since: what comes from epoch %s, term %s is not taken. If two copies of its database are alive,'
+        || ' keep one, and in the other: select parley.new_broker();',
+      broker_instance, v_known.epoch, v_known.term, epoch, term
+    );
+  elsif v_known.token <> token then
+    return format('Two copies of the database of broker %s are alive. Keep one, and in the other: select parley.new_broker();', broker_instance);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_hear(uuid, bigint, bigint, uuid, boolean) is
+'Tells why what a broker says must not be heard: somebody newer speaks for it, or two copies of its database do; null when it may. It stays so to the
+end of the transaction.
+Arguments: broker_instance, epoch, term, token: Speaker in Go; is_beside, whether it has come from a database of the same daemon. Who speaks was
+looked at before (_p_refusal_of_speaker).';
+
+create function parley._p_speaker(term bigint, out instance uuid, out epoch bigint, out token uuid)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley._p_holds_term(term) then
+    epoch := parley._p_note_timeline();
+    select b.service_broker_guid, l.token into instance, token from parley._p_broker as b, parley._p_leader as l;
+  end if;
+end
+$$;
+
+comment on function parley._p_speaker(bigint) is
+'Gives in whose name the daemon with a term may transmit; nulls when the term is over. Notes a new timeline first.';
+
+-- sql/base/leadership.sql
+
+-- Which daemon leads: any number may run on one database, and one of them starts readers and fires timers.
+--
+-- The row holds the term, which grows with each change of leader and with each clean stop. Whatever the leader changes, it changes in a
+-- transaction that first calls _p_holds_term: that locks the row FOR SHARE, and taking over waits for it, so a leader that was paused
+-- and whose term is over changes nothing any more. Until when the leader is believed to live stands in a sequence, because it is renewed
+-- every other second: a row would leave a dead version each time, and an old snapshot would keep them all. A renewal by a leader
+-- that was just replaced may slip through; it lengthens the lease of the new one, no more.
+-- Clocks: leases are set and judged by the server's clock. A lease that ends in the far future, after the clock was set back, counts as over.
+-- Locks: the row, FOR SHARE by the leader's statements, FOR UPDATE by who takes over or resigns.
+
+create table parley._p_leader (
+  leader_id boolean primary key default true check (leader_id),
+  term bigint not null default 0,
+  leader text,
+  leads_since timestamptz,
+  -- Tells apart two copies of this database in which a daemon leads under the same term.
+  token uuid not null default gen_random_uuid(),
+  -- The role that it logged in as.
+  login regrole
+);
+
+comment on table parley._p_leader is 'One row: the daemon that leads, and its term. Until when it leads: the sequence _p_leader_lease.';
+
+insert into parley._p_leader (leader_id) values (true);
+
+-- Until when the leader is believed to live: microseconds since 1970.
+create sequence parley._p_leader_lease minvalue 0 start 0;
+
+create function parley._p_is_led() returns boolean
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select l.until > n.now and l.until < n.now + 60000000
+  from (select coalesce(pg_sequence_last_value('parley._p_leader_lease'), 0) as until) as l
+  cross join (select extract(epoch from clock_timestamp()) * 1000000 as now) as n
+$$;
+
+comment on function parley._p_is_led() is 'Tells whether a daemon leads whose lease is not over.';
+
+create function parley._p_current_term() returns bigint
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select l.term from parley._p_leader as l where parley._p_is_led()
+$$;
+
+comment on function parley._p_current_term() is 'Gives the term of the daemon that leads, or null when none does.';
+
+create function parley._p_holds_term(term bigint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform from parley._p_leader as l where l.term = _p_holds_term.term and l.leader is not null for share;
+  return found;
+end
+$$;
+
+comment on function parley._p_holds_term(bigint) is
+'Tells whether a term is the current one, and keeps it so to the end of the transaction.
+Arguments: term, as _p_lead gave it.';
+
+create function parley._p_lease(milliseconds integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform setval('parley._p_leader_lease', (extract(epoch from clock_timestamp()) * 1000000)::bigint + milliseconds * 1000::bigint);
+end
+$$;
+
+comment on function parley._p_lease(integer) is 'Lets the lease of the leader end so many milliseconds from now.';
+
+create function parley._p_lead(leader text, term bigint, milliseconds integer) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_term bigint;
+begin
+  select l.term into v_term from parley._p_leader as l where l.term = _p_lead.term and l.leader is not null;
+  if found then
+    -- Nothing is lost when a crash takes the renewal back.
+    perform set_config('synchronous_commit', 'off', true);
+    perform parley._p_lease(milliseconds);
+    perform parley._p_note_timeline();
+    return v_term;
+  elsif parley._p_is_led() then
+    return null;
+  end if;
+  perform from parley._p_leader as l for update;
+  -- Somebody else may have taken over while we waited for the row.
+  if parley._p_is_led() then
+    return null;
+  end if;
+  update parley._p_leader as l
+  set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp(), token = gen_random_uuid(),
+    login = (select r.oid::regrole from pg_roles as r where r.rolname = session_user)
+  returning l.term into v_term;
+  perform parley._p_lease(milliseconds);
+  perform parley._p_note_timeline();
+  -- A copy of a database must not do the work of the original: see base/broker_identity.sql.
+  perform parley.attach_broker();
+  return v_term;
+end
+$$;
+
+comment on function parley._p_lead(text, bigint, integer) is
+'Renews the lease of the leader whose term this is, or takes over when nobody leads; gives the term, or null when another daemon leads.
+Arguments: leader, the name of the daemon; term that it held, or 0; milliseconds that the lease lasts.';
+
+create function parley._p_resign(term bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley._p_leader as l set term = l.term + 1, leader = null, leads_since = null where l.term = _p_resign.term and l.leader is not null;
+  if found then
+    perform setval('parley._p_leader_lease', 0);
+    perform pg_notify('parley', 'leader');
+  end if;
+end
+$$;
+
+comment on function parley._p_resign(bigint) is
+'Ends a term before its time, and tells the other daemons that nobody leads. The statements of that term are refused from now on.';
+
+-- sql/catalog/message_types.sql
 
 -- Message types: a name, and what a body of that type must be.
 --
 -- Validation letters: N none, E empty, X XML, J JSON, F what a function of the user's says. The first three are Service
--- Broker's; the others are ours. A body is checked when it is delivered, not by SEND (spec 2.2): see 210_deliver.sql.
+-- Broker's; the others are ours. A body is checked when it is delivered, not by SEND (spec 2.2): see conversation/deliver.sql.
 
 create table parley._p_message_type (
   message_type_id integer primary key,
@@ -1076,7 +1590,7 @@ $$;
 comment on function parley._p_is_system_message(integer) is
 'Tells whether only the broker sends messages of a type: Error, EndDialog, DialogTimer (spec 2.2).';
 
--- sql/050_contracts.sql
+-- sql/catalog/contracts.sql
 
 -- Contracts: which message types a conversation may carry, and which side may send each.
 --
@@ -1360,9 +1874,9 @@ comment on function parley.drop_contract(text, parley.caller) is
 Errors: 229, 3716 still used, 9663 system object, 15151 not found.
 Source: spec 2.3.';
 
--- sql/060_queues.sql
+-- sql/catalog/queues.sql
 
--- Queues: where messages wait. This file holds the objects; what waits is in 100_messages.sql.
+-- Queues: where messages wait. This file holds the objects; what waits is in conversation/messages.sql.
 --
 -- Each queue owns four sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
 -- on it to the end of their transaction, which tells readers who is still on the way (docs/architecture.md).
@@ -1733,7 +2247,67 @@ comment on function parley.drop_queue(text, parley.caller) is
 Errors: 208 not found, 229 not allowed, 3716 still used, 9663 system object.
 Source: spec 2.4.';
 
--- sql/061_alter_queue.sql
+create function parley._p_raise_disabled(queue_id integer) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_name text := (select q.lookup_name from parley._p_queue as q where q.queue_id = _p_raise_disabled.queue_id);
+begin
+  return parley._p_raise(
+    9617,
+    format('queue "%s" is disabled', v_name),
+    'Nothing can be received from it or put into it; messages sent meanwhile wait with their senders.',
+    format('Switch it on: select parley.alter_queue(%L, status => true); if a message keeps failing, end its conversation first.', v_name)
+  );
+end
+$$;
+
+comment on function parley._p_raise_disabled(integer) is
+'Says that a queue is disabled.
+Errors: 9617, always.';
+
+-- sql/catalog/queue_view.sql
+
+-- The view that each queue has under its own name.
+
+create function parley._p_queue_view_name(queue_id integer) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when octet_length(q.lookup_name) <= 63 then q.lookup_name
+    else (
+      select left(q.lookup_name, max(n.characters)) || '_' || q.queue_id
+      from generate_series(1, 50) as n (characters)
+      where octet_length(left(q.lookup_name, n.characters)) <= 50
+    )
+  end
+  from parley._p_queue as q
+  where q.queue_id = $1
+$$;
+
+comment on function parley._p_queue_view_name(integer) is 'Gives the name of a queue''s view in schema parley_queue.';
+
+create function parley._p_create_queue_view(queue_id integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_view text := parley._p_queue_view_name(queue_id);
+begin
+  execute format('create view parley_queue.%I as select * from parley.queue_contents(%L)', v_view, (
+    select format('[%s].[%s]', replace(q.schema_name, ']', ']]'), replace(q.name, ']', ']]')) from parley._p_queue as q where q.queue_id = $1
+  ));
+  perform parley._p_take_back_relation(format('parley_queue.%I', v_view)::regclass);
+  -- The function asks for the right to RECEIVE each time.
+  execute format('grant select on parley_queue.%I to public', v_view);
+end
+$$;
+
+comment on function parley._p_create_queue_view(integer) is 'Creates the view of a queue.';
+
+-- sql/catalog/alter_queue.sql
 
 -- The settings of a queue, their rules, and what changing them sets off.
 --
@@ -1959,7 +2533,42 @@ comment on function parley._p_alter_queue(oid, integer, boolean, boolean, boolea
 'Changes the settings of a queue; null leaves a setting as it is.
 Errors: 8402, 9613, 9614, 9620, 9653, 9742, 9717, 9718, 15151, 15517.';
 
--- sql/070_services.sql
+-- sql/catalog/dropped_queues.sql
+
+-- What queues that are gone have counted, so that no total ever falls.
+
+create table parley._p_dropped_queue (
+  enqueued bigint not null,
+  tasks_started bigint not null,
+  procedures_invoked bigint not null,
+  tasks_aborted bigint not null,
+  task_limit_reached bigint not null
+);
+
+comment on table parley._p_dropped_queue is
+'One row for each queue that was used and then dropped: how much had been put on it, and what activation did for it.';
+
+create function parley._p_keep_totals(queue_id integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_dropped_queue (enqueued, tasks_started, procedures_invoked, tasks_aborted, task_limit_reached)
+  select t.enqueued, t.started, case when q.activation_procedure is null then 0 else t.started end, t.aborted, t.limit_reached
+  from parley._p_queue as q
+  left join parley._p_queue_monitor as m on m.queue_id = q.queue_id
+  cross join lateral (
+    select coalesce(parley._p_last_position(q.position_sequence), 0) as enqueued, coalesce(m.tasks_started, 0) as started,
+      coalesce(m.tasks_aborted, 0) as aborted, coalesce(m.task_limit_reached, 0) as limit_reached
+  ) as t
+  where q.queue_id = $1 and greatest(t.enqueued, t.started, t.aborted, t.limit_reached) > 0;
+  delete from parley._p_queue_monitor as m where m.queue_id = $1;
+end
+$$;
+
+comment on function parley._p_keep_totals(integer) is 'Keeps the counts of a queue that is about to be dropped, and forgets its monitor.';
+
+-- sql/catalog/services.sql
 
 -- Services: named addresses, each bound to one queue, each with the contracts it accepts as target.
 
@@ -2189,7 +2798,284 @@ comment on function parley.drop_service(text, parley.caller) is
 Errors: 229 not allowed, 3716 a priority names it, 9663 system object, 15151 not found.
 Source: spec 2.5.';
 
--- sql/080_priorities.sql
+-- sql/catalog/certificates.sql
+
+-- Certificates of roles, for dialogs (spec 2.11, 7.3 to 7.5): whom a sealed message is for, and who has signed it.
+--
+-- A certificate is a pair of public keys, X25519 to seal for and Ed25519 to verify with, a subject and a validity, in one value of bytes:
+-- PARLEYC1, start and expiry as 8 bytes each (seconds since 1970, big-endian), the signing key and the sealing key (32 bytes each), the subject in
+-- UTF-8. The SHA-256 of these bytes is its fingerprint. Nobody has signed it: it is trusted because it was installed, under a role, and what it
+-- proves is that somebody acts for that role (spec 7.2). The same bytes are installed at both ends; here and there the role may differ.
+-- A private key is only ever here sealed under a master key that lives outside the database, in a file of the daemon, so the database and its backups
+-- open nothing. Its first bytes name the master key: 1, then the first 8 bytes of that key's SHA-256.
+-- Locks: the certificate's row. Cost: none for who sends or receives; the daemon looks once a second for what it uses.
+
+create table parley._p_certificate (
+  certificate_id integer primary key,
+  name text collate "C" not null unique check (name <> '' and length(name) <= 128),
+  owner regrole not null,
+  fingerprint bytea not null unique,
+  certificate bytea not null,
+  subject text not null,
+  signing_key bytea not null,
+  sealing_key bytea not null,
+  start_date timestamptz not null,
+  expiry_date timestamptz not null,
+  private_key bytea,
+  is_active_for_begin_dialog boolean not null,
+  revoked_at timestamptz,
+  create_date timestamptz not null default now()
+);
+
+comment on table parley._p_certificate is 'Certificates of dialogs (spec 2.11); with a sealed private key when they are ours.';
+
+create index on parley._p_certificate (owner);
+
+create function parley._p_read_certificate(
+  certificate bytea,
+  out fingerprint bytea, out subject text, out signing_key bytea, out sealing_key bytea, out start_date timestamptz, out expiry_date timestamptz
+)
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_dates bigint[];
+begin
+  if length(certificate) not between 89 and 344 or substring(certificate from 1 for 8) <> convert_to('PARLEYC1', 'UTF8') then
+    found := parley._p_raise(15297, 'this is no certificate', null, 'Give what parley certificate export writes, without the lines around it.');
+  end if;
+  v_dates := array[
+    ('x' || encode(substring(certificate from 9 for 8), 'hex'))::bit(64)::bigint,
+    ('x' || encode(substring(certificate from 17 for 8), 'hex'))::bit(64)::bigint
+  ];
+  if v_dates[1] < 0 or v_dates[1] >= v_dates[2] or v_dates[2] > 253402300799 then
+    found := parley._p_raise(15297, 'the certificate is malformed', 'Its validity ends before it begins, or is out of range.', 'Ask its owner for a good one.');
+  end if;
+  fingerprint := sha256(certificate);
+  start_date := to_timestamp(v_dates[1]);
+  expiry_date := to_timestamp(v_dates[2]);
+  signing_key := substring(certificate from 25 for 32);
+  sealing_key := substring(certificate from 57 for 32);
+  subject := convert_from(substring(certificate from 89), 'UTF8');
+exception
+  when character_not_in_repertoire or untranslatable_character then
+    found := parley._p_raise(15297, 'the certificate is malformed', 'Its subject is no UTF-8.', 'Ask its owner for a good one.');
+end
+$$;
+
+comment on function parley._p_read_certificate(bytea) is
+'Takes a certificate apart.
+Errors: 15297 malformed.';
+
+create function parley._p_find_certificate(caller oid, name text, permission text) returns parley._p_certificate
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_certificate parley._p_certificate;
+begin
+  select * into v_certificate from parley._p_certificate as c where c.name = _p_find_certificate.name for update;
+  if not found then
+    found := parley._p_raise(
+      15151,
+      format('certificate "%s" does not exist', name),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'certificate', name),
+      'See parley.certificates.'
+    );
+  end if;
+  found := parley._p_require_permission(caller, permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner);
+  return v_certificate;
+end
+$$;
+
+comment on function parley._p_find_certificate(oid, text, text) is
+'Finds and locks a certificate that the caller may use for something.
+Errors: 229, 15151.';
+
+create function parley._p_tell_security() returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select pg_notify('parley', 'transmission')
+$$;
+
+comment on function parley._p_tell_security() is 'Tells the daemons that messages which could not be sealed may be tried again.';
+
+create function parley._p_add_certificate(name text, certificate bytea, owner oid, private_key bytea, active_for_begin_dialog boolean) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id integer;
+  v_parts record := parley._p_read_certificate(certificate);
+begin
+  insert into parley._p_certificate (
+    certificate_id, name, owner, fingerprint, certificate, subject, signing_key, sealing_key, start_date, expiry_date, private_key,
+    is_active_for_begin_dialog
+  )
+  values (
+    nextval('parley._p_object_id'), name, owner, v_parts.fingerprint, certificate, v_parts.subject, v_parts.signing_key, v_parts.sealing_key,
+    v_parts.start_date, v_parts.expiry_date, private_key, active_for_begin_dialog
+  )
+  on conflict do nothing
+  returning certificate_id into v_id;
+  return v_id;
+end
+$$;
+
+comment on function parley._p_add_certificate(text, bytea, oid, bytea, boolean) is
+'Adds a certificate, and gives its id; null when there is one of this name, or the same one.
+Errors: 15297 malformed.';
+
+create function parley.create_certificate(
+  name text,
+  certificate bytea,
+  "authorization" text default null,
+  private_key bytea default null,
+  active_for_begin_dialog boolean default true,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_id integer;
+  v_owner oid;
+begin
+  found := parley._p_require_permission(v_caller, 'CREATE CERTIFICATE', 'database', 0, null, null);
+  v_owner := parley._p_new_owner(v_caller, "authorization");
+  -- 1 and the id of the master key (9 bytes), nonce (12), two keys (64) and the tag (16).
+  if length(private_key) <> 101 or substring(private_key from 1 for 1) <> E'\\x01' then
+    found := parley._p_raise(
+      15297, 'the private key is not sealed under a master key', null, 'Let the daemon''s program make it: parley certificate create.'
+    );
+  end if;
+  v_id := parley._p_add_certificate(
+    parley._p_name('certificate', create_certificate.name), certificate, v_owner, private_key, active_for_begin_dialog
+  );
+  if v_id is null then
+    found := parley._p_raise(
+      2714,
+      format('certificate "%s" exists already', name),
+      format('There is one of this name, or the same certificate under another: fingerprint %s.', encode(sha256(certificate), 'hex')),
+      'See parley.certificates; change it with alter_certificate, or choose another name.'
+    );
+  end if;
+  perform parley._p_tell_security();
+  return v_id;
+end
+$$;
+
+comment on function parley.create_certificate(text, bytea, text, bytea, boolean, parley.caller) is
+'Installs a certificate and returns its id: of somebody else, whom its owner stands for here, or our own with its private key. New ones of our own are
+made by the command parley certificate create, which has the master key.
+Arguments: name; certificate, the bytes that parley certificate export writes; authorization, the owner (default: the caller): what
+is signed with it is done in the name of this role; private_key, sealed under the master key, or null; active_for_begin_dialog, whether new messages may
+be sealed for it or signed with it: what arrives is opened in either case.
+Errors: 229 not allowed, 2714 exists, 9609 bad name, 15151 unknown owner, 15297 malformed.
+Source: spec 2.11, CREATE CERTIFICATE.';
+
+create function parley.alter_certificate(
+  name text,
+  active_for_begin_dialog boolean default null,
+  revoked boolean default null,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_certificate parley._p_certificate := parley._p_find_certificate(v_caller, name, 'ALTER');
+begin
+  if active_for_begin_dialog is null and revoked is null then
+    found := parley._p_raise(8493, format('nothing to change in certificate "%s"', name), null, 'Give active_for_begin_dialog or revoked.');
+  end if;
+  update parley._p_certificate as c
+  set is_active_for_begin_dialog = coalesce(active_for_begin_dialog, c.is_active_for_begin_dialog),
+    revoked_at = case when revoked is null then c.revoked_at when revoked then coalesce(c.revoked_at, clock_timestamp()) end
+  where c.certificate_id = v_certificate.certificate_id;
+  perform parley._p_tell_security();
+end
+$$;
+
+comment on function parley.alter_certificate(text, boolean, boolean, parley.caller) is
+'Changes what is given of a certificate. Daemons know within a second.
+Arguments: name; active_for_begin_dialog, whether new messages may be sealed for it or signed with it; revoked, whether nothing that it has to do with
+is opened or sealed any more.
+Errors: 229 not allowed, 8493 nothing to change, 15151 not found.
+Source: spec 2.11, 7.5, ALTER CERTIFICATE.';
+
+create function parley.drop_certificate(name text, caller parley.caller default parley.current_caller()) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_certificate parley._p_certificate := parley._p_find_certificate(v_caller, name, 'CONTROL');
+begin
+  delete from parley._p_permission as p where p.class = 'certificate' and p.object_id = v_certificate.certificate_id;
+  delete from parley._p_certificate as c where c.certificate_id = v_certificate.certificate_id;
+  perform parley._p_tell_security();
+end
+$$;
+
+comment on function parley.drop_certificate(text, parley.caller) is
+'Drops a certificate with its private key. What was sealed for it and has not arrived yet cannot be opened any more; its sender seals it again for
+the certificate that is left.
+Errors: 229 not allowed, 15151 not found.
+Source: spec 7.5, DROP CERTIFICATE.';
+
+create view parley.certificates with (security_barrier) as
+select
+  c.name,
+  c.certificate_id,
+  c.owner::oid as principal_id,
+  case when c.private_key is null then 'NA' else 'MK' end as pvt_key_encryption_type,
+  case when c.private_key is null then 'NO_PRIVATE_KEY' else 'ENCRYPTED_BY_MASTER_KEY' end as pvt_key_encryption_type_desc,
+  c.is_active_for_begin_dialog,
+  c.subject as issuer_name,
+  pg_catalog.encode(pg_catalog.substring(c.fingerprint, 1, 16), 'hex') as cert_serial_number,
+  c.subject,
+  c.start_date,
+  c.expiry_date,
+  c.fingerprint as thumbprint,
+  c.certificate,
+  pg_catalog.encode(pg_catalog.substring(c.private_key, 2, 8), 'hex') as master_key,
+  c.revoked_at,
+  case
+    when c.revoked_at is not null then 'REVOKED'
+    when c.expiry_date <= pg_catalog.clock_timestamp() then 'EXPIRED'
+    when c.start_date > pg_catalog.clock_timestamp() then 'NOT YET VALID'
+    when not c.is_active_for_begin_dialog then 'NOT ACTIVE'
+    else 'VALID'
+  end as state
+from parley._p_certificate as c
+where pg_catalog.pg_has_role(c.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'certificate')
+  or c.certificate_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'certificate');
+
+comment on view parley.certificates is
+'Certificates of dialogs. They are made by their owners, so issuer_name is the subject. The columns from certificate on are ours.';
+comment on column parley.certificates.name is 'Compared byte by byte.';
+comment on column parley.certificates.certificate_id is 'Identity of the certificate.';
+comment on column parley.certificates.principal_id is 'Oid of the owner, in whose name it signs.';
+comment on column parley.certificates.pvt_key_encryption_type is 'MK when the private key is here, sealed under the master key; NA when it is not.';
+comment on column parley.certificates.pvt_key_encryption_type_desc is 'ENCRYPTED_BY_MASTER_KEY or NO_PRIVATE_KEY.';
+comment on column parley.certificates.is_active_for_begin_dialog is 'Whether new messages may be sealed for it or signed with it.';
+comment on column parley.certificates.issuer_name is 'As subject.';
+comment on column parley.certificates.cert_serial_number is 'The first half of the fingerprint, in hexadecimal digits.';
+comment on column parley.certificates.subject is 'What its owner calls it.';
+comment on column parley.certificates.start_date is 'From when it is valid.';
+comment on column parley.certificates.expiry_date is 'Until when it is valid.';
+comment on column parley.certificates.thumbprint is 'Fingerprint: the SHA-256 of certificate.';
+comment on column parley.certificates.certificate is 'The certificate itself, for parley.create_certificate elsewhere. It is no secret.';
+comment on column parley.certificates.master_key is 'Which master key seals the private key, in hexadecimal digits; null without private key.';
+comment on column parley.certificates.revoked_at is 'When it was revoked.';
+comment on column parley.certificates.state is 'VALID, NOT ACTIVE, NOT YET VALID, EXPIRED or REVOKED.';
+
+-- sql/catalog/priorities.sql
 
 -- Broker priorities: which level, 1 to 10, a new endpoint gets.
 --
@@ -2366,15 +3252,15 @@ comment on function parley.drop_broker_priority(text, parley.caller) is
 Errors: 15151 not found or not an administrator.
 Source: spec 2.9.';
 
--- sql/090_routes.sql
+-- sql/catalog/routes.sql
 
 -- Routes: which address leads to a service, or to a broker instance (spec 2.6).
 --
 -- Two tables in one. Routes that are not inbound are those of this database: they govern messages of conversations that have an end here.
--- Inbound ones are the share of this database in the table of the server: they govern what arrives from the network (092_inbound_routes.sql).
+-- Inbound ones are the share of this database in the table of the server: they govern what arrives from the network (transport/inbound_routes.sql).
 -- A route keeps its address as it was written, and beside it what follows from it: next_hop, the address in the form that links are named
 -- by, and rank, its place in the order of spec 6.3. Expired routes stay, are not found, and are revived by alter_route.
--- Locks: the row of the route; then, when it was changed, of the conversations that it concerns (604_destination_statements.sql).
+-- Locks: the row of the route; then, when it was changed, of the conversations that it concerns (transport/destination_statements.sql).
 
 create table parley._p_route (
   route_id integer primary key,
@@ -2716,7 +3602,7 @@ comment on function parley.drop_route(text, parley.caller) is
 Errors: 229 not allowed, 15151 not found, or inbound and the caller is not an administrator.
 Source: spec 2.6.';
 
--- sql/091_find_route.sql
+-- sql/catalog/find_route.sql
 
 -- Which way messages of a conversation go: the candidates of spec 6.2, and the choice among them of 6.3.
 --
@@ -2726,7 +3612,7 @@ Source: spec 2.6.';
 -- The daemon has the same rule for inbound routes, in memory (inbound_route.go), so the hash is one that both can reckon: this is its owner.
 -- This database cannot know whether another one of the same daemon has a service. Then the answer is LOCAL, and beside it where else the
 -- conversation goes (otherwise), or why it waits (status), when none has.
--- Locks: none, but for those of a request to the broker configuration service (425_dynamic_routing.sql).
+-- Locks: none, but for those of a request to the broker configuration service (transport/dynamic_routing.sql).
 
 create function parley._p_best_route(
   far_service text, far_broker_instance text, conversation_id uuid, is_inbound boolean, may_ask boolean, beside_local integer,
@@ -2890,141 +3776,93 @@ With LOCAL, when this database does not have the service or is not the instance:
 it, and status, why it waits when that is null too. broker_instance: the instance, as the conversation or else the route says.
 Source: spec 6.2, 6.3, 6.5, 6.12.';
 
--- sql/092_certificates.sql
+-- sql/catalog/remote_service_bindings.sql
 
--- Certificates of roles, for dialogs (spec 2.11, 7.3 to 7.5): whom a sealed message is for, and who has signed it.
+-- Remote service bindings: which role stands for a remote service (spec 2.7).
 --
--- A certificate is a pair of public keys, X25519 to seal for and Ed25519 to verify with, a subject and a validity, in one value of bytes:
--- PARLEYC1, start and expiry as 8 bytes each (seconds since 1970, big-endian), the signing key and the sealing key (32 bytes each), the subject in
--- UTF-8. The SHA-256 of these bytes is its fingerprint. Nobody has signed it: it is trusted because it was installed, under a role, and what it
--- proves is that somebody acts for that role (spec 7.2). The same bytes are installed at both ends; here and there the role may differ.
--- A private key is only ever here sealed under a master key that lives outside the database, in a file of the daemon, so the database and its backups
--- open nothing. Its first bytes name the master key: 1, then the first 8 bytes of that key's SHA-256.
--- Locks: the certificate's row. Cost: none for who sends or receives; the daemon looks once a second for what it uses.
+-- What is sent to the service is sealed for the newest certificate of that role, so whoever answers has its private key. There is at most
+-- one binding for a service; it is looked at when a dialog first finds its way out of the database, and never again for that dialog.
+-- Locks: the binding's row; creating one locks the conversations that wait for it. Cost: one look for the first message that leaves the database.
 
-create table parley._p_certificate (
-  certificate_id integer primary key,
+create table parley._p_remote_service_binding (
+  remote_service_binding_id integer primary key,
   name text collate "C" not null unique check (name <> '' and length(name) <= 128),
   owner regrole not null,
-  fingerprint bytea not null unique,
-  certificate bytea not null,
-  subject text not null,
-  signing_key bytea not null,
-  sealing_key bytea not null,
-  start_date timestamptz not null,
-  expiry_date timestamptz not null,
-  private_key bytea,
-  is_active_for_begin_dialog boolean not null,
-  revoked_at timestamptz,
-  create_date timestamptz not null default now()
+  to_service text collate "C" not null unique check (to_service <> '' and length(to_service) <= 256),
+  remote_principal regrole not null,
+  is_anonymous boolean not null,
+  create_date timestamptz not null default clock_timestamp()
 );
 
-comment on table parley._p_certificate is 'Certificates of dialogs (spec 2.11); with a sealed private key when they are ours.';
+comment on table parley._p_remote_service_binding is 'Remote service bindings (spec 2.7).';
 
-create index on parley._p_certificate (owner);
-
-create function parley._p_read_certificate(
-  certificate bytea,
-  out fingerprint bytea, out subject text, out signing_key bytea, out sealing_key bytea, out start_date timestamptz, out expiry_date timestamptz
-)
-language plpgsql immutable
+create function parley._p_binding_principal(caller oid, with_user text) returns oid
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_dates bigint[];
+  v_role oid;
 begin
-  if length(certificate) not between 89 and 344 or substring(certificate from 1 for 8) <> convert_to('PARLEYC1', 'UTF8') then
-    found := parley._p_raise(15297, 'this is no certificate', null, 'Give what parley certificate export writes, without the lines around it.');
+  if lower(with_user) = 'public' or with_user like E'pg\\_%' then
+    found := parley._p_raise(
+      28083,
+      format('"%s" cannot stand for a remote service', with_user),
+      'It is no role that can own a certificate.',
+      'Create a role for the remote side: create role somebody nologin;'
+    );
   end if;
-  v_dates := array[
-    ('x' || encode(substring(certificate from 9 for 8), 'hex'))::bit(64)::bigint,
-    ('x' || encode(substring(certificate from 17 for 8), 'hex'))::bit(64)::bigint
-  ];
-  if v_dates[1] < 0 or v_dates[1] >= v_dates[2] or v_dates[2] > 253402300799 then
-    found := parley._p_raise(15297, 'the certificate is malformed', 'Its validity ends before it begins, or is out of range.', 'Ask its owner for a good one.');
+  select r.oid into v_role from pg_roles as r where r.rolname = with_user;
+  if not found then
+    found := parley._p_raise(
+      9611,
+      format('role "%s" does not exist', with_user),
+      null,
+      'Create it with CREATE ROLE, or correct the name; names are compared exactly.'
+    );
   end if;
-  fingerprint := sha256(certificate);
-  start_date := to_timestamp(v_dates[1]);
-  expiry_date := to_timestamp(v_dates[2]);
-  signing_key := substring(certificate from 25 for 32);
-  sealing_key := substring(certificate from 57 for 32);
-  subject := convert_from(substring(certificate from 89), 'UTF8');
-exception
-  when character_not_in_repertoire or untranslatable_character then
-    found := parley._p_raise(15297, 'the certificate is malformed', 'Its subject is no UTF-8.', 'Ask its owner for a good one.');
+  if (parley._p_is_administrator(caller) or parley._p_may_act_as(caller, v_role)) is not true then
+    found := parley._p_raise(
+      229,
+      format('permission denied: a remote service cannot be bound to role "%s"', with_user),
+      format('Role %s is not a member of it.', caller::regrole),
+      'Name a role that you are a member of, or ask an administrator.'
+    );
+  end if;
+  return v_role;
 end
 $$;
 
-comment on function parley._p_read_certificate(bytea) is
-'Takes a certificate apart.
-Errors: 15297 malformed.';
+comment on function parley._p_binding_principal(oid, text) is
+'Finds the role that is to stand for a remote service. Being a member of it takes the place of IMPERSONATE.
+Errors: 229 not a member, 9611 not found, 28083 no role that can own certificates.';
 
-create function parley._p_find_certificate(caller oid, name text, permission text) returns parley._p_certificate
+create function parley._p_find_binding(caller oid, name text, permission text) returns parley._p_remote_service_binding
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_certificate parley._p_certificate;
+  v_binding parley._p_remote_service_binding;
 begin
-  select * into v_certificate from parley._p_certificate as c where c.name = _p_find_certificate.name for update;
+  select * into v_binding from parley._p_remote_service_binding as b where b.name = _p_find_binding.name for update;
   if not found then
     found := parley._p_raise(
       15151,
-      format('certificate "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'certificate', name),
-      'See parley.certificates.'
+      format('remote service binding "%s" does not exist', name),
+      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'remote service binding', name),
+      'See parley.remote_service_bindings.'
     );
   end if;
-  found := parley._p_require_permission(caller, permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner);
-  return v_certificate;
+  found := parley._p_require_permission(caller, permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
+  return v_binding;
 end
 $$;
 
-comment on function parley._p_find_certificate(oid, text, text) is
-'Finds and locks a certificate that the caller may use for something.
+comment on function parley._p_find_binding(oid, text, text) is
+'Finds and locks a remote service binding that the caller may use for something.
 Errors: 229, 15151.';
 
-create function parley._p_tell_security() returns void
-language sql
-set search_path = pg_catalog, pg_temp
-as $$
-  select pg_notify('parley', 'transmission')
-$$;
-
-comment on function parley._p_tell_security() is 'Tells the daemons that messages which could not be sealed may be tried again.';
-
-create function parley._p_add_certificate(name text, certificate bytea, owner oid, private_key bytea, active_for_begin_dialog boolean) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_id integer;
-  v_parts record := parley._p_read_certificate(certificate);
-begin
-  insert into parley._p_certificate (
-    certificate_id, name, owner, fingerprint, certificate, subject, signing_key, sealing_key, start_date, expiry_date, private_key,
-    is_active_for_begin_dialog
-  )
-  values (
-    nextval('parley._p_object_id'), name, owner, v_parts.fingerprint, certificate, v_parts.subject, v_parts.signing_key, v_parts.sealing_key,
-    v_parts.start_date, v_parts.expiry_date, private_key, active_for_begin_dialog
-  )
-  on conflict do nothing
-  returning certificate_id into v_id;
-  return v_id;
-end
-$$;
-
-comment on function parley._p_add_certificate(text, bytea, oid, bytea, boolean) is
-'Adds a certificate, and gives its id; null when there is one of this name, or the same one.
-Errors: 15297 malformed.';
-
-create function parley.create_certificate(
-  name text,
-  certificate bytea,
-  "authorization" text default null,
-  private_key bytea default null,
-  active_for_begin_dialog boolean default true,
+create function parley.create_remote_service_binding(
+  name text, to_service text, with_user text, anonymous boolean default false, "authorization" text default null,
   caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
@@ -3033,45 +3871,53 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
   v_id integer;
+  v_name text := parley._p_name('remote service binding', create_remote_service_binding.name);
   v_owner oid;
+  v_principal oid;
 begin
-  found := parley._p_require_permission(v_caller, 'CREATE CERTIFICATE', 'database', 0, null, null);
+  found := parley._p_require_permission(v_caller, 'CREATE REMOTE SERVICE BINDING', 'database', 0, null, null);
   v_owner := parley._p_new_owner(v_caller, "authorization");
-  -- 1 and the id of the master key (9 bytes), nonce (12), two keys (64) and the tag (16).
-  if length(private_key) <> 101 or substring(private_key from 1 for 1) <> E'\\x01' then
+  if to_service is null or to_service = '' or length(to_service) > 256 then
     found := parley._p_raise(
-      15297, 'the private key is not sealed under a master key', null, 'Let the daemon''s program make it: parley certificate create.'
+      8412,
+      'the target service is malformed',
+      format('It has %s characters; 1 to 256 are allowed.', coalesce(length(to_service), 0)),
+      'Give the name of the remote service.'
     );
   end if;
-  v_id := parley._p_add_certificate(
-    parley._p_name('certificate', create_certificate.name), certificate, v_owner, private_key, active_for_begin_dialog
-  );
+  v_principal := parley._p_binding_principal(v_caller, with_user);
+  if exists (select from parley._p_remote_service_binding as b where b.name = v_name) then
+    found := parley._p_raise(2714, format('remote service binding "%s" exists already', name), null, 'Use alter_remote_service_binding to change it.');
+  end if;
+  insert into parley._p_remote_service_binding (remote_service_binding_id, name, owner, to_service, remote_principal, is_anonymous)
+  values (nextval('parley._p_object_id'), v_name, v_owner, create_remote_service_binding.to_service, v_principal, anonymous)
+  on conflict do nothing
+  returning remote_service_binding_id into v_id;
   if v_id is null then
     found := parley._p_raise(
-      2714,
-      format('certificate "%s" exists already', name),
-      format('There is one of this name, or the same certificate under another: fingerprint %s.', encode(sha256(certificate), 'hex')),
-      'See parley.certificates; change it with alter_certificate, or choose another name.'
+      9619,
+      format('service "%s" is bound already', to_service),
+      'A service has at most one remote service binding.',
+      'Change that one with alter_remote_service_binding; see parley.remote_service_bindings.'
     );
   end if;
   perform parley._p_tell_security();
+  perform parley._p_deliver_delayed(create_remote_service_binding.to_service);
   return v_id;
 end
 $$;
 
-comment on function parley.create_certificate(text, bytea, text, bytea, boolean, parley.caller) is
-'Installs a certificate and returns its id: of somebody else, whom its owner stands for here, or our own with its private key. New ones of our own are
-made by the command parley certificate create, which has the master key.
-Arguments: name; certificate, the bytes that parley certificate export writes; authorization, the owner (default: the caller): what
-is signed with it is done in the name of this role; private_key, sealed under the master key, or null; active_for_begin_dialog, whether new messages may
-be sealed for it or signed with it: what arrives is opened in either case.
-Errors: 229 not allowed, 2714 exists, 9609 bad name, 15151 unknown owner, 15297 malformed.
-Source: spec 2.11, CREATE CERTIFICATE.';
+comment on function parley.create_remote_service_binding(text, text, text, boolean, text, parley.caller) is
+'Creates a remote service binding and returns its id: dialogs with that service are sealed for the certificate of the role when they leave the server,
+whatever ENCRYPTION says. Messages that waited for it, or for a route, are sealed and sent; dialogs under way stay as they are.
+Arguments: name; to_service, compared byte by byte; with_user, the role that stands for it and owns its certificate; anonymous, whether the initiator does
+not prove who it is; authorization, the owner (default: the caller).
+Errors: 229 not allowed, 2714 exists, 8412 to_service malformed, 9609 bad name, 9611 no such role, 9619 the service is bound already, 15151 unknown owner,
+28083 with_user cannot own certificates.
+Source: spec 2.7.';
 
-create function parley.alter_certificate(
-  name text,
-  active_for_begin_dialog boolean default null,
-  revoked boolean default null,
+create function parley.alter_remote_service_binding(
+  name text, with_user text default null, anonymous boolean default null,
   caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
@@ -3079,135 +3925,422 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_certificate parley._p_certificate := parley._p_find_certificate(v_caller, name, 'ALTER');
+  v_binding parley._p_remote_service_binding := parley._p_find_binding(v_caller, name, 'ALTER');
+  v_principal oid := v_binding.remote_principal;
 begin
-  if active_for_begin_dialog is null and revoked is null then
-    found := parley._p_raise(8493, format('nothing to change in certificate "%s"', name), null, 'Give active_for_begin_dialog or revoked.');
+  if with_user is null and anonymous is null then
+    found := parley._p_raise(8493, format('nothing to change in remote service binding "%s"', name), null, 'Give with_user or anonymous.');
   end if;
-  update parley._p_certificate as c
-  set is_active_for_begin_dialog = coalesce(active_for_begin_dialog, c.is_active_for_begin_dialog),
-    revoked_at = case when revoked is null then c.revoked_at when revoked then coalesce(c.revoked_at, clock_timestamp()) end
-  where c.certificate_id = v_certificate.certificate_id;
+  if with_user is not null then
+    v_principal := parley._p_binding_principal(v_caller, with_user);
+  end if;
+  update parley._p_remote_service_binding as b
+  set remote_principal = v_principal, is_anonymous = coalesce(anonymous, b.is_anonymous)
+  where b.remote_service_binding_id = v_binding.remote_service_binding_id;
   perform parley._p_tell_security();
 end
 $$;
 
-comment on function parley.alter_certificate(text, boolean, boolean, parley.caller) is
-'Changes what is given of a certificate. Daemons know within a second.
-Arguments: name; active_for_begin_dialog, whether new messages may be sealed for it or signed with it; revoked, whether nothing that it has to do with
-is opened or sealed any more.
-Errors: 229 not allowed, 8493 nothing to change, 15151 not found.
-Source: spec 2.11, 7.5, ALTER CERTIFICATE.';
+comment on function parley.alter_remote_service_binding(text, text, boolean, parley.caller) is
+'Changes what is given of a remote service binding, for dialogs begun from now on.
+Arguments: as create_remote_service_binding.
+Errors: 229 not allowed, 8493 nothing to change, 9611 no such role, 15151 not found, 28083 with_user cannot own certificates.
+Source: spec 2.7.';
 
-create function parley.drop_certificate(name text, caller parley.caller default parley.current_caller()) returns void
+create function parley.drop_remote_service_binding(
+  name text,
+  caller parley.caller default parley.current_caller()
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_certificate parley._p_certificate := parley._p_find_certificate(v_caller, name, 'CONTROL');
+  v_binding parley._p_remote_service_binding := parley._p_find_binding(v_caller, name, 'CONTROL');
 begin
-  delete from parley._p_permission as p where p.class = 'certificate' and p.object_id = v_certificate.certificate_id;
-  delete from parley._p_certificate as c where c.certificate_id = v_certificate.certificate_id;
-  perform parley._p_tell_security();
+  delete from parley._p_permission as p where p.class = 'remote service binding' and p.object_id = v_binding.remote_service_binding_id;
+  delete from parley._p_remote_service_binding as b where b.remote_service_binding_id = v_binding.remote_service_binding_id;
 end
 $$;
 
-comment on function parley.drop_certificate(text, parley.caller) is
-'Drops a certificate with its private key. What was sealed for it and has not arrived yet cannot be opened any more; its sender seals it again for
-the certificate that is left.
+comment on function parley.drop_remote_service_binding(text, parley.caller) is
+'Drops a remote service binding. Dialogs that are secured stay so.
 Errors: 229 not allowed, 15151 not found.
-Source: spec 7.5, DROP CERTIFICATE.';
+Source: spec 2.7.';
 
-create view parley.certificates with (security_barrier) as
+create view parley.remote_service_bindings with (security_barrier) as
 select
-  c.name,
-  c.certificate_id,
-  c.owner::oid as principal_id,
-  case when c.private_key is null then 'NA' else 'MK' end as pvt_key_encryption_type,
-  case when c.private_key is null then 'NO_PRIVATE_KEY' else 'ENCRYPTED_BY_MASTER_KEY' end as pvt_key_encryption_type_desc,
-  c.is_active_for_begin_dialog,
-  c.subject as issuer_name,
-  pg_catalog.encode(pg_catalog.substring(c.fingerprint, 1, 16), 'hex') as cert_serial_number,
-  c.subject,
-  c.start_date,
-  c.expiry_date,
-  c.fingerprint as thumbprint,
-  c.certificate,
-  pg_catalog.encode(pg_catalog.substring(c.private_key, 2, 8), 'hex') as master_key,
-  c.revoked_at,
-  case
-    when c.revoked_at is not null then 'REVOKED'
-    when c.expiry_date <= pg_catalog.clock_timestamp() then 'EXPIRED'
-    when c.start_date > pg_catalog.clock_timestamp() then 'NOT YET VALID'
-    when not c.is_active_for_begin_dialog then 'NOT ACTIVE'
-    else 'VALID'
-  end as state
-from parley._p_certificate as c
-where pg_catalog.pg_has_role(c.owner, 'usage')
-  or exists (select from parley._p_visible_class as v where v.class = 'certificate')
-  or c.certificate_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'certificate');
+  b.name,
+  b.remote_service_binding_id,
+  b.owner::oid as principal_id,
+  b.to_service as remote_service_name,
+  0 as service_contract_id,
+  b.remote_principal::oid as remote_principal_id,
+  b.is_anonymous as is_anonymous_on
+from parley._p_remote_service_binding as b
+where pg_catalog.pg_has_role(b.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'remote service binding')
+  or b.remote_service_binding_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'remote service binding');
 
-comment on view parley.certificates is
-'Certificates of dialogs. They are made by their owners, so issuer_name is the subject. The columns from certificate on are ours.';
-comment on column parley.certificates.name is 'Compared byte by byte.';
-comment on column parley.certificates.certificate_id is 'Identity of the certificate.';
-comment on column parley.certificates.principal_id is 'Oid of the owner, in whose name it signs.';
-comment on column parley.certificates.pvt_key_encryption_type is 'MK when the private key is here, sealed under the master key; NA when it is not.';
-comment on column parley.certificates.pvt_key_encryption_type_desc is 'ENCRYPTED_BY_MASTER_KEY or NO_PRIVATE_KEY.';
-comment on column parley.certificates.is_active_for_begin_dialog is 'Whether new messages may be sealed for it or signed with it.';
-comment on column parley.certificates.issuer_name is 'As subject.';
-comment on column parley.certificates.cert_serial_number is 'The first half of the fingerprint, in hexadecimal digits.';
-comment on column parley.certificates.subject is 'What its owner calls it.';
-comment on column parley.certificates.start_date is 'From when it is valid.';
-comment on column parley.certificates.expiry_date is 'Until when it is valid.';
-comment on column parley.certificates.thumbprint is 'Fingerprint: the SHA-256 of certificate.';
-comment on column parley.certificates.certificate is 'The certificate itself, for parley.create_certificate elsewhere. It is no secret.';
-comment on column parley.certificates.master_key is 'Which master key seals the private key, in hexadecimal digits; null without private key.';
-comment on column parley.certificates.revoked_at is 'When it was revoked.';
-comment on column parley.certificates.state is 'VALID, NOT ACTIVE, NOT YET VALID, EXPIRED or REVOKED.';
+comment on view parley.remote_service_bindings is 'Remote service bindings.';
+comment on column parley.remote_service_bindings.name is 'Compared byte by byte.';
+comment on column parley.remote_service_bindings.remote_service_binding_id is 'Identity of the binding.';
+comment on column parley.remote_service_bindings.principal_id is 'Oid of the owner.';
+comment on column parley.remote_service_bindings.remote_service_name is 'Service that is bound.';
+comment on column parley.remote_service_bindings.service_contract_id is 'Always 0: all contracts.';
+comment on column parley.remote_service_bindings.remote_principal_id is 'Oid of the role that stands for the service.';
+comment on column parley.remote_service_bindings.is_anonymous_on is 'Whether the initiator stays unknown to the target.';
 
--- sql/092_inbound_routes.sql
+-- sql/catalog/named_objects.sql
 
--- Inbound routes: what becomes of what arrives from the network (spec 6.1; SQL Server keeps them in msdb).
+-- What has a name, and the name that was meant by one that nothing has.
 --
--- The table of a server is made of the inbound routes of all databases that one daemon serves; usually they stand in one of them. Where none
--- matches, LOCAL applies: the databases of the daemon are looked at. A message whose broker instance lives here needs no route.
--- The daemon decides in memory (FindInboundRoute of the Go package), for a link must not wait for a query for each conversation. What it does
--- is defined here, and a test holds it to that. Dynamic routing is for conversations of this database only, so step 4 does not exist here.
+-- A message names the object that differs from what was given by upper and lower case alone, if whoever is shown the message may see that object
+-- in the catalog (base/visible_objects.sql): before a right to it is asked, and where the right is refused, nothing may tell what else there is.
 
-create function parley._p_find_inbound_route(
-  to_service text, to_broker_instance text, conversation_id uuid, out address text, out otherwise text
+create view parley._p_named_object as
+select 'message type' as class, t.message_type_id as object_id, t.name, t.owner from parley._p_message_type as t
+union all
+select 'contract' as class, c.service_contract_id as object_id, c.name, c.owner from parley._p_contract as c
+union all
+select 'queue' as class, q.queue_id as object_id, q.lookup_name as name, q.owner from parley._p_queue as q
+union all
+select 'service' as class, s.service_id as object_id, s.name, s.owner from parley._p_service as s
+union all
+select 'route' as class, r.route_id as object_id, r.name, r.owner from parley._p_route as r
+union all
+select 'certificate' as class, c.certificate_id as object_id, c.name, c.owner from parley._p_certificate as c
+union all
+select 'remote service binding' as class, b.remote_service_binding_id as object_id, b.name, b.owner from parley._p_remote_service_binding as b;
+
+comment on view parley._p_named_object is 'Everything that rights are granted on, with its name as statements take it.';
+
+create function parley._p_did_you_mean(name text, names text[]) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    (select format(' Did you mean "%s"?', n.name) from unnest(names) as n (name) where lower(n.name) = lower($1) and n.name <> $1 limit 1),
+    ''
+  )
+$$;
+
+comment on function parley._p_did_you_mean(text, text[]) is
+'Names the one that differs by case only, for a message; nothing when there is none. For those who may see all of the names.';
+
+create function parley._p_did_you_mean(role oid, class text, name text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_did_you_mean($3, array(
+    select o.name
+    from parley._p_named_object as o
+    where o.class = $2 and lower(o.name) = lower($3) and parley._p_is_visible($1, $2, o.object_id, o.owner)
+  ))
+$$;
+
+comment on function parley._p_did_you_mean(oid, text, text) is
+'Names the object that differs by case only, for a message that a role will read, if the role may see it.
+Arguments: role, 0 when it is not known who will read it: then only what everybody sees is named; class, such as service; name, as it was given.';
+
+create function parley._p_did_you_mean_far(role oid, service_name text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_did_you_mean($2, array(
+    select r.remote_service_name
+    from parley._p_route as r
+    where lower(r.remote_service_name) = lower($2) and not r.is_inbound and parley._p_is_visible($1, 'route', r.route_id, r.owner)
+  ))
+$$;
+
+comment on function parley._p_did_you_mean_far(oid, text) is
+'The same for a service elsewhere: names the one to which a route leads that the role may see.';
+
+create function parley._p_common_length(one text, other text) returns integer
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_low integer := 0;
+  v_high integer := least(length(one), length(other));
+  v_middle integer;
+begin
+  while v_low < v_high loop
+    v_middle := (v_low + v_high + 1) / 2;
+    if left(one, v_middle) = left(other, v_middle) then
+      v_low := v_middle;
+    else
+      v_high := v_middle - 1;
+    end if;
+  end loop;
+  return v_low;
+end
+$$;
+
+comment on function parley._p_common_length(text, text) is 'Tells how many characters two texts begin with alike.';
+
+create function parley._p_slip(name text, other text) returns integer
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_name text := lower(name);
+  v_other text := lower(other);
+  v_front integer;
+  v_back integer;
+  v_length integer;
+begin
+  if v_name = v_other then
+    return case when name <> other then 0 end;
+  elsif abs(length(v_name) - length(v_other)) > 2 then
+    return null;
+  end if;
+  v_front := parley._p_common_length(v_name, v_other);
+  v_back := least(parley._p_common_length(reverse(v_name), reverse(v_other)), length(v_name) - v_front, length(v_other) - v_front);
+  v_length := greatest(length(v_name), length(v_other)) - v_front - v_back;
+  return case
+    when v_length <= 2
+      and v_front + v_back >= 3
+      and substr(v_name, v_front + 1, length(v_name) - v_front - v_back) !~ '[0-9]'
+      and substr(v_other, v_front + 1, length(v_other) - v_front - v_back) !~ '[0-9]'
+      then v_length
+  end;
+end
+$$;
+
+comment on function parley._p_slip(text, text) is
+'Tells by how much one name may be a slip of the pen for the other: 0 when they differ by case only, 1 or 2 when at one place by so many characters, else null.
+Names that are told apart by digits, as those of many of a kind, are no slips of each other; nor are short ones that have little in common.';
+
+create function parley._p_near_service(role oid, service_name text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select n.name
+  from (
+    select s.name, parley._p_slip($2, s.name) as slip
+    from parley._p_service as s
+    where parley._p_slip($2, s.name) is not null and parley._p_is_visible($1, 'service', s.service_id, s.owner)
+    union
+    select r.remote_service_name, parley._p_slip($2, r.remote_service_name)
+    from parley._p_route as r
+    where not r.is_inbound and parley._p_slip($2, r.remote_service_name) is not null and parley._p_is_visible($1, 'route', r.route_id, r.owner)
+  ) as n
+  order by n.slip, n.name collate "C"
+  limit 1
+$$;
+
+comment on function parley._p_near_service(oid, text) is
+'Gives the service, here or where a route leads, that may have been meant by a name that no service has, if the role may see it; null when there is none.';
+
+-- sql/catalog/grant.sql
+
+-- GRANT and REVOKE on the broker's objects.
+
+create function parley._p_securable(
+  caller oid, class text, object text, out canonical_class text, out object_id integer, out owner oid, out permissions text[]
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_route record := parley._p_best_route(to_service, to_broker_instance, conversation_id, true, false, null);
 begin
-  address := case when v_route.step is null then 'LOCAL' else parley._p_address_of(v_route.next_hop, to_service) end;
-  if address = 'LOCAL' and v_route.step is not null then
-    otherwise := parley._p_address_of(
-      (
-        parley._p_best_route(
-          to_service, coalesce(to_broker_instance, v_route.broker_instance), conversation_id, true, false,
-          case v_route.step when 3 then 1 else v_route.step end
-        )
-      ).next_hop,
-      to_service
+  canonical_class := lower(replace(class, '_', ' '));
+  permissions := array['CONTROL', 'TAKE OWNERSHIP', 'ALTER', 'VIEW DEFINITION'];
+  case canonical_class
+    when 'database' then
+      object_id := 0;
+      permissions := array[
+        'CREATE MESSAGE TYPE', 'CREATE CONTRACT', 'CREATE QUEUE', 'CREATE SERVICE', 'CREATE ROUTE',
+        'CREATE CERTIFICATE', 'CREATE REMOTE SERVICE BINDING',
+        'ALTER ANY MESSAGE TYPE', 'ALTER ANY CONTRACT', 'ALTER ANY QUEUE', 'ALTER ANY SERVICE', 'ALTER ANY ROUTE',
+        'ALTER ANY CERTIFICATE', 'ALTER ANY REMOTE SERVICE BINDING', 'VIEW DEFINITION', 'ALTER TRACE'
+      ];
+    when 'message type' then
+      select t.message_type_id, t.owner into object_id, owner from parley._p_message_type as t where t.name = object;
+      permissions := permissions || 'REFERENCES'::text;
+    when 'contract' then
+      select c.service_contract_id, c.owner into object_id, owner from parley._p_contract as c where c.name = object;
+      permissions := permissions || 'REFERENCES'::text;
+    when 'queue' then
+      object_id := (parley._p_find_queue(caller, object)).queue_id;
+      owner := (parley._p_find_queue(caller, object)).owner;
+      permissions := permissions || array['RECEIVE', 'REFERENCES'];
+    when 'service' then
+      select s.service_id, s.owner into object_id, owner from parley._p_service as s where s.name = object;
+      permissions := permissions || 'SEND'::text;
+    when 'route' then
+      select r.route_id, r.owner into object_id, owner from parley._p_route as r where r.name = object;
+    when 'certificate' then
+      select c.certificate_id, c.owner into object_id, owner from parley._p_certificate as c where c.name = object;
+    when 'remote service binding' then
+      select b.remote_service_binding_id, b.owner into object_id, owner from parley._p_remote_service_binding as b where b.name = object;
+    else
+      found := parley._p_raise(
+        15151, format('there is nothing of the class "%s" to grant on', class), null,
+        'Use database, message type, contract, queue, service, route, certificate or remote service binding.'
+      );
+  end case;
+  if object_id is null then
+    found := parley._p_raise(
+      15151,
+      format('%s "%s" does not exist', canonical_class, object),
+      'Names are compared byte by byte.',
+      'Correct the name.'
     );
   end if;
 end
 $$;
 
-comment on function parley._p_find_inbound_route(text, text, uuid) is
-'Finds where a message that has arrived from the network goes, by the inbound routes of this database.
-Arguments: to_service; to_broker_instance in canonical form, null as long as it may be any; conversation_id.
-Gives address: LOCAL, also when no route matches, or tcp://host:port with ,host:port of a mirror behind it, or null when the service name has not the address
-that its only route, TRANSPORT, requires. otherwise: where it goes when address is LOCAL and no database here has the service; null: it is dropped.
-Source: spec 6.1 to 6.3.';
+comment on function parley._p_securable(oid, text, text) is
+'Finds what a permission is granted on, and which permissions it has.
+Errors: 208, 9609, 15151.';
 
--- sql/093_peers.sql
+create function parley._p_require_grantor(caller oid, permission text, class text, object_id integer, owner oid, object text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley._p_has_permission(caller, 'CONTROL', class, object_id, owner) then
+    return true;
+  end if;
+  perform
+  from parley._p_permission as p
+  where p.class = _p_require_grantor.class
+    and p.object_id = _p_require_grantor.object_id
+    and p.permission = _p_require_grantor.permission
+    and p.is_grantable
+    and pg_has_role(caller, p.grantee, 'usage');
+  if not found then
+    found := parley._p_raise(
+      15151,
+      format('permission denied: cannot grant or revoke %s on %s "%s"', permission, class, object),
+      format('Role %s neither owns it, controls it, nor holds the permission with the right to grant it.', caller::regrole),
+      'Ask its owner or an administrator.'
+    );
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_grantor(oid, text, text, integer, oid, text) is
+'Refuses callers that may not grant a permission.
+Errors: 15151.';
+
+create function parley.grant(
+  permission text, class text, object text, grantee text, with_grant_option boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_on record := parley._p_securable(v_caller, class, object);
+  v_permission text := upper(permission);
+  v_grantee oid;
+begin
+  if v_permission <> all (v_on.permissions) then
+    found := parley._p_raise(
+      15151,
+      format('there is no permission "%s" on a %s', permission, v_on.canonical_class),
+      null,
+      'Use one of: ' || array_to_string(v_on.permissions, ', ') || '.'
+    );
+  end if;
+  found := parley._p_require_grantor(v_caller, v_permission, v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  v_grantee := parley._p_role(grantee);
+  insert into parley._p_permission as p (class, object_id, permission, grantee, grantor, is_grantable)
+  values (v_on.canonical_class, v_on.object_id, v_permission, v_grantee, v_caller, with_grant_option)
+  on conflict on constraint _p_permission_pkey do update set is_grantable = p.is_grantable or excluded.is_grantable;
+end
+$$;
+
+comment on function parley.grant(text, text, text, text, boolean, parley.caller) is
+'Grants a permission: parley.grant(''SEND'', ''service'', ''//example.com/orders'', ''web'').
+Arguments: permission; class, database, message type, contract, queue, service, route, certificate or remote service binding;
+object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
+Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE, ROUTE, CERTIFICATE, REMOTE SERVICE BINDING, and
+VIEW DEFINITION, which shows the whole catalog, and ALTER TRACE, which shows what is sent and received by whom (start_trace), on the database;
+CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else;
+REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on services.
+Errors: 208 and 15151 not found, no such permission, or not allowed to grant it.
+Source: spec 7.6.';
+
+create function parley.revoke(
+  permission text, class text, object text, grantee text,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_on record := parley._p_securable(v_caller, class, object);
+begin
+  found := parley._p_require_grantor(v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  delete from parley._p_permission as p
+  where p.class = v_on.canonical_class
+    and p.object_id = v_on.object_id
+    and p.permission = upper(revoke.permission)
+    and p.grantee = parley._p_role(revoke.grantee)::regrole;
+  -- Senders that were known to hold the right must be asked again.
+  if v_on.canonical_class = 'queue' then
+    perform parley._p_forget_routes_of_queue(v_on.object_id);
+  end if;
+end
+$$;
+
+comment on function parley.revoke(text, text, text, text, parley.caller) is
+'Takes a permission back; nothing happens when it was not granted.
+Arguments: as grant.
+Errors: 208 and 15151 not found, or not allowed to revoke it.
+Source: spec 7.6.';
+
+create function parley.alter_authorization(
+  class text, object text, "owner" text,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_on record := parley._p_securable(v_caller, class, object);
+  v_owner oid;
+begin
+  if v_on.object_id < 65536 then
+    found := parley._p_raise(9663, format('%s "%s" belongs to the system', class, object), null, 'System objects cannot be changed.');
+  end if;
+  found := parley._p_require_permission(v_caller, 'TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
+  v_owner := parley._p_new_owner(v_caller, "owner");
+  case v_on.canonical_class
+    when 'message type' then
+      update parley._p_message_type as t set owner = v_owner where t.message_type_id = v_on.object_id;
+    when 'contract' then
+      update parley._p_contract as c set owner = v_owner where c.service_contract_id = v_on.object_id;
+    when 'queue' then
+      update parley._p_queue as q set owner = v_owner, modify_date = now() where q.queue_id = v_on.object_id;
+      perform parley._p_forget_routes_of_queue(v_on.object_id);
+    when 'service' then
+      update parley._p_service as s set owner = v_owner where s.service_id = v_on.object_id;
+    when 'route' then
+      update parley._p_route as r set owner = v_owner where r.route_id = v_on.object_id;
+    when 'certificate' then
+      update parley._p_certificate as c set owner = v_owner where c.certificate_id = v_on.object_id;
+    when 'remote service binding' then
+      update parley._p_remote_service_binding as b set owner = v_owner where b.remote_service_binding_id = v_on.object_id;
+  end case;
+end
+$$;
+
+comment on function parley.alter_authorization(text, text, text, parley.caller) is
+'Gives an object another owner. Conversations keep the owner they were begun under.
+Arguments: class, message type, contract, queue, service, route, certificate or remote service binding; object, its name; owner, a role.
+Errors: 208, 229, 9663 system object, 15151 not found or may not be the owner.
+Source: spec 2.0.';
+
+-- sql/trust/peers.sql
 
 -- Peers: the brokers elsewhere whose keys this database trusts (spec 7.2), as logins with certificates in SQL Server's master.
 --
@@ -3215,7 +4348,7 @@ Source: spec 6.1 to 6.3.';
 -- be changed while the old one is in use. A peer is mapped to a role of this database, whose grants count for what it sends; without a role only
 -- what is granted to PUBLIC counts. A revoked peer stays in the list, so that neither a certificate authority nor a successor of its key
 -- lets it in again.
--- The daemon reads the list and decides on links; the functions in 095_identities.sql decide on what arrives over them.
+-- The daemon reads the list and decides on links; the functions in trust/identities.sql decide on what arrives over them.
 -- Locks: the peer's row. Everything that changes it notifies the daemons. Cost: none for who sends or receives.
 
 create table parley._p_peer (
@@ -3263,7 +4396,7 @@ create table parley._p_peer_broker (
 );
 
 comment on table parley._p_peer_broker is
-'Brokers of which nobody has said whose they are, and who has spoken in their name first: from then on nobody else may (095_identities.sql).';
+'Brokers of which nobody has said whose they are, and who has spoken in their name first: from then on nobody else may (trust/identities.sql).';
 comment on column parley._p_peer_broker.peer_id is 'The peer, whatever its keys are.';
 comment on column parley._p_peer_broker.authority_name is
 'Name for which a certificate authority vouches, of a broker that is no peer of this database; keys may change.';
@@ -3513,7 +4646,7 @@ comment on column parley.peer_brokers.authority_name is 'Name for which a certif
 comment on column parley.peer_brokers.fingerprint is 'Key of a broker that was let in because another database of the daemon trusts it.';
 comment on column parley.peer_brokers.first_used_at is 'When it spoke in that name first; null where an operator or a pairing has said so.';
 
--- sql/094_peer_statements.sql
+-- sql/trust/peer_statements.sql
 
 -- Trusting peers, changing, revoking and dropping them. For administrators.
 --
@@ -3714,222 +4847,7 @@ strangers come in when it vouches for them: there revoke_peer keeps one out, thi
 Errors: 15151 not found or not an administrator.
 Source: spec 7.2.';
 
--- sql/094_remote_service_bindings.sql
-
--- Remote service bindings: which role stands for a remote service (spec 2.7).
---
--- What is sent to the service is sealed for the newest certificate of that role, so whoever answers has its private key. There is at most
--- one binding for a service; it is looked at when a dialog first finds its way out of the database, and never again for that dialog.
--- Locks: the binding's row; creating one locks the conversations that wait for it. Cost: one look for the first message that leaves the database.
-
-create table parley._p_remote_service_binding (
-  remote_service_binding_id integer primary key,
-  name text collate "C" not null unique check (name <> '' and length(name) <= 128),
-  owner regrole not null,
-  to_service text collate "C" not null unique check (to_service <> '' and length(to_service) <= 256),
-  remote_principal regrole not null,
-  is_anonymous boolean not null,
-  create_date timestamptz not null default clock_timestamp()
-);
-
-comment on table parley._p_remote_service_binding is 'Remote service bindings (spec 2.7).';
-
-create function parley._p_binding_principal(caller oid, with_user text) returns oid
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_role oid;
-begin
-  if lower(with_user) = 'public' or with_user like E'pg\\_%' then
-    found := parley._p_raise(
-      28083,
-      format('"%s" cannot stand for a remote service', with_user),
-      'It is no role that can own a certificate.',
-      'Create a role for the remote side: create role somebody nologin;'
-    );
-  end if;
-  select r.oid into v_role from pg_roles as r where r.rolname = with_user;
-  if not found then
-    found := parley._p_raise(
-      9611,
-      format('role "%s" does not exist', with_user),
-      null,
-      'Create it with CREATE ROLE, or correct the name; names are compared exactly.'
-    );
-  end if;
-  if (parley._p_is_administrator(caller) or parley._p_may_act_as(caller, v_role)) is not true then
-    found := parley._p_raise(
-      229,
-      format('permission denied: a remote service cannot be bound to role "%s"', with_user),
-      format('Role %s is not a member of it.', caller::regrole),
-      'Name a role that you are a member of, or ask an administrator.'
-    );
-  end if;
-  return v_role;
-end
-$$;
-
-comment on function parley._p_binding_principal(oid, text) is
-'Finds the role that is to stand for a remote service. Being a member of it takes the place of IMPERSONATE.
-Errors: 229 not a member, 9611 not found, 28083 no role that can own certificates.';
-
-create function parley._p_find_binding(caller oid, name text, permission text) returns parley._p_remote_service_binding
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_binding parley._p_remote_service_binding;
-begin
-  select * into v_binding from parley._p_remote_service_binding as b where b.name = _p_find_binding.name for update;
-  if not found then
-    found := parley._p_raise(
-      15151,
-      format('remote service binding "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'remote service binding', name),
-      'See parley.remote_service_bindings.'
-    );
-  end if;
-  found := parley._p_require_permission(caller, permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
-  return v_binding;
-end
-$$;
-
-comment on function parley._p_find_binding(oid, text, text) is
-'Finds and locks a remote service binding that the caller may use for something.
-Errors: 229, 15151.';
-
-create function parley.create_remote_service_binding(
-  name text, to_service text, with_user text, anonymous boolean default false, "authorization" text default null,
-  caller parley.caller default parley.current_caller()
-) returns integer
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_id integer;
-  v_name text := parley._p_name('remote service binding', create_remote_service_binding.name);
-  v_owner oid;
-  v_principal oid;
-begin
-  found := parley._p_require_permission(v_caller, 'CREATE REMOTE SERVICE BINDING', 'database', 0, null, null);
-  v_owner := parley._p_new_owner(v_caller, "authorization");
-  if to_service is null or to_service = '' or length(to_service) > 256 then
-    found := parley._p_raise(
-      8412,
-      'the target service is malformed',
-      format('It has %s characters; 1 to 256 are allowed.', coalesce(length(to_service), 0)),
-      'Give the name of the remote service.'
-    );
-  end if;
-  v_principal := parley._p_binding_principal(v_caller, with_user);
-  if exists (select from parley._p_remote_service_binding as b where b.name = v_name) then
-    found := parley._p_raise(2714, format('remote service binding "%s" exists already', name), null, 'Use alter_remote_service_binding to change it.');
-  end if;
-  insert into parley._p_remote_service_binding (remote_service_binding_id, name, owner, to_service, remote_principal, is_anonymous)
-  values (nextval('parley._p_object_id'), v_name, v_owner, create_remote_service_binding.to_service, v_principal, anonymous)
-  on conflict do nothing
-  returning remote_service_binding_id into v_id;
-  if v_id is null then
-    found := parley._p_raise(
-      9619,
-      format('service "%s" is bound already', to_service),
-      'A service has at most one remote service binding.',
-      'Change that one with alter_remote_service_binding; see parley.remote_service_bindings.'
-    );
-  end if;
-  perform parley._p_tell_security();
-  perform parley._p_deliver_delayed(create_remote_service_binding.to_service);
-  return v_id;
-end
-$$;
-
-comment on function parley.create_remote_service_binding(text, text, text, boolean, text, parley.caller) is
-'Creates a remote service binding and returns its id: dialogs with that service are sealed for the certificate of the role when they leave the server,
-whatever ENCRYPTION says. Messages that waited for it, or for a route, are sealed and sent; dialogs under way stay as they are.
-Arguments: name; to_service, compared byte by byte; with_user, the role that stands for it and owns its certificate; anonymous, whether the initiator does
-not prove who it is; authorization, the owner (default: the caller).
-Errors: 229 not allowed, 2714 exists, 8412 to_service malformed, 9609 bad name, 9611 no such role, 9619 the service is bound already, 15151 unknown owner,
-28083 with_user cannot own certificates.
-Source: spec 2.7.';
-
-create function parley.alter_remote_service_binding(
-  name text, with_user text default null, anonymous boolean default null,
-  caller parley.caller default parley.current_caller()
-) returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_binding parley._p_remote_service_binding := parley._p_find_binding(v_caller, name, 'ALTER');
-  v_principal oid := v_binding.remote_principal;
-begin
-  if with_user is null and anonymous is null then
-    found := parley._p_raise(8493, format('nothing to change in remote service binding "%s"', name), null, 'Give with_user or anonymous.');
-  end if;
-  if with_user is not null then
-    v_principal := parley._p_binding_principal(v_caller, with_user);
-  end if;
-  update parley._p_remote_service_binding as b
-  set remote_principal = v_principal, is_anonymous = coalesce(anonymous, b.is_anonymous)
-  where b.remote_service_binding_id = v_binding.remote_service_binding_id;
-  perform parley._p_tell_security();
-end
-$$;
-
-comment on function parley.alter_remote_service_binding(text, text, boolean, parley.caller) is
-'Changes what is given of a remote service binding, for dialogs begun from now on.
-Arguments: as create_remote_service_binding.
-Errors: 229 not allowed, 8493 nothing to change, 9611 no such role, 15151 not found, 28083 with_user cannot own certificates.
-Source: spec 2.7.';
-
-create function parley.drop_remote_service_binding(
-  name text,
-  caller parley.caller default parley.current_caller()
-) returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_binding parley._p_remote_service_binding := parley._p_find_binding(v_caller, name, 'CONTROL');
-begin
-  delete from parley._p_permission as p where p.class = 'remote service binding' and p.object_id = v_binding.remote_service_binding_id;
-  delete from parley._p_remote_service_binding as b where b.remote_service_binding_id = v_binding.remote_service_binding_id;
-end
-$$;
-
-comment on function parley.drop_remote_service_binding(text, parley.caller) is
-'Drops a remote service binding. Dialogs that are secured stay so.
-Errors: 229 not allowed, 15151 not found.
-Source: spec 2.7.';
-
-create view parley.remote_service_bindings with (security_barrier) as
-select
-  b.name,
-  b.remote_service_binding_id,
-  b.owner::oid as principal_id,
-  b.to_service as remote_service_name,
-  0 as service_contract_id,
-  b.remote_principal::oid as remote_principal_id,
-  b.is_anonymous as is_anonymous_on
-from parley._p_remote_service_binding as b
-where pg_catalog.pg_has_role(b.owner, 'usage')
-  or exists (select from parley._p_visible_class as v where v.class = 'remote service binding')
-  or b.remote_service_binding_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'remote service binding');
-
-comment on view parley.remote_service_bindings is 'Remote service bindings.';
-comment on column parley.remote_service_bindings.name is 'Compared byte by byte.';
-comment on column parley.remote_service_bindings.remote_service_binding_id is 'Identity of the binding.';
-comment on column parley.remote_service_bindings.principal_id is 'Oid of the owner.';
-comment on column parley.remote_service_bindings.remote_service_name is 'Service that is bound.';
-comment on column parley.remote_service_bindings.service_contract_id is 'Always 0: all contracts.';
-comment on column parley.remote_service_bindings.remote_principal_id is 'Oid of the role that stands for the service.';
-comment on column parley.remote_service_bindings.is_anonymous_on is 'Whether the initiator stays unknown to the target.';
-
--- sql/095_identities.sql
+-- sql/trust/identities.sql
 
 -- Who has sent what arrives from another broker, and in whose name he may speak.
 --
@@ -4148,7 +5066,7 @@ $$;
 comment on function parley._p_refusal_of_speaker(text[], uuid, bigint) is
 'Tells why nothing is taken of a speaker just now: for who sends it, or for its epoch, which is a time and cannot be one to come; null when it is. So nobody,
 not even a forwarder, can shut a broker out with an epoch that this one will not have for long.
-Arguments: identities, of the runs; speaker; epoch, in microseconds since 1970, as 291_epoch.sql makes it.
+Arguments: identities, of the runs; speaker; epoch, in microseconds since 1970, as base/epoch.sql makes it.
 Source: spec 6.12, 7.2.';
 
 create function parley._p_succeed_peer_key(
@@ -4194,17 +5112,18 @@ just now, or the key is another peer''s.
 Arguments: predecessor and fingerprint, 64 hexadecimal digits each; certificate of the new key, with its not_before and not_after.
 Source: spec 7.5.';
 
--- sql/096_dialog_security.sql
+-- sql/trust/dialog_security.sql
 
 -- Which dialogs are secured, how, and with whose certificates (spec 7.3, 7.4).
 --
--- Which binding counts is noted when the dialog first finds its way out of the database (213_far_side.sql). How it is sealed is asked once, by the daemon
--- of the initiator, when its first message is about to leave the server; the answer
--- stands in _p_dialog_security as long as the dialog lives, and with it is_encrypted of the endpoint is true. A target learns it with the first message
--- that it can open. From then on a message counts only when it was sealed the same way, and by the same role: _p_bind_dialog.
--- Inside one server nothing is sealed, and nothing of this is looked at (docs/differences.md).
--- Secrets come in here sealed under the master key of the daemon and leave as they came.
--- Locks: the dialog's row in _p_dialog_security, before its endpoint. Cost: none for SEND; one row for each secured dialog.
+-- Which binding counts is noted when the dialog first finds its way out of the database (conversation/far_side.sql).
+-- How it is sealed is asked once, by the daemon of the initiator, when its first message is about to leave the
+-- server; the answer stands in _p_dialog_security as long as the dialog lives, and with it is_encrypted of the
+-- endpoint is true. A target learns it with the first message that it can open. From then on a message counts only
+-- when it was sealed the same way, and by the same role: _p_bind_dialog. Inside one server nothing is sealed, and
+-- nothing of this is looked at (docs/differences.md). Secrets come in here sealed under the master key of the daemon
+-- and leave as they came. Locks: the dialog's row in _p_dialog_security, before its endpoint. Cost: none for SEND;
+-- one row for each secured dialog.
 
 create table parley._p_dialog_security (
   conversation_id uuid not null,
@@ -4221,7 +5140,7 @@ comment on table parley._p_dialog_security is 'The sides here of dialogs that ar
 comment on column parley._p_dialog_security.far_principal is 'Role that stands for the other side; null for an initiator that is anonymous.';
 comment on column parley._p_dialog_security.key_id is 'The session key of an anonymous dialog, which both sides use; in full security each side makes its own.';
 comment on column parley._p_dialog_security.opened_at is
-'When the dialog began at a target; null where it has not, and for initiators. Such a row outlives its dialog: see 615_replays.sql.';
+'When the dialog began at a target; null where it has not, and for initiators. Such a row outlives its dialog: see transport/replays.sql.';
 
 create index on parley._p_dialog_security (key_id) where key_id is not null;
 
@@ -4542,7 +5461,7 @@ comment on function parley._p_role_of_certificate(text) is
 'Gives the role in whose name a certificate signs; null when it is unknown, revoked or not valid now.
 Arguments: fingerprint, 64 hexadecimal digits.';
 
--- sql/096_peer_dialog_certificates.sql
+-- sql/trust/peer_dialog_certificates.sql
 
 -- Dialog certificates that came with a peer when it was paired with (docs/dialog-security.md).
 --
@@ -4744,7 +5663,7 @@ $$;
 comment on function parley._p_revoke_dialog_certificates(integer) is
 'Revokes the dialog certificates that came with a peer: what it signs comes in over no other way either.';
 
--- sql/097_pairing.sql
+-- sql/trust/pairing.sql
 
 -- Pairing: two brokers that have never met learn each other's keys, with no authority that both believe in (docs/security.md).
 --
@@ -4992,9 +5911,9 @@ Errors: 2714 it says that it is the broker of another peer, or is reached at the
 15151 no such role or not an administrator, 15297 its dialog certificate is malformed, 28034 the peer is revoked, 28055 the key
 has expired, or its dialog certificate is not the one that was shown.';
 
--- sql/098_pairing_daemon.sql
+-- sql/trust/pairing_daemon.sql
 
--- What the daemon, and the command that has called another broker, do with pairings; see 097_pairing.sql.
+-- What the daemon, and the command that has called another broker, do with pairings; see trust/pairing.sql.
 --
 -- An offer is what a broker says about itself: {"name", "address", "dialog_certificates", "databases": [{"instance", "database", "services",
 -- "certificates"}]}. The certificates come last, to who is trusted; dialog_certificates are their fingerprints, which people see first.
@@ -5295,7 +6214,7 @@ comment on function parley._p_complete_pairing(uuid, timestamptz, timestamptz, j
 'Trusts a broker that has asked, once both sides have confirmed, and closes the window: gives the name of the peer, null when it is not confirmed or over.
 Errors: those of _p_pair.';
 
--- sql/099_broker_certificates.sql
+-- sql/trust/broker_certificates.sql
 
 -- The certificates with which the daemons of this database prove who they are: told by the daemons, so that the database can warn of their end.
 --
@@ -5377,7 +6296,7 @@ comment on function parley._p_advertised_address(text) is
 'Gives the address under which the daemons of this database say that others reach them; null when none says so, or they say different things.
 Arguments: fingerprint, of the key of the daemon that is meant; null: any.';
 
--- sql/099_master_keys.sql
+-- sql/trust/master_keys.sql
 
 -- Changing the master key: every secret in the database is sealed anew, by a program that has the old key and the new one.
 --
@@ -5431,7 +6350,7 @@ comment on function parley._p_replace_sealed_secret(text, bytea, bytea, bytea) i
 'Replaces a secret by itself, sealed under another master key; false when it has been changed meanwhile.
 Arguments: kind and id, as _p_sealed_secrets gives them; sealed, as it was; sealed_anew.';
 
--- sql/099_session_keys.sql
+-- sql/trust/session_keys.sql
 
 -- Session keys of anonymous dialogs, and the end of what is noted of dialogs.
 --
@@ -5502,7 +6421,18 @@ comment on function parley._p_forget_dialogs(integer) is
 the number of dialogs.
 Arguments: dialogs_max, how many at most.';
 
--- sql/100_conversations.sql
+create function parley._p_replay_memory() returns interval
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select interval '40 minutes'
+$$;
+
+comment on function parley._p_replay_memory() is
+'Gives how long a target remembers at least that it has begun a secured dialog. It is longer than a first message is taken after it was sealed (half an hour),
+by more than the clocks of senders may be ahead (a minute).';
+
+-- sql/conversation/conversations.sql
 
 -- Conversations: groups, endpoints, and what remains of an endpoint that is closed.
 --
@@ -5555,13 +6485,13 @@ create table parley._p_endpoint (
 );
 
 comment on table parley._p_endpoint is 'One row for each side of a conversation (spec 3.1). A side that is closed lives on in _p_tombstone.';
-comment on column parley._p_endpoint.destination_lane is 'The lane of the far side, or null when SEND must look closer; see 200_send.sql.';
+comment on column parley._p_endpoint.destination_lane is 'The lane of the far side, or null when SEND must look closer; see send/send.sql.';
 comment on column parley._p_endpoint.far_endpoint_id is
 'The other side when that is in this database; null as long as there is none; -endpoint_id when it is in another one.';
 comment on column parley._p_endpoint.destination_id is 'Where messages for a far side in another database go; null as long as no route was found.';
 comment on column parley._p_endpoint.remote_service_binding_id is
 'The remote service binding that there was when the initiator first found its way out of this database: the only one that counts for it. Null for none; 0 for
-a dialog that was secured without it (096_dialog_security.sql).';
+a dialog that was secured without it (trust/dialog_security.sql).';
 comment on column parley._p_endpoint.usual_message_type_id is
 'The message type that SEND finds without a look-up: the first of the contract that this side may send and that needs no validation.';
 comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
@@ -5713,156 +6643,13 @@ $$;
 
 comment on function parley._p_state_name(text) is 'Gives the long name of an endpoint state (spec 3.1).';
 
--- sql/101_named_objects.sql
-
--- What has a name, and the name that was meant by one that nothing has.
---
--- A message names the object that differs from what was given by upper and lower case alone, if whoever is shown the message may see that object
--- in the catalog (031_visible_objects.sql): before a right to it is asked, and where the right is refused, nothing may tell what else there is.
-
-create view parley._p_named_object as
-select 'message type' as class, t.message_type_id as object_id, t.name, t.owner from parley._p_message_type as t
-union all
-select 'contract' as class, c.service_contract_id as object_id, c.name, c.owner from parley._p_contract as c
-union all
-select 'queue' as class, q.queue_id as object_id, q.lookup_name as name, q.owner from parley._p_queue as q
-union all
-select 'service' as class, s.service_id as object_id, s.name, s.owner from parley._p_service as s
-union all
-select 'route' as class, r.route_id as object_id, r.name, r.owner from parley._p_route as r
-union all
-select 'certificate' as class, c.certificate_id as object_id, c.name, c.owner from parley._p_certificate as c
-union all
-select 'remote service binding' as class, b.remote_service_binding_id as object_id, b.name, b.owner from parley._p_remote_service_binding as b;
-
-comment on view parley._p_named_object is 'Everything that rights are granted on, with its name as statements take it.';
-
-create function parley._p_did_you_mean(name text, names text[]) returns text
-language sql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  select coalesce(
-    (select format(' Did you mean "%s"?', n.name) from unnest(names) as n (name) where lower(n.name) = lower($1) and n.name <> $1 limit 1),
-    ''
-  )
-$$;
-
-comment on function parley._p_did_you_mean(text, text[]) is
-'Names the one that differs by case only, for a message; nothing when there is none. For those who may see all of the names.';
-
-create function parley._p_did_you_mean(role oid, class text, name text) returns text
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select parley._p_did_you_mean($3, array(
-    select o.name
-    from parley._p_named_object as o
-    where o.class = $2 and lower(o.name) = lower($3) and parley._p_is_visible($1, $2, o.object_id, o.owner)
-  ))
-$$;
-
-comment on function parley._p_did_you_mean(oid, text, text) is
-'Names the object that differs by case only, for a message that a role will read, if the role may see it.
-Arguments: role, 0 when it is not known who will read it: then only what everybody sees is named; class, such as service; name, as it was given.';
-
-create function parley._p_did_you_mean_far(role oid, service_name text) returns text
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select parley._p_did_you_mean($2, array(
-    select r.remote_service_name
-    from parley._p_route as r
-    where lower(r.remote_service_name) = lower($2) and not r.is_inbound and parley._p_is_visible($1, 'route', r.route_id, r.owner)
-  ))
-$$;
-
-comment on function parley._p_did_you_mean_far(oid, text) is
-'The same for a service elsewhere: names the one to which a route leads that the role may see.';
-
-create function parley._p_common_length(one text, other text) returns integer
-language plpgsql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_low integer := 0;
-  v_high integer := least(length(one), length(other));
-  v_middle integer;
-begin
-  while v_low < v_high loop
-    v_middle := (v_low + v_high + 1) / 2;
-    if left(one, v_middle) = left(other, v_middle) then
-      v_low := v_middle;
-    else
-      v_high := v_middle - 1;
-    end if;
-  end loop;
-  return v_low;
-end
-$$;
-
-comment on function parley._p_common_length(text, text) is 'Tells how many characters two texts begin with alike.';
-
-create function parley._p_slip(name text, other text) returns integer
-language plpgsql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_name text := lower(name);
-  v_other text := lower(other);
-  v_front integer;
-  v_back integer;
-  v_length integer;
-begin
-  if v_name = v_other then
-    return case when name <> other then 0 end;
-  elsif abs(length(v_name) - length(v_other)) > 2 then
-    return null;
-  end if;
-  v_front := parley._p_common_length(v_name, v_other);
-  v_back := least(parley._p_common_length(reverse(v_name), reverse(v_other)), length(v_name) - v_front, length(v_other) - v_front);
-  v_length := greatest(length(v_name), length(v_other)) - v_front - v_back;
-  return case
-    when v_length <= 2
-      and v_front + v_back >= 3
-      and substr(v_name, v_front + 1, length(v_name) - v_front - v_back) !~ '[0-9]'
-      and substr(v_other, v_front + 1, length(v_other) - v_front - v_back) !~ '[0-9]'
-      then v_length
-  end;
-end
-$$;
-
-comment on function parley._p_slip(text, text) is
-'Tells by how much one name may be a slip of the pen for the other: 0 when they differ by case only, 1 or 2 when at one place by so many characters, else null.
-Names that are told apart by digits, as those of many of a kind, are no slips of each other; nor are short ones that have little in common.';
-
-create function parley._p_near_service(role oid, service_name text) returns text
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select n.name
-  from (
-    select s.name, parley._p_slip($2, s.name) as slip
-    from parley._p_service as s
-    where parley._p_slip($2, s.name) is not null and parley._p_is_visible($1, 'service', s.service_id, s.owner)
-    union
-    select r.remote_service_name, parley._p_slip($2, r.remote_service_name)
-    from parley._p_route as r
-    where not r.is_inbound and parley._p_slip($2, r.remote_service_name) is not null and parley._p_is_visible($1, 'route', r.route_id, r.owner)
-  ) as n
-  order by n.slip, n.name collate "C"
-  limit 1
-$$;
-
-comment on function parley._p_near_service(oid, text) is
-'Gives the service, here or where a route leads, that may have been meant by a name that no service has, if the role may see it; null when there is none.';
-
--- sql/105_destinations.sql
+-- sql/conversation/destinations.sql
 
 -- Where messages for other databases go, and how far each conversation has come on the way.
 --
 -- A conversation whose far side is in another database has far_endpoint_id = -endpoint_id. What it sends stands in _p_message under that
 -- number, on a lane of the destination its route leads to, so SEND to another server is the same single insert as SEND next door.
--- The daemon takes messages from the lane into _p_transit, where each gets its number for good (600_take_runs.sql); that transaction has committed
+-- The daemon takes messages from the lane into _p_transit, where each gets its number for good (transport/take_runs.sql); that transaction has committed
 -- before anything leaves the server. What the far side has acknowledged is deleted there.
 --
 -- Numbers are kept as RECEIVE keeps them: the newest row of an endpoint counts, none is ever updated, so an old snapshot has no chain of dead
@@ -6009,7 +6796,29 @@ $$;
 comment on function parley._p_find_destination(text, integer) is
 'Gives the id of the destination for an address, which it creates when it is new, and notes that messages of a priority go there.';
 
--- sql/110_messages.sql
+create function parley._p_is_next_door(service_name text) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  select exists (select from parley._p_neighbour_service as n where n.service_name = _p_is_next_door.service_name)
+    -- One of them has answered, though the daemon may have looked for others since.
+    or exists (
+      select
+      from parley._p_endpoint as e
+      where e.far_service = _p_is_next_door.service_name
+        and e.far_endpoint_id < 0
+        and e.destination_id is not null
+        and e.far_broker_instance is not null
+        and e.state = 'CO'
+    )
+$$;
+
+comment on function parley._p_is_next_door(text) is
+'Tells whether another database that the same daemon serves is known to have a service: LOCAL leads there when this one does not have it.';
+
+-- sql/conversation/messages.sql
 
 -- The message store: one append-only table for every queue.
 --
@@ -6030,7 +6839,7 @@ create table parley._p_message (
   message_type_id integer not null,
   body bytea,
   frame bytea[],
-  -- W3C trace context of the sender (202_send_traced.sql); where it is null it takes no room. A frame has one for all its messages.
+  -- W3C trace context of the sender (send/send_traced.sql); where it is null it takes no room. A frame has one for all its messages.
   trace_context text
 ) with (
   toast_tuple_target = 8160,
@@ -6257,7 +7066,588 @@ a second at the latest. Not undone by a rollback.
 Arguments: queue; seconds, how long to be notified; 0 or less ends it.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
--- sql/111_framed_messages.sql
+-- sql/conversation/set_aside_conversations.sql
+
+-- What is known of conversations that fail: which are set aside, and the last error of each.
+--
+-- A row of _p_set_aside says that RECEIVE passes a side of a conversation by (spec 5.6; docs/differences.md). Its messages
+-- leave the lanes of the queue for one of their own, and keep their positions; see poison/set_aside.sql.
+-- Both tables have few rows, and are read only for conversations that are not plain, or after a failure.
+
+create table parley._p_set_aside (
+  endpoint_id bigint primary key,
+  position bigint not null,
+  moved_position bigint not null,
+  rollbacks integer not null,
+  set_aside_at timestamptz not null default clock_timestamp(),
+  set_aside_by xid8 not null default pg_current_xact_id()
+);
+
+comment on table parley._p_set_aside is 'Sides of conversations that are set aside. What waits for them before moved_position has left the lanes of the queue.';
+
+create table parley._p_failure (
+  endpoint_id bigint primary key,
+  failed_at timestamptz not null,
+  sqlstate text,
+  error text not null,
+  answer text,
+  answered_at timestamptz
+);
+
+comment on table parley._p_failure is
+'The last error that a reader of a conversation reported (parley.note_failure). Rows of endpoints that are gone are removed a little later.';
+comment on column parley._p_failure.answer is
+'With what text a receiver outside of the database refused (parley.fail_delivery), at answered_at. It is that of this error if both are of one time.';
+
+create table parley._p_delivery_failure (
+  endpoint_id bigint primary key,
+  queue_id integer not null references parley._p_queue on delete cascade,
+  conversation_handle uuid not null,
+  failures integer not null,
+  attempts integer not null,
+  last_error text not null,
+  first_failed_at timestamptz not null,
+  failed_at timestamptz not null,
+  retry_at timestamptz not null
+);
+
+comment on table parley._p_delivery_failure is 'Conversations whose next message was delivered and not accepted: not before retry_at.';
+
+create index on parley._p_delivery_failure (queue_id);
+
+-- sql/conversation/append.sql
+
+-- The one place where a message gets its position in a queue (spec 2.6).
+
+create function parley._p_append(
+  endpoint_id bigint, lane integer, position_sequence regclass, message_type_id integer, bodies bytea[], trace_context text default null
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_count integer := coalesce(cardinality(bodies), 0);
+  v_now timestamptz := clock_timestamp();
+  -- A frame fills one page: that is where a row costs least for what it carries.
+  v_frame integer;
+begin
+  if v_count = 0 then
+    return;
+  end if;
+  if array_position(bodies, '') is not null then
+    bodies := array_replace(bodies, '', null);
+  end if;
+  v_frame := greatest(1, least(v_count, 1000, 7800::bigint * v_count / greatest(pg_column_size(bodies), 1)));
+  if v_frame = 1 then
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, b.body, _p_append.trace_context
+    from unnest(bodies) with ordinality as b (body, ordinal)
+    order by b.ordinal;
+  elsif v_count <= 4000 and array_lower(bodies, 1) = 1 then
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame, trace_context)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, bodies[f.first : f.first + v_frame - 1],
+      _p_append.trace_context
+    from generate_series(1, v_count, v_frame) as f (first);
+  else
+    -- Slicing walks the array from its start each time; for long ones this is quicker.
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame, trace_context)
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, f.frame, _p_append.trace_context
+    from (
+      select array_agg(b.body order by b.ordinal) as frame
+      from unnest(bodies) with ordinality as b (body, ordinal)
+      group by (b.ordinal - 1) / v_frame
+      order by (b.ordinal - 1) / v_frame
+    ) as f;
+  end if;
+  if v_frame > 1 and position_sequence <> 'parley._p_transmission_position'::regclass then
+    perform parley._p_count_framed(v_count - (v_count + v_frame - 1) / v_frame);
+  end if;
+end
+$$;
+
+comment on function parley._p_append(bigint, integer, regclass, integer, bytea[], text) is
+'Appends messages to a lane in their order, as frames of up to a page when they are small; all of them carry the trace context.';
+
+-- sql/conversation/scan_hints.sql
+
+-- Scan hints: where the search for a group begins.
+--
+-- Why a hint may be believed (keeps S2, S19). A sender draws its position from the queue's sequence, and so holds a lock on that
+-- sequence until its transaction ends. If all who held that lock when the sequence stood at P have let go of it, then every row
+-- up to P is there to be seen or never will be. _p_note_scan notes P and the holders (the probe); a later reader that finds none of
+-- them left declares P safe; and readers whose look began after that may skip what they find gone or locked up to P. A look that began
+-- before may have missed a row that is safe by now, so each look is judged by what was safe when it began.
+-- What a look has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
+-- locked is still found where it was left. A conversation that a hint names stays named as long as anything of it waits before where the next
+-- look begins, whatever the look has met: nobody else would find that.
+-- With each goes where it begins: others that were received from since must not be searched from there (what a holder received is not gone yet).
+-- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
+
+create sequence parley._p_next_probe minvalue 0 start 0;
+
+create function parley._p_begin_of(hint parley._p_scan_hint, endpoint_id bigint) returns bigint
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return greatest(
+    0, hint.low_position, coalesce(hint.blocked_positions[array_position(hint.blocked_endpoints, endpoint_id)], hint.resume_position)
+  );
+end
+$$;
+
+comment on function parley._p_begin_of(parley._p_scan_hint, bigint) is
+'Gives the position before which a conversation has no messages in a lane, by a hint; 0 without a hint.';
+
+create function parley._p_probe(position_sequence regclass, out "position" bigint, out senders text[])
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- The position first, then who is under way: the other way round would miss a sender between the two.
+  position := (coalesce(parley._p_last_position(position_sequence), 0) + 1) * 1024;
+  senders := (
+    select coalesce(array_agg(l.virtualtransaction), '{}')
+    from pg_locks as l
+    where l.locktype = 'relation'
+      and l.relation = position_sequence
+      and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+      and l.mode = 'RowExclusiveLock'
+      and l.granted
+      and l.pid is distinct from pg_backend_pid()
+  );
+end
+$$;
+
+comment on function parley._p_probe(regclass) is
+'Gives a position behind all that have been drawn from a queue''s sequence, and the transactions that have drawn one and not ended yet, prepared ones
+included; not our own. When none of these is left, a look that begins then sees all that will ever be before that position.
+A prepared transaction that has outlived a restart of the server is named anew, -1/xid.';
+
+create function parley._p_note_scan(queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+declare
+  v_old parley._p_scan_hint;
+  v_new parley._p_scan_hint;
+  v_probes boolean;
+  v_walk bigint;
+  v_sequence regclass;
+  v_probe record;
+  v_is_same boolean;
+  v_started timestamptz := clock_timestamp();
+begin
+  -- An older snapshot sees less than is there: it may not tell others what to skip.
+  if parley._p_keeps_snapshot() then
+    return;
+  end if;
+  select * into v_old from parley._p_scan_hint as h where h.lane = _p_note_scan.lane order by h.lane desc, h.hint_id desc limit 1;
+  v_old.low_position := coalesce(v_old.low_position, 0);
+  v_old.safe_position := coalesce(v_old.safe_position, 0);
+  v_old.resume_position := coalesce(v_old.resume_position, 0);
+  v_old.blocked_endpoints := coalesce(v_old.blocked_endpoints, '{}');
+  -- With hundreds of sessions asking the lock table takes milliseconds. A hint that is a little old costs less: so this takes a twentieth
+  -- of the time, of all readers together. In between, a hint that spares every reader a long walk is made of what is known to be safe.
+  v_probes := v_old.probe_senders is null or coalesce(pg_sequence_last_value('parley._p_next_probe'), 0) <= extract(epoch from v_started) * 1000000;
+  v_walk := case
+    when cardinality(blocked) > 0 then resume - greatest(v_old.low_position, v_old.resume_position)
+    else least(head_position, v_old.safe_position) - v_old.low_position
+  end;
+  if not v_probes and v_walk < 262144 then
+    return;
+  end if;
+  v_new.low_position := v_old.low_position;
+  v_new.safe_position := greatest(v_old.safe_position, resume);
+  if head_position - v_old.low_position > 65536 then
+    -- Our own look, begun now: the first row of all, though somebody may hold its group.
+    select least(m.position, v_old.safe_position) into v_new.low_position
+    from parley._p_message as m
+    where m.lane = _p_note_scan.lane
+      and m.position >= v_old.low_position
+      and (m.endpoint_id < 0 or exists (select from parley._p_endpoint as e where e.endpoint_id = m.endpoint_id and e.state <> 'DO'))
+    order by m.position
+    limit 1;
+    v_new.low_position := greatest(v_old.low_position, v_new.low_position);
+  end if;
+  v_new.blocked_endpoints := '{}';
+  v_new.blocked_positions := '{}';
+  v_new.resume_position := 0;
+  if cardinality(blocked) > 0 and resume - v_new.low_position >= 65536 then
+    -- A few rows, such as readers side by side have locked all the time, are passed by faster than a hint about them is read: only what
+    -- begins long before the head is named, and the next look begins with the first of the rest.
+    select array_agg(b.endpoint_id) filter (where b.is_far), array_agg(b.position) filter (where b.is_far),
+      least(resume, min(b.position) filter (where not b.is_far))
+    into v_new.blocked_endpoints, v_new.blocked_positions, v_new.resume_position
+    from (
+      select s.endpoint_id, n.position, n.position <= resume - 65536 as is_far
+      from (select distinct u.endpoint_id from unnest(blocked || v_old.blocked_endpoints) as u (endpoint_id)) as s
+      left join parley._p_set_aside as a using (endpoint_id)
+      cross join lateral (
+        select m.position, m.lane
+        from parley._p_message as m
+        where m.endpoint_id = s.endpoint_id and m.position >= greatest(parley._p_begin_of(v_old, s.endpoint_id), a.moved_position)
+        order by m.position
+        limit 1
+      ) as n
+      where n.lane = _p_note_scan.lane
+    ) as b;
+    if v_new.blocked_endpoints is null or cardinality(v_new.blocked_endpoints) > 64 then
+      v_new.blocked_endpoints := '{}';
+      v_new.blocked_positions := '{}';
+      v_new.resume_position := 0;
+    end if;
+  end if;
+  v_is_same := v_new.low_position - v_old.low_position < 65536
+    and v_new.resume_position - v_old.resume_position < 65536
+    and (cardinality(v_new.blocked_endpoints) = 0) = (cardinality(v_old.blocked_endpoints) = 0);
+  if v_is_same and (head_position - v_old.safe_position < 65536 or not v_probes) then
+    return;
+  end if;
+  v_new.probe_position := v_old.probe_position;
+  v_new.probe_senders := v_old.probe_senders;
+  if v_probes then
+    -- The lanes of destinations have one sequence for all.
+    v_sequence := coalesce(
+      (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_note_scan.queue_id), 'parley._p_transmission_position'
+    );
+    select p.position, p.senders into v_probe from parley._p_probe(v_sequence) as p;
+    -- A prepared transaction that has outlived a restart (-1/xid) may be any of the old ones.
+    if v_old.probe_senders is null or not (v_old.probe_senders && v_probe.senders or v_probe.senders::text like '%-1/%') then
+      v_new.safe_position := greatest(v_new.safe_position, coalesce(v_old.probe_position, 0));
+      v_new.probe_position := v_probe.position;
+      v_new.probe_senders := v_probe.senders;
+    end if;
+    if cardinality(v_new.probe_senders) = 0 then
+      v_new.safe_position := greatest(v_new.safe_position, v_new.probe_position);
+    end if;
+    perform setval('parley._p_next_probe', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_started)) * 1000000)::bigint);
+    if v_is_same and v_new.probe_position = v_old.probe_position then
+      return;
+    end if;
+  end if;
+  insert into parley._p_scan_hint (
+    lane, low_position, safe_position, probe_position, probe_senders, blocked_endpoints, blocked_positions, resume_position
+  )
+  values (
+    lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_endpoints,
+    v_new.blocked_positions, v_new.resume_position
+  );
+  if v_old.hint_id % 64 = 0 then
+    -- Somebody else may be at it, and may wait for a group that we hold: leave him his.
+    delete from parley._p_scan_hint as h
+    where h.lane = _p_note_scan.lane
+      and h.hint_id in (
+        select o.hint_id
+        from parley._p_scan_hint as o
+        where o.lane = _p_note_scan.lane and o.hint_id < v_old.hint_id
+        for update skip locked
+      );
+  end if;
+end
+$$;
+
+comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigint) is
+'Tells the readers after this one where to begin to look.
+Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
+resume, up to where only they have messages, and no further than was safe when the look began.';
+
+-- When the next reader may look who is under way, in microseconds since 1970.
+create function parley._p_renew_hint(queue_id integer, lane integer, head_position bigint, hint parley._p_scan_hint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+declare
+  v_resume bigint := 0;
+begin
+  if cardinality(hint.blocked_endpoints) > 0 then
+    -- The first row of all the others, though somebody may hold its group. Without one before the head all of that belongs to the blocked ones; what
+    -- the hint says already stays true.
+    v_resume := greatest(
+      hint.resume_position,
+      least(
+        hint.safe_position, head_position, (
+          select m.position
+          from parley._p_message as m
+          where m.lane = _p_renew_hint.lane and m.position >= hint.resume_position and m.position < head_position
+            and m.endpoint_id <> all (hint.blocked_endpoints)
+          order by m.position
+          limit 1
+        )
+      )
+    );
+  end if;
+  perform parley._p_note_scan(queue_id, lane, head_position, coalesce(hint.blocked_endpoints, '{}'), v_resume);
+end
+$$;
+
+comment on function parley._p_renew_hint(integer, integer, bigint, parley._p_scan_hint) is
+'Tells the readers after this one that they need not begin where a hint says any more.
+Arguments: queue_id; lane; head_position, of the first message found in a group that was free, beginning where the hint says; hint, which was read before
+that look.';
+
+-- sql/conversation/traced_events.sql
+
+-- What a trace records, and how (spec 8.5). diagnosis/traces.sql starts and stops it; diagnosis/trace_triggers.sql has its triggers.
+--
+-- One trace runs at a time. Ends and errors ask the sequence _p_trace_until, which costs a microsecond; everything else is recorded by triggers that are
+-- disabled while nothing is traced. Rows are written in the transaction that they tell of: what rolls back leaves none. The table is not logged: a crash
+-- of the server empties it, and a standby does not have it. Locks: none.
+
+create table parley._p_trace (
+  is_only boolean primary key default true check (is_only),
+  event_classes integer[] not null,
+  conversation uuid,
+  started_by name not null,
+  started_at timestamptz not null,
+  stops_at timestamptz not null,
+  last_sequence bigint not null
+);
+
+comment on table parley._p_trace is 'The trace that runs or has run last, or no row when it was stopped. Events beyond last_sequence are not written.';
+
+-- Until when something may be traced, in seconds since 1970. It may be too late, after a rollback or a stop; the row of _p_trace decides.
+create sequence parley._p_trace_until minvalue 0 start 0;
+
+create sequence parley._p_trace_sequence;
+
+create unlogged table parley._p_trace_event (
+  event_sequence bigint primary key default nextval('parley._p_trace_sequence'),
+  start_time timestamptz not null default clock_timestamp(),
+  event_class integer not null,
+  event_subclass integer not null,
+  spid integer not null default pg_backend_pid(),
+  transaction_id xid8 not null default pg_current_xact_id(),
+  login_name name not null default session_user,
+  application_name text not null default current_setting('application_name'),
+  conversation_id uuid,
+  conversation_handle uuid,
+  conversation_group_id uuid,
+  is_initiator boolean,
+  state text,
+  priority integer,
+  service_name text,
+  far_service text,
+  far_broker_instance text,
+  next_hop text,
+  message_type_id integer,
+  messages integer,
+  error integer,
+  text_data text
+);
+
+comment on table parley._p_trace_event is 'What was traced.';
+
+create index on parley._p_trace_event (conversation_handle, event_sequence);
+
+create view parley._p_trace_subclass as
+select s.event_class, s.event_name, s.event_subclass, s.subclass_name
+from (
+  values
+    (124, 'Broker:Conversation', 1, 'SEND Message'),
+    (124, 'Broker:Conversation', 2, 'END CONVERSATION'),
+    (124, 'Broker:Conversation', 3, 'END CONVERSATION WITH ERROR'),
+    (124, 'Broker:Conversation', 4, 'Broker Initiated Error'),
+    (124, 'Broker:Conversation', 5, 'Terminate Dialog'),
+    (124, 'Broker:Conversation', 6, 'Received Sequenced Message'),
+    (124, 'Broker:Conversation', 7, 'Received END CONVERSATION'),
+    (124, 'Broker:Conversation', 8, 'Received END CONVERSATION WITH ERROR'),
+    (124, 'Broker:Conversation', 9, 'Received Broker Error Message'),
+    (124, 'Broker:Conversation', 10, 'Received END CONVERSATION Ack'),
+    (124, 'Broker:Conversation', 11, 'BEGIN DIALOG'),
+    (124, 'Broker:Conversation', 12, 'Dialog Created'),
+    (124, 'Broker:Conversation', 13, 'END CONVERSATION WITH CLEANUP'),
+    (136, 'Broker:Conversation Group', 1, 'Create'),
+    (136, 'Broker:Conversation Group', 2, 'Drop'),
+    (141, 'Broker:Message Classify', 1, 'Local'),
+    (141, 'Broker:Message Classify', 2, 'Remote'),
+    (141, 'Broker:Message Classify', 3, 'Delayed')
+) as s (event_class, event_name, event_subclass, subclass_name);
+
+comment on view parley._p_trace_subclass is 'Events that can be traced, by the numbers and names of SQL Server.';
+
+create function parley._p_record_event(event parley._p_trace_event) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  if not exists (
+    select
+    from parley._p_trace as t
+    where event.event_class = any (t.event_classes)
+      and clock_timestamp() < t.stops_at
+      and coalesce(pg_sequence_last_value('parley._p_trace_sequence'), 0) < t.last_sequence
+      and (t.conversation is null or t.conversation in (event.conversation_handle, event.conversation_id, event.conversation_group_id))
+  ) then
+    return;
+  end if;
+  insert into parley._p_trace_event (
+    event_class, event_subclass, conversation_id, conversation_handle, conversation_group_id, is_initiator, state, priority, service_name,
+    far_service, far_broker_instance, next_hop, message_type_id, messages, error, text_data
+  )
+  values (
+    event.event_class, event.event_subclass, event.conversation_id, event.conversation_handle, event.conversation_group_id, event.is_initiator,
+    event.state, event.priority, event.service_name, event.far_service, event.far_broker_instance, event.next_hop, event.message_type_id,
+    event.messages, event.error, event.text_data
+  );
+end
+$$;
+
+comment on function parley._p_record_event(parley._p_trace_event) is
+'Writes an event down when the trace that runs wants it; its number, time and session are set here.';
+
+create function parley._p_event_of(endpoint parley._p_endpoint, event_class integer, event_subclass integer) returns parley._p_trace_event
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_event parley._p_trace_event;
+begin
+  v_event.event_class := event_class;
+  v_event.event_subclass := event_subclass;
+  v_event.conversation_id := endpoint.conversation_id;
+  v_event.conversation_handle := endpoint.conversation_handle;
+  v_event.is_initiator := endpoint.is_initiator;
+  v_event.priority := endpoint.priority;
+  v_event.service_name := endpoint.service_name;
+  v_event.far_service := endpoint.far_service;
+  v_event.far_broker_instance := endpoint.far_broker_instance;
+  v_event.state := coalesce((select e.state from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id), 'CD');
+  -- What has ended may have taken its group with it.
+  v_event.conversation_group_id := coalesce(
+    (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = endpoint.group_id),
+    (select t.conversation_group_id from parley._p_tombstone as t where t.conversation_handle = endpoint.conversation_handle),
+    (
+      select o.conversation_group_id
+      from parley._p_trace_event as o
+      where o.conversation_handle = endpoint.conversation_handle
+      order by o.event_sequence desc
+      limit 1
+    )
+  );
+  return v_event;
+end
+$$;
+
+comment on function parley._p_event_of(parley._p_endpoint, integer, integer) is
+'Gives an event of a side of a conversation, with its state as it is now.
+Arguments: endpoint; event_class and event_subclass, as _p_trace_subclass has them.';
+
+create function parley._p_trace_dialog(endpoint parley._p_endpoint, event_subclass integer, error integer default null, text_data text default null)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_event parley._p_trace_event;
+begin
+  if coalesce(pg_sequence_last_value('parley._p_trace_until') < extract(epoch from clock_timestamp()), true) then
+    return;
+  end if;
+  v_event := parley._p_event_of(endpoint, 124, event_subclass);
+  v_event.error := _p_trace_dialog.error;
+  v_event.text_data := _p_trace_dialog.text_data;
+  perform parley._p_record_event(v_event);
+end
+$$;
+
+comment on function parley._p_trace_dialog(parley._p_endpoint, integer, integer, text) is
+'Writes down, when something is traced, what has just happened to a side of a conversation.
+Arguments: endpoint; event_subclass of Broker:Conversation; error, the number of an error, and its text.';
+
+create function parley._p_trace_received_error(endpoint parley._p_endpoint, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_code integer;
+begin
+  if coalesce(pg_sequence_last_value('parley._p_trace_until') < extract(epoch from clock_timestamp()), true) then
+    return;
+  end if;
+  v_code := substring(parley.body_text(body) from '<Code>(-?[0-9]{1,9})</Code>')::integer;
+  perform parley._p_trace_dialog(
+    endpoint, case when v_code < 0 then 9 else 8 end, v_code, substring(parley.body_text(body) from '<Description>(.*)</Description>')
+  );
+end
+$$;
+
+comment on function parley._p_trace_received_error(parley._p_endpoint, bytea) is
+'Writes down, when something is traced, that an Error message of the other side has arrived, by its body: the program''s (8) or its broker''s (9).';
+
+create function parley._p_record_sent(handle uuid, message_type text, messages integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_event parley._p_trace_event;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if found then
+    v_event := parley._p_event_of(v_endpoint, 124, 1);
+    v_event.message_type_id := (select t.message_type_id from parley._p_message_type as t where t.name = _p_record_sent.message_type);
+    v_event.messages := _p_record_sent.messages;
+    perform parley._p_record_event(v_event);
+  end if;
+end
+$$;
+
+comment on function parley._p_record_sent(uuid, text, integer) is
+'Writes down that messages are sent; when SEND refuses, its transaction takes this back.
+Arguments: handle; message_type, its name; messages, how many.';
+
+-- sql/conversation/received_message.sql
+
+-- What RECEIVE takes and returns.
+
+create type parley.received_message as (
+  status smallint,
+  priority smallint,
+  queuing_order bigint,
+  conversation_group_id uuid,
+  conversation_handle uuid,
+  message_sequence_number bigint,
+  service_name text,
+  service_id integer,
+  service_contract_name text,
+  service_contract_id integer,
+  message_type_name text,
+  message_type_id integer,
+  validation text,
+  message_body bytea,
+  message_enqueue_time timestamptz,
+  message_id uuid,
+  trace_context text
+);
+
+comment on type parley.received_message is 'A message as RECEIVE and the view of a queue show it (spec 4.3).';
+
+create function parley._p_any() returns uuid
+language sql immutable parallel safe
+as $$
+  select 'ffffffff-ffff-ffff-ffff-ffffffffffff'::pg_catalog.uuid
+$$;
+
+comment on function parley._p_any() is
+'Gives the default of the handle and of the group id in RECEIVE: any. No conversation has it: begin_dialog refuses it, and handles are made here.
+It is not null, so that a variable that is empty by mistake does not receive the messages of others (spec 4.3).';
+
+-- sql/conversation/framed_messages.sql
 
 -- How many messages travel in frames beside the first of each.
 --
@@ -6338,56 +7728,7 @@ $$;
 
 comment on function parley._p_framed() is 'Gives how many messages were ever put on queues in frames, without the first of each frame.';
 
--- sql/118_set_aside.sql
-
--- What is known of conversations that fail: which are set aside, and the last error of each.
---
--- A row of _p_set_aside says that RECEIVE passes a side of a conversation by (spec 5.6; docs/differences.md). Its messages
--- leave the lanes of the queue for one of their own, and keep their positions; see 244_set_aside.sql.
--- Both tables have few rows, and are read only for conversations that are not plain, or after a failure.
-
-create table parley._p_set_aside (
-  endpoint_id bigint primary key,
-  position bigint not null,
-  moved_position bigint not null,
-  rollbacks integer not null,
-  set_aside_at timestamptz not null default clock_timestamp(),
-  set_aside_by xid8 not null default pg_current_xact_id()
-);
-
-comment on table parley._p_set_aside is 'Sides of conversations that are set aside. What waits for them before moved_position has left the lanes of the queue.';
-
-create table parley._p_failure (
-  endpoint_id bigint primary key,
-  failed_at timestamptz not null,
-  sqlstate text,
-  error text not null,
-  answer text,
-  answered_at timestamptz
-);
-
-comment on table parley._p_failure is
-'The last error that a reader of a conversation reported (parley.note_failure). Rows of endpoints that are gone are removed a little later.';
-comment on column parley._p_failure.answer is
-'With what text a receiver outside of the database refused (parley.fail_delivery), at answered_at. It is that of this error if both are of one time.';
-
-create table parley._p_delivery_failure (
-  endpoint_id bigint primary key,
-  queue_id integer not null references parley._p_queue on delete cascade,
-  conversation_handle uuid not null,
-  failures integer not null,
-  attempts integer not null,
-  last_error text not null,
-  first_failed_at timestamptz not null,
-  failed_at timestamptz not null,
-  retry_at timestamptz not null
-);
-
-comment on table parley._p_delivery_failure is 'Conversations whose next message was delivered and not accepted: not before retry_at.';
-
-create index on parley._p_delivery_failure (queue_id);
-
--- sql/120_begin_dialog.sql
+-- sql/conversation/begin_dialog.sql
 
 -- BEGIN DIALOG: the initiator's endpoint, and its group when that is new.
 --
@@ -6688,552 +8029,7 @@ $$;
 
 comment on function parley._p_use_priority(parley._p_queue, integer) is 'Remembers that a queue has endpoints of a priority, so that readers look in its lane.';
 
--- sql/200_send.sql
-
--- SEND: the hot path.
---
--- A send on a conversation that has sent before is one statement: it reads the sender's endpoint row, locks it FOR KEY SHARE, and
--- appends the message to the far side's lane. Invariants, and what keeps each:
---   no committed message is lost to END CONVERSATION   the row lock: END takes it FOR UPDATE and so waits for senders
---   a send that begins after another's commit comes later   the position is drawn from the queue's sequence inside the statement
---   rights and states are checked each time   the conditions of the statement; when any fails, _p_send finds out which and why
---   the rights are those of the caller   he inserts into _p_outgoing; its column caller, into which nobody may write, has
---     current_user as its default, and its trigger runs with the rights of the schema's owner. See 020_roles.sql. A view over the table
---     can have another default, and PostgreSQL asks for no right to a column that a default fills: the trigger's WHEN compares once more,
---     before the rights change. Where it does not hold, the table's check refuses the row.
--- What was tried: see docs/performance.md. Each further statement here costs about a tenth of a bare INSERT; so does
--- a pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger costs 1 microsecond
--- more than a function that is SECURITY DEFINER, a ticket of 020_roles.sql 5.
---
--- Sequential scans are off, as in every statement that looks for conversations: a session that planned this while there were few
--- would go on reading all of them, until they are analyzed.
---
--- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one scan of the doorbell.
-
-create table parley._p_outgoing (
-  conversation_handle uuid,
-  message_type text,
-  body bytea,
-  trace_context text,
-  caller name not null default current_user,
-  constraint _p_outgoing_is_empty check (false)
-);
-
-comment on table parley._p_outgoing is
-'Takes one message from SEND. It never holds a row: its trigger sends the message instead, and if it did not, the check would refuse the row.';
-comment on column parley._p_outgoing.caller is
-'Who sends. Nobody may insert into this column, so that its default decides; the trigger takes no row in which it is not current_user.';
-
-create function parley._p_send_outgoing() returns trigger
-language plpgsql security definer
-set enable_seqscan = off
-as $$
-begin
-  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
-  select
-    pg_catalog.nextval(e.destination_position) operator(pg_catalog.*) 1024::pg_catalog.int8,
-    e.far_endpoint_id,
-    case
-      when pg_catalog.pg_sequence_last_value(e.destination_doorbell) operator(pg_catalog.>) 0::pg_catalog.int8
-        then parley._p_ring_bell(e.destination_lane, e.destination_doorbell)
-      else pg_catalog.clock_timestamp()
-    end,
-    e.destination_lane,
-    e.usual_message_type_id,
-    case when pg_catalog.octet_length(new.body) operator(pg_catalog.>) 0 then new.body end,
-    case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end
-  from parley._p_endpoint as e
-  where e.conversation_handle operator(pg_catalog.=) new.conversation_handle
-    and e.usual_message_type_name operator(pg_catalog.=) new.message_type
-    and e.destination_lane is not null
-    and pg_catalog.pg_has_role(new.caller, e.sender_role, 'usage')
-  for key share of e;
-  if not found then
-    found := parley._p_send(
-      parley._p_role_of(new.caller), new.conversation_handle, new.message_type, array[new.body], parley._p_trace_context(new.trace_context)
-    );
-  end if;
-  return null;
-end
-$$;
-
-comment on function parley._p_send_outgoing() is
-'Sends what was inserted into _p_outgoing, with the rights of its column caller.
-Errors: those of parley.send.';
-
-create trigger _p_send before insert on parley._p_outgoing
-for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing();
-
--- A replication worker and a restore turn ordinary triggers off.
-do $$
-begin
-  alter table parley._p_outgoing enable always trigger _p_send;
-end
-$$;
-
-create function parley.send(conversation_handle uuid, message_type text, body bytea) returns void
-language plpgsql
-as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, $3);
-end
-$$;
-
-comment on function parley.send(uuid, text, bytea) is
-'Sends a message on a conversation, in this transaction.
-Arguments: conversation_handle; message_type, of the conversation''s contract; body, null or empty for none.
-Errors: 229 not allowed, 8418 and 8426 handle missing or not found, 8428 message type not found, 8429 the state of the conversation forbids it,
-8431 not in the contract, 8432 and 8434 reserved for the other side, 9618 queue disabled with retention on.
-A body that fails validation, or a target that refuses, does not make SEND fail: an Error message comes back on the conversation.
-Source: spec 4.2.';
-
-create function parley.send(conversation_handle uuid, message_type text default 'DEFAULT', body text default null) returns void
-language plpgsql
-as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, pg_catalog.convert_to($3, 'UTF8'));
-end
-$$;
-
-comment on function parley.send(uuid, text, text) is
-'Sends a message whose body is text; it travels as UTF-8.
-Arguments: conversation_handle; message_type, default DEFAULT; body, null or empty for none.
-Errors: those of send with a bytea body.
-Source: spec 4.2.';
-
-create function parley._p_ring_bell(lane integer, doorbell regclass) returns timestamptz
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform parley._p_ring(lane / 16, doorbell);
-  return clock_timestamp();
-end
-$$;
-
-comment on function parley._p_ring_bell(integer, regclass) is 'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';
-
--- sql/201_send_forms.sql
-
--- SEND in its other forms: bodies of other types, several conversations at once, many messages at once.
-
--- Each call has one meaning for drivers that send parameters without a type (node-postgres, PDO, Ruby) and for those that ask the server for the
--- types (asyncpg, rust-postgres, postgres.js): of the forms of a name PostgreSQL then takes the one with text. So the first argument of a name is
--- a handle or a list in all its forms, the second is the message type, and where a body is not text its form has a name of its own besides.
--- Among arrays PostgreSQL prefers none: send_batch has one form for each name.
-
-create function parley.send(conversation_handle uuid, message_type text, body jsonb) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
-end
-$$;
-
-comment on function parley.send(uuid, text, jsonb) is 'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
-
-create function parley.send(conversation_handle uuid, message_type text, body json) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
-end
-$$;
-
-comment on function parley.send(uuid, text, json) is 'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
-
-create function parley.send(conversation_handle uuid, message_type text, body xml) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
-end
-$$;
-
-comment on function parley.send(uuid, text, xml) is 'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
-
-create function parley.send_binary(conversation_handle uuid, message_type text, body bytea) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, $3);
-end
-$$;
-
-comment on function parley.send_binary(uuid, text, bytea) is
-'Sends bytes: send with a bytea body, under a name that has no other form. A driver that leaves the types of parameters to the server calls this.
-Arguments: conversation_handle; message_type; body, null or empty for none.
-Errors: those of send.
-Source: spec 4.2.';
-
-create function parley.send_json(conversation_handle uuid, message_type text, body jsonb) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
-end
-$$;
-
-comment on function parley.send_json(uuid, text, jsonb) is
-'Sends a JSON body as UTF-8 text: send with a jsonb body, under a name that has no other form.
-Arguments: conversation_handle; message_type; body, null for none.
-Errors: those of send.
-Source: spec 4.2.';
-
-create table parley._p_outgoing_to_many (
-  conversation_handles uuid[],
-  message_type text,
-  body bytea,
-  caller name not null default current_user,
-  constraint _p_outgoing_to_many_is_empty check (false)
-);
-
-comment on table parley._p_outgoing_to_many is
-'Takes one message for several conversations from SEND, as _p_outgoing takes one for one.';
-
-create function parley._p_send_outgoing_to_many() returns trigger
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_count integer := coalesce(cardinality(new.conversation_handles), 0);
-  v_repeated uuid;
-  v_handle uuid;
-  v_position bigint;
-  v_rest uuid[];
-begin
-  if v_count = 0 or array_position(new.conversation_handles, null) is not null then
-    found := parley._p_raise(
-      8441,
-      'a conversation handle is missing',
-      format('Position %s of the list is null, or the list is empty.', coalesce(array_position(new.conversation_handles, null), 0)),
-      'Give at least one handle, and no null.'
-    );
-  end if;
-  select h.handle into v_repeated from unnest(new.conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
-  if found then
-    found := parley._p_raise(
-      8451,
-      format('conversation handle "%s" is named twice', v_repeated),
-      format('It stands at position %s and again later.', array_position(new.conversation_handles, v_repeated)),
-      'Name each conversation once.'
-    );
-  end if;
-  for v_position, v_handle in
-    select h.position, h.handle
-    from unnest(new.conversation_handles) with ordinality as h (handle, position)
-    where not exists (select from parley._p_endpoint as e where e.conversation_handle = h.handle)
-    order by h.position
-  loop
-    -- A conversation that is remembered as closed gets its own number behind this.
-    if not exists (select from parley._p_tombstone as t where t.conversation_handle = v_handle) then
-      found := parley._p_raise(
-        8435,
-        format('conversation handle "%s" at position %s of the list not found', v_handle, v_position),
-        'It never existed here, was rolled back, or its conversation has ended.',
-        'See parley.conversation_endpoints; nothing was sent on the others.'
-      );
-    end if;
-  end loop;
-  -- Endpoint rows are locked in their order, so that two such sends cannot wait for each other.
-  with ready as materialized (
-    select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_doorbell, e.destination_lane, e.usual_message_type_id
-    from parley._p_endpoint as e
-    where e.conversation_handle = any (new.conversation_handles)
-      and e.usual_message_type_name = new.message_type
-      and e.destination_lane is not null
-      and pg_has_role(new.caller, e.sender_role, 'usage')
-    order by e.endpoint_id
-    for key share of e
-  ), sent as (
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
-    select nextval(r.destination_position) * 1024, r.far_endpoint_id,
-      parley._p_ring_bell(r.destination_lane, r.destination_doorbell), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
-    from ready as r
-  )
-  select array_agg(h.handle order by e.endpoint_id nulls first, h.position) into v_rest
-  from unnest(new.conversation_handles) with ordinality as h (handle, position)
-  left join parley._p_endpoint as e on e.conversation_handle = h.handle
-  left join ready as r on r.conversation_handle = h.handle
-  where r.conversation_handle is null;
-  for i in 1 .. coalesce(cardinality(v_rest), 0) loop
-    found := parley._p_send(parley._p_role_of(new.caller), v_rest[i], new.message_type, array[new.body]);
-  end loop;
-  return null;
-end
-$$;
-
-comment on function parley._p_send_outgoing_to_many() is
-'Sends what was inserted into _p_outgoing_to_many, with the rights of its column caller: on all conversations or on none.
-Errors: 8435, 8441, 8451, and those of parley.send.';
-
-create trigger _p_send before insert on parley._p_outgoing_to_many
-for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing_to_many();
-
-do $$
-begin
-  alter table parley._p_outgoing_to_many enable always trigger _p_send;
-end
-$$;
-
-create function parley.send_to_all(conversation_handles uuid[], message_type text, body bytea) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body) values ($1, $2, $3);
-end
-$$;
-
-comment on function parley.send_to_all(uuid[], text, bytea) is
-'Sends the same message on several conversations: on all of them or, when one cannot send, on none.
-Arguments: conversation_handles, each once, no null; message_type; body.
-Errors: 8435 a handle not found, 8441 a handle is missing, 8451 a handle is repeated, and those of send on one conversation.
-Source: spec 4.2.';
-
-create function parley.send_to_all(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body) values ($1, $2, convert_to($3, 'UTF8'));
-end
-$$;
-
-comment on function parley.send_to_all(uuid[], text, text) is
-'Sends the same text on several conversations: on all of them or on none.
-Errors: those of send_to_all with a bytea body.
-Source: spec 4.2.';
-
-create table parley._p_outgoing_batch (
-  conversation_handle uuid,
-  message_type text,
-  bodies bytea[],
-  trace_context text,
-  caller name not null default current_user,
-  constraint _p_outgoing_batch_is_empty check (false)
-);
-
-comment on table parley._p_outgoing_batch is
-'Takes many messages for one conversation from send_batch, as _p_outgoing takes one.';
-
-create function parley._p_send_outgoing_batch() returns trigger
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_context text := case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end;
-  v_far bigint;
-  v_lane integer;
-  v_position regclass;
-  v_doorbell regclass;
-  v_type integer;
-begin
-  found := parley._p_require_one_dimension(new.bodies);
-  select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
-  into v_far, v_lane, v_position, v_doorbell, v_type
-  from parley._p_endpoint as e
-  where e.conversation_handle = new.conversation_handle
-    and e.usual_message_type_name = new.message_type
-    and e.destination_lane is not null
-    and pg_has_role(new.caller, e.sender_role, 'usage')
-  for key share of e;
-  if not found then
-    found := parley._p_send(parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context);
-    return null;
-  end if;
-  perform parley._p_append(v_far, v_lane, v_position, v_type, new.bodies, v_context);
-  if pg_sequence_last_value(v_doorbell) > 0 then
-    perform parley._p_ring_bell(v_lane, v_doorbell);
-  end if;
-  return null;
-end
-$$;
-
-comment on function parley._p_send_outgoing_batch() is
-'Sends what was inserted into _p_outgoing_batch, with the rights of its column caller.
-Errors: those of parley.send.';
-
-create trigger _p_send before insert on parley._p_outgoing_batch
-for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing_batch();
-
-do $$
-begin
-  alter table parley._p_outgoing_batch enable always trigger _p_send;
-end
-$$;
-
-create function parley.send_batch_binary(conversation_handle uuid, message_type text, bodies bytea[]) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, $3);
-end
-$$;
-
-comment on function parley.send_batch_binary(uuid, text, bytea[]) is
-'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
-Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
-Each body is validated by itself, in the order of the array, as if it had been sent alone: what comes before the first bad one is delivered, that one and
-what follows it are not, and an Error message comes back on the conversation.
-Errors: those of send; 8402 an array of several dimensions.
-Source: spec 2.2, 4.2, R-PERF-3.';
-
-create function parley.send_batch(conversation_handle uuid, message_type text, bodies text[]) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_bodies bytea[];
-begin
-  found := parley._p_require_one_dimension(bodies);
-  v_bodies := array(
-    select convert_to(b.body, 'UTF8') from unnest(send_batch.bodies) with ordinality as b (body, position) order by b.position
-  );
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
-end
-$$;
-
-comment on function parley.send_batch(uuid, text, text[]) is
-'Sends many texts on one conversation, as UTF-8 and in the order of the array, as send_batch_binary sends bytes.
-Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
-Errors: those of send; 8402 an array of several dimensions.
-Source: spec 2.2, 4.2, R-PERF-3.';
-
-create function parley.send_batch_json(conversation_handle uuid, message_type text, bodies jsonb[]) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_bodies bytea[];
-begin
-  found := parley._p_require_one_dimension(bodies);
-  v_bodies := array(
-    select convert_to(b.body::text, 'UTF8') from unnest(send_batch_json.bodies) with ordinality as b (body, position) order by b.position
-  );
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
-end
-$$;
-
-comment on function parley.send_batch_json(uuid, text, jsonb[]) is
-'Sends many JSON bodies on one conversation, as UTF-8, as send_batch_binary sends bytes.
-Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body; an array of none sends nothing.
-Errors: those of send; 8402 an array of several dimensions.
-Source: spec 2.2, 4.2.';
-
-create function parley._p_append(
-  endpoint_id bigint, lane integer, position_sequence regclass, message_type_id integer, bodies bytea[], trace_context text default null
-) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_count integer := coalesce(cardinality(bodies), 0);
-  v_now timestamptz := clock_timestamp();
-  -- A frame fills one page: that is where a row costs least for what it carries.
-  v_frame integer;
-begin
-  if v_count = 0 then
-    return;
-  end if;
-  if array_position(bodies, '') is not null then
-    bodies := array_replace(bodies, '', null);
-  end if;
-  v_frame := greatest(1, least(v_count, 1000, 7800::bigint * v_count / greatest(pg_column_size(bodies), 1)));
-  if v_frame = 1 then
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
-    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, b.body, _p_append.trace_context
-    from unnest(bodies) with ordinality as b (body, ordinal)
-    order by b.ordinal;
-  elsif v_count <= 4000 and array_lower(bodies, 1) = 1 then
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame, trace_context)
-    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, bodies[f.first : f.first + v_frame - 1],
-      _p_append.trace_context
-    from generate_series(1, v_count, v_frame) as f (first);
-  else
-    -- Slicing walks the array from its start each time; for long ones this is quicker.
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame, trace_context)
-    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, f.frame, _p_append.trace_context
-    from (
-      select array_agg(b.body order by b.ordinal) as frame
-      from unnest(bodies) with ordinality as b (body, ordinal)
-      group by (b.ordinal - 1) / v_frame
-      order by (b.ordinal - 1) / v_frame
-    ) as f;
-  end if;
-  if v_frame > 1 and position_sequence <> 'parley._p_transmission_position'::regclass then
-    perform parley._p_count_framed(v_count - (v_count + v_frame - 1) / v_frame);
-  end if;
-end
-$$;
-
-comment on function parley._p_append(bigint, integer, regclass, integer, bytea[], text) is
-'Appends messages to a lane in their order, as frames of up to a page when they are small; all of them carry the trace context.';
-
--- sql/202_send_traced.sql
-
--- SEND with the sender's trace context, so that one trace shows the send, the wait and the work of the reader.
---
--- A trace context is what W3C Trace Context calls traceparent, and behind a blank the tracestate if there is one. It travels in a column of its
--- own beside the message: a send without it writes a null, which takes no room, and runs none of this. A trace is never worth a
--- message: what is no trace context, or too long, is left out, and the message is sent.
-
-create function parley._p_trace_context(trace_context text) returns text
-language sql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  select case
-    when octet_length(trace_context) <= 600
-      and trace_context ~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}( [ -~]*)?$'
-      then trace_context
-  end
-$$;
-
-comment on function parley._p_trace_context(text) is
-'Gives a trace context that is well-formed and of at most 600 characters as it is, and null for any other.';
-
-create function parley.send_traced(conversation_handle uuid, message_type text, body bytea, trace_context text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body, trace_context) values ($1, $2, $3, $4);
-end
-$$;
-
-comment on function parley.send_traced(uuid, text, bytea, text) is
-'Sends a message as send does, and with it the trace that it belongs to: RECEIVE gives it back as trace_context.
-Arguments: conversation_handle; message_type; body, null or empty for none; trace_context, a W3C traceparent, a blank and a tracestate or the first alone.
-A trace context that is malformed or longer than 600 characters is left out, without an error.
-Errors: those of send.
-Source: ours; OpenTelemetry.';
-
-create function parley.send_batch_traced(conversation_handle uuid, message_type text, bodies bytea[], trace_context text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context) values ($1, $2, $3, $4);
-end
-$$;
-
-comment on function parley.send_batch_traced(uuid, text, bytea[], text) is
-'Sends many messages as send_batch does, and with each of them the trace that all belong to: RECEIVE gives it back as trace_context.
-Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; trace_context, as of send_traced.
-Errors: those of send_batch_binary.
-Source: ours; OpenTelemetry.';
-
--- sql/203_copies.sql
+-- sql/conversation/copies.sql
 
 -- Copies of what is sent, for queues with retention (spec 5.2): status 3.
 --
@@ -7345,52 +8141,7 @@ $$;
 comment on function parley._p_forget_copy_numbers(integer) is
 'Waits for all senders on a queue whose retention is switched, and lets what they have sent be counted anew when the next copy is made.';
 
--- sql/204_arrays.sql
-
--- Arrays that are no body, and no list of bodies.
---
--- A parameter without a type is a text to SEND even if the program wrote an array: what is refused here comes from drivers that say the type, and from SQL.
-
-create function parley.send(conversation_handle uuid, message_type text, body anyarray) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  found := parley._p_raise(
-    8402,
-    format('the body of a message is of type %s, an array', pg_typeof(body)),
-    format('It was to be sent on conversation "%s" with message type "%s".', conversation_handle, message_type),
-    'For a message each call send_batch, with bytes send_batch_binary, with JSON send_batch_json; for all in one body call send_json with to_jsonb.'
-  );
-end
-$$;
-
-comment on function parley.send(uuid, text, anyarray) is
-'Refuses an array, which is no body, and says which call takes one.
-Errors: 8402, always.';
-
-create function parley._p_require_one_dimension(bodies anyarray) returns boolean
-language plpgsql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if array_ndims(bodies) > 1 then
-    found := parley._p_raise(
-      8402,
-      format('the list of bodies has %s dimensions', array_ndims(bodies)),
-      'A driver makes that of arrays in an array; each member of the inner ones would become a message.',
-      'Give one array with a body for each message; for JSON arrays call send_batch_json, each of them as one JSON value.'
-    );
-  end if;
-  return true;
-end
-$$;
-
-comment on function parley._p_require_one_dimension(anyarray) is
-'Gives true for an array that is a list: of one dimension, empty or null.
-Errors: 8402 of more dimensions.';
-
--- sql/210_deliver.sql
+-- sql/conversation/deliver.sql
 
 -- SEND when something has to be looked at: the first message of a conversation, unusual message types, validation, retention,
 -- targets that are not there; and the reasons why a send is refused.
@@ -7398,7 +8149,7 @@ Errors: 8402 of more dimensions.';
 -- Delivery inside the database happens in the sender's transaction (spec 3.4). What cannot be delivered waits in
 -- _p_transmission with a status text. What must not be delivered comes back as an Error message (spec 2.2, 4.10).
 -- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long as there is no far
--- side, so that a message that is delayed and one that is delivered keep their order (S4), and under retention (203_copies.sql).
+-- side, so that a message that is delayed and one that is delivered keep their order (S4), and under retention (conversation/copies.sql).
 
 create function parley._p_send(caller oid, handle uuid, message_type text, bodies bytea[], trace_context text default null) returns boolean
 language plpgsql
@@ -7656,7 +8407,7 @@ $$;
 comment on function parley._p_deliver(parley._p_endpoint, parley._p_message_type, bytea[], text) is
 'Delivers messages to the far side in this database, or breaks the conversation when the target refuses them; what comes before a bad body is delivered.';
 
--- sql/211_connect.sql
+-- sql/conversation/connect.sql
 
 -- The target's side of a first message: what it refuses, its endpoint, and the short cut that later sends take.
 
@@ -8001,7 +8752,7 @@ $$;
 comment on function parley._p_deliver_delayed_of(bigint) is
 'Delivers what waits in the transmission queue for one endpoint, which the caller has locked, or puts it on its way, if there is one now.';
 
--- sql/212_validation.sql
+-- sql/conversation/validation.sql
 
 -- Whether a body is what its message type says.
 --
@@ -8268,342 +9019,7 @@ comment on function parley._p_number_of_receiver(integer) is
 'Gives the number of the Error that the receiver of a refused message gets, where the sender gets the one that is given: XML that failed its validation
 is 9615 for who sent it and 9616 for who received it (spec 2.2).';
 
--- sql/213_far_side.sql
-
--- SEND and END when the far side is in another database.
---
--- A conversation is bound to a destination when its first message finds a route. From then on it takes the short way of SEND. As long as
--- it is not bound, what it sends waits in _p_transmission, and whoever sends holds its row FOR NO KEY UPDATE, so that what was delayed is put on
--- the lane before anything else gets there (keeps S4). A conversation that has to leave its lane (its far side cannot take from it, its route has
--- changed, it has ended from the other side) is locked FOR UPDATE, which waits for its senders; whoever may not wait passes it by.
-
-create function parley._p_put_out(endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], trace_context text default null) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform parley._p_append(
-    -endpoint.endpoint_id, parley._p_lane(endpoint.destination_id, endpoint.priority), 'parley._p_transmission_position', message_type_id, bodies,
-    trace_context
-  );
-  perform parley._p_ring(endpoint.destination_id, 'parley._p_transmission_doorbell');
-end
-$$;
-
-comment on function parley._p_put_out(parley._p_endpoint, integer, bytea[], text) is
-'Puts messages of an endpoint on the lane of the destination it is bound to, and wakes the daemon. Type -1 is an Error of the broker.';
-
-create function parley._p_put_aside(endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], status text, trace_context text default null)
-returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
-  select endpoint.endpoint_id, _p_put_aside.message_type_id, clock_timestamp(), nullif(b.body, ''), status, _p_put_aside.trace_context
-  from unnest(bodies) with ordinality as b (body, ordinal)
-  order by b.ordinal;
-  -- The daemon may know a database that SQL does not see.
-  if pg_sequence_last_value('parley._p_transmission_doorbell') > extract(epoch from clock_timestamp()) then
-    perform pg_notify('parley', 'unresolved');
-  end if;
-end
-$$;
-
-comment on function parley._p_put_aside(parley._p_endpoint, integer, bytea[], text, text) is
-'Keeps messages of an endpoint until there is a way for them; the caller holds its row FOR NO KEY UPDATE.';
-
-create function parley._p_bind_to(endpoint_id bigint, address text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-  v_lane integer;
-  v_has_moved boolean;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_bind_to.endpoint_id;
-  update parley._p_endpoint as e
-  set far_endpoint_id = -e.endpoint_id, destination_id = parley._p_find_destination(address, e.priority), destination_lane = null, sender_role = null,
-    remote_service_binding_id = case
-      -- Of what has been on its way nobody knows who has it already.
-      when e.remote_service_binding_id is not null or e.far_endpoint_id is not null or not e.is_initiator then e.remote_service_binding_id
-      else (select b.remote_service_binding_id from parley._p_remote_service_binding as b where b.to_service = e.far_service)
-    end
-  where e.endpoint_id = v_endpoint.endpoint_id
-  returning * into v_endpoint;
-  v_lane := parley._p_lane(v_endpoint.destination_id, v_endpoint.priority);
-  -- What was on its way to another address.
-  update parley._p_transit as t set destination_id = v_endpoint.destination_id
-  where t.endpoint_id = v_endpoint.endpoint_id and t.destination_id <> v_endpoint.destination_id;
-  v_has_moved := found;
-  if v_has_moved or exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id) then
-    -- Who transmits there has read long ago what was in transit, and does not look again; of what is parked and due it hears.
-    insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
-    values (v_endpoint.endpoint_id, v_endpoint.destination_id, '', 0, clock_timestamp())
-    on conflict on constraint _p_parked_pkey do update
-    set destination_id = excluded.destination_id, status = excluded.status, attempts = excluded.attempts, due_at = excluded.due_at
-    where v_has_moved;
-    perform parley._p_ring(v_endpoint.destination_id, 'parley._p_transmission_doorbell');
-  end if;
-  with waiting as (
-    -- Where the other side has ended or failed, all that may still go is an Error of the broker.
-    delete from parley._p_transmission as t
-    where t.endpoint_id = v_endpoint.endpoint_id and (v_endpoint.state not in ('DI', 'ER') or t.message_type_id = -1)
-    returning t.transmission_id, t.enqueued_at, t.message_type_id, t.body, t.trace_context
-  )
-  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
-  select nextval('parley._p_transmission_position') * 1024, -v_endpoint.endpoint_id, w.enqueued_at, v_lane, w.message_type_id, w.body, w.trace_context
-  from (select o.enqueued_at, o.message_type_id, o.body, o.trace_context from waiting as o order by o.transmission_id) as w;
-  if found then
-    perform parley._p_ring(v_endpoint.destination_id, 'parley._p_transmission_doorbell');
-  end if;
-end
-$$;
-
-comment on function parley._p_bind_to(bigint, text) is
-'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in order. Notes which remote service
-binding counts for it.
-Arguments: endpoint_id, not bound before; address, as _p_destination has it.';
-
-create function parley._p_leave_lane(endpoint parley._p_endpoint, status text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-begin
-  perform parley._p_forget_routes(array[endpoint.endpoint_id]);
-  with waiting as (
-    delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id
-    returning m.position, m.enqueued_at, m.message_type_id, coalesce(m.frame, array[m.body]) as frame, m.trace_context
-  )
-  insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
-  select endpoint.endpoint_id, o.message_type_id, o.enqueued_at, b.body, status, o.trace_context
-  from (select w.position, w.enqueued_at, w.message_type_id, w.frame, w.trace_context from waiting as w order by w.position) as o
-  cross join lateral unnest(o.frame) with ordinality as b (body, ordinal)
-  order by o.position, b.ordinal;
-end
-$$;
-
-comment on function parley._p_leave_lane(parley._p_endpoint, text) is
-'Takes what has no number yet of a conversation, locked FOR UPDATE by the caller, off the lane of its destination, and keeps it in _p_transmission with
-a status.';
-
-create function parley._p_unbind(endpoint parley._p_endpoint, status text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform parley._p_leave_lane(endpoint, status);
-  update parley._p_endpoint as e set destination_id = null where e.endpoint_id = endpoint.endpoint_id;
-end
-$$;
-
-comment on function parley._p_unbind(parley._p_endpoint, text) is
-'Takes a conversation, locked FOR UPDATE by the caller, off its destination; what it sends from now on waits until it is bound again.';
-
-create function parley._p_bind(endpoint parley._p_endpoint) returns text
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_route record;
-  v_reason text;
-begin
-  if pg_sequence_last_value('parley._p_broker_switch') is not null then
-    return 'The broker is disabled in this database.';
-  end if;
-  v_route := parley._p_find_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id);
-  if v_route.address = 'LOCAL' then
-    v_reason := coalesce(v_route.status, parley._p_absence(endpoint));
-    if v_reason is null then
-      return parley._p_come_back(endpoint);
-    end if;
-    v_route.address := parley._p_neighbour(endpoint, v_route.broker_instance);
-  else
-    v_reason := v_route.status;
-  end if;
-  if v_route.address is null then
-    return v_reason;
-  end if;
-  v_reason := parley._p_await_binding(endpoint, v_route.address);
-  if v_reason is not null then
-    return v_reason;
-  end if;
-  perform parley._p_bind_to(endpoint.endpoint_id, v_route.address);
-  return null;
-end
-$$;
-
-comment on function parley._p_bind(parley._p_endpoint) is
-'Binds a conversation, whose row the caller holds, to the destination that its route leads to; gives null, or the reason why it has none. Null also when
-the far side is in this database: then the conversation has no destination, and no far side yet.
-Source: spec 6.2, 6.3, 6.6.';
-
-create function parley._p_bind_unless_parked(endpoint parley._p_endpoint) returns text
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return coalesce(
-    (
-      select p.status
-      from parley._p_parked as p
-      where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity' and parley._p_is_at_home(endpoint) is not true
-    ),
-    parley._p_bind(endpoint)
-  );
-end
-$$;
-
-comment on function parley._p_bind_unless_parked(parley._p_endpoint) is
-'Binds a conversation as _p_bind does, unless it waits after a refusal of its far side: then what it sends waits behind what was refused, for that reason.';
-
-create function parley._p_neighbour(endpoint parley._p_endpoint, broker_instance text) returns text
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select n.address
-  from parley._p_neighbour_service as n
-  where n.service_name = endpoint.far_service
-    and (_p_neighbour.broker_instance is null or n.address = 'broker:' || _p_neighbour.broker_instance)
-  order by md5(n.address || endpoint.conversation_id::text)
-  limit 1
-$$;
-
-comment on function parley._p_neighbour(parley._p_endpoint, text) is
-'Gives the address of a database of the same daemon that has the far service, if one is known; of several one for each conversation (spec 6.4).
-Arguments: broker_instance, that of the conversation or of its route, null for any.';
-
-create function parley._p_absence(endpoint parley._p_endpoint) returns text
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if endpoint.far_broker_instance is not null
-    and endpoint.far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
-    return format('The broker instance %s is not this database, and there is no route to it.', endpoint.far_broker_instance);
-  elsif not exists (select from parley._p_service as s where s.name = endpoint.far_service) then
-    return format('The target service "%s" does not exist in this database, and there is no route to it.', endpoint.far_service)
-      || parley._p_did_you_mean(0, 'service', endpoint.far_service);
-  end if;
-  return null;
-end
-$$;
-
-comment on function parley._p_absence(parley._p_endpoint) is
-'Tells why the far side of a conversation cannot be in this database; null when it can (spec 6.4, texts 9795 and 9796).';
-
-create function parley._p_send_far(
-  handle uuid, message_type_id integer, bodies bytea[], trace_context text
-) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-  v_status text;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if v_endpoint.destination_id is null then
-    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for no key update;
-  end if;
-  if v_endpoint.destination_id is null then
-    v_status := parley._p_bind_unless_parked(v_endpoint);
-    if v_status is not null then
-      perform parley._p_put_aside(v_endpoint, message_type_id, bodies, v_status, trace_context);
-      return false;
-    end if;
-    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-    if v_endpoint.destination_id is null then
-      perform parley._p_put_aside(v_endpoint, message_type_id, bodies, '', trace_context);
-      perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
-      return false;
-    end if;
-  end if;
-  perform parley._p_put_out(v_endpoint, message_type_id, bodies, trace_context);
-  return true;
-end
-$$;
-
-comment on function parley._p_send_far(uuid, integer, bytea[], text) is
-'Sends messages to a far side in another database, the long way: finds the route when there is none yet. The caller has checked rights and type.
-True when nothing was delayed.';
-
-create function parley._p_tell_far(endpoint_id bigint, message_type_id integer, body bytea) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-  v_status text;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id for no key update;
-  if v_endpoint.destination_id is null then
-    v_status := parley._p_bind_unless_parked(v_endpoint);
-    if v_status is not null then
-      perform parley._p_put_aside(v_endpoint, message_type_id, array[body], v_status);
-      return;
-    end if;
-    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
-    if v_endpoint.destination_id is null then
-      -- It has come back to this database: first what waited. Of what was never sent nobody needs to hear that it has failed.
-      perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
-      select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
-      if found and message_type_id > 0 then
-        perform parley._p_tell_end(v_endpoint, message_type_id, body);
-      elsif v_endpoint.state = 'DO' then
-        perform parley._p_remove_endpoint(v_endpoint);
-      end if;
-      return;
-    end if;
-  end if;
-  perform parley._p_put_out(v_endpoint, message_type_id, array[body]);
-end
-$$;
-
-comment on function parley._p_tell_far(bigint, integer, bytea) is
-'Sends EndDialog (2), the Error of an application (1) or one of the broker (-1) to a far side in another database, behind what was sent before.';
-
-create function parley._p_hold_outgoing(endpoint parley._p_endpoint, status text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-begin
-  delete from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id;
-  delete from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
-  update parley._p_transmission as t set transmission_status = status where t.endpoint_id = endpoint.endpoint_id;
-  perform parley._p_leave_lane(endpoint, status);
-end
-$$;
-
-comment on function parley._p_hold_outgoing(parley._p_endpoint, text) is
-'Keeps what a conversation has not transmitted from ever being so, because the far side has ended or failed; END removes it (spec 3.2, texts 9779
-and 9784). What was under way is forgotten: nobody waits for it over there. The caller holds the row FOR UPDATE.';
-
-create function parley._p_forget_far_side(endpoint_id bigint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-begin
-  delete from parley._p_message as m where m.endpoint_id = -_p_forget_far_side.endpoint_id;
-  delete from parley._p_transit as t where t.endpoint_id = _p_forget_far_side.endpoint_id;
-  delete from parley._p_parked as p where p.endpoint_id = _p_forget_far_side.endpoint_id;
-  delete from parley._p_unresumed as u where u.endpoint_id = _p_forget_far_side.endpoint_id;
-  delete from parley._p_compared as c where c.endpoint_id = _p_forget_far_side.endpoint_id;
-  delete from parley._p_send_progress as p where p.endpoint_id = _p_forget_far_side.endpoint_id;
-  delete from parley._p_accept_progress as p where p.endpoint_id = _p_forget_far_side.endpoint_id;
-end
-$$;
-
-comment on function parley._p_forget_far_side(bigint) is 'Removes whatever is kept of an endpoint for the sake of its far side in another database.';
-
--- sql/214_drop_unsent.sql
+-- sql/conversation/drop_unsent.sql
 
 -- What has been sent and is not with the far side yet, dropped because this side ends with an Error (spec 3.2, 4.6).
 --
@@ -8710,7 +9126,7 @@ $$;
 comment on function parley._p_is_telling_far(parley._p_endpoint) is
 'Tells whether an Error of the broker is still on its way to a far side in another database.';
 
--- sql/215_come_back.sql
+-- sql/conversation/come_back.sql
 
 -- A conversation that was routed to another database and whose target is in this one now.
 --
@@ -8802,7 +9218,7 @@ $$;
 comment on function parley._p_is_at_home(parley._p_endpoint) is
 'Tells whether the route of a conversation leads to a service of this database now.';
 
--- sql/219_conversation_rights.sql
+-- sql/conversation/conversation_rights.sql
 
 -- Who may work on a conversation, and who may read about it (spec 7.7).
 
@@ -8850,7 +9266,7 @@ $$;
 comment on function parley._p_may_look_at(oid, parley._p_endpoint) is
 'Tells whether the caller may look at a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
 
--- sql/220_end_conversation.sql
+-- sql/conversation/end_conversation.sql
 
 -- END CONVERSATION in its three forms, and what ends conversations from the broker's side.
 --
@@ -9241,7 +9657,7 @@ comment on function parley._p_remove_endpoint(parley._p_endpoint) is
 'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
 When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';
 
--- sql/221_break_conversation.sql
+-- sql/conversation/break_conversation.sql
 
 -- What ends conversations from outside: cleanup by an administrator, and errors of the broker.
 
@@ -9496,1350 +9912,716 @@ $$;
 comment on function parley._p_move_service(parley._p_service, parley._p_queue) is
 'Moves a service, its waiting messages and the copies that retention keeps, in their order, to another queue.';
 
--- sql/222_send_and_end.sql
+-- sql/conversation/timers.sql
 
--- Send and forget: a dialog that is begun, sent on and ended in one call, so that no open side is left.
+-- Conversation timers, lifetimes, abandoned endpoints and tombstones: what happens because time passes.
 --
--- It is BEGIN DIALOG, SEND and END CONVERSATION in the transaction of the caller, with the rules and locks of the three. The sender's side is
--- in state DO afterwards and goes when the target ends its side, or, when that never does, once all is read and the broker's time for
--- abandoned conversations is over (spec 3.6). What comes back, an answer or an Error, is thrown away.
+-- Who looks at the clock: activation/fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that something is due somewhere, and the daemon
+-- (activation/due_alarms.sql). Several at once share the work: each passes by what another holds.
 
-create function parley._p_send_and_end(
-  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text, encryption boolean,
-  ticket parley.caller
-) returns uuid
-language plpgsql
+create function parley._p_find_endpoint_to_time(handle uuid) returns parley._p_endpoint
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_handle uuid := parley.begin_dialog(
-    from_service => from_service, to_service => to_service, contract => contract, broker_instance => broker_instance,
-    encryption => encryption, caller => ticket
-  );
+  v_endpoint parley._p_endpoint;
 begin
-  if pg_sequence_last_value('parley._p_trace_until') > extract(epoch from clock_timestamp()) then
-    perform parley._p_record_sent(v_handle, message_type, 1);
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+    found := parley._p_raise(
+      8458,
+      'the conversation cannot have a timer: its state is CLOSED',
+      format('Conversation handle %s.', handle),
+      'Both sides have ended it: begin a new dialog to go on.'
+    );
+  elsif not found then
+    v_endpoint := parley._p_find_endpoint(handle);
   end if;
-  found := parley._p_send(caller, v_handle, message_type, array[body]);
-  found := parley._p_end(caller, v_handle, 2, null);
-  return v_handle;
+  return v_endpoint;
 end
 $$;
 
-comment on function parley._p_send_and_end(oid, text, text, text, bytea, text, text, boolean, parley.caller) is
-'Begins a dialog, sends one message and ends it, in the name of the caller.
-Arguments: as send_and_end; ticket of the caller.
-Errors: those of begin_dialog, send and end_conversation.';
+comment on function parley._p_find_endpoint_to_time(uuid) is
+'Finds an endpoint that is to have a timer, without locking it.
+Errors: 8418 null, 8426 not found, 8458 closed already.';
 
-create function parley.send_and_end(
-  from_service text,
-  to_service text,
-  message_type text default 'DEFAULT',
-  body text default null,
-  contract text default 'DEFAULT',
-  broker_instance text default null,
-  encryption boolean default true,
+create function parley.begin_conversation_timer(
+  conversation_handle uuid, timeout integer,
   caller parley.caller default parley.current_caller()
-) returns uuid
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_time(conversation_handle);
+  v_due timestamptz;
 begin
-  return parley._p_send_and_end(
-    v_caller, from_service, to_service, message_type, convert_to(body, 'UTF8'), contract, broker_instance, encryption, caller
-  );
+  found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'BEGIN CONVERSATION TIMER');
+  perform parley._p_lock_group_of(v_endpoint.endpoint_id);
+  v_endpoint := parley._p_find_endpoint_to_time(conversation_handle);
+  if timeout is null or timeout < 0 then
+    found := parley._p_raise(
+      8402,
+      format('timer timeout %s is out of range', coalesce(timeout::text, 'null')),
+      'It is counted in seconds, 0 to 2147483647.',
+      'Give a number of seconds.'
+    );
+  end if;
+  v_due := clock_timestamp() + make_interval(secs => timeout);
+  if v_endpoint.state not in ('SO', 'CO', 'DI') then
+    found := parley._p_raise(
+      8458,
+      format('the conversation cannot have a timer: its state is %s', parley._p_state_name(v_endpoint.state)),
+      format('Conversation handle %s.', conversation_handle),
+      'It has ended or failed; end it, and begin a new one to go on.'
+    );
+  elsif v_due > v_endpoint.lifetime then
+    found := parley._p_raise(
+      8410,
+      'the timer would fire after the end of the conversation''s life',
+      format('It would fire at %s; the lifetime ends at %s.', v_due, v_endpoint.lifetime),
+      'Give a shorter timeout.'
+    );
+  end if;
+  -- Here, so that firing need not; an older snapshot has to fail when somebody has made it plain since. Both sides, in the order of END, which
+  -- may follow in this transaction.
+  if v_endpoint.is_plain or parley._p_keeps_snapshot() then
+    perform
+    from parley._p_endpoint as e
+    where e.endpoint_id in (v_endpoint.endpoint_id, v_endpoint.far_endpoint_id)
+    order by e.endpoint_id
+    for no key update;
+    update parley._p_endpoint as e set is_plain = false where e.endpoint_id = v_endpoint.endpoint_id;
+  end if;
+  perform parley._p_set_alarm(v_endpoint.endpoint_id, 'timer', v_due);
 end
 $$;
 
-comment on function parley.send_and_end(text, text, text, text, text, text, boolean, parley.caller) is
-'Sends one message that needs no answer: begins a dialog, sends and ends it in one call, in this transaction. No open side is left to be ended.
-Returns the handle of the conversation, for trace_conversation; nothing can be sent on it any more. The target receives the message, then EndDialog.
-What comes back is thrown away: that the target refuses the message, or answers it, is not learned. To learn it, begin a dialog and end it yourself.
-Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8, null or empty for none; contract;
-broker_instance and encryption, as begin_dialog.
-Errors: those of begin_dialog and send.
-Source: spec 4.1, 4.2, 4.6.';
+comment on function parley.begin_conversation_timer(uuid, integer, parley.caller) is
+'Sets the timer of this side of a conversation, in place of an earlier one: when it fires, a DialogTimer message arrives here.
+Arguments: conversation_handle; timeout in seconds, 0 for at once.
+Errors: 229 not allowed, 8402 out of range, 8410 after the lifetime, 8418 and 8426 handle missing or not found, 8458 the state forbids it.
+Source: spec 4.7.';
 
-create function parley.send_binary_and_end(
-  from_service text,
-  to_service text,
-  message_type text default 'DEFAULT',
-  body bytea default null,
-  contract text default 'DEFAULT',
-  broker_instance text default null,
-  encryption boolean default true,
-  caller parley.caller default parley.current_caller()
-) returns uuid
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-begin
-  return parley._p_send_and_end(
-    v_caller, from_service, to_service, message_type, body, contract, broker_instance, encryption, caller
-  );
-end
-$$;
-
-comment on function parley.send_binary_and_end(text, text, text, bytea, text, text, boolean, parley.caller) is
-'Sends one message of bytes that needs no answer, as send_and_end sends a text. It has a name of its own, so that bytes from a driver that gives parameters
-no type are not taken for text.
-Arguments: as send_and_end; body, null or empty for none.
-Errors: those of begin_dialog and send.
-Source: spec 4.1, 4.2, 4.6.';
-
--- sql/230_find_group.sql
-
--- Which group is next: the search that RECEIVE and GET CONVERSATION GROUP share.
---
--- The next group is the one with the first message, by priority and then by arrival, that no other transaction has locked.
--- RECEIVE looks at the first rows of the lane itself; this file is for the rest: locked groups at the head, several priorities.
---
--- Why a hint may be believed (keeps S2, S19). A sender draws its position from the queue's sequence, and so holds a lock on that
--- sequence until its transaction ends. If all who held that lock when the sequence stood at P have let go of it, then every row
--- up to P is there to be seen or never will be. _p_note_scan notes P and the holders (the probe); a later reader that finds none of
--- them left declares P safe; and readers whose look began after that may skip what they find gone or locked up to P. A look that began
--- before may have missed a row that is safe by now, so each look is judged by what was safe when it began.
--- What a look has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
--- locked is still found where it was left. A conversation that a hint names stays named as long as anything of it waits before where the next
--- look begins, whatever the look has met: nobody else would find that.
--- With each goes where it begins: others that were received from since must not be searched from there (what a holder received is not gone yet).
--- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
-
-create function parley._p_lock_next_group(
-  queue_id integer, priorities integer, out group_id bigint, out endpoint_id bigint, out "position" bigint
-)
+create function parley._p_fire_alarms(queue_id integer, top integer, only_queues integer[] default null) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_hint parley._p_scan_hint;
-  v_priority integer;
-  v_lane integer;
-  v_begin bigint;
-  v_from bigint;
-  v_bound bigint;
-  v_safe bigint;
-  v_probe record;
-  v_seen bigint[];
-  v_group bigint;
-  v_taker xid;
-  v_moved integer;
-  v_most integer := 500;
+  v_alarm record;
+  v_is_claimed boolean;
+  v_fired integer := 0;
+  v_held integer := 0;
+  v_next timestamptz;
+  -- Not clock_timestamp() itself: the index could not bound a search by it, and the ones that are not due would all be read.
+  v_now timestamptz := clock_timestamp();
 begin
-  for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where priorities & (1 << p.n) > 0 loop
-    v_lane := parley._p_lane(queue_id, v_priority);
-    select * into v_hint from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
-    v_seen := '{}';
-    -- Groups that were locked when somebody passed them by, in the order of their first message.
-    for v_group, v_taker in
-      select e.group_id, (array_agg(n.taker order by n.position))[1]
-      from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
-      join parley._p_endpoint as e using (endpoint_id)
-      left join parley._p_set_aside as s using (endpoint_id)
-      cross join lateral (
-        -- One probe a conversation, however much waits in it.
-        select m.position, m.lane, m.xmax as taker
-        from parley._p_message as m
-        where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
-        order by m.position
-        limit 1
-      ) as n
-      where e.state <> 'DO' and n.position < v_hint.resume_position and n.lane = v_lane
-      group by e.group_id
-      order by min(n.position)
-    loop
-      perform
-      from parley._p_conversation_group as g
-      where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
-      for update skip locked;
-      if not found then
-        v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
-        continue;
-      end if;
-      select m.endpoint_id, m.position into endpoint_id, position
-      from parley._p_endpoint as e
-      left join parley._p_set_aside as s using (endpoint_id)
-      cross join lateral (
-        select n.endpoint_id, n.position
-        from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id
-          and n.position >= greatest(parley._p_begin_of(v_hint, e.endpoint_id), s.moved_position)
-          and n.lane = v_lane
-        order by n.position
-        limit 1
-      ) as m
-      where e.group_id = v_group and e.state <> 'DO'
-      order by m.position
-      limit 1;
-      if found then
-        v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
-        if v_moved is null then
-          group_id := v_group;
-          return;
-        end if;
-        if v_moved = v_most then
-          v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
-        end if;
-        v_most := v_most - v_moved;
-      end if;
-    end loop;
-    v_begin := greatest(0, v_hint.low_position, v_hint.resume_position);
-    v_from := v_begin;
-    v_bound := v_begin + 4194304;
-    v_safe := coalesce(v_hint.safe_position, 0);
-    loop
-      select m.endpoint_id, m.position, e.group_id, m.xmax into endpoint_id, position, v_group, v_taker
-      from parley._p_message as m
-      join parley._p_endpoint as e using (endpoint_id)
-      where m.lane = v_lane
-        and m.position >= v_from
-        and m.position < v_bound
-        and e.state <> 'DO'
-        and m.endpoint_id <> all (v_seen)
-      order by m.position
-      limit 1;
-      if not found then
-        exit when not exists (select from parley._p_message as m where m.lane = v_lane and m.position >= v_bound);
-        -- It will be a long walk. If no sender is under way, what it passes by is told to others after this walk and not the next one; it begins
-        -- anew, because somebody may have committed before v_from since that was looked at.
-        select p.position, p.senders into v_probe
-        from parley._p_queue as q
-        cross join lateral parley._p_probe(q.position_sequence) as p
-        where q.queue_id = _p_lock_next_group.queue_id;
-        if cardinality(v_probe.senders) = 0 then
-          v_safe := greatest(v_safe, v_probe.position);
-        end if;
-        v_from := v_begin;
-        v_bound := 9223372036854775807;
-        continue;
-      end if;
-      perform
-      from parley._p_conversation_group as g
-      where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
-      for update skip locked;
-      if not found then
-        v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
-        v_from := position;
-      else
-        -- Between our look and our lock another reader may have taken it, or MOVE the conversation.
-        perform
-        from parley._p_message as m
-        join parley._p_endpoint as e using (endpoint_id)
-        where m.endpoint_id = _p_lock_next_group.endpoint_id
-          and m.position = _p_lock_next_group.position
-          and e.group_id = v_group;
-        if not found then
-          perform parley._p_note_unseen();
-          continue;
-        end if;
-        v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
-        if v_moved is not null then
-          if v_moved = v_most then
-            v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
-          end if;
-          v_most := v_most - v_moved;
-          v_from := position;
-        else
-          group_id := v_group;
-          -- With what our hint named, whether we have met it or not: we did not look before where the hint let us begin.
-          perform parley._p_note_scan(
-            queue_id, v_lane, position, case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
-            least(position, v_safe)
-          );
-          return;
-        end if;
-      end if;
-    end loop;
+  for v_alarm in
+    select a.endpoint_id, a.kind
+    from parley._p_alarm as a
+    where a.due_at <= v_now
+      and (
+        _p_fire_alarms.queue_id is null and only_queues is null
+        or exists (
+          select
+          from parley._p_endpoint as e
+          join parley._p_service as s using (service_id)
+          where e.endpoint_id = a.endpoint_id and (s.queue_id = _p_fire_alarms.queue_id or s.queue_id = any (only_queues))
+        )
+      )
+    order by a.due_at
+    limit case when _p_fire_alarms.queue_id is null then 10 else 100 end::bigint * top
+  loop
+    -- Others are at it, and each that cannot be claimed costs a subtransaction: a look tells of most that are held.
+    continue when v_held >= 20 and queue_id is not null and parley._p_is_group_held(v_alarm.endpoint_id);
+    v_is_claimed := case
+      when queue_id is null then parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind)
+      else parley._p_claim_alarm_and_groups(v_alarm.endpoint_id, v_alarm.kind)
+    end;
+    if v_is_claimed then
+      perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
+      v_fired := v_fired + 1;
+      exit when v_fired = top;
+      continue;
+    end if;
+    v_held := v_held + 1;
+    if queue_id is null then
+      -- What is held for long must not keep the rest.
+      perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second');
+    else
+      exit when v_held >= 40;
+    end if;
   end loop;
-  group_id := null;
-  endpoint_id := null;
-  position := null;
+  -- A timer set by a transaction that has not committed is not seen here, so look again within a second in any case.
+  select a.due_at into v_next from parley._p_alarm as a order by a.due_at limit 1;
+  v_next := greatest(coalesce(v_next, 'infinity'), clock_timestamp() + case when v_held > v_fired then interval '20 ms' else interval '1 ms' end);
+  v_next := least(v_next, clock_timestamp() + interval '1 second');
+  perform setval('parley._p_next_alarm', (extract(epoch from v_next) * 1000000)::bigint);
+  return v_fired;
 end
 $$;
 
-comment on function parley._p_lock_next_group(integer, integer) is
-'Finds and locks the next group of a queue that no other transaction has locked; gives its first message, or nulls when there is none.
-Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
-Source: spec 3.6, 4.3.';
+comment on function parley._p_fire_alarms(integer, integer, integer[]) is
+'Handles alarms that are due and notes when to look next. Waits for nobody. Gives how many.
+Arguments: queue_id, that of a reader, or null; top, how many at most; only_queues, where queue_id is null: of these queues alone (null: of all).';
 
-create function parley._p_begin_of(hint parley._p_scan_hint, endpoint_id bigint) returns bigint
-language plpgsql immutable
+create function parley._p_is_group_held(endpoint_id bigint) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select
+    from parley._p_endpoint as e
+    join parley._p_endpoint as s on s.endpoint_id in (e.endpoint_id, e.far_endpoint_id)
+    join parley._p_conversation_group as g on g.group_id = s.group_id
+    where e.endpoint_id = $1 and parley._p_is_running(g.xmax)
+  )
+$$;
+
+comment on function parley._p_is_group_held(bigint) is
+'Tells whether somebody, this transaction too, has locked the group of either side of a conversation. Locks nothing; see activation/receivable_work.sql.';
+
+create function parley._p_claim_alarm(endpoint_id bigint, kind text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_far bigint;
+begin
+  select e.far_endpoint_id into v_far from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id;
+  if found then
+    -- Read again with the lock: the first send may have made the far side since.
+    if kind = 'timer' and not parley._p_keeps_snapshot() then
+      perform from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id for key share skip locked;
+    elsif kind = 'timer' or kind = 'lifetime' and v_far > 0 then
+      -- Sending goes on. An older snapshot has to fail when the state has changed.
+      select e.far_endpoint_id into v_far
+      from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id for no key update skip locked;
+    else
+      select e.far_endpoint_id into v_far from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id for update skip locked;
+    end if;
+    if not found then
+      return false;
+    end if;
+    if kind <> 'timer' and v_far > 0 then
+      perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update skip locked;
+      if not found and exists (select from parley._p_endpoint as e where e.endpoint_id = v_far) then
+        return false;
+      end if;
+    end if;
+  end if;
+  perform
+  from parley._p_alarm as a
+  where a.endpoint_id = _p_claim_alarm.endpoint_id and a.kind = _p_claim_alarm.kind and a.due_at <= clock_timestamp()
+  for update skip locked;
+  return found;
+end
+$$;
+
+comment on function parley._p_claim_alarm(bigint, text) is
+'Locks what firing an alarm takes, and the alarm last; false when somebody holds any of it, or it is not due any more: what was locked by then stays
+so. Waits for nobody: who fires many alarms holds many conversations, and must not wait for another one.';
+
+create function parley._p_claim_alarm_and_groups(endpoint_id bigint, kind text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_groups bigint[];
+  v_locked integer := -1;
+begin
+  if parley._p_claim_alarm(endpoint_id, kind) then
+    -- A timer concerns its own side alone.
+    v_groups := array(
+      select e.group_id
+      from parley._p_endpoint as e
+      where e.endpoint_id = _p_claim_alarm_and_groups.endpoint_id
+      union
+      select f.group_id
+      from parley._p_endpoint as e
+      join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
+      where e.endpoint_id = _p_claim_alarm_and_groups.endpoint_id and _p_claim_alarm_and_groups.kind <> 'timer'
+    );
+    perform from parley._p_conversation_group as g where g.group_id = any (v_groups) for update skip locked;
+    get diagnostics v_locked = row_count;
+  end if;
+  if v_locked = cardinality(v_groups) then
+    return true;
+  end if;
+  raise exception 'held' using errcode = 'lock_not_available';
+exception
+  when lock_not_available then
+    return false;
+end
+$$;
+
+comment on function parley._p_claim_alarm_and_groups(bigint, text) is
+'Claims an alarm for a reader, whose transaction goes on and may wait for others: nobody may have received from the groups, and be about to end
+what the reader holds then. What cannot be claimed is let go of.';
+
+create function parley._p_put_off_alarm(endpoint_id bigint, kind text, due_before timestamptz, delay interval) returns void
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return greatest(
-    0, hint.low_position, coalesce(hint.blocked_positions[array_position(hint.blocked_endpoints, endpoint_id)], hint.resume_position)
+  perform
+  from parley._p_alarm as a
+  where a.endpoint_id = _p_put_off_alarm.endpoint_id and a.kind = _p_put_off_alarm.kind and a.due_at < due_before
+  for update skip locked;
+  if found then
+    update parley._p_alarm as a
+    set due_at = clock_timestamp() + delay, first_due_at = coalesce(a.first_due_at, a.due_at)
+    where a.endpoint_id = _p_put_off_alarm.endpoint_id and a.kind = _p_put_off_alarm.kind;
+  end if;
+end
+$$;
+
+comment on function parley._p_put_off_alarm(bigint, text, timestamptz, interval) is
+'Makes an alarm that was due before a time due after a delay, unless somebody holds it. When it was due first is kept: it is late since then.';
+
+create function parley._p_fire_alarm(endpoint_id bigint, kind text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from parley._p_alarm as a where a.endpoint_id = _p_fire_alarm.endpoint_id and a.kind = _p_fire_alarm.kind;
+  case kind
+    when 'timer' then
+      perform parley._p_fire_timer(endpoint_id);
+    when 'lifetime' then
+      perform parley._p_break_conversations(array[endpoint_id], 8489, 'The dialog has exceeded its lifetime.');
+    when 'abandoned' then
+      perform parley._p_end_abandoned(endpoint_id);
+  end case;
+end
+$$;
+
+comment on function parley._p_fire_alarm(bigint, text) is 'Handles one alarm, which the caller has claimed.';
+
+create function parley._p_fire_timer(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_fire_timer.endpoint_id and e.state in ('SO', 'CO', 'DI');
+  if found then
+    perform parley._p_enqueue(v_endpoint, 5, null);
+  end if;
+end
+$$;
+
+comment on function parley._p_fire_timer(bigint) is 'Puts a DialogTimer message on the queue of an endpoint.';
+
+create function parley._p_end_abandoned(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_seconds integer := (select b.abandoned_seconds from parley._p_broker as b);
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_end_abandoned.endpoint_id;
+  if not found or v_endpoint.state not in ('DI', 'ER', 'DO') then
+    return;
+  elsif v_endpoint.state = 'DO' then
+    -- It was to be removed when its group was held.
+    perform parley._p_remove_endpoint(v_endpoint);
+    return;
+  end if;
+  perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update skip locked;
+  if not found or exists (select from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id) then
+    -- Somebody reads it, or it still has something to read: later.
+    perform parley._p_set_alarm(endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => greatest(v_seconds, 1)));
+  else
+    v_endpoint := parley._p_lock_to_end(v_endpoint.conversation_handle);
+    perform parley._p_close_both(v_endpoint);
+  end if;
+end
+$$;
+
+comment on function parley._p_end_abandoned(bigint) is
+'Ends a target whose initiator has ended, that has read everything and never ended itself: fire-and-forget must not leak (spec 3.3).';
+
+create function parley.end_abandoned_after(
+  seconds integer,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+begin
+  found := parley._p_require_administrator(v_caller, 'end_abandoned_after');
+  if (seconds >= 1) is not true then
+    found := parley._p_raise(
+      8402,
+      'the time after which abandoned targets end is out of range',
+      format('It is %s seconds; 1 to 2147483647 are allowed.', coalesce(seconds::text, 'null')),
+      'Give 2147483647, 68 years, to keep them.'
+    );
+  end if;
+  -- Whoever ends a conversation meanwhile has read the time before; it comes due then, or is put right by the next change.
+  update parley._p_broker as b set abandoned_seconds = seconds;
+  perform parley._p_set_alarm(a.endpoint_id, 'abandoned', greatest(clock_timestamp(), e.state_since + make_interval(secs => seconds)))
+  from parley._p_alarm as a
+  join parley._p_endpoint as e using (endpoint_id)
+  where a.kind = 'abandoned' and e.state in ('DI', 'ER')
+  order by a.endpoint_id;
+end
+$$;
+
+comment on function parley.end_abandoned_after(integer, parley.caller) is
+'Says after how many seconds a target ends by itself whose initiator has ended, or that has failed, and that has nothing left to read: 1800 when the broker
+is new. It counts for those that wait now, too. SQL Server keeps them for ever; 2147483647, 68 years, does so here. parley.databases shows it.
+Arguments: seconds.
+Errors: 8402 out of range, 15151 not an administrator.
+Source: spec 3.3.';
+
+-- sql/conversation/far_side.sql
+
+-- SEND and END when the far side is in another database.
+--
+-- A conversation is bound to a destination when its first message finds a route. From then on it takes the short way of SEND. As long as
+-- it is not bound, what it sends waits in _p_transmission, and whoever sends holds its row FOR NO KEY UPDATE, so that what was delayed is put on
+-- the lane before anything else gets there (keeps S4). A conversation that has to leave its lane (its far side cannot take from it, its route has
+-- changed, it has ended from the other side) is locked FOR UPDATE, which waits for its senders; whoever may not wait passes it by.
+
+create function parley._p_put_out(endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], trace_context text default null) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_append(
+    -endpoint.endpoint_id, parley._p_lane(endpoint.destination_id, endpoint.priority), 'parley._p_transmission_position', message_type_id, bodies,
+    trace_context
+  );
+  perform parley._p_ring(endpoint.destination_id, 'parley._p_transmission_doorbell');
+end
+$$;
+
+comment on function parley._p_put_out(parley._p_endpoint, integer, bytea[], text) is
+'Puts messages of an endpoint on the lane of the destination it is bound to, and wakes the daemon. Type -1 is an Error of the broker.';
+
+create function parley._p_put_aside(endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], status text, trace_context text default null)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
+  select endpoint.endpoint_id, _p_put_aside.message_type_id, clock_timestamp(), nullif(b.body, ''), status, _p_put_aside.trace_context
+  from unnest(bodies) with ordinality as b (body, ordinal)
+  order by b.ordinal;
+  -- The daemon may know a database that SQL does not see.
+  if pg_sequence_last_value('parley._p_transmission_doorbell') > extract(epoch from clock_timestamp()) then
+    perform pg_notify('parley', 'unresolved');
+  end if;
+end
+$$;
+
+comment on function parley._p_put_aside(parley._p_endpoint, integer, bytea[], text, text) is
+'Keeps messages of an endpoint until there is a way for them; the caller holds its row FOR NO KEY UPDATE.';
+
+create function parley._p_bind_to(endpoint_id bigint, address text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_lane integer;
+  v_has_moved boolean;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_bind_to.endpoint_id;
+  update parley._p_endpoint as e
+  set far_endpoint_id = -e.endpoint_id, destination_id = parley._p_find_destination(address, e.priority), destination_lane = null, sender_role = null,
+    remote_service_binding_id = case
+      -- Of what has been on its way nobody knows who has it already.
+      when e.remote_service_binding_id is not null or e.far_endpoint_id is not null or not e.is_initiator then e.remote_service_binding_id
+      else (select b.remote_service_binding_id from parley._p_remote_service_binding as b where b.to_service = e.far_service)
+    end
+  where e.endpoint_id = v_endpoint.endpoint_id
+  returning * into v_endpoint;
+  v_lane := parley._p_lane(v_endpoint.destination_id, v_endpoint.priority);
+  -- What was on its way to another address.
+  update parley._p_transit as t set destination_id = v_endpoint.destination_id
+  where t.endpoint_id = v_endpoint.endpoint_id and t.destination_id <> v_endpoint.destination_id;
+  v_has_moved := found;
+  if v_has_moved or exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id) then
+    -- Who transmits there has read long ago what was in transit, and does not look again; of what is parked and due it hears.
+    insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
+    values (v_endpoint.endpoint_id, v_endpoint.destination_id, '', 0, clock_timestamp())
+    on conflict on constraint _p_parked_pkey do update
+    set destination_id = excluded.destination_id, status = excluded.status, attempts = excluded.attempts, due_at = excluded.due_at
+    where v_has_moved;
+    perform parley._p_ring(v_endpoint.destination_id, 'parley._p_transmission_doorbell');
+  end if;
+  with waiting as (
+    -- Where the other side has ended or failed, all that may still go is an Error of the broker.
+    delete from parley._p_transmission as t
+    where t.endpoint_id = v_endpoint.endpoint_id and (v_endpoint.state not in ('DI', 'ER') or t.message_type_id = -1)
+    returning t.transmission_id, t.enqueued_at, t.message_type_id, t.body, t.trace_context
+  )
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
+  select nextval('parley._p_transmission_position') * 1024, -v_endpoint.endpoint_id, w.enqueued_at, v_lane, w.message_type_id, w.body, w.trace_context
+  from (select o.enqueued_at, o.message_type_id, o.body, o.trace_context from waiting as o order by o.transmission_id) as w;
+  if found then
+    perform parley._p_ring(v_endpoint.destination_id, 'parley._p_transmission_doorbell');
+  end if;
+end
+$$;
+
+comment on function parley._p_bind_to(bigint, text) is
+'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in order. Notes which remote service
+binding counts for it.
+Arguments: endpoint_id, not bound before; address, as _p_destination has it.';
+
+create function parley._p_leave_lane(endpoint parley._p_endpoint, status text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  perform parley._p_forget_routes(array[endpoint.endpoint_id]);
+  with waiting as (
+    delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id
+    returning m.position, m.enqueued_at, m.message_type_id, coalesce(m.frame, array[m.body]) as frame, m.trace_context
+  )
+  insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
+  select endpoint.endpoint_id, o.message_type_id, o.enqueued_at, b.body, status, o.trace_context
+  from (select w.position, w.enqueued_at, w.message_type_id, w.frame, w.trace_context from waiting as w order by w.position) as o
+  cross join lateral unnest(o.frame) with ordinality as b (body, ordinal)
+  order by o.position, b.ordinal;
+end
+$$;
+
+comment on function parley._p_leave_lane(parley._p_endpoint, text) is
+'Takes what has no number yet of a conversation, locked FOR UPDATE by the caller, off the lane of its destination, and keeps it in _p_transmission with
+a status.';
+
+create function parley._p_unbind(endpoint parley._p_endpoint, status text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_leave_lane(endpoint, status);
+  update parley._p_endpoint as e set destination_id = null where e.endpoint_id = endpoint.endpoint_id;
+end
+$$;
+
+comment on function parley._p_unbind(parley._p_endpoint, text) is
+'Takes a conversation, locked FOR UPDATE by the caller, off its destination; what it sends from now on waits until it is bound again.';
+
+create function parley._p_bind(endpoint parley._p_endpoint) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_route record;
+  v_reason text;
+begin
+  if pg_sequence_last_value('parley._p_broker_switch') is not null then
+    return 'The broker is disabled in this database.';
+  end if;
+  v_route := parley._p_find_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id);
+  if v_route.address = 'LOCAL' then
+    v_reason := coalesce(v_route.status, parley._p_absence(endpoint));
+    if v_reason is null then
+      return parley._p_come_back(endpoint);
+    end if;
+    v_route.address := parley._p_neighbour(endpoint, v_route.broker_instance);
+  else
+    v_reason := v_route.status;
+  end if;
+  if v_route.address is null then
+    return v_reason;
+  end if;
+  v_reason := parley._p_await_binding(endpoint, v_route.address);
+  if v_reason is not null then
+    return v_reason;
+  end if;
+  perform parley._p_bind_to(endpoint.endpoint_id, v_route.address);
+  return null;
+end
+$$;
+
+comment on function parley._p_bind(parley._p_endpoint) is
+'Binds a conversation, whose row the caller holds, to the destination that its route leads to; gives null, or the reason why it has none. Null also when
+the far side is in this database: then the conversation has no destination, and no far side yet.
+Source: spec 6.2, 6.3, 6.6.';
+
+create function parley._p_bind_unless_parked(endpoint parley._p_endpoint) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(
+    (
+      select p.status
+      from parley._p_parked as p
+      where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity' and parley._p_is_at_home(endpoint) is not true
+    ),
+    parley._p_bind(endpoint)
   );
 end
 $$;
 
-comment on function parley._p_begin_of(parley._p_scan_hint, bigint) is
-'Gives the position before which a conversation has no messages in a lane, by a hint; 0 without a hint.';
+comment on function parley._p_bind_unless_parked(parley._p_endpoint) is
+'Binds a conversation as _p_bind does, unless it waits after a refusal of its far side: then what it sends waits behind what was refused, for that reason.';
 
-create function parley._p_endpoints_of_group(group_id bigint, without bigint) returns bigint[]
+create function parley._p_neighbour(endpoint parley._p_endpoint, broker_instance text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select n.address
+  from parley._p_neighbour_service as n
+  where n.service_name = endpoint.far_service
+    and (_p_neighbour.broker_instance is null or n.address = 'broker:' || _p_neighbour.broker_instance)
+  order by md5(n.address || endpoint.conversation_id::text)
+  limit 1
+$$;
+
+comment on function parley._p_neighbour(parley._p_endpoint, text) is
+'Gives the address of a database of the same daemon that has the far service, if one is known; of several one for each conversation (spec 6.4).
+Arguments: broker_instance, that of the conversation or of its route, null for any.';
+
+create function parley._p_absence(endpoint parley._p_endpoint) returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return array(
-    select e.endpoint_id
-    from parley._p_endpoint as e
-    where e.group_id = _p_endpoints_of_group.group_id and e.endpoint_id <> without
-    limit 63
-  );
+  if endpoint.far_broker_instance is not null
+    and endpoint.far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
+    return format('The broker instance %s is not this database, and there is no route to it.', endpoint.far_broker_instance);
+  elsif not exists (select from parley._p_service as s where s.name = endpoint.far_service) then
+    return format('The target service "%s" does not exist in this database, and there is no route to it.', endpoint.far_service)
+      || parley._p_did_you_mean(0, 'service', endpoint.far_service);
+  end if;
+  return null;
 end
 $$;
 
-comment on function parley._p_endpoints_of_group(bigint, bigint) is
-'Gives the endpoints of a group but for one, of a large group some: a look passes these by without asking for each.';
+comment on function parley._p_absence(parley._p_endpoint) is
+'Tells why the far side of a conversation cannot be in this database; null when it can (spec 6.4, texts 9795 and 9796).';
 
--- When the next reader may look who is under way, in microseconds since 1970.
-create sequence parley._p_next_probe minvalue 0 start 0;
-
-create function parley._p_note_scan(queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
-as $$
-declare
-  v_old parley._p_scan_hint;
-  v_new parley._p_scan_hint;
-  v_probes boolean;
-  v_walk bigint;
-  v_sequence regclass;
-  v_probe record;
-  v_is_same boolean;
-  v_started timestamptz := clock_timestamp();
-begin
-  -- An older snapshot sees less than is there: it may not tell others what to skip.
-  if parley._p_keeps_snapshot() then
-    return;
-  end if;
-  select * into v_old from parley._p_scan_hint as h where h.lane = _p_note_scan.lane order by h.lane desc, h.hint_id desc limit 1;
-  v_old.low_position := coalesce(v_old.low_position, 0);
-  v_old.safe_position := coalesce(v_old.safe_position, 0);
-  v_old.resume_position := coalesce(v_old.resume_position, 0);
-  v_old.blocked_endpoints := coalesce(v_old.blocked_endpoints, '{}');
-  -- With hundreds of sessions asking the lock table takes milliseconds. A hint that is a little old costs less: so this takes a twentieth
-  -- of the time, of all readers together. In between, a hint that spares every reader a long walk is made of what is known to be safe.
-  v_probes := v_old.probe_senders is null or coalesce(pg_sequence_last_value('parley._p_next_probe'), 0) <= extract(epoch from v_started) * 1000000;
-  v_walk := case
-    when cardinality(blocked) > 0 then resume - greatest(v_old.low_position, v_old.resume_position)
-    else least(head_position, v_old.safe_position) - v_old.low_position
-  end;
-  if not v_probes and v_walk < 262144 then
-    return;
-  end if;
-  v_new.low_position := v_old.low_position;
-  v_new.safe_position := greatest(v_old.safe_position, resume);
-  if head_position - v_old.low_position > 65536 then
-    -- Our own look, begun now: the first row of all, though somebody may hold its group.
-    select least(m.position, v_old.safe_position) into v_new.low_position
-    from parley._p_message as m
-    where m.lane = _p_note_scan.lane
-      and m.position >= v_old.low_position
-      and (m.endpoint_id < 0 or exists (select from parley._p_endpoint as e where e.endpoint_id = m.endpoint_id and e.state <> 'DO'))
-    order by m.position
-    limit 1;
-    v_new.low_position := greatest(v_old.low_position, v_new.low_position);
-  end if;
-  v_new.blocked_endpoints := '{}';
-  v_new.blocked_positions := '{}';
-  v_new.resume_position := 0;
-  if cardinality(blocked) > 0 and resume - v_new.low_position >= 65536 then
-    -- A few rows, such as readers side by side have locked all the time, are passed by faster than a hint about them is read: only what
-    -- begins long before the head is named, and the next look begins with the first of the rest.
-    select array_agg(b.endpoint_id) filter (where b.is_far), array_agg(b.position) filter (where b.is_far),
-      least(resume, min(b.position) filter (where not b.is_far))
-    into v_new.blocked_endpoints, v_new.blocked_positions, v_new.resume_position
-    from (
-      select s.endpoint_id, n.position, n.position <= resume - 65536 as is_far
-      from (select distinct u.endpoint_id from unnest(blocked || v_old.blocked_endpoints) as u (endpoint_id)) as s
-      left join parley._p_set_aside as a using (endpoint_id)
-      cross join lateral (
-        select m.position, m.lane
-        from parley._p_message as m
-        where m.endpoint_id = s.endpoint_id and m.position >= greatest(parley._p_begin_of(v_old, s.endpoint_id), a.moved_position)
-        order by m.position
-        limit 1
-      ) as n
-      where n.lane = _p_note_scan.lane
-    ) as b;
-    if v_new.blocked_endpoints is null or cardinality(v_new.blocked_endpoints) > 64 then
-      v_new.blocked_endpoints := '{}';
-      v_new.blocked_positions := '{}';
-      v_new.resume_position := 0;
-    end if;
-  end if;
-  v_is_same := v_new.low_position - v_old.low_position < 65536
-    and v_new.resume_position - v_old.resume_position < 65536
-    and (cardinality(v_new.blocked_endpoints) = 0) = (cardinality(v_old.blocked_endpoints) = 0);
-  if v_is_same and (head_position - v_old.safe_position < 65536 or not v_probes) then
-    return;
-  end if;
-  v_new.probe_position := v_old.probe_position;
-  v_new.probe_senders := v_old.probe_senders;
-  if v_probes then
-    -- The lanes of destinations have one sequence for all.
-    v_sequence := coalesce(
-      (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_note_scan.queue_id), 'parley._p_transmission_position'
-    );
-    select p.position, p.senders into v_probe from parley._p_probe(v_sequence) as p;
-    -- A prepared transaction that has outlived a restart (-1/xid) may be any of the old ones.
-    if v_old.probe_senders is null or not (v_old.probe_senders && v_probe.senders or v_probe.senders::text like '%-1/%') then
-      v_new.safe_position := greatest(v_new.safe_position, coalesce(v_old.probe_position, 0));
-      v_new.probe_position := v_probe.position;
-      v_new.probe_senders := v_probe.senders;
-    end if;
-    if cardinality(v_new.probe_senders) = 0 then
-      v_new.safe_position := greatest(v_new.safe_position, v_new.probe_position);
-    end if;
-    perform setval('parley._p_next_probe', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_started)) * 1000000)::bigint);
-    if v_is_same and v_new.probe_position = v_old.probe_position then
-      return;
-    end if;
-  end if;
-  insert into parley._p_scan_hint (
-    lane, low_position, safe_position, probe_position, probe_senders, blocked_endpoints, blocked_positions, resume_position
-  )
-  values (
-    lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_endpoints,
-    v_new.blocked_positions, v_new.resume_position
-  );
-  if v_old.hint_id % 64 = 0 then
-    -- Somebody else may be at it, and may wait for a group that we hold: leave him his.
-    delete from parley._p_scan_hint as h
-    where h.lane = _p_note_scan.lane
-      and h.hint_id in (
-        select o.hint_id
-        from parley._p_scan_hint as o
-        where o.lane = _p_note_scan.lane and o.hint_id < v_old.hint_id
-        for update skip locked
-      );
-  end if;
-end
-$$;
-
-comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigint) is
-'Tells the readers after this one where to begin to look.
-Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
-resume, up to where only they have messages, and no further than was safe when the look began.';
-
-create function parley._p_renew_hint(queue_id integer, lane integer, head_position bigint, hint parley._p_scan_hint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
-as $$
-declare
-  v_resume bigint := 0;
-begin
-  if cardinality(hint.blocked_endpoints) > 0 then
-    -- The first row of all the others, though somebody may hold its group. Without one before the head all of that belongs to the blocked ones; what
-    -- the hint says already stays true.
-    v_resume := greatest(
-      hint.resume_position,
-      least(
-        hint.safe_position, head_position, (
-          select m.position
-          from parley._p_message as m
-          where m.lane = _p_renew_hint.lane and m.position >= hint.resume_position and m.position < head_position
-            and m.endpoint_id <> all (hint.blocked_endpoints)
-          order by m.position
-          limit 1
-        )
-      )
-    );
-  end if;
-  perform parley._p_note_scan(queue_id, lane, head_position, coalesce(hint.blocked_endpoints, '{}'), v_resume);
-end
-$$;
-
-comment on function parley._p_renew_hint(integer, integer, bigint, parley._p_scan_hint) is
-'Tells the readers after this one that they need not begin where a hint says any more.
-Arguments: queue_id; lane; head_position, of the first message found in a group that was free, beginning where the hint says; hint, which was read before
-that look.';
-
-create function parley._p_probe(position_sequence regclass, out "position" bigint, out senders text[])
-language plpgsql volatile
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  -- The position first, then who is under way: the other way round would miss a sender between the two.
-  position := (coalesce(parley._p_last_position(position_sequence), 0) + 1) * 1024;
-  senders := (
-    select coalesce(array_agg(l.virtualtransaction), '{}')
-    from pg_locks as l
-    where l.locktype = 'relation'
-      and l.relation = position_sequence
-      and l.database = (select d.oid from pg_database as d where d.datname = current_database())
-      and l.mode = 'RowExclusiveLock'
-      and l.granted
-      and l.pid is distinct from pg_backend_pid()
-  );
-end
-$$;
-
-comment on function parley._p_probe(regclass) is
-'Gives a position behind all that have been drawn from a queue''s sequence, and the transactions that have drawn one and not ended yet, prepared ones
-included; not our own. When none of these is left, a look that begins then sees all that will ever be before that position.
-A prepared transaction that has outlived a restart of the server is named anew, -1/xid.';
-
--- sql/239_received_message.sql
-
--- What RECEIVE takes and returns.
-
-create type parley.received_message as (
-  status smallint,
-  priority smallint,
-  queuing_order bigint,
-  conversation_group_id uuid,
-  conversation_handle uuid,
-  message_sequence_number bigint,
-  service_name text,
-  service_id integer,
-  service_contract_name text,
-  service_contract_id integer,
-  message_type_name text,
-  message_type_id integer,
-  validation text,
-  message_body bytea,
-  message_enqueue_time timestamptz,
-  message_id uuid,
-  trace_context text
-);
-
-comment on type parley.received_message is 'A message as RECEIVE and the view of a queue show it (spec 4.3).';
-
-create function parley._p_any() returns uuid
-language sql immutable parallel safe
-as $$
-  select 'ffffffff-ffff-ffff-ffff-ffffffffffff'::pg_catalog.uuid
-$$;
-
-comment on function parley._p_any() is
-'Gives the default of the handle and of the group id in RECEIVE: any. No conversation has it: begin_dialog refuses it, and handles are made here.
-It is not null, so that a variable that is empty by mistake does not receive the messages of others (spec 4.3).';
-
--- sql/240_receive.sql
-
--- RECEIVE: the other hot path.
---
--- 1. Look at the first rows of the lane and lock the first group that is free, in one statement (skip locked).
--- 2. With the lock held, a new statement sees all that earlier holders did: is the conversation still in this group, how far has it
---    been received, what is its first message? Nobody else takes from it now.
--- 3. Take: one message by its position, a frame by its own, or many rows that were sent one by one.
--- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is old: then step 2 finds nothing, or a message
--- in front of the one that step 1 found. Therefore steps 2 and 3 begin where the hint says, before which nothing is left but of conversations
--- that it names as blocked (keeps S4, S19); those are tried first, in a statement of their own. Where a look can end is said as well: an index
--- scan reads all of a page that is in bounds, for one row.
--- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a blocked conversation)
--- goes through 241_receive_group.sql; what is named, through 248_receive_named.sql first.
--- No bitmap scans (nor sorts, in 230_find_group.sql): for want of statistics the planner would read all that waits in a lane to sort it.
--- Who waits holds nothing: after a look that has locked, fired or set aside something in vain RECEIVE returns, so that its caller commits.
---
--- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see docs/performance.md. Several small ones
--- are cheaper than few large ones, and leave the planner no second choice when statistics are stale.
-
-create function parley.receive(
-  queue text,
-  top integer default null,
-  conversation_handle uuid default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
-  conversation_group_id uuid default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
-  timeout integer default null,
-  caller parley.caller default parley.current_caller()
-) returns setof parley.received_message
-language plpgsql security definer rows 100
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_look record;
-  v_queue parley._p_queue;
-  v_rollbacks bigint;
-  v_is_poisoned boolean := false;
-  v_low bigint;
-  v_hint parley._p_scan_hint;
-  v_is_blocked boolean;
-  v_lane integer;
-  v_first bigint;
-  v_bound bigint;
-  v_position bigint;
-  v_endpoint_id bigint;
-  v_group_id bigint;
-  v_conversation_group_id uuid;
-  v_endpoint parley._p_endpoint;
-  v_message parley._p_message;
-  v_counted bigint;
-  v_type_name text;
-  v_validation text;
-  v_size integer;
-  v_sequence bigint;
-  v_left integer := coalesce(top, 2147483647);
-  v_count integer;
-  v_look_past boolean := false;
-  v_looked timestamptz;
-  v_started timestamptz;
-  v_sent timestamptz;
-  v_seen timestamptz;
-  v_lost integer := 0;
-  v_last bigint;
-  -- Null was given too, and is refused.
-  v_is_named constant boolean := (conversation_handle, conversation_group_id) is distinct from (parley._p_any(), parley._p_any());
-  v_named record;
-  v_service_id integer;
-  v_is_holding boolean := false;
-  v_transaction_id xid;
-begin
-  loop
-    -- A column of its own costs more than a whole row.
-    select
-      q as queue,
-      (
-        select h
-        from parley._p_scan_hint as h
-        where h.lane = q.queue_id * 16 + 6
-        order by h.lane desc, h.hint_id desc
-        limit 1
-      ) as hint
-    into v_look
-    from parley._p_queue as q
-    where q.lookup_name = queue;
-    if not found then
-      queue := (parley._p_find_queue(v_caller, queue)).lookup_name;
-      continue;
-    end if;
-    v_queue := v_look.queue;
-    v_hint := v_look.hint;
-    v_low := coalesce(v_hint.low_position, 0);
-    v_is_blocked := cardinality(v_hint.blocked_endpoints) > 0;
-    if pg_has_role(v_caller, v_queue.owner, 'usage') is not true then
-      found := parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
-    end if;
-    if v_queue.is_poison_message_handling_enabled and v_queue.poison_action = 'DISABLE_QUEUE' then
-      v_rollbacks := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
-      v_is_poisoned := greatest(v_rollbacks & 15, v_rollbacks >> 31 & 15) >= v_queue.rollbacks_before_disable;
-    end if;
-    if v_is_poisoned or not v_queue.is_receive_enabled then
-      found := parley._p_raise_disabled(v_queue.queue_id);
-    end if;
-    if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
-      v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
-    end if;
-    if top < 1 and parley._p_require_top(top) then
-      return;
-    end if;
-    -- Read before we look: a sender that draws its position after this makes us look again while we wait.
-    if timeout <> 0 and parley._p_require_timeout(timeout) then
-      v_looked := clock_timestamp();
-      v_last := parley._p_last_position(v_queue.position_sequence);
-    end if;
-
-    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_look_past and not v_is_named then
-      perform
-      from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
-      join parley._p_endpoint as e
-        on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
-      cross join lateral (
-        select n.position, n.lane, n.xmax as taker
-        from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id and n.position >= greatest(b.position, v_hint.low_position) and n.position < v_hint.resume_position
-        order by n.position
-        limit 1
-      ) as m
-      join parley._p_conversation_group as g on g.group_id = e.group_id
-      where m.lane = v_hint.lane and (m.taker = '0' or parley._p_keeper(m.taker) is null)
-      order by m.position
-      limit 1
-      for update of g skip locked;
-      v_look_past := found;
-      v_is_holding := v_is_holding or found;
-      v_low := greatest(v_low, case when not found then v_hint.resume_position end);
-    end if;
-
-    if v_is_named then
-      v_named := parley._p_look_at_named(v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout);
-      v_service_id := v_named.service_id;
-      if v_named.is_ready then
-        return query
-        select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
-        if found then
-          return;
-        end if;
-        v_is_holding := true;
-      end if;
-    elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_look_past then
-      v_look_past := false;
-      return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
-      if found then
-        return;
-      end if;
-    else
-      v_lane := v_queue.queue_id * 16 + 6;
-      -- Two hundred positions past the hint the first message has nearly always been.
-      v_first := v_low;
-      v_bound := v_low + 204800;
-      for v_try in 1 .. 2 loop
-        select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
-        into v_position, v_endpoint_id, v_group_id, v_conversation_group_id
-        from (
-          select n.position, n.endpoint_id, n.xmax as taker
-          from parley._p_message as n
-          where n.lane = v_lane and n.position >= v_first and n.position < v_bound
-          order by n.position
-          limit 32
-        ) as m
-        join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
-        join parley._p_conversation_group as g on g.group_id = e.group_id
-        -- Not what a reader keeps that went back to a savepoint: 247_savepoints.sql.
-        where m.taker = '0' or parley._p_keeper(m.taker) is null
-        order by m.position
-        limit 1
-        for update of g skip locked;
-        exit when found or v_try = 2;
-        -- Readers of many messages at a time leave gaps of thousands of rows.
-        select m.position into v_first from parley._p_message as m where m.lane = v_lane and m.position >= v_first order by m.position limit 1;
-        exit when v_first is null or v_first < v_bound;
-        v_bound := v_first + 204800;
-      end loop;
-      if v_position is null then
-        -- All that the look saw is locked. If nothing is there there is nothing to search.
-        if v_first is not null then
-          return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
-          if found then
-            return;
-          end if;
-        end if;
-      else
-        -- The hint is 64 rows old: renew it, but not all readers at once.
-        if v_position - v_low > 65536 and (v_position - v_low > 262144 or (v_position >> 10) % 16 = pg_backend_pid() % 16) then
-          perform parley._p_renew_hint(v_queue.queue_id, v_lane, v_position, v_hint);
-        end if;
-        select e as endpoint, m.message, m.taker,
-          coalesce(
-            (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
-            0
-          ) as sequence
-        into v_look
-        from parley._p_endpoint as e
-        cross join lateral (
-          select n as message, n.xmax as taker
-          from parley._p_message as n
-          where n.endpoint_id = e.endpoint_id and n.position >= v_low and n.position < v_bound
-          order by n.position
-          limit 1
-        ) as m
-        where e.endpoint_id = v_endpoint_id and e.group_id = v_group_id and e.state <> 'DO';
-        v_is_holding := true;
-        continue when not found;
-        v_endpoint := v_look.endpoint;
-        v_message := v_look.message;
-        v_sequence := v_look.sequence;
-        if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) or v_is_blocked and v_endpoint_id = any (v_hint.blocked_endpoints) then
-          return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
-          if found then
-            return;
-          end if;
-          -- It is set aside, and more of it may stand in front of the others.
-          v_look_past := true;
-          continue;
-        end if;
-        -- ALTER SERVICE may have given its messages to another queue between the look and the lock.
-        continue when v_message.lane <> v_lane;
-        if v_look.taker <> '0' and v_counted is distinct from v_message.position then
-          v_look_past := parley._p_keeper(v_look.taker) is not null;
-          continue when v_look_past;
-          -- Counting may have waited, or have set the conversation aside, so look again.
-          if parley._p_count_rollback(v_queue.queue_id, v_endpoint_id, v_message.position) is null then
-            return;
-          end if;
-          v_counted := v_message.position;
-          continue;
-        end if;
-        loop
-          v_size := cardinality(v_message.frame);
-          if v_message.message_type_id = v_endpoint.usual_message_type_id then
-            v_type_name := v_endpoint.usual_message_type_name;
-            v_validation := 'N';
-          else
-            select t.name, t.validation into v_type_name, v_validation
-            from parley._p_message_type as t
-            where t.message_type_id = v_message.message_type_id;
-          end if;
-          if v_size is null and v_left > 1 then
-            -- All that were sent one by one, up to the first frame. An Error or timer message that has come since is for the next RECEIVE.
-            return query
-            delete from parley._p_message as m
-            using (
-              select o.row_id, o.number
-              from (
-                select k.ctid as row_id,
-                  row_number() over (order by k.position rows unbounded preceding) as number,
-                  count(k.frame) over (order by k.position rows unbounded preceding) as frames
-                from (
-                  select n.ctid, n.position, n.frame
-                  from parley._p_message as n
-                  where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
-                  order by n.position
-                  limit v_left
-                ) as k
-              ) as o
-              where o.frames = 0
-            ) as p
-            where m.ctid = p.row_id
-            returning
-              0::smallint, v_endpoint.priority, m.position, v_conversation_group_id, v_endpoint.conversation_handle, v_sequence + p.number - 1,
-              v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name, v_endpoint.service_contract_id,
-              case
-                when m.message_type_id = v_message.message_type_id then v_type_name
-                else (select t.name from parley._p_message_type as t where t.message_type_id = m.message_type_id)
-              end,
-              m.message_type_id,
-              case
-                when m.message_type_id = v_message.message_type_id then v_validation
-                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = m.message_type_id)
-              end,
-              m.body, m.enqueued_at, null::uuid, m.trace_context;
-            get diagnostics v_count = row_count;
-          elsif v_size <= v_left / 8 then
-            -- Many frames, and what stands between them, as far as whole rows go; a few are cheaper one by one.
-            return query
-            with gone as (
-              delete from parley._p_message as m
-              using (
-                select o.row_id, o.before
-                from (
-                  select k.row_id, k.size, sum(k.size) over (order by k.position rows unbounded preceding) - k.size as before
-                  from (
-                    select n.ctid as row_id, n.position, coalesce(cardinality(n.frame), 1) as size
-                    from parley._p_message as n
-                    where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
-                    order by n.position
-                    limit v_left::bigint / v_size + 1
-                  ) as k
-                ) as o
-                where o.before + o.size <= v_left
-              ) as p
-              where m.ctid = p.row_id
-              returning m.position, m.message_type_id, m.enqueued_at, coalesce(m.frame, array[m.body]) as frame, m.trace_context, p.before
-            ), opened as (
-              select g.position, g.message_type_id, g.enqueued_at, g.trace_context, g.before,
-                unnest(g.frame) as body, generate_series(0, cardinality(g.frame) - 1) as ordinal
-              from gone as g
-            )
-            select
-              0::smallint, v_endpoint.priority, p.position + p.ordinal, v_conversation_group_id, v_endpoint.conversation_handle,
-              v_sequence + p.before + p.ordinal, v_endpoint.service_name, v_endpoint.service_id,
-              v_endpoint.service_contract_name, v_endpoint.service_contract_id,
-              case
-                when p.message_type_id = v_message.message_type_id then v_type_name
-                else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
-              end,
-              p.message_type_id,
-              case
-                when p.message_type_id = v_message.message_type_id then v_validation
-                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = p.message_type_id)
-              end,
-              p.body, p.enqueued_at, null::uuid, p.trace_context
-            from opened as p;
-            get diagnostics v_count = row_count;
-          else
-            v_count := 0;
-            delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_message.position;
-            -- Nobody takes from a group that we hold, but a reader with an old snapshot, from before a MOVE (keeps S3).
-            if found and v_size is null then
-              return next row(
-                0, v_endpoint.priority, v_message.position, v_conversation_group_id, v_endpoint.conversation_handle, v_sequence,
-                v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name, v_endpoint.service_contract_id,
-                v_type_name, v_message.message_type_id, v_validation, v_message.body, v_message.enqueued_at, null, v_message.trace_context
-              )::parley.received_message;
-              v_count := 1;
-            elsif found then
-              v_count := least(v_size, v_left);
-              return query
-              select
-                0::smallint, v_endpoint.priority, v_message.position + f.number - 1, v_conversation_group_id, v_endpoint.conversation_handle,
-                v_sequence + f.number - 1, v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name,
-                v_endpoint.service_contract_id, v_type_name, v_message.message_type_id, v_validation, f.body, v_message.enqueued_at,
-                null::uuid, v_message.trace_context
-              from (select unnest(v_message.frame[:v_count]) as body, generate_series(1, v_count) as number) as f;
-              if v_count < v_size then
-                -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
-                insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-                select v_message.position + f.first - 1, v_endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
-                  case when top = 1 then v_message.frame[f.first] end,
-                  case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
-                from generate_series(v_count + 1, v_size, top) as f (first);
-              end if;
-            end if;
-          end if;
-          v_left := v_left - v_count;
-          v_sequence := v_sequence + v_count;
-          exit when v_left = 0;
-          select n as message
-          into v_look
-          from parley._p_message as n
-          where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
-          order by n.position
-          limit 1;
-          exit when not found;
-          v_message := v_look.message;
-        end loop;
-        insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence) returning xmin into v_transaction_id;
-        if v_transaction_id <> pg_current_xact_id()::xid then
-          perform parley._p_keep(v_transaction_id);
-        end if;
-        v_count := greatest(coalesce(top, 2147483647) - v_left, 1);
-        if v_sequence / v_count / 32 <> (v_sequence - v_count) / v_count / 32 then
-          perform parley._p_forget_progress(v_endpoint_id, v_sequence, v_count);
-        end if;
-        return;
-      end if;
-    end if;
-    exit when coalesce(timeout, 0) = 0;
-    exit when parley._p_has_unseen() or v_is_holding;
-    v_started := coalesce(v_started, clock_timestamp());
-    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
-    v_seen := coalesce(v_sent, v_started);
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_looked, v_started, timeout, v_lost);
-    exit when v_sent is null;
-  end loop;
-end
-$$;
-
-comment on function parley.receive(text, integer, uuid, uuid, integer, parley.caller) is
-'Receives messages: removes them from the queue, in this transaction, and locks their conversation group to its end.
-All messages come from one group, conversation by conversation; the group is the first, by priority and arrival, that nobody else has locked.
-Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle, conversation_group_id: receive only from that one,
-waiting for its lock (left out: from any; null is refused); timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever).
-It waits without a lock. When it had to fire a timer, to set a conversation aside or to lock a group in vain, it returns nothing before its time: commit,
-and call it again.
-Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 8414 the conversation is not in the group, 8418 and 8420
-handle or group null, 8426 and 8436 conversation or group not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped
-meanwhile, 9609 malformed name, 9617 the queue is disabled.
-Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
-Source: spec 4.3.';
-
--- sql/241_receive_group.sql
-
--- RECEIVE in the cases that are not plain: a group of several conversations, Error and timer messages, retention, other priorities,
--- locked groups at the head of the queue, a named conversation or group.
---
--- Order (spec 3.4, 4.3): conversation by conversation, by priority and then by their first message; inside one, DialogTimer first,
--- then Error, then the rest in sequence.
-
-create function parley._p_receive_group(queue_id integer, top integer, conversation_handle uuid, conversation_group_id uuid)
-returns setof parley.received_message
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_queue parley._p_queue;
-  v_group_id bigint;
-  v_left integer := top;
-  v_endpoint record;
-  v_count integer;
-  v_is_aside boolean;
-begin
-  conversation_handle := nullif(conversation_handle, parley._p_any());
-  conversation_group_id := nullif(conversation_group_id, parley._p_any());
-  select * into v_queue from parley._p_queue as q where q.queue_id = _p_receive_group.queue_id;
-  loop
-    if conversation_handle is not null or conversation_group_id is not null then
-      v_group_id := parley._p_lock_named_group(queue_id, conversation_handle, conversation_group_id);
-    else
-      v_group_id := (parley._p_lock_next_group(queue_id, v_queue.priorities)).group_id;
-      if v_group_id is null then
-        return;
-      end if;
-    end if;
-    v_is_aside := false;
-    v_count := 0;
-    for v_endpoint in
-      select e.endpoint_id, e.is_plain, m.position, m.came_back, coalesce((h.hint).safe_position, 0) as safe_position
-      from parley._p_endpoint as e
-      left join lateral (
-        select s as hint
-        from parley._p_scan_hint as s
-        where s.lane = parley._p_lane(v_queue.queue_id, e.priority)
-        order by s.lane desc, s.hint_id desc
-        limit 1
-      ) as h on true
-      cross join lateral (
-        select n.position, n.lane, n.xmax::text <> '0' as came_back
-        from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h.hint, e.endpoint_id)
-        order by n.position
-        limit 1
-      ) as m
-      where e.group_id = v_group_id
-        and e.state <> 'DO'
-        -- MOVE may have put conversations of two services into the group, and ALTER SERVICE one of these into another queue.
-        and m.lane = parley._p_lane(v_queue.queue_id, e.priority)
-        and (_p_receive_group.conversation_handle is null or e.conversation_handle = _p_receive_group.conversation_handle)
-        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
-      order by e.priority desc, m.position
-    loop
-      exit when v_left <= 0;
-      if v_endpoint.came_back then
-        v_is_aside := parley._p_count_rollback(queue_id, v_endpoint.endpoint_id, v_endpoint.position);
-        if v_is_aside is null then
-          return;
-        end if;
-        continue when v_is_aside;
-      end if;
-      -- Senders that have committed since we looked may have filled places in front of the first message we saw (keeps S4).
-      return query
-      select * from parley._p_take(v_queue, v_endpoint.endpoint_id, least(v_endpoint.position, v_endpoint.safe_position), v_left);
-      get diagnostics v_count = row_count;
-      v_left := v_left - v_count;
-    end loop;
-    -- All that the group had may have been set aside just now. Another group may have something.
-    exit when v_count > 0 or conversation_handle is not null or conversation_group_id is not null or not v_is_aside;
-  end loop;
-end
-$$;
-
-comment on function parley._p_receive_group(integer, integer, uuid, uuid) is
-'Receives from the next group of a queue, from a named group, or from a named conversation.
-Errors: 8414, 8426, 8436, 9617.';
-
-create function parley._p_messages_in_order(endpoint parley._p_endpoint, from_position bigint, rows_max integer)
-returns setof parley._p_message
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if not endpoint.is_plain and exists (select from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id) then
-    return query
-    select m.*
-    from parley._p_message as m
-    where m.endpoint_id = endpoint.endpoint_id and m.position >= from_position
-    order by case m.message_type_id when 5 then 0 when 1 then 1 else 2 end, m.position
-    limit rows_max;
-  else
-    return query
-    select m.*
-    from parley._p_message as m
-    where m.endpoint_id = endpoint.endpoint_id and m.position >= from_position
-    order by m.position
-    limit rows_max;
-  end if;
-end
-$$;
-
-comment on function parley._p_messages_in_order(parley._p_endpoint, bigint, integer) is
-'Gives the first rows of a conversation in the order in which they are received: DialogTimer, Error, the rest by position.
-Arguments: endpoint; from_position, before which nothing waits; rows_max, each a message or a frame, null for all.';
-
-create function parley._p_take(queue parley._p_queue, endpoint_id bigint, from_position bigint, top integer)
-returns setof parley.received_message
+create function parley._p_send_far(
+  handle uuid, message_type_id integer, bodies bytea[], trace_context text
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_endpoint parley._p_endpoint;
-  v_sequence bigint;
-  v_started bigint;
-  v_message record;
-  v_row parley.received_message;
-  v_taken integer;
-  v_left integer := top;
-  v_rows integer := 16;
-  v_asked integer;
-  v_seen integer;
-  v_lane integer;
-  v_expedited bigint[];
-  v_transaction_id xid;
+  v_status text;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_take.endpoint_id;
-  v_lane := parley._p_lane(queue.queue_id, v_endpoint.priority);
-  select p.sequence into v_sequence
-  from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1;
-  v_sequence := coalesce(v_sequence, 0);
-  v_started := v_sequence;
-  v_row.status := 0;
-  v_row.priority := v_endpoint.priority;
-  v_row.conversation_handle := v_endpoint.conversation_handle;
-  v_row.service_name := v_endpoint.service_name;
-  v_row.service_id := v_endpoint.service_id;
-  v_row.service_contract_name := v_endpoint.service_contract_name;
-  v_row.service_contract_id := v_endpoint.service_contract_id;
-  select g.conversation_group_id into v_row.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id;
-  if not v_endpoint.is_plain then
-    v_expedited := array(select x.expedited_id from parley._p_expedited as x where x.endpoint_id = v_endpoint.endpoint_id);
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if v_endpoint.destination_id is null then
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for no key update;
   end if;
-  loop
-    -- A row may be a frame of many messages: nobody wants to read a hundred of them to take the first. Each portion begins in front again, where a
-    -- sender may have committed meanwhile (keeps S4).
-    v_asked := least(v_left, v_rows);
-    v_seen := 0;
-    for v_message in
-      select m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context, t.name, t.validation
-      from parley._p_messages_in_order(v_endpoint, from_position, v_asked) with ordinality as m
-      join parley._p_message_type as t using (message_type_id)
-      order by m.ordinality
-    loop
-      exit when v_left <= 0;
-      v_seen := v_seen + 1;
-      if v_message.message_type_id in (1, 5) then
-        delete from parley._p_expedited as x where x.expedited_id = v_expedited[1];
-        v_expedited := v_expedited[2:];
-      elsif cardinality(v_expedited) > 0 then
-        -- Those are all received that had arrived when we began.
-        delete from parley._p_expedited as x where x.expedited_id = any (v_expedited);
-        v_expedited := '{}';
-      end if;
-      delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
-      -- Nobody takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
-      -- since (keeps S3).
-      continue when not found;
-      v_taken := least(coalesce(cardinality(v_message.frame), 1), coalesce(v_left, 2147483647));
-      v_row.message_type_id := v_message.message_type_id;
-      v_row.message_type_name := v_message.name;
-      v_row.validation := v_message.validation;
-      v_row.message_enqueue_time := v_message.enqueued_at;
-      v_row.trace_context := v_message.trace_context;
-      for i in 1 .. v_taken loop
-        v_row.queuing_order := v_message.position + i - 1;
-        v_row.message_body := case when v_message.frame is null then v_message.body else v_message.frame[i] end;
-        -- Timer messages and Errors stand outside the sequence.
-        v_row.message_sequence_number := case when v_message.message_type_id in (1, 5) then -1 else v_sequence end;
-        if v_message.message_type_id not in (1, 5) then
-          v_sequence := v_sequence + 1;
-        end if;
-        if queue.is_retention_enabled then
-          insert into parley._p_retained (
-            queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
-          )
-          values (
-            queue.queue_id, v_endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
-            v_row.message_enqueue_time, v_row.message_body, v_row.trace_context
-          );
-        end if;
-        return next v_row;
-      end loop;
-      if v_taken < cardinality(v_message.frame) then
-        insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-        select v_message.position + f.first - 1, v_endpoint.endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
-          case when top = 1 then v_message.frame[f.first] end,
-          case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
-        from generate_series(v_taken + 1, cardinality(v_message.frame), top) as f (first);
-      end if;
-      v_left := v_left - v_taken;
-    end loop;
-    exit when v_left <= 0 or v_seen < v_asked;
-    v_rows := v_rows * 4;
-  end loop;
-  if v_sequence = v_started then
-    -- Timer messages alone move nothing on, and one row is enough.
-    delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id and p.sequence = v_sequence;
-  end if;
-  insert into parley._p_receive_progress (endpoint_id, sequence)
-  values (v_endpoint.endpoint_id, v_sequence)
-  returning xmin into v_transaction_id;
-  if v_transaction_id <> pg_current_xact_id()::xid then
-    perform parley._p_keep(v_transaction_id);
-  end if;
-  v_taken := greatest(v_sequence - v_started, 1);
-  if v_sequence / v_taken / 32 <> v_started / v_taken / 32 then
-    perform parley._p_forget_progress(v_endpoint.endpoint_id, v_sequence, v_taken);
-  end if;
-end
-$$;
-
-comment on function parley._p_take(parley._p_queue, bigint, bigint, integer) is
-'Takes the messages of one conversation whose group is locked, keeping copies when the queue has retention.';
-
--- sql/242_client_checks.sql
-
--- Whether the client is still there while RECEIVE and GET CONVERSATION GROUP wait for it.
---
--- In autocommit a RECEIVE commits before its client has the messages. A client that is killed while it waits must therefore be noticed before
--- a message is taken. PostgreSQL looks at the connection every client_connection_check_interval, but it starts that timer at the beginning
--- of a statement only: what a function sets, in its body or in its SET clause, comes too late for the statement that calls it (seen on 14
--- to 18). There is nothing else that a function could ask. So the interval is set where the statement finds it when it begins:
---   for the database, when the schema is installed by a role that may, and nobody has set it: new sessions have it from the first statement on
---   for the session, by its first wait, where the database has none: a schema that was restored or whose owner does not own the database
--- What an administrator has set, in the configuration or for the database, stays. A check is one poll() of the socket.
-
-create function parley._p_check_client() returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform set_config('client_connection_check_interval', '100ms', false);
-exception
-  -- Some systems cannot tell: PostgreSQL 14 outside Linux, and any on Windows.
-  when invalid_parameter_value then
-    null;
-end
-$$;
-
-comment on function parley._p_check_client() is
-'Lets the following statements of this session notice within 100 milliseconds that their client has gone, where the system can tell.';
-
-do $$
-begin
-  if current_setting('client_connection_check_interval') = '0'
-    and (select pg_has_role(d.datdba, 'usage') from pg_catalog.pg_database as d where d.datname = current_database())
-    and not exists (
-      select
-      from pg_catalog.pg_db_role_setting as s
-      join pg_catalog.pg_database as d on d.oid = s.setdatabase
-      where d.datname = current_database() and s.setrole = 0 and array_to_string(s.setconfig, ',') like E'%client\\_connection\\_check\\_interval=%'
-    ) then
-    execute format('alter database %I set client_connection_check_interval = %L', current_database(), '100ms');
-  end if;
-exception
-  when invalid_parameter_value then
-    null;
-end
-$$;
-
--- sql/242_wait_for_message.sql
-
--- Waiting inside RECEIVE and GET CONVERSATION GROUP.
---
--- A function cannot be notified, so it sleeps for a few milliseconds at a time and looks at the queue's sequence in between: no
--- statement, no snapshot, no lock. It sleeps for a sixteenth of the time that nothing has come, half a millisecond to ten, and 25 after some
--- seconds: a queue that is busy wakes its reader at once, and a reader that waits for nothing costs some 50 rounds a second and not 330 (on a
--- virtual machine each is 100 microseconds of the processor, most of it the kernel's).
--- Each message wakes all who wait, and one gets it. Who finds nothing after that sleeps twice as long from then on, 4 ms at most, until its RECEIVE has
--- something: so as many readers are alert as there is work for.
--- It looks at the queue itself when a sender has drawn a position, for as long as that sender may need to commit, and otherwise ten times a
--- second at first and twice a second later, for groups that were let go of; the longer a look takes the more seldom. Clients that hold a
--- connection wait better: they LISTEN (parley.listen_for_messages), and the Go package does.
-
-create function parley._p_last_position(position_sequence regclass) returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_last bigint;
-begin
-  execute format('select case when s.is_called then s.last_value end from %s as s', position_sequence) into v_last;
-  return v_last;
-end
-$$;
-
-comment on function parley._p_last_position(regclass) is
-'Gives the last value of a queue''s position sequence.
-Unlike pg_sequence_last_value this leaves no lock behind that looks like a sender''s.';
-
-create function parley._p_wait_for_message(
-  position_sequence regclass, last bigint, sent timestamptz, looked timestamptz, started timestamptz, timeout integer, lost integer
-) returns timestamptz
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_now timestamptz := clock_timestamp();
-  -- A sender that has drawn a position commits at once as a rule; if it does not, look for its message ever more seldom.
-  v_look timestamptz := v_now + least(
-    greatest((v_now - sent) / 2, interval '1 ms'), greatest((v_now - sent) / 10, interval '100 ms'), interval '500 ms'
-  );
-  -- Where everything belongs to others, or messages come faster than they can be looked for, looking takes a third of the time at most.
-  v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
-  v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
-  v_next timestamptz := least(greatest(v_look, v_rested), v_until);
-  v_least float8 := 0.0005 * (1 << least(lost, 3));
-  v_quiet float8;
-begin
-  if parley._p_keeps_snapshot() then
-    return null;
-  end if;
-  if current_setting('client_connection_check_interval') = '0' then
-    perform parley._p_check_client();
-  end if;
-  loop
-    if v_now >= v_until then
-      return null;
-    elsif pg_sequence_last_value(position_sequence) is distinct from last then
-      perform pg_sleep(greatest(0.001, extract(epoch from least(v_rested, v_until) - v_now)));
-      return v_now;
-    elsif v_now >= v_next then
-      return sent;
+  if v_endpoint.destination_id is null then
+    v_status := parley._p_bind_unless_parked(v_endpoint);
+    if v_status is not null then
+      perform parley._p_put_aside(v_endpoint, message_type_id, bodies, v_status, trace_context);
+      return false;
     end if;
-    v_quiet := date_part('epoch', v_now - sent);
-    perform pg_sleep(greatest(v_least, least(date_part('epoch', v_next - v_now), v_quiet / 16, greatest(v_quiet / 200, 0.01), 0.025)));
-    v_now := clock_timestamp();
-  end loop;
-end
-$$;
-
-comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, timestamptz, integer, integer) is
-'Sleeps until it is worth looking for messages again and gives what to give as sent next time, or null when the time is over.
-Arguments: position_sequence of the queue; last, its value before the last look; sent, when somebody last drew a position, or when the wait began;
-looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often nothing was found after
-somebody had drawn a position: the message was gone, or not committed yet.';
-
-create function parley._p_note_unseen() returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform set_config('parley.unseen', 'on', true);
-end
-$$;
-
-comment on function parley._p_note_unseen() is
-'Notes, to the end of the transaction, that it has locked or changed something for nobody''s sake but that of others: a group that had nothing, a
-conversation that is set aside. Others see it, or get it, when it commits, so it should not wait.';
-
-create function parley._p_has_unseen() returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if current_setting('parley.unseen', true) is distinct from 'on' then
-    return false;
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+    if v_endpoint.destination_id is null then
+      perform parley._p_put_aside(v_endpoint, message_type_id, bodies, '', trace_context);
+      perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
+      return false;
+    end if;
   end if;
-  -- Once: who does not commit then waits the next time, and does not spin.
-  perform set_config('parley.unseen', '', true);
+  perform parley._p_put_out(v_endpoint, message_type_id, bodies, trace_context);
   return true;
 end
 $$;
 
-comment on function parley._p_has_unseen() is 'Tells, once, whether the transaction had better end than wait, by _p_note_unseen.';
+comment on function parley._p_send_far(uuid, integer, bytea[], text) is
+'Sends messages to a far side in another database, the long way: finds the route when there is none yet. The caller has checked rights and type.
+True when nothing was delayed.';
 
-create function parley._p_raise_disabled(queue_id integer) returns boolean
-language plpgsql stable
+create function parley._p_tell_far(endpoint_id bigint, message_type_id integer, body bytea) returns void
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_name text := (select q.lookup_name from parley._p_queue as q where q.queue_id = _p_raise_disabled.queue_id);
+  v_endpoint parley._p_endpoint;
+  v_status text;
 begin
-  return parley._p_raise(
-    9617,
-    format('queue "%s" is disabled', v_name),
-    'Nothing can be received from it or put into it; messages sent meanwhile wait with their senders.',
-    format('Switch it on: select parley.alter_queue(%L, status => true); if a message keeps failing, end its conversation first.', v_name)
-  );
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id for no key update;
+  if v_endpoint.destination_id is null then
+    v_status := parley._p_bind_unless_parked(v_endpoint);
+    if v_status is not null then
+      perform parley._p_put_aside(v_endpoint, message_type_id, array[body], v_status);
+      return;
+    end if;
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
+    if v_endpoint.destination_id is null then
+      -- It has come back to this database: first what waited. Of what was never sent nobody needs to hear that it has failed.
+      perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
+      select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
+      if found and message_type_id > 0 then
+        perform parley._p_tell_end(v_endpoint, message_type_id, body);
+      elsif v_endpoint.state = 'DO' then
+        perform parley._p_remove_endpoint(v_endpoint);
+      end if;
+      return;
+    end if;
+  end if;
+  perform parley._p_put_out(v_endpoint, message_type_id, array[body]);
 end
 $$;
 
-comment on function parley._p_raise_disabled(integer) is
-'Says that a queue is disabled.
-Errors: 9617, always.';
+comment on function parley._p_tell_far(bigint, integer, bytea) is
+'Sends EndDialog (2), the Error of an application (1) or one of the broker (-1) to a far side in another database, behind what was sent before.';
 
--- sql/243_poison.sql
+create function parley._p_hold_outgoing(endpoint parley._p_endpoint, status text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  delete from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id;
+  delete from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
+  update parley._p_transmission as t set transmission_status = status where t.endpoint_id = endpoint.endpoint_id;
+  perform parley._p_leave_lane(endpoint, status);
+end
+$$;
 
--- Poison messages: messages whose transaction always rolls back. Here they are noticed and counted; 244_set_aside.sql says what
--- becomes of their conversation, 245_poison_statements.sql how somebody brings it back.
+comment on function parley._p_hold_outgoing(parley._p_endpoint, text) is
+'Keeps what a conversation has not transmitted from ever being so, because the far side has ended or failed; END removes it (spec 3.2, texts 9779
+and 9784). What was under way is forgotten: nobody waits for it over there. The caller holds the row FOR UPDATE.';
+
+create function parley._p_forget_far_side(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  delete from parley._p_message as m where m.endpoint_id = -_p_forget_far_side.endpoint_id;
+  delete from parley._p_transit as t where t.endpoint_id = _p_forget_far_side.endpoint_id;
+  delete from parley._p_parked as p where p.endpoint_id = _p_forget_far_side.endpoint_id;
+  delete from parley._p_unresumed as u where u.endpoint_id = _p_forget_far_side.endpoint_id;
+  delete from parley._p_compared as c where c.endpoint_id = _p_forget_far_side.endpoint_id;
+  delete from parley._p_send_progress as p where p.endpoint_id = _p_forget_far_side.endpoint_id;
+  delete from parley._p_accept_progress as p where p.endpoint_id = _p_forget_far_side.endpoint_id;
+end
+$$;
+
+comment on function parley._p_forget_far_side(bigint) is 'Removes whatever is kept of an endpoint for the sake of its far side in another database.';
+
+-- sql/poison/poison.sql
+
+-- Poison messages: messages whose transaction always rolls back. Here they are noticed and counted; poison/set_aside.sql says what
+-- becomes of their conversation, poison/poison_statements.sql how somebody brings it back.
 --
 -- A rollback takes everything back that the transaction wrote, so it is noticed afterwards and counted outside. Noticed: a message
 -- that was taken and came back still carries the xmax of the transaction that failed, whatever ended it: an error, a deadlock, a
@@ -11017,7 +10799,7 @@ $$;
 comment on function parley._p_sees_poisoned(integer, parley.caller) is
 'Tells whether poison message handling has disabled a queue, for the catalog. Null when the caller may not see the queue there.';
 
--- sql/244_set_aside.sql
+-- sql/poison/set_aside.sql
 
 -- Setting a conversation aside: one message that always fails must not hold up the others (spec 5.6, pains P14 and P17).
 --
@@ -11033,7 +10815,7 @@ comment on function parley._p_sees_poisoned(integer, parley.caller) is
 --   a message moves or is received, not both   the same
 --   what a sender appends while its conversation is put back comes last   the lock FOR UPDATE of the sender's endpoint row
 --   a conversation is set aside again when whoever did it rolls back   the count, which is outside
--- Locks: groups before, endpoint rows in their order. Cost: a row moved is one update; see 230_find_group.sql for looking past.
+-- Locks: groups before, endpoint rows in their order. Cost: a row moved is one update; see receive/find_group.sql for looking past.
 
 create function parley._p_aside_lane(queue_id integer) returns integer
 language sql immutable parallel safe
@@ -11240,7 +11022,20 @@ comment on function parley._p_set_aside_found(integer[]) is
 'Sets aside, in this transaction, what readers have found to be poisonous: theirs may have rolled back. Gives how many conversations.
 Arguments: only_queues, of these alone; null for all.';
 
--- sql/245_poison_statements.sql
+create function parley._p_note_unseen() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform set_config('parley.unseen', 'on', true);
+end
+$$;
+
+comment on function parley._p_note_unseen() is
+'Notes, to the end of the transaction, that it has locked or changed something for nobody''s sake but that of others: a group that had nothing, a
+conversation that is set aside. Others see it, or get it, when it commits, so it should not wait.';
+
+-- sql/poison/poison_statements.sql
 
 -- What people and programs do about poison messages: report a failure, look, put back, discard.
 --
@@ -11531,7 +11326,7 @@ $$;
 comment on function parley._p_take_poison(parley._p_queue, parley._p_endpoint) is
 'Takes the poisonous message of a conversation that is set aside out of it, as RECEIVE would.';
 
--- sql/246_reader_failures.sql
+-- sql/poison/reader_failures.sql
 
 -- Failures of readers that the broker started itself: the daemon learns that a reader has failed and why, but not with which conversation.
 --
@@ -11602,1899 +11397,7 @@ comment on function parley._p_note_reader_failure(integer, text, text) is
 'Reports that a reader of a queue has failed, for the conversation that it most likely failed with. Call it when its transaction is over.
 Arguments: queue_id; sqlstate and message as in note_failure.';
 
--- sql/247_savepoints.sql
-
--- Readers that go back to a savepoint keep their group (spec 5.6).
---
--- ROLLBACK TO SAVEPOINT, and a block of PL/pgSQL with EXCEPTION that ends by an error, give away each row lock and each advisory lock of
--- the transaction that was taken since. An advisory lock of the session would stay, and outlive the transaction too, in a session that a
--- pooler lends to others. What does stay to the end of the transaction, and not longer, is the lock that setval takes on a sequence: the
--- server gives it to the top transaction, whatever part of it calls. It excludes nobody; but pg_locks shows it.
---
--- So: a RECEIVE in a subtransaction, and no other, marks one of 32 sequences, chosen by the number of the subtransaction: it
--- writes that number and the one of its transaction into it. A message that it gives back carries that number in xmax. Who finds a message
--- with an aborted xmax looks at its sequence. When that names the same subtransaction, it tells the transaction, which keeps the group as
--- long as it runs. When another one has written there since, then whoever runs, has marked that sequence, and began before the message was
--- taken, is taken for the keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never
--- too few, but for a reader that has marked the same sequence itself: that one takes the message for its own.
---
--- What is kept is the messages that were received, and their group for RECEIVE and GET CONVERSATION GROUP: they pass it by. END, MOVE and
--- timers of other sessions find the row of the group free, as does a RECEIVE that begins with a message of the group which the reader had not
--- received. GET CONVERSATION GROUP before the savepoint locks all of it.
--- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A look at a message that came back: one sequence, and
--- pg_locks if that names a transaction or was written since.
-
-create sequence parley._p_savepoint_0 minvalue 0 start 0;
-create sequence parley._p_savepoint_1 minvalue 0 start 0;
-create sequence parley._p_savepoint_2 minvalue 0 start 0;
-create sequence parley._p_savepoint_3 minvalue 0 start 0;
-create sequence parley._p_savepoint_4 minvalue 0 start 0;
-create sequence parley._p_savepoint_5 minvalue 0 start 0;
-create sequence parley._p_savepoint_6 minvalue 0 start 0;
-create sequence parley._p_savepoint_7 minvalue 0 start 0;
-create sequence parley._p_savepoint_8 minvalue 0 start 0;
-create sequence parley._p_savepoint_9 minvalue 0 start 0;
-create sequence parley._p_savepoint_10 minvalue 0 start 0;
-create sequence parley._p_savepoint_11 minvalue 0 start 0;
-create sequence parley._p_savepoint_12 minvalue 0 start 0;
-create sequence parley._p_savepoint_13 minvalue 0 start 0;
-create sequence parley._p_savepoint_14 minvalue 0 start 0;
-create sequence parley._p_savepoint_15 minvalue 0 start 0;
-create sequence parley._p_savepoint_16 minvalue 0 start 0;
-create sequence parley._p_savepoint_17 minvalue 0 start 0;
-create sequence parley._p_savepoint_18 minvalue 0 start 0;
-create sequence parley._p_savepoint_19 minvalue 0 start 0;
-create sequence parley._p_savepoint_20 minvalue 0 start 0;
-create sequence parley._p_savepoint_21 minvalue 0 start 0;
-create sequence parley._p_savepoint_22 minvalue 0 start 0;
-create sequence parley._p_savepoint_23 minvalue 0 start 0;
-create sequence parley._p_savepoint_24 minvalue 0 start 0;
-create sequence parley._p_savepoint_25 minvalue 0 start 0;
-create sequence parley._p_savepoint_26 minvalue 0 start 0;
-create sequence parley._p_savepoint_27 minvalue 0 start 0;
-create sequence parley._p_savepoint_28 minvalue 0 start 0;
-create sequence parley._p_savepoint_29 minvalue 0 start 0;
-create sequence parley._p_savepoint_30 minvalue 0 start 0;
-create sequence parley._p_savepoint_31 minvalue 0 start 0;
-
-create function parley._p_savepoint_sequence(transaction_id xid) returns regclass
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return ('parley._p_savepoint_' || (transaction_id::text::bigint & 31))::regclass;
-end
-$$;
-
-comment on function parley._p_savepoint_sequence(xid) is 'Gives the sequence that a subtransaction marks when it receives.';
-
-create function parley._p_keep(transaction_id xid) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform setval(
-    parley._p_savepoint_sequence(transaction_id),
-    transaction_id::text::bigint << 31 | (pg_current_xact_id()::text::bigint & 2147483647)
-  );
-end
-$$;
-
-comment on function parley._p_keep(xid) is
-'Notes that this transaction keeps what it has received in a subtransaction, though it may go back to the savepoint.
-Arguments: transaction_id, of the subtransaction.';
-
-create function parley._p_keeper(transaction_id xid) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
-  v_age bigint := (v_next - transaction_id::text::bigint) & 4294967295;
-  v_sequence regclass;
-  v_mark bigint;
-begin
-  -- Whoever is still at it has the lock of the group.
-  if v_age = 0 or v_age > 2147483647 or pg_xact_status((v_next - v_age)::text::xid8) is distinct from 'aborted' then
-    return null;
-  end if;
-  v_sequence := parley._p_savepoint_sequence(transaction_id);
-  v_mark := parley._p_last_position(v_sequence);
-  if v_mark is null then
-    return null;
-  elsif v_mark >> 31 = transaction_id::text::bigint then
-    return (
-      select coalesce(l.pid, 0)
-      from pg_locks as l
-      where l.locktype = 'transactionid'
-        and l.mode = 'ExclusiveLock'
-        and l.transactionid::text::bigint = (v_mark >> 31) - ((v_mark >> 31) - v_mark & 2147483647) & 4294967295
-        and l.pid is distinct from pg_backend_pid()
-    );
-  end if;
-  return (
-    select min(coalesce(l.pid, 0)) filter (
-      where exists (
-        select
-        from pg_locks as t
-        where t.virtualtransaction = l.virtualtransaction
-          and t.locktype = 'transactionid'
-          and t.mode = 'ExclusiveLock'
-          and (v_next - t.transactionid::text::bigint) & 4294967295 between v_age and 2147483647
-      )
-    )
-    from pg_locks as l
-    where l.locktype = 'relation'
-      and l.relation = v_sequence
-      and l.database = (select d.oid from pg_database as d where d.datname = current_database())
-      and l.mode = 'RowExclusiveLock'
-    -- Ours too, perhaps.
-    having not coalesce(bool_or(l.pid = pg_backend_pid()), false)
-  );
-end
-$$;
-
-comment on function parley._p_keeper(xid) is
-'Tells which backend keeps a message that has come back from a savepoint of a transaction that still runs; null when no other does,
-0 for a prepared transaction.
-Arguments: transaction_id, the xmax of the message.';
-
-create function parley._p_raise_deadlock(keeper integer) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if pg_backend_pid() = any (pg_blocking_pids(keeper)) then
-    raise exception 'deadlock detected' using
-      errcode = 'deadlock_detected',
-      detail = format('Process %s waits for this one, which waits for a conversation group that it keeps.', keeper);
-  end if;
-end
-$$;
-
-comment on function parley._p_raise_deadlock(integer) is
-'Ends a wait for a keeper that waits for us: the server, which sees only one of the two waits, would not.
-Errors: 40P01.';
-
--- sql/248_receive_named.sql
-
--- RECEIVE from a named conversation or group: what is named, whether it can be received from now, and its lock.
---
--- Without a time-out RECEIVE waits for the lock of the group, and holds it to the end of the transaction, whether there is something or not.
--- With a time-out it waits for a message, and that may be for ever. END, ALTER SERVICE, DROP, MOVE, timers and other readers need the lock
--- meanwhile, so it looks without a lock, takes the lock only when a message is there and nobody has it, and asks at each look
--- whether what it waits for is still there (spec 4.3).
--- A message may go between look and lock. Then RECEIVE has the lock for nothing, and returns at once.
--- Locks: the group row. Cost of a look: two statements, ten times a second at first and twice a second later.
-
-create function parley._p_find_named(
-  queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, out service_id integer, out group_id bigint
-)
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-  v_group parley._p_conversation_group;
-  v_is_here boolean;
-begin
-  if conversation_handle is not null then
-    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = _p_find_named.conversation_handle;
-    service_id := v_endpoint.service_id;
-    group_id := v_endpoint.group_id;
-    select s.queue_id = _p_find_named.queue_id into v_is_here from parley._p_service as s where s.service_id = v_endpoint.service_id;
-  end if;
-  if conversation_group_id is not null then
-    select * into v_group from parley._p_conversation_group as g where g.conversation_group_id = _p_find_named.conversation_group_id;
-  end if;
-  if conversation_handle is null then
-    service_id := v_group.service_id;
-    group_id := v_group.group_id;
-    v_is_here := exists (
-      select
-      from parley._p_service as s
-      where s.queue_id = _p_find_named.queue_id
-        and (
-          s.service_id = v_group.service_id
-          or exists (select from parley._p_endpoint as e where e.group_id = v_group.group_id and e.service_id = s.service_id)
-        )
-    );
-  end if;
-  if waited_service_id is not null and not exists (select from parley._p_service as s where s.service_id = waited_service_id) then
-    found := parley._p_raise(
-      8470,
-      'the service was dropped while RECEIVE waited',
-      format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
-      'Its conversations have ended; begin new ones to go on.'
-    );
-  elsif waited_service_id is not null and group_id is not null and not v_is_here then
-    found := parley._p_raise(
-      8468,
-      'the service was given another queue while RECEIVE waited',
-      format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
-      'Receive from the queue that the service has now: see parley.service_queue_usages.'
-    );
-  elsif conversation_handle is not null and group_id is null then
-    found := parley._p_raise_unknown_handle(conversation_handle);
-  elsif conversation_handle is not null and not v_is_here then
-    found := parley._p_raise(
-      8426,
-      format('conversation handle "%s" is not of this queue', conversation_handle),
-      format('Its service is "%s".', v_endpoint.service_name),
-      'Receive from the queue of that service: see parley.service_queue_usages.'
-    );
-  elsif waited_service_id is not null and v_endpoint.state = 'DO' then
-    found := parley._p_raise(
-      8426,
-      format('conversation handle "%s" was ended while RECEIVE waited', conversation_handle),
-      null,
-      'Nothing will come for it any more; begin a new dialog to go on.'
-    );
-  elsif conversation_handle is not null and conversation_group_id is not null and v_group.group_id is distinct from group_id then
-    found := parley._p_raise(
-      8414,
-      format('conversation handle "%s" is not in conversation group "%s"', conversation_handle, conversation_group_id),
-      null,
-      'Give the handle alone, or the group that parley.conversation_endpoints shows for it.'
-    );
-  elsif conversation_handle is null and (group_id is null or not v_is_here) then
-    found := parley._p_raise(
-      8436,
-      format('conversation group "%s" not found in this queue', conversation_group_id),
-      null,
-      'See parley.conversation_groups; a group goes with its last conversation.'
-    );
-  end if;
-end
-$$;
-
-comment on function parley._p_find_named(integer, uuid, uuid, integer) is
-'Finds the group of a conversation or of a group id, without a lock, and the service that it is of.
-Arguments: queue_id; conversation_handle and conversation_group_id, null for one that was not given; waited_service_id, what was found before
-somebody waited, null when nobody has.
-Errors: 8414 the conversation is not in the group, 8426 and 8436 not found or not of this queue, or ended since, 8468 its service has another queue since,
-8470 its service was dropped since.';
-
-create function parley._p_look_at_named(
-  queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, timeout integer,
-  out service_id integer, out is_ready boolean
-)
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
-declare
-  v_handle constant uuid := nullif(conversation_handle, parley._p_any());
-  v_named_group constant uuid := nullif(conversation_group_id, parley._p_any());
-  v_for_message constant boolean := coalesce(timeout, 0) <> 0 and not parley._p_keeps_snapshot();
-  v_named record;
-  v_group_id bigint;
-  v_keeper integer;
-begin
-  if conversation_handle is null then
-    found := parley._p_raise(
-      8418,
-      'the conversation handle is missing',
-      'The argument conversation_handle is null.',
-      'Give the handle that begin_dialog or receive returned, or leave the argument out to receive from any conversation.'
-    );
-  elsif conversation_group_id is null then
-    found := parley._p_raise(
-      8420,
-      'the conversation group is missing',
-      'The argument conversation_group_id is null.',
-      'Give the id of a group, or leave the argument out to receive from any group.'
-    );
-  end if;
-  for v_try in 1 .. 2147483647 loop
-    v_named := parley._p_find_named(queue_id, v_handle, v_named_group, waited_service_id);
-    service_id := v_named.service_id;
-    v_group_id := v_named.group_id;
-    select count(*) > 0, max(parley._p_keeper(m.taker)) filter (where m.taker <> '0') into is_ready, v_keeper
-    from parley._p_endpoint as e
-    left join lateral (
-      select s as hint
-      from parley._p_scan_hint as s
-      where s.lane = parley._p_lane(_p_look_at_named.queue_id, e.priority)
-      order by s.lane desc, s.hint_id desc
-      limit 1
-    ) as h on true
-    cross join lateral (
-      select n.lane, n.xmax as taker
-      from parley._p_message as n
-      where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h.hint, e.endpoint_id)
-      order by n.position
-      limit 1
-    ) as m
-    where e.group_id = v_group_id
-      and e.state <> 'DO'
-      and m.lane = parley._p_lane(_p_look_at_named.queue_id, e.priority)
-      and (v_handle is null or e.conversation_handle = v_handle)
-      and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id));
-    if v_keeper is null then
-      exit;
-    elsif v_for_message then
-      is_ready := false;
-      return;
-    end if;
-    perform parley._p_raise_deadlock(v_keeper) where v_try % 100 = 0;
-    perform pg_sleep(0.01);
-  end loop;
-  if not v_for_message then
-    -- RECEIVE waits for the lock, and holds it.
-    is_ready := true;
-  elsif is_ready then
-    perform from parley._p_conversation_group as g where g.group_id = v_group_id for update skip locked;
-    is_ready := found;
-  end if;
-end
-$$;
-
-comment on function parley._p_look_at_named(integer, uuid, uuid, integer, integer) is
-'Tells whether it is worth receiving from a named conversation or group now.
-Arguments: queue_id; conversation_handle and conversation_group_id as receive got them; waited_service_id, the service found at the last look,
-null at the first; timeout of receive, in milliseconds: with one, true is given only when there is a message and the lock was free and has been taken;
-without, RECEIVE waits for the lock.
-Errors: 8414, 8418, 8420, 8426, 8436, 8468, 8470; 40P01 when it waits for somebody who waits for us.';
-
-create function parley._p_lock_named_group(queue_id integer, conversation_handle uuid, conversation_group_id uuid) returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_group_id bigint;
-begin
-  loop
-    v_group_id := (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id;
-    perform from parley._p_conversation_group as g where g.group_id = v_group_id for update;
-    -- While we waited it may have moved to another group, or ended; the group may have gone.
-    exit when found and (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id = v_group_id;
-  end loop;
-  return v_group_id;
-end
-$$;
-
-comment on function parley._p_lock_named_group(integer, uuid, uuid) is
-'Locks a group or that of a conversation, waiting for its holder.
-Errors: 8414, 8426 and 8436 not found or not of this queue.';
-
--- sql/250_group_statements.sql
-
--- GET CONVERSATION GROUP and MOVE CONVERSATION.
-
-create function parley.get_conversation_group(
-  queue text, timeout integer default null,
-  caller parley.caller default parley.current_caller()
-) returns uuid
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_queue parley._p_queue;
-  v_group bigint;
-  v_has_fired boolean;
-  v_last bigint;
-  v_sent timestamptz;
-  v_seen timestamptz;
-  v_lost integer := 0;
-  v_looked timestamptz;
-  v_started timestamptz := clock_timestamp();
-begin
-  loop
-    v_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
-    if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
-      found := parley._p_raise_disabled(v_queue.queue_id);
-    end if;
-    found := parley._p_require_timeout(timeout);
-    v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
-    if coalesce(timeout, 0) <> 0 then
-      v_looked := clock_timestamp();
-      v_last := parley._p_last_position(v_queue.position_sequence);
-    end if;
-    v_group := (parley._p_lock_next_group(v_queue.queue_id, v_queue.priorities)).group_id;
-    if v_group is not null then
-      return (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_group);
-    end if;
-    if coalesce(timeout, 0) = 0 or parley._p_has_unseen() or v_has_fired then
-      return null;
-    end if;
-    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
-    v_seen := coalesce(v_sent, v_started);
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_looked, v_started, timeout, v_lost);
-    if v_sent is null then
-      return null;
-    end if;
-  end loop;
-end
-$$;
-
-comment on function parley.get_conversation_group(text, integer, parley.caller) is
-'Locks the next group that has messages, to the end of the transaction, and returns its id; null when there is none.
-Arguments: queue; timeout in milliseconds (null or 0: do not wait, -1: for ever); like receive
-it returns nothing before its time when there is something to commit.
-Errors: 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 9609 malformed name, 9617 the queue is disabled.
-Source: spec 4.4.';
-
-create function parley._p_find_endpoint_to_move(handle uuid) returns parley._p_endpoint
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(
-      8438,
-      'the conversation cannot be moved: its state is CLOSED',
-      format('Conversation handle %s.', handle),
-      'Both sides have ended it: begin a new dialog to go on.'
-    );
-  elsif not found then
-    v_endpoint := parley._p_find_endpoint(handle);
-  end if;
-  return v_endpoint;
-end
-$$;
-
-comment on function parley._p_find_endpoint_to_move(uuid) is
-'Finds an endpoint that is to move, without locking it.
-Errors: 8418 null, 8426 not found, 8438 closed already.';
-
-create function parley.move_conversation(
-  conversation_handle uuid, conversation_group_id uuid,
-  caller parley.caller default parley.current_caller()
-) returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
-  v_target parley._p_conversation_group;
-  v_same_queue boolean;
-  v_group_id bigint;
-begin
-  if conversation_group_id is null then
-    found := parley._p_raise(8420, 'the conversation group is missing', null, 'Give conversation_group_id.');
-  end if;
-  found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'MOVE CONVERSATION');
-  loop
-    v_group_id := v_endpoint.group_id;
-    perform
-    from parley._p_conversation_group as g
-    where g.group_id = v_group_id or g.conversation_group_id = move_conversation.conversation_group_id
-    order by g.group_id
-    for update;
-    v_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
-    -- Another MOVE may have come first while we waited.
-    exit when v_endpoint.group_id = v_group_id;
-  end loop;
-  select * into v_target from parley._p_conversation_group as g where g.conversation_group_id = move_conversation.conversation_group_id;
-  if v_target.group_id <> v_endpoint.group_id then
-    perform parley._p_make_group_shared(v_target.group_id, v_endpoint.endpoint_id);
-    v_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
-  end if;
-  if v_target.group_id is null then
-    found := parley._p_raise(
-      8436,
-      format('conversation group "%s" not found', conversation_group_id),
-      null,
-      'See parley.conversation_groups.'
-    );
-  end if;
-  select t.queue_id = s.queue_id into v_same_queue
-  from parley._p_service as s, parley._p_service as t
-  where s.service_id = v_endpoint.service_id and t.service_id = v_target.service_id;
-  if not v_same_queue then
-    found := parley._p_raise(
-      8439,
-      'the conversation group is of another queue',
-      format('Group %s.', conversation_group_id),
-      'Move conversations only between groups of one queue.'
-    );
-  elsif v_endpoint.state = 'DO' then
-    found := parley._p_raise(
-      8438,
-      format('the conversation cannot be moved: its state is %s', parley._p_state_name(v_endpoint.state)),
-      format('Conversation handle %s.', conversation_handle),
-      'It has ended on this side.'
-    );
-  elsif v_target.group_id = v_endpoint.group_id then
-    return;
-  end if;
-  update parley._p_endpoint as e set group_id = v_target.group_id, is_plain = false where e.endpoint_id = v_endpoint.endpoint_id;
-  delete from parley._p_conversation_group as g
-  where g.group_id = v_endpoint.group_id and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
-end
-$$;
-
-comment on function parley.move_conversation(uuid, uuid, parley.caller) is
-'Moves a conversation to another group of the same queue; locks both groups.
-Arguments: conversation_handle, conversation_group_id.
-Errors: 229 not allowed, 8418 and 8420 missing arguments, 8426 conversation not found, 8436 group not found, 8438 it has ended, 8439 a group of another queue.
-Source: spec 4.5.';
-
--- sql/260_timers.sql
-
--- Conversation timers, lifetimes, abandoned endpoints and tombstones: what happens because time passes.
---
--- Who looks at the clock: 261_fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that something is due somewhere, and the daemon
--- (403_due_alarms.sql). Several at once share the work: each passes by what another holds.
-
-create function parley._p_find_endpoint_to_time(handle uuid) returns parley._p_endpoint
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(
-      8458,
-      'the conversation cannot have a timer: its state is CLOSED',
-      format('Conversation handle %s.', handle),
-      'Both sides have ended it: begin a new dialog to go on.'
-    );
-  elsif not found then
-    v_endpoint := parley._p_find_endpoint(handle);
-  end if;
-  return v_endpoint;
-end
-$$;
-
-comment on function parley._p_find_endpoint_to_time(uuid) is
-'Finds an endpoint that is to have a timer, without locking it.
-Errors: 8418 null, 8426 not found, 8458 closed already.';
-
-create function parley.begin_conversation_timer(
-  conversation_handle uuid, timeout integer,
-  caller parley.caller default parley.current_caller()
-) returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_time(conversation_handle);
-  v_due timestamptz;
-begin
-  found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'BEGIN CONVERSATION TIMER');
-  perform parley._p_lock_group_of(v_endpoint.endpoint_id);
-  v_endpoint := parley._p_find_endpoint_to_time(conversation_handle);
-  if timeout is null or timeout < 0 then
-    found := parley._p_raise(
-      8402,
-      format('timer timeout %s is out of range', coalesce(timeout::text, 'null')),
-      'It is counted in seconds, 0 to 2147483647.',
-      'Give a number of seconds.'
-    );
-  end if;
-  v_due := clock_timestamp() + make_interval(secs => timeout);
-  if v_endpoint.state not in ('SO', 'CO', 'DI') then
-    found := parley._p_raise(
-      8458,
-      format('the conversation cannot have a timer: its state is %s', parley._p_state_name(v_endpoint.state)),
-      format('Conversation handle %s.', conversation_handle),
-      'It has ended or failed; end it, and begin a new one to go on.'
-    );
-  elsif v_due > v_endpoint.lifetime then
-    found := parley._p_raise(
-      8410,
-      'the timer would fire after the end of the conversation''s life',
-      format('It would fire at %s; the lifetime ends at %s.', v_due, v_endpoint.lifetime),
-      'Give a shorter timeout.'
-    );
-  end if;
-  -- Here, so that firing need not; an older snapshot has to fail when somebody has made it plain since. Both sides, in the order of END, which
-  -- may follow in this transaction.
-  if v_endpoint.is_plain or parley._p_keeps_snapshot() then
-    perform
-    from parley._p_endpoint as e
-    where e.endpoint_id in (v_endpoint.endpoint_id, v_endpoint.far_endpoint_id)
-    order by e.endpoint_id
-    for no key update;
-    update parley._p_endpoint as e set is_plain = false where e.endpoint_id = v_endpoint.endpoint_id;
-  end if;
-  perform parley._p_set_alarm(v_endpoint.endpoint_id, 'timer', v_due);
-end
-$$;
-
-comment on function parley.begin_conversation_timer(uuid, integer, parley.caller) is
-'Sets the timer of this side of a conversation, in place of an earlier one: when it fires, a DialogTimer message arrives here.
-Arguments: conversation_handle; timeout in seconds, 0 for at once.
-Errors: 229 not allowed, 8402 out of range, 8410 after the lifetime, 8418 and 8426 handle missing or not found, 8458 the state forbids it.
-Source: spec 4.7.';
-
-create function parley._p_fire_alarms(queue_id integer, top integer, only_queues integer[] default null) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_alarm record;
-  v_is_claimed boolean;
-  v_fired integer := 0;
-  v_held integer := 0;
-  v_next timestamptz;
-  -- Not clock_timestamp() itself: the index could not bound a search by it, and the ones that are not due would all be read.
-  v_now timestamptz := clock_timestamp();
-begin
-  for v_alarm in
-    select a.endpoint_id, a.kind
-    from parley._p_alarm as a
-    where a.due_at <= v_now
-      and (
-        _p_fire_alarms.queue_id is null and only_queues is null
-        or exists (
-          select
-          from parley._p_endpoint as e
-          join parley._p_service as s using (service_id)
-          where e.endpoint_id = a.endpoint_id and (s.queue_id = _p_fire_alarms.queue_id or s.queue_id = any (only_queues))
-        )
-      )
-    order by a.due_at
-    limit case when _p_fire_alarms.queue_id is null then 10 else 100 end::bigint * top
-  loop
-    -- Others are at it, and each that cannot be claimed costs a subtransaction: a look tells of most that are held.
-    continue when v_held >= 20 and queue_id is not null and parley._p_is_group_held(v_alarm.endpoint_id);
-    v_is_claimed := case
-      when queue_id is null then parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind)
-      else parley._p_claim_alarm_and_groups(v_alarm.endpoint_id, v_alarm.kind)
-    end;
-    if v_is_claimed then
-      perform parley._p_fire_alarm(v_alarm.endpoint_id, v_alarm.kind);
-      v_fired := v_fired + 1;
-      exit when v_fired = top;
-      continue;
-    end if;
-    v_held := v_held + 1;
-    if queue_id is null then
-      -- What is held for long must not keep the rest.
-      perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second');
-    else
-      exit when v_held >= 40;
-    end if;
-  end loop;
-  -- A timer set by a transaction that has not committed is not seen here, so look again within a second in any case.
-  select a.due_at into v_next from parley._p_alarm as a order by a.due_at limit 1;
-  v_next := greatest(coalesce(v_next, 'infinity'), clock_timestamp() + case when v_held > v_fired then interval '20 ms' else interval '1 ms' end);
-  v_next := least(v_next, clock_timestamp() + interval '1 second');
-  perform setval('parley._p_next_alarm', (extract(epoch from v_next) * 1000000)::bigint);
-  return v_fired;
-end
-$$;
-
-comment on function parley._p_fire_alarms(integer, integer, integer[]) is
-'Handles alarms that are due and notes when to look next. Waits for nobody. Gives how many.
-Arguments: queue_id, that of a reader, or null; top, how many at most; only_queues, where queue_id is null: of these queues alone (null: of all).';
-
-create function parley._p_is_group_held(endpoint_id bigint) returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select exists (
-    select
-    from parley._p_endpoint as e
-    join parley._p_endpoint as s on s.endpoint_id in (e.endpoint_id, e.far_endpoint_id)
-    join parley._p_conversation_group as g on g.group_id = s.group_id
-    where e.endpoint_id = $1 and parley._p_is_running(g.xmax)
-  )
-$$;
-
-comment on function parley._p_is_group_held(bigint) is
-'Tells whether somebody, this transaction too, has locked the group of either side of a conversation. Locks nothing; see 401_receivable_work.sql.';
-
-create function parley._p_claim_alarm(endpoint_id bigint, kind text) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_far bigint;
-begin
-  select e.far_endpoint_id into v_far from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id;
-  if found then
-    -- Read again with the lock: the first send may have made the far side since.
-    if kind = 'timer' and not parley._p_keeps_snapshot() then
-      perform from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id for key share skip locked;
-    elsif kind = 'timer' or kind = 'lifetime' and v_far > 0 then
-      -- Sending goes on. An older snapshot has to fail when the state has changed.
-      select e.far_endpoint_id into v_far
-      from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id for no key update skip locked;
-    else
-      select e.far_endpoint_id into v_far from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id for update skip locked;
-    end if;
-    if not found then
-      return false;
-    end if;
-    if kind <> 'timer' and v_far > 0 then
-      perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update skip locked;
-      if not found and exists (select from parley._p_endpoint as e where e.endpoint_id = v_far) then
-        return false;
-      end if;
-    end if;
-  end if;
-  perform
-  from parley._p_alarm as a
-  where a.endpoint_id = _p_claim_alarm.endpoint_id and a.kind = _p_claim_alarm.kind and a.due_at <= clock_timestamp()
-  for update skip locked;
-  return found;
-end
-$$;
-
-comment on function parley._p_claim_alarm(bigint, text) is
-'Locks what firing an alarm takes, and the alarm last; false when somebody holds any of it, or it is not due any more: what was locked by then stays
-so. Waits for nobody: who fires many alarms holds many conversations, and must not wait for another one.';
-
-create function parley._p_claim_alarm_and_groups(endpoint_id bigint, kind text) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_groups bigint[];
-  v_locked integer := -1;
-begin
-  if parley._p_claim_alarm(endpoint_id, kind) then
-    -- A timer concerns its own side alone.
-    v_groups := array(
-      select e.group_id
-      from parley._p_endpoint as e
-      where e.endpoint_id = _p_claim_alarm_and_groups.endpoint_id
-      union
-      select f.group_id
-      from parley._p_endpoint as e
-      join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
-      where e.endpoint_id = _p_claim_alarm_and_groups.endpoint_id and _p_claim_alarm_and_groups.kind <> 'timer'
-    );
-    perform from parley._p_conversation_group as g where g.group_id = any (v_groups) for update skip locked;
-    get diagnostics v_locked = row_count;
-  end if;
-  if v_locked = cardinality(v_groups) then
-    return true;
-  end if;
-  raise exception 'held' using errcode = 'lock_not_available';
-exception
-  when lock_not_available then
-    return false;
-end
-$$;
-
-comment on function parley._p_claim_alarm_and_groups(bigint, text) is
-'Claims an alarm for a reader, whose transaction goes on and may wait for others: nobody may have received from the groups, and be about to end
-what the reader holds then. What cannot be claimed is let go of.';
-
-create function parley._p_put_off_alarm(endpoint_id bigint, kind text, due_before timestamptz, delay interval) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform
-  from parley._p_alarm as a
-  where a.endpoint_id = _p_put_off_alarm.endpoint_id and a.kind = _p_put_off_alarm.kind and a.due_at < due_before
-  for update skip locked;
-  if found then
-    update parley._p_alarm as a
-    set due_at = clock_timestamp() + delay, first_due_at = coalesce(a.first_due_at, a.due_at)
-    where a.endpoint_id = _p_put_off_alarm.endpoint_id and a.kind = _p_put_off_alarm.kind;
-  end if;
-end
-$$;
-
-comment on function parley._p_put_off_alarm(bigint, text, timestamptz, interval) is
-'Makes an alarm that was due before a time due after a delay, unless somebody holds it. When it was due first is kept: it is late since then.';
-
-create function parley._p_fire_alarm(endpoint_id bigint, kind text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  delete from parley._p_alarm as a where a.endpoint_id = _p_fire_alarm.endpoint_id and a.kind = _p_fire_alarm.kind;
-  case kind
-    when 'timer' then
-      perform parley._p_fire_timer(endpoint_id);
-    when 'lifetime' then
-      perform parley._p_break_conversations(array[endpoint_id], 8489, 'The dialog has exceeded its lifetime.');
-    when 'abandoned' then
-      perform parley._p_end_abandoned(endpoint_id);
-  end case;
-end
-$$;
-
-comment on function parley._p_fire_alarm(bigint, text) is 'Handles one alarm, which the caller has claimed.';
-
-create function parley._p_fire_timer(endpoint_id bigint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_fire_timer.endpoint_id and e.state in ('SO', 'CO', 'DI');
-  if found then
-    perform parley._p_enqueue(v_endpoint, 5, null);
-  end if;
-end
-$$;
-
-comment on function parley._p_fire_timer(bigint) is 'Puts a DialogTimer message on the queue of an endpoint.';
-
-create function parley._p_end_abandoned(endpoint_id bigint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-  v_seconds integer := (select b.abandoned_seconds from parley._p_broker as b);
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_end_abandoned.endpoint_id;
-  if not found or v_endpoint.state not in ('DI', 'ER', 'DO') then
-    return;
-  elsif v_endpoint.state = 'DO' then
-    -- It was to be removed when its group was held.
-    perform parley._p_remove_endpoint(v_endpoint);
-    return;
-  end if;
-  perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update skip locked;
-  if not found or exists (select from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id) then
-    -- Somebody reads it, or it still has something to read: later.
-    perform parley._p_set_alarm(endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => greatest(v_seconds, 1)));
-  else
-    v_endpoint := parley._p_lock_to_end(v_endpoint.conversation_handle);
-    perform parley._p_close_both(v_endpoint);
-  end if;
-end
-$$;
-
-comment on function parley._p_end_abandoned(bigint) is
-'Ends a target whose initiator has ended, that has read everything and never ended itself: fire-and-forget must not leak (spec 3.3).';
-
-create function parley.end_abandoned_after(
-  seconds integer,
-  caller parley.caller default parley.current_caller()
-) returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-begin
-  found := parley._p_require_administrator(v_caller, 'end_abandoned_after');
-  if (seconds >= 1) is not true then
-    found := parley._p_raise(
-      8402,
-      'the time after which abandoned targets end is out of range',
-      format('It is %s seconds; 1 to 2147483647 are allowed.', coalesce(seconds::text, 'null')),
-      'Give 2147483647, 68 years, to keep them.'
-    );
-  end if;
-  -- Whoever ends a conversation meanwhile has read the time before; it comes due then, or is put right by the next change.
-  update parley._p_broker as b set abandoned_seconds = seconds;
-  perform parley._p_set_alarm(a.endpoint_id, 'abandoned', greatest(clock_timestamp(), e.state_since + make_interval(secs => seconds)))
-  from parley._p_alarm as a
-  join parley._p_endpoint as e using (endpoint_id)
-  where a.kind = 'abandoned' and e.state in ('DI', 'ER')
-  order by a.endpoint_id;
-end
-$$;
-
-comment on function parley.end_abandoned_after(integer, parley.caller) is
-'Says after how many seconds a target ends by itself whose initiator has ended, or that has failed, and that has nothing left to read: 1800 when the broker
-is new. It counts for those that wait now, too. SQL Server keeps them for ever; 2147483647, 68 years, does so here. parley.databases shows it.
-Arguments: seconds.
-Errors: 8402 out of range, 15151 not an administrator.
-Source: spec 3.3.';
-
--- sql/261_fire_timers.sql
-
--- Doing what is due because somebody asks for it: a cron job, the daemon, a reader.
---
--- What is fired is held until the transaction ends. So a caller that is no administrator fires what concerns the queues that he may RECEIVE from,
--- whose conversations he may hold anyway, and moves no clock that says when others look next. What another transaction holds is passed by.
-
-create function parley._p_queues_to_fire(role oid) returns integer[]
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if parley._p_is_administrator(role) then
-    return null;
-  end if;
-  return array(
-    select q.queue_id from parley._p_queue as q where parley._p_has_permission(role, 'RECEIVE', 'queue', q.queue_id, q.owner)
-  );
-end
-$$;
-
-comment on function parley._p_queues_to_fire(oid) is
-'Gives the queues of which a role may fire what is due: those that it may RECEIVE from. Null for an administrator, who may fire everything.';
-
-create function parley.fire_timers(
-  top integer default 1000,
-  caller parley.caller default parley.current_caller()
-) returns integer
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_now timestamptz := clock_timestamp();
-  v_queues integer[] := parley._p_queues_to_fire(v_caller);
-begin
-  found := parley._p_require_top(top);
-  -- A fragment a day old may still be completed, and which service it is for is not known: for administrators.
-  delete from parley._p_tombstone as t
-  where t.conversation_handle in (
-    select o.conversation_handle
-    from parley._p_tombstone as o
-    where o.expires_at <= v_now
-      and (v_queues is null or o.service_id in (select s.service_id from parley._p_service as s where s.queue_id = any (v_queues)))
-    order by o.expires_at
-    limit top
-    for update skip locked
-  );
-  perform parley._p_set_aside_found(v_queues);
-  if exists (select from parley._p_transmission)
-    and coalesce(pg_sequence_last_value('parley._p_delayed_look'), 0) <= extract(epoch from v_now) * 1000000 then
-    perform parley._p_deliver_delayed_of_queues(v_queues);
-    -- However many wait, looking for a way for them takes a twentieth of the time and no more.
-    perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint)
-    where v_queues is null;
-  end if;
-  delete from parley._p_fragment as f
-  where v_queues is null
-    and f.ctid = any (array(select o.ctid from parley._p_fragment as o where o.stored_at < v_now - interval '1 day' for update skip locked));
-  perform parley._p_notify_disabled_queues(v_caller, v_queues) where exists (select from parley._p_event_notification);
-  perform parley._p_take_configuration_answers() where v_queues is null and exists (select from parley._p_configuration_request);
-  -- Last: the rest may wait for a conversation, and must not hold many then.
-  return parley._p_fire_alarms(null, top, v_queues);
-end
-$$;
-
-comment on function parley.fire_timers(integer, parley.caller) is
-'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now,
-conversations that have to be set aside, event notifications of queues that were disabled. For an administrator in all queues; for others in those that
-they may RECEIVE from, and what their conversations have sent. What another transaction holds is passed by.
-Returns how many alarms fired; call again at once when that is top.
-Arguments: top, how many to handle at most.
-Errors: 127 top negative.
-Source: spec 3.3, 3.5.';
-
--- sql/270_queue_views.sql
-
--- A view for each queue: what waits in it, and what retention keeps, in the columns of RECEIVE.
---
--- Looking disturbs nobody: it is a plain query under MVCC. The view is named like the queue; a queue in a schema other than dbo
--- has the schema's name and a point in front of it, and names too long for PostgreSQL are cut and end in the queue's id.
-
-create function parley._p_queue_contents(queue_id integer) returns setof parley.received_message
-language sql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
-  select
-    case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
-    e.priority,
-    m.position + b.ordinal - 1,
-    g.conversation_group_id,
-    e.conversation_handle,
-    case
-      when m.message_type_id in (1, 5) then -1
-      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
-        partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
-      )
-    end,
-    e.service_name,
-    e.service_id,
-    e.service_contract_name,
-    e.service_contract_id,
-    t.name,
-    m.message_type_id,
-    t.validation::text,
-    b.body,
-    m.enqueued_at,
-    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
-    m.trace_context
-  from parley._p_queue as q
-  join parley._p_message as m on m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 11
-  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
-  join parley._p_conversation_group as g using (group_id)
-  join parley._p_message_type as t on t.message_type_id = m.message_type_id
-  left join lateral (
-    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
-  ) as p on true
-  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-  where q.queue_id = $1
-    and (q.disabled_position is null or m.position < q.disabled_position)
-  union all
-  select
-    r.status,
-    e.priority,
-    r.position,
-    g.conversation_group_id,
-    e.conversation_handle,
-    r.message_sequence_number,
-    e.service_name,
-    e.service_id,
-    e.service_contract_name,
-    e.service_contract_id,
-    t.name,
-    r.message_type_id,
-    t.validation::text,
-    r.body,
-    r.enqueued_at,
-    (lpad(to_hex(r.endpoint_id), 16, '0') || to_hex(r.position + 1152921504606846976))::uuid,
-    r.trace_context
-  from parley._p_retained as r
-  join parley._p_endpoint as e using (endpoint_id)
-  join parley._p_conversation_group as g using (group_id)
-  join parley._p_message_type as t on t.message_type_id = r.message_type_id
-  where r.queue_id = $1
-$$;
-
-comment on function parley._p_queue_contents(integer) is
-'Gives what is in a queue: messages ready (status 1), of conversations set aside (2), received and retained (0), copies of sent ones (3). Spec 4.3, 5.2.';
-
-create function parley.queue_contents(
-  queue text,
-  caller parley.caller default parley.current_caller()
-) returns setof parley.received_message
-language plpgsql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
-begin
-  return query select * from parley._p_queue_contents(v_queue.queue_id);
-end
-$$;
-
-comment on function parley.queue_contents(text, parley.caller) is
-'Looks at a queue without disturbing its readers; the same as the queue''s view in schema parley_queue.
-Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
-
-create function parley._p_queue_view_name(queue_id integer) returns text
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select case
-    when octet_length(q.lookup_name) <= 63 then q.lookup_name
-    else (
-      select left(q.lookup_name, max(n.characters)) || '_' || q.queue_id
-      from generate_series(1, 50) as n (characters)
-      where octet_length(left(q.lookup_name, n.characters)) <= 50
-    )
-  end
-  from parley._p_queue as q
-  where q.queue_id = $1
-$$;
-
-comment on function parley._p_queue_view_name(integer) is 'Gives the name of a queue''s view in schema parley_queue.';
-
-create function parley._p_create_queue_view(queue_id integer) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_view text := parley._p_queue_view_name(queue_id);
-begin
-  execute format('create view parley_queue.%I as select * from parley.queue_contents(%L)', v_view, (
-    select format('[%s].[%s]', replace(q.schema_name, ']', ']]'), replace(q.name, ']', ']]')) from parley._p_queue as q where q.queue_id = $1
-  ));
-  perform parley._p_take_back_relation(format('parley_queue.%I', v_view)::regclass);
-  -- The function asks for the right to RECEIVE each time.
-  execute format('grant select on parley_queue.%I to public', v_view);
-end
-$$;
-
-comment on function parley._p_create_queue_view(integer) is 'Creates the view of a queue.';
-
--- sql/271_queue_inspection.sql
-
--- Looking at queues from outside: how much waits in each, and what comes first.
---
--- Screens ask this again and again, so neither answer may cost more the longer the queue is: see 272_queue_depth.sql for the
--- numbers. Nothing is locked, no body is read that is not shown, and both functions work on queues that are off.
-
-create function parley.queue_backlogs(queue text default null, caller parley.caller default parley.current_caller())
-returns table (
-  queue_name text,
-  service_queue_id integer,
-  waiting_messages bigint,
-  is_estimated boolean,
-  oldest_enqueue_time timestamptz,
-  held_messages bigint,
-  rollbacks integer,
-  rollbacks_before_disable integer
-)
-language plpgsql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_only integer;
-  v_queue parley._p_queue;
-  v_waiting record;
-  v_held record;
-begin
-  if queue_backlogs.queue is not null then
-    v_only := (parley._p_find_queue(v_caller, queue_backlogs.queue, 'RECEIVE')).queue_id;
-  end if;
-  for v_queue in select * from parley._p_queue as q where v_only is null or q.queue_id = v_only order by q.queue_id loop
-    continue when parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true;
-    queue_name := v_queue.lookup_name;
-    service_queue_id := v_queue.queue_id;
-    v_waiting := parley._p_backlog(v_queue, 0, v_queue.disabled_position);
-    waiting_messages := v_waiting.messages;
-    is_estimated := v_waiting.is_estimated;
-    oldest_enqueue_time := v_waiting.oldest_enqueue_time;
-    held_messages := 0;
-    if v_queue.disabled_position is not null then
-      v_held := parley._p_backlog(v_queue, v_queue.disabled_position, null);
-      held_messages := v_held.messages;
-      is_estimated := is_estimated or v_held.is_estimated;
-    end if;
-    -- The two entries of the rollback sequence, see 243_poison.sql, as far as they are of messages that may still be received.
-    select coalesce(max(e.entry & 15), 0)::integer into rollbacks
-    from (select coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0) as value) as s
-    cross join unnest(array[s.value & 2147483647, s.value >> 31]) as e (entry)
-    where e.entry & 15 > 0 and parley._p_is_waiting(v_queue.queue_id, e.entry >> 4);
-    rollbacks_before_disable := v_queue.rollbacks_before_disable;
-    return next;
-  end loop;
-end
-$$;
-
-comment on function parley.queue_backlogs(text, parley.caller) is
-'Tells how much waits in each queue that the caller may receive from.
-The cost does not grow with the queue: beyond some 10,000 rows the number is estimated, within a few percent.
-Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received; is_estimated;
-oldest_enqueue_time of what is ready; held_messages, which arrived while the queue was off and are still their senders'';
-rollbacks, counted of a message that keeps coming back; rollbacks_before_disable, at how many of them its conversation is set aside or the queue disabled.
-Arguments: queue, only that one (null: all).
-Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
-
-create function parley.peek(
-  queue text, top integer default 10, conversation_handle uuid default null,
-  caller parley.caller default parley.current_caller()
-) returns setof parley.received_message
-language plpgsql stable security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
-  v_end bigint := coalesce(v_queue.disabled_position, 9223372036854775807);
-  v_endpoint bigint;
-begin
-  found := parley._p_require_top(top);
-  if peek.conversation_handle is not null then
-    v_endpoint := (parley._p_find_endpoint(peek.conversation_handle)).endpoint_id;
-  end if;
-  return query
-  with first as materialized (
-    (
-      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
-      from parley._p_message as m
-      join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
-      where v_endpoint is null
-        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
-        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 10
-        and m.position < v_end
-      order by m.lane, m.position
-      limit top
-    )
-    union all
-    (
-      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
-      from parley._p_message as m
-      where m.endpoint_id = v_endpoint
-        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 11
-        and m.position < v_end
-      order by m.position
-      limit top
-    )
-  )
-  select
-    case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
-    e.priority,
-    m.position + b.ordinal - 1,
-    g.conversation_group_id,
-    e.conversation_handle,
-    case
-      when m.message_type_id in (1, 5) then -1
-      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
-        partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
-      )
-    end,
-    e.service_name,
-    e.service_id,
-    e.service_contract_name,
-    e.service_contract_id,
-    t.name,
-    m.message_type_id,
-    t.validation::text,
-    b.body,
-    m.enqueued_at,
-    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
-    m.trace_context
-  from first as m
-  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
-  join parley._p_conversation_group as g using (group_id)
-  join parley._p_message_type as t on t.message_type_id = m.message_type_id
-  left join lateral (
-    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
-  ) as p on true
-  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-  order by case when v_endpoint is null then m.lane end, m.position, b.ordinal
-  limit top;
-end
-$$;
-
-comment on function parley.peek(text, integer, uuid, parley.caller) is
-'Looks at the first messages of a queue, by priority and arrival, without taking them. Nobody is disturbed, messages of locked
-groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see queue_contents.
-A conversation that is set aside is shown, with status 2, when it is asked for by its handle.
-Arguments: queue; top, at most so many messages (null: all); conversation_handle, only messages of that conversation.
-Errors: 127 top negative, 208 no such queue, 229 not allowed, 8426 conversation not found, 9609 malformed name.';
-
--- sql/272_queue_depth.sql
-
--- How many messages wait in a queue, however long it is.
---
--- Nobody keeps a counter (110_messages.sql), so a short lane is counted and a long one estimated. Positions make that easy: every row has
--- taken a number of the queue's sequence, so the lane is a line of known length, and what is unknown is how much of it is left where:
--- rows that were received or rolled back or went into other lanes are gaps, and a frame is many messages. We look at short windows all
--- along the line, more of them towards its end, because queues empty at the front and fill at the end.
--- Windows are found through the index, so the cost depends neither on what waits nor on what has been received before. They stand
--- on a grid and are drawn by hashing, so that what does not move does not flicker, and two looks after each other compare.
---
--- Error: none where every row is there and all are alike; a few percent where rows are missing at random or frames differ
--- (docs/performance.md). What was tried and dropped: a second look where windows differ most, which leans to the low side; PostgreSQL's
--- own statistics, which are as old as the last analyze.
--- Cost: some 2,500 index probes for a lane that is estimated, about 10 ms in memory. Nothing is locked.
-
-create function parley._p_backlog(
-  queue parley._p_queue, from_position bigint, up_to_position bigint,
-  out messages bigint, out is_estimated boolean, out oldest_enqueue_time timestamptz
-)
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_lane integer;
-  v_low bigint;
-  v_seen record;
-  v_rest record;
-begin
-  messages := 0;
-  is_estimated := false;
-  for v_lane in
-    select parley._p_lane(queue.queue_id, p.n) from generate_series(10, 1, -1) as p (n) where queue.priorities & (1 << p.n) > 0
-  loop
-    select h.low_position into v_low from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
-    v_low := greatest(from_position, coalesce(v_low, 0));
-    v_seen := parley._p_count_messages(v_lane, v_low, up_to_position, 1000);
-    oldest_enqueue_time := least(oldest_enqueue_time, v_seen.oldest);
-    messages := messages + v_seen.messages;
-    if v_seen.rows = 1000 then
-      -- Only now: a look at the sequence leaves a lock, one of which for each of a thousand queues would be too many.
-      v_rest := parley._p_estimate_messages(
-        v_lane, v_seen.last + 1, least(up_to_position, (coalesce(parley._p_last_position(queue.position_sequence), 0) + 1) * 1024)
-      );
-      if v_rest.rows < 10000 then
-        v_rest := parley._p_count_messages(v_lane, v_seen.last + 1, up_to_position, 20000);
-        is_estimated := is_estimated or v_rest.rows = 20000;
-      else
-        is_estimated := true;
-      end if;
-      messages := messages + v_rest.messages;
-    end if;
-  end loop;
-end
-$$;
-
-comment on function parley._p_backlog(parley._p_queue, bigint, bigint) is
-'Tells how much stands in a queue from one position up to another (null: to the end): counted up to some 10,000 rows a lane, estimated beyond.';
-
-create function parley._p_count_messages(
-  lane integer, from_position bigint, up_to_position bigint, rows_max integer,
-  out rows bigint, out messages bigint, out last bigint, out oldest timestamptz
-)
-language sql stable
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-  -- What arrives at a side that has ended is never received; one look an endpoint tells.
-  select coalesce(sum(c.rows), 0)::bigint, coalesce(sum(c.messages) filter (where e.state <> 'DO'), 0)::bigint, max(c.last),
-    min(c.oldest) filter (where e.state <> 'DO')
-  from (
-    select w.endpoint_id, count(*) as rows, sum(w.messages) as messages, max(w.position) as last, min(w.enqueued_at) as oldest
-    from (
-      select m.endpoint_id, m.position, coalesce(cardinality(m.frame), 1) as messages, m.enqueued_at
-      from parley._p_message as m
-      where m.lane = $1 and m.position >= from_position and m.position < coalesce(up_to_position, 9223372036854775807)
-      order by m.position
-      limit rows_max
-    ) as w
-    group by w.endpoint_id
-  ) as c
-  join parley._p_endpoint as e using (endpoint_id)
-$$;
-
-comment on function parley._p_count_messages(integer, bigint, bigint, integer) is
-'Counts the first rows of a lane from one position up to another (null: to the end), and the messages in them.';
-
-create function parley._p_estimate_messages(
-  lane integer, from_position bigint, up_to_position bigint, out rows bigint, out messages bigint
-)
-language sql stable
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
-  with line as (
-    -- In numbers of the sequence; the grid has 1,024 to 2,048 lines, each a multiple of 2 ^ scale.
-    select n.first, n.last, greatest(0, floor(log(2, greatest(1, n.last - n.first)::numeric))::integer - 10) as scale
-    from (select from_position / 1024 as first, (up_to_position + 1023) / 1024 as last) as n
-    where n.last > n.first
-  ), strata as (
-    select b.low, lead(b.low, 1, b.last) over (order by b.low) - b.low as width
-    from (
-      select l.first as low, l.last from line as l
-      union
-      select g.low, l.last
-      from line as l
-      cross join generate_series((l.first >> l.scale) + 1, l.last >> l.scale) as i (number)
-      cross join lateral (select i.number << l.scale as low) as g
-      union
-      -- The last 64 lines of each finer grid.
-      select g.low, l.last
-      from line as l
-      cross join generate_series(greatest(0, l.scale - 16), l.scale - 1) as f (scale)
-      cross join generate_series(0, 63) as i (number)
-      cross join lateral (select ((l.last >> f.scale) - i.number) << f.scale as low) as g
-    ) as b
-    cross join line as l
-    where b.low >= l.first and b.low < l.last
-  ), windows as materialized (
-    select s.width, t.taken, (s.low + (hashint8extended(s.low, 1) & 9223372036854775807) % (s.width - t.taken + 1)) * 1024 as position
-    from strata as s
-    cross join lateral (select least(s.width, 2) as taken) as t
-  )
-  select coalesce(sum(w.width * m.rows / w.taken), 0)::bigint, coalesce(sum(w.width * m.messages / w.taken), 0)::bigint
-  from windows as w
-  cross join lateral (
-    select count(*)::double precision as rows, sum(coalesce(cardinality(n.frame), 1))::double precision as messages
-    from parley._p_message as n
-    where n.lane = $1 and n.position >= w.position and n.position < w.position + w.taken * 1024
-  ) as m
-$$;
-
-comment on function parley._p_estimate_messages(integer, bigint, bigint) is
-'Estimates how many rows and messages stand in a lane from one position up to another, from samples.';
-
--- sql/280_grant.sql
-
--- GRANT and REVOKE on the broker's objects.
-
-create function parley._p_securable(
-  caller oid, class text, object text, out canonical_class text, out object_id integer, out owner oid, out permissions text[]
-)
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  canonical_class := lower(replace(class, '_', ' '));
-  permissions := array['CONTROL', 'TAKE OWNERSHIP', 'ALTER', 'VIEW DEFINITION'];
-  case canonical_class
-    when 'database' then
-      object_id := 0;
-      permissions := array[
-        'CREATE MESSAGE TYPE', 'CREATE CONTRACT', 'CREATE QUEUE', 'CREATE SERVICE', 'CREATE ROUTE',
-        'CREATE CERTIFICATE', 'CREATE REMOTE SERVICE BINDING',
-        'ALTER ANY MESSAGE TYPE', 'ALTER ANY CONTRACT', 'ALTER ANY QUEUE', 'ALTER ANY SERVICE', 'ALTER ANY ROUTE',
-        'ALTER ANY CERTIFICATE', 'ALTER ANY REMOTE SERVICE BINDING', 'VIEW DEFINITION', 'ALTER TRACE'
-      ];
-    when 'message type' then
-      select t.message_type_id, t.owner into object_id, owner from parley._p_message_type as t where t.name = object;
-      permissions := permissions || 'REFERENCES'::text;
-    when 'contract' then
-      select c.service_contract_id, c.owner into object_id, owner from parley._p_contract as c where c.name = object;
-      permissions := permissions || 'REFERENCES'::text;
-    when 'queue' then
-      object_id := (parley._p_find_queue(caller, object)).queue_id;
-      owner := (parley._p_find_queue(caller, object)).owner;
-      permissions := permissions || array['RECEIVE', 'REFERENCES'];
-    when 'service' then
-      select s.service_id, s.owner into object_id, owner from parley._p_service as s where s.name = object;
-      permissions := permissions || 'SEND'::text;
-    when 'route' then
-      select r.route_id, r.owner into object_id, owner from parley._p_route as r where r.name = object;
-    when 'certificate' then
-      select c.certificate_id, c.owner into object_id, owner from parley._p_certificate as c where c.name = object;
-    when 'remote service binding' then
-      select b.remote_service_binding_id, b.owner into object_id, owner from parley._p_remote_service_binding as b where b.name = object;
-    else
-      found := parley._p_raise(
-        15151, format('there is nothing of the class "%s" to grant on', class), null,
-        'Use database, message type, contract, queue, service, route, certificate or remote service binding.'
-      );
-  end case;
-  if object_id is null then
-    found := parley._p_raise(
-      15151,
-      format('%s "%s" does not exist', canonical_class, object),
-      'Names are compared byte by byte.',
-      'Correct the name.'
-    );
-  end if;
-end
-$$;
-
-comment on function parley._p_securable(oid, text, text) is
-'Finds what a permission is granted on, and which permissions it has.
-Errors: 208, 9609, 15151.';
-
-create function parley._p_require_grantor(caller oid, permission text, class text, object_id integer, owner oid, object text) returns boolean
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if parley._p_has_permission(caller, 'CONTROL', class, object_id, owner) then
-    return true;
-  end if;
-  perform
-  from parley._p_permission as p
-  where p.class = _p_require_grantor.class
-    and p.object_id = _p_require_grantor.object_id
-    and p.permission = _p_require_grantor.permission
-    and p.is_grantable
-    and pg_has_role(caller, p.grantee, 'usage');
-  if not found then
-    found := parley._p_raise(
-      15151,
-      format('permission denied: cannot grant or revoke %s on %s "%s"', permission, class, object),
-      format('Role %s neither owns it, controls it, nor holds the permission with the right to grant it.', caller::regrole),
-      'Ask its owner or an administrator.'
-    );
-  end if;
-  return true;
-end
-$$;
-
-comment on function parley._p_require_grantor(oid, text, text, integer, oid, text) is
-'Refuses callers that may not grant a permission.
-Errors: 15151.';
-
-create function parley.grant(
-  permission text, class text, object text, grantee text, with_grant_option boolean default false,
-  caller parley.caller default parley.current_caller()
-) returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_on record := parley._p_securable(v_caller, class, object);
-  v_permission text := upper(permission);
-  v_grantee oid;
-begin
-  if v_permission <> all (v_on.permissions) then
-    found := parley._p_raise(
-      15151,
-      format('there is no permission "%s" on a %s', permission, v_on.canonical_class),
-      null,
-      'Use one of: ' || array_to_string(v_on.permissions, ', ') || '.'
-    );
-  end if;
-  found := parley._p_require_grantor(v_caller, v_permission, v_on.canonical_class, v_on.object_id, v_on.owner, object);
-  v_grantee := parley._p_role(grantee);
-  insert into parley._p_permission as p (class, object_id, permission, grantee, grantor, is_grantable)
-  values (v_on.canonical_class, v_on.object_id, v_permission, v_grantee, v_caller, with_grant_option)
-  on conflict on constraint _p_permission_pkey do update set is_grantable = p.is_grantable or excluded.is_grantable;
-end
-$$;
-
-comment on function parley.grant(text, text, text, text, boolean, parley.caller) is
-'Grants a permission: parley.grant(''SEND'', ''service'', ''//example.com/orders'', ''web'').
-Arguments: permission; class, database, message type, contract, queue, service, route, certificate or remote service binding;
-object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
-Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE, ROUTE, CERTIFICATE, REMOTE SERVICE BINDING, and
-VIEW DEFINITION, which shows the whole catalog, and ALTER TRACE, which shows what is sent and received by whom (start_trace), on the database;
-CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else;
-REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on services.
-Errors: 208 and 15151 not found, no such permission, or not allowed to grant it.
-Source: spec 7.6.';
-
-create function parley.revoke(
-  permission text, class text, object text, grantee text,
-  caller parley.caller default parley.current_caller()
-) returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_on record := parley._p_securable(v_caller, class, object);
-begin
-  found := parley._p_require_grantor(v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
-  delete from parley._p_permission as p
-  where p.class = v_on.canonical_class
-    and p.object_id = v_on.object_id
-    and p.permission = upper(revoke.permission)
-    and p.grantee = parley._p_role(revoke.grantee)::regrole;
-  -- Senders that were known to hold the right must be asked again.
-  if v_on.canonical_class = 'queue' then
-    perform parley._p_forget_routes_of_queue(v_on.object_id);
-  end if;
-end
-$$;
-
-comment on function parley.revoke(text, text, text, text, parley.caller) is
-'Takes a permission back; nothing happens when it was not granted.
-Arguments: as grant.
-Errors: 208 and 15151 not found, or not allowed to revoke it.
-Source: spec 7.6.';
-
-create function parley.alter_authorization(
-  class text, object text, "owner" text,
-  caller parley.caller default parley.current_caller()
-) returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_on record := parley._p_securable(v_caller, class, object);
-  v_owner oid;
-begin
-  if v_on.object_id < 65536 then
-    found := parley._p_raise(9663, format('%s "%s" belongs to the system', class, object), null, 'System objects cannot be changed.');
-  end if;
-  found := parley._p_require_permission(v_caller, 'TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
-  v_owner := parley._p_new_owner(v_caller, "owner");
-  case v_on.canonical_class
-    when 'message type' then
-      update parley._p_message_type as t set owner = v_owner where t.message_type_id = v_on.object_id;
-    when 'contract' then
-      update parley._p_contract as c set owner = v_owner where c.service_contract_id = v_on.object_id;
-    when 'queue' then
-      update parley._p_queue as q set owner = v_owner, modify_date = now() where q.queue_id = v_on.object_id;
-      perform parley._p_forget_routes_of_queue(v_on.object_id);
-    when 'service' then
-      update parley._p_service as s set owner = v_owner where s.service_id = v_on.object_id;
-    when 'route' then
-      update parley._p_route as r set owner = v_owner where r.route_id = v_on.object_id;
-    when 'certificate' then
-      update parley._p_certificate as c set owner = v_owner where c.certificate_id = v_on.object_id;
-    when 'remote service binding' then
-      update parley._p_remote_service_binding as b set owner = v_owner where b.remote_service_binding_id = v_on.object_id;
-  end case;
-end
-$$;
-
-comment on function parley.alter_authorization(text, text, text, parley.caller) is
-'Gives an object another owner. Conversations keep the owner they were begun under.
-Arguments: class, message type, contract, queue, service, route, certificate or remote service binding; object, its name; owner, a role.
-Errors: 208, 229, 9663 system object, 15151 not found or may not be the owner.
-Source: spec 2.0.';
-
--- sql/290_broker_identity.sql
-
--- Which broker this is, and whether it is where it was.
---
--- The id of the broker lives in the database, and so a copy of the database has it too: CREATE DATABASE ... TEMPLATE, a dump that is restored,
--- a base backup that becomes a second server. Beside the id stands where the broker was enabled last: the identifier of the server and the oid of
--- the database. Where these differ nobody can know whether the broker has moved or was copied, so it is switched off and somebody has to say
--- (spec 9.1). A copy of a whole server, made by its files, has both: that one cannot be told from the original.
-
-create function parley._p_system_identifier() returns bigint
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return (select c.system_identifier from pg_control_system() as c);
-exception
-  when insufficient_privilege then
-    return null;
-end
-$$;
-
-comment on function parley._p_system_identifier() is 'Gives the identifier that the server got when it was created, or null where it is kept from us.';
-
-create function parley._p_database_oid() returns oid
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select d.oid from pg_database as d where d.datname = current_database()
-$$;
-
-comment on function parley._p_database_oid() is 'Gives the oid of this database.';
-
-create function parley._p_is_elsewhere() returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select b.database_oid <> parley._p_database_oid() or coalesce(b.system_identifier <> parley._p_system_identifier(), false)
-  from parley._p_broker as b
-$$;
-
-comment on function parley._p_is_elsewhere() is 'Tells whether this is another database than the one in which the broker was enabled last.';
-
-create function parley._p_original() returns name
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select d.datname
-  from parley._p_broker as b
-  join pg_database as d on d.oid = b.database_oid
-  where b.system_identifier = parley._p_system_identifier()
-    and d.oid <> parley._p_database_oid()
-$$;
-
-comment on function parley._p_original() is
-'Gives the name of the database that this one is a copy of, when it is still there, on the same server; otherwise null.';
-
-create function parley._p_broker_state() returns text
-language sql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
-  select case when parley._p_is_elsewhere() then 'ELSEWHERE' when b.is_broker_enabled then 'ENABLED' else 'DISABLED' end
-  from parley._p_broker as b
-$$;
-
-comment on function parley._p_broker_state() is
-'Gives the state of the broker: ENABLED, DISABLED, or ELSEWHERE when this is not the database in which it was enabled last.';
-
-create function parley._p_advice_when_elsewhere() returns text
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select format('This database is not the one in which the broker %s was enabled last: it was restored, copied or moved. ', b.service_broker_guid)
-    || case
-      when parley._p_original() is null
-        then 'If it is the same broker in a new place: select parley.enable_broker(); if it is a copy: select parley.new_broker();'
-      else format('The original is still there, database "%s". For a copy: select parley.new_broker();', parley._p_original())
-    end
-  from parley._p_broker as b
-$$;
-
-comment on function parley._p_advice_when_elsewhere() is 'Tells what to do with a broker that is not where it was.';
-
-create function parley.attach_broker(
-  out schema_version integer, out oldest_client_version integer, out release text,
-  out service_broker_guid uuid, out broker_state text, out advice text
-)
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '2s'
-as $$
-declare
-  v_is_enabled boolean;
-begin
-  select i.schema_version, i.oldest_client_version, i.release into schema_version, oldest_client_version, release
-  from parley._p_installation as i;
-  select b.service_broker_guid, b.is_broker_enabled into service_broker_guid, v_is_enabled from parley._p_broker as b;
-  broker_state := parley._p_broker_state();
-  if broker_state = 'ELSEWHERE' then
-    advice := parley._p_advice_when_elsewhere();
-    if v_is_enabled and not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' then
-      begin
-        perform parley._p_switch_off();
-      exception
-        -- Somebody sends just now. The next one who attaches tries again.
-        when lock_not_available then
-          null;
-      end;
-    end if;
-  elsif broker_state = 'DISABLED' then
-    advice := 'The broker is disabled: messages are neither delivered nor read by activation. Switch it on: select parley.enable_broker();';
-  end if;
-end
-$$;
-
-comment on function parley.attach_broker() is
-'Every program that works for this broker for long calls this first, and again when it has lost its connection. A broker that finds itself in another
-database than the one in which it was enabled last is switched off, until somebody says whether it has moved or was copied. Anybody may call it.
-Gives schema_version; oldest_client_version, which programs need to know at least; release; service_broker_guid;
-broker_state, ENABLED, DISABLED or ELSEWHERE; advice, what to do when the state is not ENABLED.
-Errors: none of its own.
-Source: spec 9.1.';
-
-insert into parley._p_broker (system_identifier, database_oid) values (parley._p_system_identifier(), parley._p_database_oid());
-
--- sql/291_epoch.sql
-
--- The epoch of a broker, and who speaks for it.
---
--- What a database has told another one must never be taken back, and still can be: a standby that is promoted may lack the last transactions, a
--- backup lacks whatever came after it. Such a database would give numbers a second time, to other messages. So everything that is transmitted
--- carries an epoch, which grows whenever the server begins a new timeline (each promotion and each recovery to a point in time does) and whenever
--- the broker is enabled in another place. With a new epoch all conversations with other databases stop, until each was compared with its far side
--- (620_resume.sql). Who is told of a newer epoch takes nothing of an older one any more, so a primary that comes back finds nobody to talk to.
--- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call it the same. So one that lies
--- ahead of the clock here, by more than clocks differ, is not believed: nobody can shut a broker out for longer than that.
-
-create function parley._p_timeline() returns text
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
-exception
-  -- Some servers do not tell, and one in recovery cannot.
-  when insufficient_privilege or object_not_in_prerequisite_state or undefined_function then
-    return null;
-end
-$$;
-
-comment on function parley._p_timeline() is 'Gives the timeline of the server, or null when it does not tell.';
-
-create function parley._p_is_epoch_current() returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select coalesce(b.timeline = parley._p_timeline(), true) from parley._p_broker as b
-$$;
-
-comment on function parley._p_is_epoch_current() is
-'Tells whether the server is still on the timeline of the epoch; until the daemon has noted the new one nothing may be transmitted.';
-
-create function parley._p_begin_epoch() returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  update parley._p_broker as b
-  set epoch = greatest(b.epoch + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint), timeline = parley._p_timeline(),
-    remembers_since = clock_timestamp();
-  perform parley._p_doubt(null);
-end
-$$;
-
-comment on function parley._p_begin_epoch() is
-'Begins a new epoch: nothing more is transmitted for any conversation with another database until both sides were found to agree.';
-
-create function parley._p_doubt(broker_instance uuid) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  -- Where the far side has not answered yet there is nothing to compare.
-  insert into parley._p_unresumed (endpoint_id)
-  select e.endpoint_id
-  from parley._p_endpoint as e
-  where e.far_endpoint_id < 0
-    and e.far_broker_instance is not null
-    and (_p_doubt.broker_instance is null or e.far_broker_instance = _p_doubt.broker_instance::text)
-  on conflict do nothing;
-  -- One that has only ever listened asks too, if there is a way.
-  for v_endpoint in
-    select e.*
-    from parley._p_endpoint as e
-    join parley._p_unresumed as u using (endpoint_id)
-    where e.destination_id is null
-    order by e.endpoint_id
-    for no key update of e skip locked
-  loop
-    perform parley._p_bind(v_endpoint);
-  end loop;
-end
-$$;
-
-comment on function parley._p_doubt(uuid) is
-'Lets nothing more be transmitted for the conversations with a broker, or with any (null), until both sides were found to agree.';
-
-create function parley._p_note_timeline() returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if not parley._p_is_epoch_current() then
-    perform parley._p_begin_epoch();
-  else
-    update parley._p_broker as b set timeline = parley._p_timeline() where b.timeline is null and parley._p_timeline() is not null;
-  end if;
-  return (select b.epoch from parley._p_broker as b);
-end
-$$;
-
-comment on function parley._p_note_timeline() is
-'Gives the epoch, and begins a new one when the server is on another timeline than that of the last.';
-
--- The newest that each broker has said of itself.
-create table parley._p_known_broker (
-  broker_instance uuid primary key,
-  epoch bigint not null,
-  term bigint not null,
-  token uuid not null,
-  is_beside boolean not null default false
-);
-
-comment on table parley._p_known_broker is
-'Brokers that have sent something here: the newest epoch, in it the newest term of the daemon that speaks for them, and its token.';
-comment on column parley._p_known_broker.is_beside is 'Whether it was heard of from a database of the same daemon first, and so over no link.';
-
-create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean) returns text
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_known parley._p_known_broker;
-begin
-  if broker_instance = (select b.service_broker_guid from parley._p_broker as b) then
-    return 'Another database speaks under the broker instance of this one: it is a copy. In the copy: select parley.new_broker();';
-  end if;
-  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance;
-  if not found then
-    insert into parley._p_known_broker (broker_instance, epoch, term, token, is_beside)
-    values (_p_hear.broker_instance, _p_hear.epoch, _p_hear.term, _p_hear.token, _p_hear.is_beside)
-    on conflict do nothing;
-  elsif (v_known.epoch, v_known.term) < (epoch, term) then
-    update parley._p_known_broker as k
-    set epoch = _p_hear.epoch, term = _p_hear.term, token = _p_hear.token
-    where k.broker_instance = _p_hear.broker_instance and (k.epoch, k.term) < (_p_hear.epoch, _p_hear.term);
-    -- It asks about the conversations that it knows. About those that it has forgotten only this side can ask.
-    if found and v_known.epoch < epoch then
-      perform parley._p_doubt(broker_instance);
-    end if;
-  end if;
-  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance for share;
-  if (v_known.epoch, v_known.term) > (epoch, term) then
-    return format(
-      'Broker %s has spoken in epoch %s, term %s since: what comes from epoch %s, term %s is not taken. If two copies of its database are alive,'
-        || ' keep one, and in the other: select parley.new_broker();',
-      broker_instance, v_known.epoch, v_known.term, epoch, term
-    );
-  elsif v_known.token <> token then
-    return format('Two copies of the database of broker %s are alive. Keep one, and in the other: select parley.new_broker();', broker_instance);
-  end if;
-  return null;
-end
-$$;
-
-comment on function parley._p_hear(uuid, bigint, bigint, uuid, boolean) is
-'Tells why what a broker says must not be heard: somebody newer speaks for it, or two copies of its database do; null when it may. It stays so to the
-end of the transaction.
-Arguments: broker_instance, epoch, term, token: Speaker in Go; is_beside, whether it has come from a database of the same daemon. Who speaks was
-looked at before (_p_refusal_of_speaker).';
-
-create function parley._p_speaker(term bigint, out instance uuid, out epoch bigint, out token uuid)
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if parley._p_holds_term(term) then
-    epoch := parley._p_note_timeline();
-    select b.service_broker_guid, l.token into instance, token from parley._p_broker as b, parley._p_leader as l;
-  end if;
-end
-$$;
-
-comment on function parley._p_speaker(bigint) is
-'Gives in whose name the daemon with a term may transmit; nulls when the term is over. Notes a new timeline first.';
-
--- sql/299_poison_views.sql
+-- sql/poison/poison_views.sql
 
 -- Conversations that fail, and those that are set aside for it.
 --
@@ -13718,942 +11621,4494 @@ comment on column parley.failing_conversations.failures is 'How often it was del
 comment on column parley.failing_conversations.attempts is 'How many of these count towards max_attempts: those in which the web address refused.';
 comment on column parley.failing_conversations.retry_at is 'When it is delivered again.';
 
--- sql/300_catalog_views.sql
+-- sql/transport/inbound_routes.sql
 
--- The catalog under Service Broker's own names and columns (spec 8.1). Who sees which row: 031_visible_objects.sql.
-
-create view parley.databases as
-select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled,
-  b.is_priority_honored as is_honor_broker_priority_on, false as is_trustworthy_on, false as is_master_key_encrypted_by_server,
-  parley._p_broker_state() as broker_state, b.disabled_at, b.abandoned_seconds as abandoned_target_seconds
-from parley._p_broker as b
-join pg_catalog.pg_database as d on d.datname = current_database();
-
-comment on view parley.databases is
-'This database as a broker instance: its id, whether it is enabled, and whether it is where it was. The last three columns are ours.';
-
-create view parley.service_message_types with (security_barrier) as
-select
-  t.name,
-  t.message_type_id,
-  t.owner::oid as principal_id,
-  t.validation::text as validation,
-  case t.validation when 'N' then 'NONE' when 'E' then 'EMPTY' when 'X' then 'XML' when 'J' then 'JSON' when 'F' then 'FUNCTION' end as validation_desc,
-  null::integer as xml_collection_id,
-  t.validation_function
-from parley._p_message_type as t
-where t.message_type_id < 65536
-  or pg_catalog.pg_has_role(t.owner, 'usage')
-  or exists (select from parley._p_visible_class as v where v.class = 'message type')
-  or t.message_type_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'message type');
-
-comment on view parley.service_message_types is 'Message types. principal_id is the oid of the owner; validation_function is ours.';
-
-create view parley.message_type_xml_schema_collection_usages with (security_barrier) as
-select t.message_type_id, t.xml_collection_id
-from parley.service_message_types as t
-where t.xml_collection_id is not null;
-
-comment on view parley.message_type_xml_schema_collection_usages is
-'Which XML schema collection each message type is validated by: none, PostgreSQL has no such collections. See validation_function of service_message_types.';
-
-create view parley.service_contracts with (security_barrier) as
-select c.name, c.service_contract_id, c.owner::oid as principal_id
-from parley._p_contract as c
-where c.service_contract_id < 65536
-  or pg_catalog.pg_has_role(c.owner, 'usage')
-  or exists (select from parley._p_visible_class as v where v.class = 'contract')
-  or c.service_contract_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'contract');
-
-comment on view parley.service_contracts is 'Contracts.';
-
-create view parley.service_contract_message_usages with (security_barrier) as
-select u.service_contract_id, u.message_type_id, u.is_sent_by_initiator, u.is_sent_by_target
-from parley._p_contract_message_type as u
-join parley.service_contracts as c using (service_contract_id);
-
-comment on view parley.service_contract_message_usages is 'Which message types each contract has and who may send them.';
-
-create view parley.services with (security_barrier) as
-select s.name, s.service_id, s.owner::oid as principal_id, s.queue_id as service_queue_id
-from parley._p_service as s
-where s.service_id < 65536
-  or pg_catalog.pg_has_role(s.owner, 'usage')
-  or exists (select from parley._p_visible_class as v where v.class = 'service')
-  or s.service_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'service');
-
-comment on view parley.services is 'Services.';
-
-create view parley.service_contract_usages with (security_barrier) as
-select u.service_id, u.service_contract_id
-from parley._p_service_contract as u
-join parley.services as s using (service_id);
-
-comment on view parley.service_contract_usages is 'Which contracts each service accepts as target.';
-
-create view parley.service_queue_usages with (security_barrier) as
-select s.service_id, s.service_queue_id
-from parley.services as s;
-
-comment on view parley.service_queue_usages is 'Which queue each service is bound to.';
-
-create view parley.service_queues with (security_barrier) as
-select
-  q.name,
-  q.queue_id as object_id,
-  q.owner::oid as principal_id,
-  q.schema_name,
-  0 as parent_object_id,
-  'SQ'::text as type,
-  'SERVICE_QUEUE'::text as type_desc,
-  q.create_date,
-  q.modify_date,
-  q.queue_id < 65536 as is_ms_shipped,
-  false as is_published,
-  false as is_schema_published,
-  q.max_readers,
-  q.activation_procedure,
-  case q.execute_as
-    when 'OWNER' then -2
-    else (select r.oid::bigint from pg_catalog.pg_roles as r where pg_catalog.quote_ident(r.rolname) = q.execute_as or r.rolname = q.execute_as limit 1)
-  end as execute_as_principal_id,
-  q.is_activation_enabled,
-  q.is_receive_enabled and not parley._p_sees_poisoned(q.queue_id) as is_receive_enabled,
-  q.is_enqueue_enabled,
-  q.is_retention_enabled,
-  q.is_poison_message_handling_enabled,
-  q.poison_action,
-  q.rollbacks_before_disable as poison_rollbacks,
-  parley._p_sees_set_aside(q.queue_id) as set_aside_conversations
-from parley._p_queue as q
-where q.queue_id < 65536
-  or pg_catalog.pg_has_role(q.owner, 'usage')
-  or exists (select from parley._p_visible_class as v where v.class = 'queue')
-  or q.queue_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'queue');
-
-comment on view parley.service_queues is
-'Queues. is_receive_enabled is false too when poison message handling has disabled the queue. The last three columns are ours.';
-
-create view parley.conversation_priorities with (security_barrier) as
-select
-  p.priority_id, p.name, p.service_contract_id, p.local_service_id, p.remote_service_name, p.priority
-from parley._p_priority as p
-where exists (select from parley._p_visible_class as v where v.class = 'database');
-
-comment on view parley.conversation_priorities is 'Broker priorities; null means ANY.';
-
-create view parley.permissions with (security_barrier) as
-select
-  p.class,
-  p.object_id,
-  o.name as object_name,
-  p.permission,
-  case p.grantee::oid when 0 then 'PUBLIC' else pg_catalog.pg_get_userbyid(p.grantee)::text end as grantee,
-  pg_catalog.pg_get_userbyid(p.grantor)::text as grantor,
-  p.is_grantable
-from parley._p_permission as p
-left join parley._p_named_object as o on o.class = p.class and o.object_id = p.object_id
-where p.grantee::oid = 0::oid
-  or pg_catalog.pg_has_role(p.grantee, 'usage')
-  or pg_catalog.pg_has_role(p.grantor, 'usage')
-  or pg_catalog.pg_has_role(o.owner, 'usage')
-  or p.class in (select v.class from parley._p_visible_class as v)
-  or (p.class, p.object_id) in (
-    select v.class, v.object_id from parley._p_permitted_object as v where v.permission in ('CONTROL', 'ALTER', 'VIEW DEFINITION')
-  );
-
-comment on view parley.permissions is
-'What was granted to whom, besides the rights of owners and administrators: what you hold or have granted, and all that was granted on objects that you
-own, control, may alter, or whose definition you may view.';
-
--- sql/305_route_views.sql
-
--- Routes under Service Broker's own names and columns (spec 8.1).
-
-create view parley.routes with (security_barrier) as
-select
-  r.name,
-  r.route_id,
-  r.owner::oid as principal_id,
-  r.remote_service_name,
-  r.broker_instance,
-  r.expires_at as lifetime,
-  r.address,
-  r.mirror_address,
-  r.is_inbound,
-  r.expires_at is not null and r.expires_at <= pg_catalog.clock_timestamp() as is_expired
-from parley._p_route as r
-where pg_catalog.pg_has_role(r.owner, 'usage')
-  or exists (select from parley._p_visible_class as v where v.class = 'route')
-  or r.route_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'route');
-
-comment on view parley.routes is 'Routes, those for what arrives from the network too. The last two columns are ours.';
-comment on column parley.routes.name is 'Its name.';
-comment on column parley.routes.route_id is 'Identity of the route.';
-comment on column parley.routes.principal_id is 'Oid of the owner.';
-comment on column parley.routes.remote_service_name is 'Service that it leads to, compared byte by byte; null for any.';
-comment on column parley.routes.broker_instance is 'Broker instance that it leads to; null for any.';
-comment on column parley.routes.lifetime is 'When it expires; null for never.';
-comment on column parley.routes.address is 'LOCAL, TRANSPORT, or tcp://host:port.';
-comment on column parley.routes.mirror_address is 'Address of the second server of the target database, or null.';
-comment on column parley.routes.is_inbound is 'Whether it is for what arrives from the network; others are for conversations of this database.';
-comment on column parley.routes.is_expired is 'Whether it is not found any more; alter_route with a lifetime revives it.';
-
--- sql/310_conversation_views.sql
-
--- Conversations at run time, under Service Broker's own names and columns (spec 8.2), and what is wrong with them.
+-- Inbound routes: what becomes of what arrives from the network (spec 6.1; SQL Server keeps them in msdb).
 --
--- Everybody sees the conversations of roles he is a member of; administrators see all.
+-- The table of a server is made of the inbound routes of all databases that one daemon serves; usually they stand in one of them. Where none
+-- matches, LOCAL applies: the databases of the daemon are looked at. A message whose broker instance lives here needs no route.
+-- The daemon decides in memory (FindInboundRoute of the Go package), for a link must not wait for a query for each conversation. What it does
+-- is defined here, and a test holds it to that. Dynamic routing is for conversations of this database only, so step 4 does not exist here.
 
-create view parley.conversation_endpoints with (security_barrier) as
-select
-  e.conversation_handle,
-  e.conversation_id,
-  e.is_initiator::integer::smallint as is_initiator,
-  e.service_contract_id,
-  g.conversation_group_id,
-  e.service_id,
-  e.lifetime,
-  e.state,
-  parley._p_state_name(e.state) as state_desc,
-  e.far_service,
-  e.far_broker_instance,
-  e.owner::oid as principal_id,
-  coalesce(d.far_principal, 0::oid) as far_principal_id,
-  k.identifier as outbound_session_key_identifier,
-  k.identifier as inbound_session_key_identifier,
-  d.secured_at as security_timestamp,
-  (select coalesce(a.first_due_at, a.due_at) from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'timer') as dialog_timer,
-  coalesce(
-    (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.far_endpoint_id order by p.sequence desc limit 1),
-    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
-    0
-  ) + coalesce(
-    (
-      select sum(coalesce(cardinality(m.frame), 1))
-      from parley._p_message as m
-      where m.endpoint_id = e.far_endpoint_id and m.message_type_id not in (-1, 1, 5)
-    ), 0
-  )::bigint + (select count(*) from parley._p_transmission as t where t.endpoint_id = e.endpoint_id) as send_sequence,
-  null::bytea as last_send_tran_id,
-  -1::bigint as end_dialog_sequence,
-  coalesce((
-    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1
-  ), 0) as receive_sequence,
-  0 as receive_sequence_frag,
-  0::bigint as system_sequence,
-  -1::bigint as first_out_of_order_sequence,
-  -1::bigint as last_out_of_order_sequence,
-  -1 as last_out_of_order_frag,
-  e.service_id < 65536 as is_system,
-  e.priority,
-  e.begun_at,
-  e.state_since,
-  e.service_name,
-  e.service_contract_name
-from parley._p_endpoint as e
-join parley._p_conversation_group as g using (group_id)
-left join parley._p_dialog_security as d on d.conversation_id = e.conversation_id and d.is_initiator = e.is_initiator
-cross join lateral (
-  select case
-    when d.mode is null then '00000000-0000-0000-0000-000000000000'::uuid
-    when d.mode = 'full' then d.conversation_id
-    else pg_catalog.encode(pg_catalog.substring(d.key_id, 1, 16), 'hex')::uuid
-  end as identifier
-) as k
-where pg_catalog.pg_has_role(e.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()))
-union all
-select
-  t.conversation_handle,
-  t.conversation_id,
-  t.is_initiator::integer::smallint,
-  t.service_contract_id,
-  t.conversation_group_id,
-  t.service_id,
-  t.lifetime,
-  'CD'::text,
-  'CLOSED'::text,
-  t.far_service,
-  null::text,
-  t.owner::oid,
-  0::oid,
-  '00000000-0000-0000-0000-000000000000'::uuid,
-  '00000000-0000-0000-0000-000000000000'::uuid,
-  t.expires_at,
-  null::timestamptz,
-  0::bigint,
-  null::bytea,
-  -1::bigint,
-  0::bigint,
-  0,
-  0::bigint,
-  -1::bigint,
-  -1::bigint,
-  -1,
-  t.service_id < 65536,
-  t.priority,
-  null::timestamptz,
-  null::timestamptz,
-  s.name,
-  c.name
-from parley._p_tombstone as t
-left join parley._p_service as s using (service_id)
-left join parley._p_contract as c using (service_contract_id)
-where pg_catalog.pg_has_role(t.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
+create function parley._p_find_inbound_route(
+  to_service text, to_broker_instance text, conversation_id uuid, out address text, out otherwise text
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_route record := parley._p_best_route(to_service, to_broker_instance, conversation_id, true, false, null);
+begin
+  address := case when v_route.step is null then 'LOCAL' else parley._p_address_of(v_route.next_hop, to_service) end;
+  if address = 'LOCAL' and v_route.step is not null then
+    otherwise := parley._p_address_of(
+      (
+        parley._p_best_route(
+          to_service, coalesce(to_broker_instance, v_route.broker_instance), conversation_id, true, false,
+          case v_route.step when 3 then 1 else v_route.step end
+        )
+      ).next_hop,
+      to_service
+    );
+  end if;
+end
+$$;
 
-comment on view parley.conversation_endpoints is
-'Both sides of all conversations. Closed targets (CD) are shown until security_timestamp, when they are forgotten. The last four columns are ours.';
+comment on function parley._p_find_inbound_route(text, text, uuid) is
+'Finds where a message that has arrived from the network goes, by the inbound routes of this database.
+Arguments: to_service; to_broker_instance in canonical form, null as long as it may be any; conversation_id.
+Gives address: LOCAL, also when no route matches, or tcp://host:port with ,host:port of a mirror behind it, or null when the service name has not the address
+that its only route, TRANSPORT, requires. otherwise: where it goes when address is LOCAL and no database here has the service; null: it is dropped.
+Source: spec 6.1 to 6.3.';
 
-create view parley.conversation_groups with (security_barrier) as
-select g.conversation_group_id, g.service_id, g.service_id < 65536 as is_system
-from parley._p_conversation_group as g
-join parley._p_service as s using (service_id)
-where pg_catalog.pg_has_role(s.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
+-- sql/transport/dynamic_routing.sql
 
-comment on view parley.conversation_groups is 'Conversation groups.';
+-- Dynamic routing: asking the broker configuration service for what is missing (spec 6.6).
+--
+-- A database that has a route to the service SQL/ServiceBroker/BrokerConfiguration asks it for routes and remote service bindings that are missing, with
+-- messages of the built-in service on the contract BrokerConfigurationNotice. The service creates what is missing and ends the conversation; that
+-- end, with an error or without, is the answer. Whoever cannot be helped by it goes on with the steps that follow, and it is
+-- not asked for that again for a while, else a service that knows nothing would be asked without end.
+-- A route is asked for by the first who misses it; others go on with the steps that follow. A binding is asked for when a dialog has found its first way
+-- to another server, whatever ENCRYPTION says, and each dialog with that service waits for the answer: what left without it could not be sealed any more.
+-- Invariant: one conversation for each service name and message type. Of two who find the same thing missing at once, one asks, and the other waits for
+-- nobody: he behaves as if it were asked, which is true or will be found out when delayed messages are looked at again.
+-- Locks: an advisory lock for the name, only tried; then the row of the request; then those of its conversation.
 
-create view parley.stuck_conversations as
-select
-  e.conversation_handle,
-  e.conversation_group_id,
-  e.service_name,
-  e.far_service,
-  e.state,
-  case when a.endpoint_id is not null then a.set_aside_at when e.state = 'CO' then coalesce(t.oldest, w.oldest) else e.state_since end as state_since,
-  w.waiting,
-  case
-    when a.endpoint_id is not null then format(
-      'It is set aside: a message came back %s times.%s',
-      a.rollbacks,
-      coalesce((select format(' The last error: %s', f.error) from parley._p_failure as f where f.endpoint_id = a.endpoint_id), '')
+create table parley._p_configuration_request (
+  service_name text collate "C" not null,
+  -- 6 for a route, 8 for a remote service binding: MissingRoute and MissingRemoteServiceBinding.
+  message_type_id integer not null check (message_type_id in (6, 8)),
+  conversation_handle uuid not null,
+  asked_at timestamptz not null default clock_timestamp(),
+  answered_at timestamptz,
+  pause interval not null default interval '1 minute',
+  primary key (service_name, message_type_id)
+);
+
+comment on table parley._p_configuration_request is 'What the broker configuration service was asked for, until a while after its answer.';
+comment on column parley._p_configuration_request.pause is 'How long after the answer it is not asked for the same again.';
+
+create function parley._p_is_asking(service_name text, message_type_id integer) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return exists (
+    select
+    from parley._p_configuration_request as q
+    join parley._p_endpoint as e using (conversation_handle)
+    where q.service_name = _p_is_asking.service_name
+      and q.message_type_id = _p_is_asking.message_type_id
+      and q.answered_at is null
+      and e.state in ('SO', 'CO')
+  );
+end
+$$;
+
+comment on function parley._p_is_asking(text, integer) is
+'Tells whether the broker configuration service was asked for something and has not answered.
+Arguments: service_name, the service for which it is missing; message_type_id, 6 for a route, 8 for a remote service binding.';
+
+create function parley._p_ask_broker_configuration(service_name text, message_type_id integer) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_request parley._p_configuration_request;
+  v_type parley._p_message_type;
+  v_handle uuid;
+begin
+  select * into v_type from parley._p_message_type as t where t.message_type_id = _p_ask_broker_configuration.message_type_id;
+  if not pg_try_advisory_xact_lock(hashtextextended(format('parley %s %s', substring(v_type.name from '[^/]+$'), service_name), 0)) then
+    return 'asking';
+  end if;
+  select * into v_request
+  from parley._p_configuration_request as q
+  where q.service_name = _p_ask_broker_configuration.service_name and q.message_type_id = v_type.message_type_id;
+  if parley._p_is_asking(service_name, message_type_id) then
+    return 'asking';
+  elsif coalesce(v_request.answered_at, clock_timestamp()) > clock_timestamp() - v_request.pause then
+    return 'answered';
+  end if;
+  v_handle := parley._p_begin_notices('SQL/ServiceBroker/BrokerConfiguration', null, 3, 3, 3600);
+  insert into parley._p_configuration_request as q (service_name, message_type_id, conversation_handle)
+  values (_p_ask_broker_configuration.service_name, v_type.message_type_id, v_handle)
+  on conflict on constraint _p_configuration_request_pkey do update
+  set conversation_handle = excluded.conversation_handle, asked_at = excluded.asked_at, answered_at = null, pause = excluded.pause;
+  perform parley._p_post_notice(
+    v_handle, v_type,
+    case v_type.message_type_id when 6 then parley._p_missing_route_body(service_name) else parley._p_missing_binding_body(service_name) end
+  );
+  return 'asked';
+end
+$$;
+
+comment on function parley._p_ask_broker_configuration(text, integer) is
+'Asks the broker configuration service for what is missing, and gives asked; or asking, when it was asked already, or is by somebody else at this moment; or
+answered, when it has answered not long ago.
+Arguments: those of _p_is_asking.
+Source: spec 6.6.';
+
+create function parley._p_await_binding(endpoint parley._p_endpoint, address text) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if address is null
+    -- Inside one server nothing is sealed, and what has been on its way goes on as it began.
+    or address like 'broker:%'
+    or not endpoint.is_initiator
+    or endpoint.far_endpoint_id is not null
+    or endpoint.far_service = 'SQL/ServiceBroker/BrokerConfiguration'
+    or exists (select from parley._p_remote_service_binding as b where b.to_service = endpoint.far_service)
+    or not exists (
+      select
+      from parley._p_route as r
+      where r.remote_service_name = 'SQL/ServiceBroker/BrokerConfiguration'
+        and not r.is_inbound
+        and (r.expires_at is null or r.expires_at > clock_timestamp())
     )
-    when e.state = 'DI' and w.waiting = 0 then 'The other side has ended and everything was received, but this side was not ended.'
-    when e.state = 'DI' then 'The other side has ended; messages wait to be received.'
-    when e.state = 'ER' then 'The conversation has failed; its Error message was not answered by END CONVERSATION.'
-    when e.state = 'DO' then 'This side has ended; the other side has not.'
-    when e.state = 'CO' and t.oldest is not null then 'Messages cannot be delivered: ' || t.status
-    when e.state = 'SO' then 'The dialog was begun, but nothing was sent.'
-    else 'Messages wait to be received.'
-  end as reason,
-  case
-    when a.endpoint_id is not null then format('select parley.retry_poison(%L);', e.conversation_handle)
-    when e.state = 'DO' then 'End the other side.'
-    when e.state = 'CO' and t.oldest is not null then 'Create the target service, or end the conversation.'
-    when w.waiting > 0 then 'Receive from the queue of the service.'
-    else format('select parley.end_conversation(%L);', e.conversation_handle)
-  end as remedy
-from parley.conversation_endpoints as e
-join parley._p_endpoint as p using (conversation_handle)
-left join lateral (
-  select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)::bigint as waiting, min(m.enqueued_at) as oldest
-  from parley._p_message as m
-  where m.endpoint_id = p.endpoint_id
-) as w on true
-left join lateral (
-  select min(x.enqueued_at) as oldest, max(x.transmission_status) as status from parley._p_transmission as x where x.endpoint_id = p.endpoint_id
-) as t on true
-left join parley._p_set_aside as a on a.endpoint_id = p.endpoint_id and e.state <> 'DO'
-where e.state in ('DI', 'DO', 'ER', 'SO') or t.oldest is not null or w.waiting > 0;
+    or parley._p_ask_broker_configuration(endpoint.far_service, 8) = 'answered' then
+    return null;
+  end if;
+  return format(
+    'The broker configuration service was asked for a remote service binding for the service "%s", and has not answered yet.', endpoint.far_service
+  );
+end
+$$;
 
-comment on view parley.stuck_conversations is
-'Conversations that wait for somebody: not ended, not read, not deliverable, set aside; with the reason, since when, and what to do.
-While both sides may send, state_since is the age of the oldest message that waits.';
+comment on function parley._p_await_binding(parley._p_endpoint, text) is
+'Tells why a conversation that has found its way waits for a remote service binding, and asks the broker configuration service for it; null when it may go.
+Arguments: endpoint, whose row the caller holds; address, to which it is about to be bound.
+Source: spec 6.6, 6.12 (9770).';
 
-create view parley.one_way_conversations with (security_barrier) as
-select e.conversation_handle, e.service_name, e.far_service, e.state_since
-from parley.conversation_endpoints as e
-join parley._p_endpoint as p using (conversation_handle)
-where p.state = 'CO'
-  and p.is_initiator
-  and p.service_id >= 65536
-  -- Exactly one message has gone to the other side, and nothing has come back.
-  and case
-    when p.far_endpoint_id > 0 then (
-      select max(r.sequence) = 1 and not exists (select from parley._p_message as m where m.endpoint_id = p.far_endpoint_id)
-      from parley._p_receive_progress as r
-      where r.endpoint_id = p.far_endpoint_id
-    )
-    when p.far_endpoint_id < 0 then (
-      select max(s.sequence) = 1
-        and not exists (select from parley._p_transit as t where t.endpoint_id = p.endpoint_id)
-        and not exists (select from parley._p_message as m where m.endpoint_id = p.far_endpoint_id)
-      from parley._p_send_progress as s
-      where s.endpoint_id = p.endpoint_id
-    )
-  end
-  and not exists (select from parley._p_receive_progress as r where r.endpoint_id = p.endpoint_id)
-  and not exists (select from parley._p_message as m where m.endpoint_id = p.endpoint_id)
-  and not exists (select from parley._p_transmission as t where t.endpoint_id = p.endpoint_id)
-  -- A timer or a lifetime says that somebody will come back to it.
-  and not exists (select from parley._p_alarm as a where a.endpoint_id in (p.endpoint_id, p.far_endpoint_id));
-
-comment on view parley.one_way_conversations is
-'Dialogs on which one message was sent and read, which nobody has answered or ended: what send(begin_dialog(...)) leaves when no answer comes.
-parley.send_and_end sends without leaving them.';
-
-create function parley.leaked_conversations(older_than interval default '1 hour') returns setof parley.stuck_conversations
+create function parley._p_missing_route_body(service_name text) returns bytea
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select s.* from parley.stuck_conversations as s where s.state_since < clock_timestamp() - older_than
+  select convert_to(
+    xmlelement(
+      name "MissingRoute",
+      xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute' as xmlns),
+      xmlelement(name "SERVICE_NAME", service_name)
+    )::text,
+    'UTF8'
+  )
 $$;
 
-comment on function parley.leaked_conversations(interval) is
-'Gives the conversations that have been stuck in their state for longer than an interval.
-Arguments: older_than, default one hour.';
+comment on function parley._p_missing_route_body(text) is 'Gives the body of the message that asks for a missing route, in UTF-8.';
 
--- sql/311_transmission_queue.sql
+create function parley._p_missing_binding_body(service_name text) returns bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select convert_to(
+    xmlelement(
+      name "MissingRemoteServiceBinding",
+      xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRemoteServiceBinding' as xmlns),
+      xmlelement(name "SERVICE_NAME", service_name)
+    )::text,
+    'UTF8'
+  )
+$$;
 
--- The transmission queue as one view (spec 8.2): whatever was sent and is not with its target yet, and why.
+comment on function parley._p_missing_binding_body(text) is
+'Gives the body of the message that asks for a missing remote service binding, in UTF-8.';
+
+create function parley._p_take_configuration_answers() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_request record;
+  v_endpoint parley._p_endpoint;
+  v_answers integer := 0;
+begin
+  for v_request in
+    select q.service_name, q.message_type_id, q.conversation_handle, e.state
+    from parley._p_configuration_request as q
+    left join parley._p_endpoint as e using (conversation_handle)
+    where q.answered_at is null and (e.state is null or e.state not in ('SO', 'CO'))
+    order by q.service_name, q.message_type_id
+    for update of q skip locked
+  loop
+    update parley._p_configuration_request as q
+    -- That there is no binding is remembered for ten minutes, as SQL Server does.
+    set answered_at = clock_timestamp(), pause = case when q.message_type_id = 8 and v_request.state = 'ER' then interval '10 minutes' else q.pause end
+    where q.service_name = v_request.service_name and q.message_type_id = v_request.message_type_id;
+    if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
+      v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
+      if v_endpoint.state <> 'DO' then
+        found := parley._p_end_side(v_endpoint, 2, null);
+      end if;
+    end if;
+    perform parley._p_deliver_delayed(v_request.service_name);
+    v_answers := v_answers + 1;
+  end loop;
+  delete from parley._p_configuration_request as q where q.answered_at < clock_timestamp() - q.pause;
+  return v_answers;
+end
+$$;
+
+comment on function parley._p_take_configuration_answers() is
+'Ends the conversations in which the broker configuration service has answered, and looks again at what waited for it. An end with an error, or of the
+lifetime, means that it does not know. Gives the number of answers.
+Source: spec 6.6.';
+
+-- sql/transport/take_runs.sql
+
+-- From the lane of a destination into transit: what the daemon is to transmit next.
 --
--- It waits for a way (_p_transmission), for its turn on the lane of a destination (_p_message), for the answer of the far side (_p_transit), or, between
--- services of this database, for the queue of the target to be switched on again.
--- The number of a message is the one that it is received with. What stands outside the order, an Error of the broker or one between services of this
--- database, has -1, as in RECEIVE. A conversation that waits is looked at once for where its numbers begin, not once for each of its messages.
+-- Taking gives each message its number, for good: rows leave the lane and stand in _p_transit under their numbers, in one transaction, which has
+-- committed before the daemon sends anything. So a message travels under one number however often it is sent, and a daemon that dies leaves to the
+-- next one exactly what it had taken (keeps T2, T5).
+-- Order: rows are taken by position. Senders that commit late find their place behind what was taken before; a send that began after another's
+-- commit has the higher position and is never taken before it (keeps S19).
+-- A row that somebody else holds is being removed by END CONVERSATION, or moved: it is passed by, nobody waits.
+-- Locks: the leader's row FOR SHARE; the destination's row, so that takes of one destination come one after the other; rows of the lane SKIP LOCKED.
+-- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and call. Plans are nested
+-- loops over indexes: a plan made while tables were empty must do when they are not.
 
-create view parley.transmission_queue with (security_barrier) as
+create type parley._p_run as (
+  endpoint_id bigint,
+  conversation_id uuid,
+  is_initiator boolean,
+  first_sequence bigint,
+  message_type_name text,
+  bodies bytea[],
+  body_size bigint,
+  from_service text,
+  to_service text,
+  contract text,
+  to_broker uuid,
+  priority smallint,
+  enqueued_at timestamptz,
+  ends_at timestamptz,
+  trace_context text,
+  owner text,
+  is_encrypted boolean,
+  is_bound boolean
+);
+
+comment on type parley._p_run is 'Messages of one conversation with numbers that follow each other, as they travel between brokers; Run in Go.';
+
+create view parley._p_run_in_transit as
 select
-  e.conversation_handle,
-  e.far_service as to_service_name,
-  e.far_broker_instance as to_broker_instance,
-  e.service_name as from_service_name,
-  e.service_contract_name,
-  w.enqueued_at as enqueue_time,
-  case
-    when w.message_type_id = -1 or w.message_type_id = 1 and e.far_endpoint_id > 0 then -1
-    else coalesce(
-      n.delivered, (select p.sequence from parley._p_send_progress as p where p.endpoint_id = w.endpoint_id order by p.sequence desc limit 1), 0
-    ) + count(*) filter (where w.message_type_id <> -1) over (
-      partition by w.endpoint_id order by w.stage, w.position, w.ordinal rows unbounded preceding
-    ) - w.numbered - 1
-  end as message_sequence_number,
+  t.endpoint_id,
+  e.conversation_id,
+  e.is_initiator,
+  t.first_sequence,
   y.name as message_type_name,
-  y.message_type_id = 1 as is_conversation_error,
-  y.message_type_id = 2 as is_end_of_dialog,
-  w.body as message_body,
-  coalesce(w.status, (select p.status from parley._p_parked as p where p.endpoint_id = w.endpoint_id), d.status, '') as transmission_status,
-  e.priority,
-  d.address,
-  coalesce((select p.attempts from parley._p_parked as p where p.endpoint_id = w.endpoint_id), d.attempts, 0) as attempts,
-  coalesce((select p.due_at from parley._p_parked as p where p.endpoint_id = w.endpoint_id and p.due_at < 'infinity'), d.due_at) as next_attempt_time
-from (
-  select t.endpoint_id, 1 as stage, t.first_sequence as position, b.ordinal, t.enqueued_at, t.message_type_id, b.body, null::text as status,
-    t.destination_id, sum(case when t.message_type_id = -1 then 0 else 1 end) over (partition by t.endpoint_id) as numbered
-  from parley._p_transit as t
-  cross join lateral unnest(coalesce(t.frame, array[t.body])) with ordinality as b (body, ordinal)
-  union all
-  select -m.endpoint_id, 2, m.position, b.ordinal, m.enqueued_at, m.message_type_id, b.body, null::text as status, l.destination_id,
-    (
-      select coalesce(sum(o.next_sequence - o.first_sequence), 0)
-      from parley._p_transit as o where o.endpoint_id = -m.endpoint_id and o.message_type_id <> -1
-    )
-  from parley._p_destination as l
-  join parley._p_message as m on m.lane >= l.destination_id * 16 + 1 and m.lane <= l.destination_id * 16 + 10
-  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-  union all
-  select t.endpoint_id, 3, t.transmission_id, 1, t.enqueued_at, t.message_type_id, t.body, t.transmission_status, null::integer as destination_id,
-    (
-      select coalesce(sum(o.next_sequence - o.first_sequence), 0)
-      from parley._p_transit as o where o.endpoint_id = t.endpoint_id and o.message_type_id <> -1
-    )
-  from parley._p_transmission as t
-) as w
-join parley._p_endpoint as e on e.endpoint_id = w.endpoint_id
-join parley._p_message_type as y on y.message_type_id = abs(w.message_type_id)
-left join parley._p_destination as d on d.destination_id = w.destination_id
--- Between services of this database it waits behind what was delivered.
-left join (
-  select k.endpoint_id, coalesce(r.sequence, 0) + l.waiting as delivered
-  from (select distinct t.endpoint_id from parley._p_transmission as t) as k
-  join parley._p_endpoint as o on o.endpoint_id = k.endpoint_id and o.far_endpoint_id > 0
-  left join lateral (
-    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = o.far_endpoint_id order by p.sequence desc limit 1
-  ) as r on true
-  cross join lateral (
-    select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)::bigint as waiting
-    from parley._p_message as m
-    where m.endpoint_id = o.far_endpoint_id and m.message_type_id not in (1, 5)
-  ) as l
-) as n on n.endpoint_id = w.endpoint_id
-where (select parley._p_is_administrator(parley._p_current_role()))
-union all
-select
-  e.conversation_handle,
-  e.far_service,
-  e.far_broker_instance,
-  e.service_name,
-  e.service_contract_name,
-  m.enqueued_at,
   case
-    when m.message_type_id = 1 then -1
-    else q.delivered + count(*) filter (where m.message_type_id <> 1) over (
-      partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
-    ) - 1
-  end,
-  y.name,
-  m.message_type_id = 1,
-  m.message_type_id = 2,
-  b.body,
-  format('The queue "%s" of the target service is disabled.', q.lookup_name),
+    when t.frame is not null then t.frame
+    when octet_length(t.body) > 262144 then '{}'::bytea[]
+    else array[t.body]
+  end as bodies,
+  case when octet_length(t.body) > 262144 then octet_length(t.body) else 0 end::bigint as body_size,
+  e.service_name as from_service,
+  e.far_service as to_service,
+  e.service_contract_name as contract,
+  e.far_broker_instance::uuid as to_broker,
   e.priority,
-  null::text as address,
-  0 as attempts,
-  null::timestamptz as next_attempt_time
-from (
-  select h.lookup_name, h.disabled_position, h.endpoint_id, coalesce(r.sequence, 0) + l.waiting as delivered
+  t.enqueued_at,
+  case when e.lifetime < e.begun_at + '68 years'::interval then e.lifetime end as ends_at,
+  t.trace_context,
+  pg_get_userbyid(e.owner)::text as owner,
+  e.is_encrypted,
+  e.remote_service_binding_id is not null as is_bound,
+  t.destination_id
+from parley._p_transit as t
+join parley._p_endpoint as e on e.endpoint_id = t.endpoint_id
+join parley._p_message_type as y on y.message_type_id = abs(t.message_type_id);
+
+comment on view parley._p_run_in_transit is
+'Messages in transit as they travel. A body of more than 256 KiB stays behind and goes in fragments, so that nothing has to wait for it.';
+
+create function parley._p_runs(endpoint_ids bigint[], first_sequences bigint[]) returns setof parley._p_run
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+begin
+  return query
+  select r.endpoint_id, r.conversation_id, r.is_initiator, r.first_sequence, r.message_type_name, r.bodies, r.body_size, r.from_service, r.to_service,
+    r.contract, r.to_broker, r.priority, r.enqueued_at, r.ends_at, r.trace_context, r.owner, r.is_encrypted, r.is_bound
+  from unnest(endpoint_ids, first_sequences) with ordinality as k (endpoint_id, first_sequence, ordinal)
+  join parley._p_run_in_transit as r on r.endpoint_id = k.endpoint_id and r.first_sequence = k.first_sequence
+  order by k.ordinal;
+end
+$$;
+
+comment on function parley._p_runs(bigint[], bigint[]) is 'Gives messages in transit as they travel, in the order asked for.';
+
+create function parley._p_take_runs(term bigint, destination_id integer, rows_max integer, bytes_max bigint) returns setof parley._p_run
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_destination parley._p_destination;
+  v_lanes integer[];
+  v_lows bigint[];
+  v_endpoints bigint[];
+  v_sequences bigint[];
+  v_rows integer := rows_max;
+  v_count integer;
+begin
+  if not parley._p_holds_term(term)
+    or pg_sequence_last_value('parley._p_broker_switch') is not null
+    or not parley._p_is_epoch_current() then
+    return;
+  end if;
+  -- Another take may still be at it, whose client was cut off. Passing by what it holds would number later messages first (keeps S4).
+  select * into v_destination
+  from parley._p_destination as d
+  where d.destination_id = _p_take_runs.destination_id
+  for no key update;
+  return query select r.* from parley._p_unpark(destination_id, rows_max) as r;
+  for v_lanes in select l.lanes from parley._p_lanes_to_take(v_destination) as l loop
+    exit when v_rows <= 0;
+    v_lows := array(
+      select parley._p_low_position(destination_id, l.lane) from unnest(v_lanes) with ordinality as l (lane, number) order by l.number
+    );
+    continue when array_remove(v_lows, null) = '{}';
+    with head as (
+      select h.row_id, h.position, h.size
+      from unnest(v_lanes, v_lows) as l (lane, low)
+      cross join lateral (
+        select m.ctid as row_id, m.position, coalesce(octet_length(m.body), pg_column_size(m.frame), 0) + 100 as size
+        from parley._p_message as m
+        where m.lane = l.lane
+          and m.position >= l.low
+          and not exists (select from parley._p_unresumed as u where u.endpoint_id = -m.endpoint_id)
+          and not exists (select from parley._p_parked as p where p.endpoint_id = -m.endpoint_id and p.due_at < 'infinity')
+        order by m.position
+        limit v_rows
+        for update of m skip locked
+      ) as h
+      order by h.position
+      limit v_rows
+    ), fitting as (
+      select h.row_id, sum(h.size) over (order by h.position rows unbounded preceding) - h.size as before from head as h
+    ), taken as (
+      delete from parley._p_message as m
+      using fitting as f
+      where m.ctid = f.row_id and f.before < bytes_max
+      returning m.position, -m.endpoint_id as endpoint_id, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
+    ), counted as (
+      -- Joining what was taken with itself would cost its square.
+      select t.position, t.endpoint_id, t.enqueued_at, t.message_type_id, t.body, t.frame, t.trace_context, c.count, p.sequence as started,
+        coalesce(p.sequence, 0) + sum(c.count) over (partition by t.endpoint_id order by t.position rows unbounded preceding) as after,
+        row_number() over (partition by t.endpoint_id order by t.position desc) as ordinal_from_last
+      from taken as t
+      cross join lateral (select case when t.message_type_id < 0 then 0 else coalesce(cardinality(t.frame), 1) end as count) as c
+      left join lateral (
+        select s.sequence from parley._p_send_progress as s where s.endpoint_id = t.endpoint_id order by s.sequence desc limit 1
+      ) as p on true
+    ), gone_on as (
+      insert into parley._p_send_progress (endpoint_id, sequence)
+      select c.endpoint_id, c.after from counted as c where c.ordinal_from_last = 1 and c.after > coalesce(c.started, 0)
+    ), forgotten as (
+      delete from parley._p_send_progress as p
+      using counted as c
+      where c.ordinal_from_last = 1 and c.after > c.started and p.endpoint_id = c.endpoint_id and p.sequence = c.started
+    ), kept as (
+      insert into parley._p_transit (
+        endpoint_id, first_sequence, next_sequence, destination_id, enqueued_at, message_type_id, body, frame, trace_context
+      )
+      select c.endpoint_id, case when c.count = 0 then 9223372036854775807 else c.after - c.count end,
+        case when c.count = 0 then 9223372036854775807 else c.after end, _p_take_runs.destination_id, c.enqueued_at, c.message_type_id, c.body,
+        c.frame, c.trace_context
+      from counted as c
+      order by c.position
+    )
+    select array_agg(c.endpoint_id order by c.position),
+      array_agg(case when c.count = 0 then 9223372036854775807 else c.after - c.count end order by c.position), count(*)
+    into v_endpoints, v_sequences, v_count
+    from counted as c;
+    return query select r.* from parley._p_runs(v_endpoints, v_sequences) as r;
+    v_rows := v_rows - v_count;
+  end loop;
+end
+$$;
+
+comment on function parley._p_take_runs(bigint, integer, integer, bigint) is
+'Gives the next messages for a destination their numbers and puts them into transit; gives them in the order in which they have to be sent.
+Nothing when the term is over, the broker is disabled, or conversations have to be compared with their far sides first.
+Arguments: term of the daemon that leads; destination_id; rows_max, rows of the lane, each a message or a frame; bytes_max, bytes of bodies for each
+priority, at least one row is taken.
+Source: spec 6.9, 6.11.';
+
+create function parley._p_low_position(destination_id integer, lane integer) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+set enable_bitmapscan = off
+as $$
+declare
+  v_low bigint := coalesce(
+    (select h.low_position from parley._p_scan_hint as h where h.lane = _p_low_position.lane order by h.lane desc, h.hint_id desc limit 1), 0
+  );
+  v_first bigint;
+begin
+  select m.position into v_first
+  from parley._p_message as m
+  where m.lane = _p_low_position.lane and m.position >= v_low
+  order by m.position
+  limit 1;
+  if v_first - v_low > 65536 then
+    perform parley._p_note_scan(destination_id, lane, v_first, '{}', 0);
+  end if;
+  -- Not v_first: a sender that commits before the lane is looked at again may have positions on both sides of it (keeps S4).
+  return case when v_first is not null then v_low end;
+end
+$$;
+
+comment on function parley._p_low_position(integer, integer) is
+'Gives a position on a lane of a destination before which nothing is left, null when the lane is empty, and notes a better one now and then.';
+
+create function parley._p_lanes_to_take(destination parley._p_destination) returns table (lanes integer[])
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_is_honored boolean;
+  v_direction integer;
+begin
+  -- The usual case needs no query: one priority, 5.
+  if destination.priorities = 32 then
+    lanes := array[parley._p_lane(destination.destination_id, 5)];
+    return next;
+    return;
+  end if;
+  v_is_honored := (select b.is_priority_honored from parley._p_broker as b);
+  -- One call of eight begins at the other end, so that low priorities get out under any load.
+  v_direction := case when extract(microseconds from clock_timestamp())::bigint % 8 = 0 then -1 else 1 end;
+  return query
+  -- Lanes stand from priority 10 down to 1.
+  select array_agg(l.lane)
   from (
-    select distinct k.lookup_name, k.disabled_position, o.endpoint_id
-    from parley._p_queue as k
-    join parley._p_message as o on o.lane >= k.queue_id * 16 + 1 and o.lane <= k.queue_id * 16 + 10 and o.position >= k.disabled_position
-    where k.disabled_position is not null
-  ) as h
-  left join lateral (
-    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = h.endpoint_id order by p.sequence desc limit 1
-  ) as r on true
-  cross join lateral (
-    select coalesce(sum(coalesce(cardinality(o.frame), 1)), 0)::bigint as waiting
-    from parley._p_message as o
-    where o.endpoint_id = h.endpoint_id and o.position < h.disabled_position and o.message_type_id not in (1, 5)
+    select parley._p_lane(destination.destination_id, p.priority) as lane
+    from generate_series(1, 10) as p (priority)
+    where destination.priorities & (1 << p.priority) <> 0
   ) as l
-) as q
--- A timer that fires while the queue is off was sent by nobody.
-join parley._p_message as m on m.endpoint_id = q.endpoint_id and m.position >= q.disabled_position and m.message_type_id <> 5
-join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
-join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
-join parley._p_message_type as y on y.message_type_id = m.message_type_id
-cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-where (select parley._p_is_administrator(parley._p_current_role()));
+  group by case when v_is_honored then l.lane * v_direction end
+  order by case when v_is_honored then l.lane * v_direction end;
+end
+$$;
 
-comment on view parley.transmission_queue is
-'Messages that were sent and are not with their target yet, and why; for administrators. The last three columns are ours: the address they go to, how
-many attempts have failed, and when the next is due. An empty status means: not tried yet, or sent and not answered yet.';
+comment on function parley._p_lanes_to_take(parley._p_destination) is
+'Gives the lanes of a destination in the order in which to take from them: by priority when that is honored, otherwise all as one.
+Source: spec 6.11.';
 
-create function parley.get_transmission_status(
-  conversation_handle uuid,
+create function parley._p_unacknowledged_runs(
+  destination_id integer, after_endpoint bigint, after_sequence bigint, rows_max integer, bytes_max bigint
+) returns setof parley._p_run
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  -- Nobody takes what belongs to an endpoint that is gone.
+  delete from parley._p_transit as t
+  where t.destination_id = _p_unacknowledged_runs.destination_id
+    and after_endpoint = 0
+    and not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
+  return query
+  with next as (
+    select t.endpoint_id, t.first_sequence, coalesce(octet_length(t.body), pg_column_size(t.frame), 0) + 100 as size
+    from parley._p_transit as t
+    where t.destination_id = _p_unacknowledged_runs.destination_id
+      and (t.endpoint_id, t.first_sequence) > (after_endpoint, after_sequence)
+      and not exists (select from parley._p_unresumed as u where u.endpoint_id = t.endpoint_id)
+      and not exists (select from parley._p_parked as p where p.endpoint_id = t.endpoint_id and p.due_at < 'infinity')
+    order by t.endpoint_id, t.first_sequence
+    limit rows_max
+  ), fitting as (
+    select n.endpoint_id, n.first_sequence,
+      sum(n.size) over (order by n.endpoint_id, n.first_sequence rows unbounded preceding) - n.size as before
+    from next as n
+  ), chosen as (
+    select array_agg(f.endpoint_id order by f.endpoint_id, f.first_sequence) as endpoint_ids,
+      array_agg(f.first_sequence order by f.endpoint_id, f.first_sequence) as first_sequences
+    from fitting as f
+    where f.before < bytes_max
+  )
+  select r.* from chosen as c cross join lateral parley._p_runs(c.endpoint_ids, c.first_sequences) as r;
+end
+$$;
+
+comment on function parley._p_unacknowledged_runs(integer, bigint, bigint, integer, bigint) is
+'Gives what is in transit to a destination and not acknowledged, in the order of conversation and number: a daemon that begins sends it again.
+Arguments: destination_id; after_endpoint and after_sequence, the endpoint_id and first_sequence of the last one seen, 0 and -1 to begin; rows_max;
+bytes_max.';
+
+create function parley._p_read_body_part(endpoint_id bigint, sequence bigint, first_byte bigint, bytes integer) returns bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select substr(t.body, $3::integer + 1, $4)
+  from parley._p_transit as t
+  where t.endpoint_id = $1 and t.first_sequence = $2
+$$;
+
+comment on function parley._p_read_body_part(bigint, bigint, bigint, integer) is
+'Gives a part of a large body in transit; null when it has been acknowledged.
+Arguments: endpoint_id and sequence of the message; first_byte, from 0; bytes.';
+
+-- sql/transport/parked.sql
+
+-- Conversations that the far side cannot take from for now, while its server is well.
+--
+-- Its queue is off, it does not know the service, nobody there is served by that name: such a conversation is put aside, so that the others go on
+-- and nothing of it is sent in vain. It leaves the lane, and what it sends from then on waits in _p_transmission. When its time has come it is
+-- classified again, which may find another route, and what it had in transit is sent again first.
+-- Locks: the endpoint's row FOR UPDATE SKIP LOCKED. When somebody is just sending, the lane is left as it is and passed over until the next time.
+
+create function parley._p_park(endpoint_id bigint, destination_id integer, status text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  -- It may have moved; the daemon looks again.
+  delete from parley._p_neighbour_service as n
+  using parley._p_endpoint as e, parley._p_destination as d
+  where e.endpoint_id = _p_park.endpoint_id
+    and d.destination_id = _p_park.destination_id
+    and n.service_name = e.far_service
+    and n.address = d.address;
+  insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
+  values (_p_park.endpoint_id, _p_park.destination_id, _p_park.status, 1, clock_timestamp() + parley._p_back_off(1))
+  on conflict on constraint _p_parked_pkey do update
+  set status = excluded.status, attempts = p.attempts + 1, due_at = clock_timestamp() + parley._p_back_off(p.attempts + 1);
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.endpoint_id = _p_park.endpoint_id and e.destination_id is not null
+  for update skip locked;
+  if found then
+    perform parley._p_unbind(v_endpoint, status);
+  end if;
+end
+$$;
+
+comment on function parley._p_park(bigint, integer, text) is
+'Puts a conversation aside for 4 to 64 seconds, longer each time, with the reason.
+Arguments: endpoint_id; destination_id that it had; status, for the transmission queue.';
+
+create function parley._p_unpark(destination_id integer, rows_max integer) returns setof parley._p_run
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_parked parley._p_parked;
+  v_endpoint parley._p_endpoint;
+begin
+  for v_parked in
+    select p.*
+    from parley._p_parked as p
+    where p.destination_id = _p_unpark.destination_id and p.due_at <= clock_timestamp()
+    order by p.due_at
+    limit 100
+    for update skip locked
+  loop
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_parked.endpoint_id for update skip locked;
+    if not found then
+      update parley._p_parked as p set due_at = clock_timestamp() + interval '1 second' where p.endpoint_id = v_parked.endpoint_id;
+      continue;
+    end if;
+    if v_endpoint.destination_id is null and parley._p_is_at_home(v_endpoint) then
+      -- Before anything of it is sent again. When it cannot come back it goes on below.
+      perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
+      continue when not exists (select from parley._p_parked as p where p.endpoint_id = v_parked.endpoint_id);
+    end if;
+    -- Its row stays, for the count of attempts, until the far side has taken something.
+    update parley._p_parked as p set due_at = 'infinity' where p.endpoint_id = v_parked.endpoint_id;
+    if v_endpoint.destination_id is null then
+      perform parley._p_bind(v_endpoint);
+    end if;
+    update parley._p_transit as t
+    set destination_id = e.destination_id
+    from parley._p_endpoint as e
+    where e.endpoint_id = v_parked.endpoint_id
+      and t.endpoint_id = e.endpoint_id
+      and e.destination_id is not null
+      and t.destination_id <> e.destination_id;
+    return query
+    select r.*
+    from (
+      select array_agg(o.endpoint_id order by o.first_sequence) as endpoint_ids, array_agg(o.first_sequence order by o.first_sequence) as sequences
+      from (
+        select t.endpoint_id, t.first_sequence
+        from parley._p_transit as t
+        where t.endpoint_id = v_parked.endpoint_id and t.destination_id = _p_unpark.destination_id
+        order by t.first_sequence
+        limit rows_max
+      ) as o
+    ) as c
+    cross join lateral parley._p_runs(c.endpoint_ids, c.sequences) as r;
+  end loop;
+end
+$$;
+
+comment on function parley._p_unpark(integer, integer) is
+'Lets conversations of a destination that were put aside try again when their time has come; gives what they have in transit.';
+
+-- sql/transport/acknowledge.sql
+
+-- What the far side has said to what was sent.
+--
+-- An acknowledgement is cumulative: everything numbered below next_sequence is with the far side, durably. It is deleted here, and
+-- never before (keeps T2). Answers may come late, twice, or in another order than the questions: each of them only ever confirms less than is true.
+-- That a side has lost history shows when one has, or expects, a number that the other never gave, or has forgotten already; a number that seems
+-- forgotten may just be an old answer, so it counts only for a run that was sent while nothing else of its conversation was under way (is_alone).
+-- Locks: the leader's row FOR SHARE; rows of _p_transit; endpoints FOR UPDATE SKIP LOCKED when their state changes. What is locked by somebody
+-- else is done at the next occasion: the conversation is parked for some seconds, or an alarm removes it.
+
+create function parley._p_acknowledge(
+  term bigint, endpoint_ids bigint[], first_sequences bigint[], are_alone boolean[], are_probes boolean[], outcomes text[], next_sequences bigint[],
+  error_numbers integer[], descriptions text[], brokers uuid[], epochs bigint[]
+) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_impossible bigint[];
+  v_unbound bigint[];
+  v_answer record;
+begin
+  if not parley._p_holds_term(term) then
+    return false;
+  end if;
+  -- Nobody has what was never given: this side has gone back without noticing, and what it sends anew counts as a duplicate there. Or it is a lie.
+  v_impossible := array(
+    select e.endpoint_id
+    from unnest(endpoint_ids, first_sequences, outcomes, next_sequences, brokers, epochs)
+      as a (endpoint_id, first_sequence, outcome, next_sequence, broker, epoch)
+    join parley._p_endpoint as e on e.endpoint_id = a.endpoint_id
+    where a.outcome = 'accepted' and a.first_sequence < 9223372036854775807 and e.far_endpoint_id < 0
+      and a.next_sequence > coalesce(
+        (select p.sequence from parley._p_send_progress as p where p.endpoint_id = a.endpoint_id order by p.sequence desc limit 1), 0
+      )
+      and not exists (select from parley._p_known_broker as k where k.broker_instance = a.broker and k.epoch > a.epoch)
+    group by e.endpoint_id
+    order by e.endpoint_id
+  );
+  delete from parley._p_unresumed as u
+  using unnest(endpoint_ids, are_probes, outcomes) as a (endpoint_id, is_probe, outcome)
+  where u.endpoint_id = a.endpoint_id and a.is_probe and a.outcome in ('accepted', 'refused', 'gone');
+  delete from parley._p_transit as t
+  using (
+    select a.endpoint_id, min(a.first_sequence) as first_sequence, max(a.next_sequence) as next_sequence
+    from unnest(endpoint_ids, first_sequences, outcomes, next_sequences, brokers, epochs)
+      as a (endpoint_id, first_sequence, outcome, next_sequence, broker, epoch)
+    where a.outcome = 'accepted' and a.endpoint_id <> all (v_impossible)
+      and not exists (select from parley._p_known_broker as k where k.broker_instance = a.broker and k.epoch > a.epoch)
+    group by a.endpoint_id
+  ) as o
+  where t.endpoint_id = o.endpoint_id and t.first_sequence >= o.first_sequence and t.next_sequence <= o.next_sequence;
+  -- What waits for its time is not what was accepted: it may have been put aside, or have got another address, since it was sent.
+  delete from parley._p_parked as p
+  using unnest(endpoint_ids, outcomes) as a (endpoint_id, outcome)
+  where p.endpoint_id = a.endpoint_id and a.outcome = 'accepted' and p.due_at = 'infinity';
+  if cardinality(v_impossible) > 0 then
+    perform parley._p_disbelieve(v_impossible);
+  end if;
+  -- The first answer says which instance has the conversation; it stays with that one (spec 6.5).
+  v_unbound := array(
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where e.endpoint_id = any (endpoint_ids) and e.far_broker_instance is null and e.far_endpoint_id < 0
+    for no key update skip locked
+  );
+  if cardinality(v_unbound) > 0 then
+    update parley._p_endpoint as e
+    set far_broker_instance = a.broker::text
+    from unnest(endpoint_ids, outcomes, brokers) as a (endpoint_id, outcome, broker)
+    where e.endpoint_id = any (v_unbound) and a.endpoint_id = e.endpoint_id and a.outcome = 'accepted' and a.broker is not null;
+  end if;
+  -- The end of a conversation has arrived.
+  for v_answer in
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where e.endpoint_id = any (endpoint_ids) and e.state = 'DO' and e.far_endpoint_id < 0
+    order by e.endpoint_id
+  loop
+    perform parley._p_close_when_told(v_answer.endpoint_id);
+  end loop;
+  for v_answer in
+    select a.endpoint_id, a.first_sequence, a.is_alone, a.outcome, a.next_sequence, a.error_number, a.description
+    from unnest(endpoint_ids, first_sequences, are_alone, outcomes, next_sequences, error_numbers, descriptions)
+      as a (endpoint_id, first_sequence, is_alone, outcome, next_sequence, error_number, description)
+    where a.outcome in ('expected', 'held', 'refused', 'gone', 'unroutable')
+  loop
+    perform parley._p_answer(
+      v_answer.endpoint_id, v_answer.first_sequence, v_answer.is_alone, v_answer.outcome, v_answer.next_sequence, v_answer.error_number,
+      v_answer.description
+    );
+  end loop;
+  return true;
+end
+$$;
+
+comment on function parley._p_acknowledge(bigint, bigint[], bigint[], boolean[], boolean[], text[], bigint[], integer[], text[], uuid[], bigint[]) is
+'Takes in what the far side has answered to runs: deletes what it has, binds conversations to the instance that has answered, ends those whose end has
+arrived, breaks those that were refused, puts aside those that cannot be taken now. False when the term is over.
+Arguments: term; for each run its endpoint_id, first_sequence, whether nothing else of its conversation was under way, whether it was a probe, and the
+fields of its Result.';
+
+create function parley._p_disbelieve(endpoint_ids bigint[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_locked bigint[];
+begin
+  v_locked := array(
+    select e.endpoint_id from parley._p_endpoint as e where e.endpoint_id = any (endpoint_ids) order by e.endpoint_id for update skip locked
+  );
+  perform parley._p_break_lost(l.endpoint_id, 'this side') from unnest(v_locked) as l (endpoint_id);
+  -- Of those that somebody holds nothing is forgotten; asking again brings the same answer.
+  perform parley._p_park(e.endpoint_id, e.destination_id, 'The other side has acknowledged what was never sent.')
+  from parley._p_endpoint as e
+  where e.endpoint_id = any (endpoint_ids) and e.endpoint_id <> all (v_locked) and e.destination_id is not null;
+end
+$$;
+
+comment on function parley._p_disbelieve(bigint[]) is
+'Ends conversations whose far side has acknowledged numbers that were never given, with an Error on both sides.
+Arguments: endpoint_ids.
+Source: reliability T2, F2.';
+
+create function parley._p_close_when_told(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_close_when_told.endpoint_id;
+  if v_endpoint.state = 'DO'
+    and not exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
+    and not exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
+    and not exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id) then
+    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update skip locked;
+    if found then
+      perform parley._p_remove_endpoint(v_endpoint);
+      perform parley._p_trace_dialog(v_endpoint, 10);
+    else
+      -- Nobody will be told anything any more, so nothing else would come back to it.
+      perform parley._p_set_alarm(v_endpoint.endpoint_id, 'abandoned', clock_timestamp());
+    end if;
+  end if;
+end
+$$;
+
+comment on function parley._p_close_when_told(bigint) is
+'Removes a side that has ended when the far side in another database has taken all that it had to say; a little later when somebody holds it.';
+
+create function parley._p_answer(
+  endpoint_id bigint, first_sequence bigint, is_alone boolean, outcome text, next_sequence bigint, error_number integer, description text
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_given bigint;
+  v_kept bigint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id for update skip locked;
+  if not found then
+    if exists (select from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id) then
+      -- Somebody sends or ends just now. Asking again brings the same answer.
+      if outcome <> 'expected' and not (outcome = 'held' and error_number = 0) then
+        perform parley._p_park(e.endpoint_id, e.destination_id, description)
+        from parley._p_endpoint as e
+        where e.endpoint_id = _p_answer.endpoint_id and e.destination_id is not null;
+      end if;
+    else
+      perform parley._p_forget_far_side(endpoint_id);
+    end if;
+    return;
+  end if;
+  if v_endpoint.far_endpoint_id is null or v_endpoint.far_endpoint_id > 0 then
+    -- It has come back since; what was said of it elsewhere is no answer any more.
+    return;
+  end if;
+  v_given := coalesce(
+    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1), 0
+  );
+  v_kept := coalesce((select min(t.first_sequence) from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id), v_given);
+  case
+    when outcome = 'expected' and next_sequence > v_given then
+      perform parley._p_break_lost(v_endpoint.endpoint_id, 'this side');
+    when outcome = 'expected' and is_alone and next_sequence < least(v_kept, first_sequence) then
+      if next_sequence = 0 then
+        perform parley._p_end_refused(v_endpoint, 8462, 'The other side of the conversation no longer exists.');
+      else
+        perform parley._p_break_lost(v_endpoint.endpoint_id, 'the other side');
+      end if;
+    when outcome in ('held', 'unroutable') and error_number is distinct from 0 and v_endpoint.destination_id is not null then
+      perform parley._p_park(v_endpoint.endpoint_id, v_endpoint.destination_id, description);
+    when outcome in ('held', 'unroutable') and error_number is distinct from 0 and parley._p_is_at_home(v_endpoint) then
+      -- It was sent once more before its way was found, and that leads here now.
+      perform parley._p_park(v_endpoint.endpoint_id, p.destination_id, description)
+      from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id;
+      perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
+    when outcome = 'refused' then
+      perform parley._p_end_refused(v_endpoint, error_number, description);
+    when outcome = 'gone' then
+      perform parley._p_end_refused(v_endpoint, 8462, coalesce(description, 'The other side of the conversation no longer exists.'));
+    else
+      null;
+  end case;
+end
+$$;
+
+comment on function parley._p_answer(bigint, bigint, boolean, text, bigint, integer, text) is
+'Takes in one answer other than that a run was accepted. Held with error number 0 means busy: the daemon just tries again.
+Source: spec 6.10; reliability F2.';
+
+create function parley._p_end_refused(endpoint parley._p_endpoint, error_number integer, description text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  case
+    when endpoint.state = 'DO' then
+      perform parley._p_remove_endpoint(endpoint);
+    when endpoint.state in ('DI', 'ER') then
+      perform parley._p_hold_outgoing(endpoint, 'The conversation has ended: the message is held until END CONVERSATION.');
+      -- There is nobody to tell of an error any more.
+      delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1;
+    else
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], error_number, description);
+  end case;
+end
+$$;
+
+comment on function parley._p_end_refused(parley._p_endpoint, integer, text) is
+'Ends a conversation whose far side in another database does not take part in it, with an Error message; one that has ended anyway just goes.
+The caller holds the row FOR UPDATE.';
+
+create function parley._p_break_lost(endpoint_id bigint, whose text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_text text := 'Messages of this conversation were lost: the database of one side goes on from an older state.';
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_break_lost.endpoint_id;
+  if v_endpoint.state = 'DO' then
+    -- It does not want to know; the other side does.
+    perform parley._p_drop_outgoing(v_endpoint);
+    perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(case whose when 'this side' then -9720 else -9719 end, v_text));
+  else
+    perform parley._p_break_conversations(
+      array[endpoint_id], case whose when 'this side' then 9719 else 9720 end, v_text, case whose when 'this side' then 9720 else 9719 end
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_break_lost(bigint, text) is
+'Ends a conversation of which one side has lost messages, with an Error on both sides: nothing is skipped or repeated in silence.
+Arguments: endpoint_id, whose row the caller holds; whose, "this side" or "the other side".
+Source: reliability F2; spec 9.1 for the codes.';
+
+-- sql/transport/destination_statements.sql
+
+-- What the daemon asks about destinations and tells of them.
+
+create function parley._p_destinations() returns table (
+  destination_id integer, address text, due_ms double precision, attempts integer, has_probes boolean
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  return query
+  select d.destination_id, d.address::text, coalesce(greatest(extract(epoch from d.due_at - clock_timestamp()) * 1000, 0), 0)::double precision, d.attempts,
+    d.destination_id in (select e.destination_id from parley._p_unresumed as u join parley._p_endpoint as e using (endpoint_id))
+  from parley._p_destination as d
+  where exists (
+      select
+      from generate_series(1, 10) as p (priority)
+      where d.priorities & (1 << p.priority) <> 0
+        and exists (
+          select
+          from parley._p_message as m
+          where m.lane = parley._p_lane(d.destination_id, p.priority)
+            and m.position >= coalesce(
+              (
+                select h.low_position
+                from parley._p_scan_hint as h
+                where h.lane = parley._p_lane(d.destination_id, p.priority)
+                order by h.lane desc, h.hint_id desc
+                limit 1
+              ), 0
+            )
+        )
+    )
+    or exists (select from parley._p_parked as k where k.destination_id = d.destination_id and k.due_at <= clock_timestamp())
+    or exists (
+      select
+      from parley._p_transit as t
+      where t.destination_id = d.destination_id
+        and not exists (
+          select from parley._p_parked as k where k.endpoint_id = t.endpoint_id and k.due_at > clock_timestamp() and k.due_at < 'infinity'
+        )
+    )
+    or d.destination_id in (select e.destination_id from parley._p_unresumed as u join parley._p_endpoint as e using (endpoint_id));
+end
+$$;
+
+comment on function parley._p_destinations() is
+'Gives the destinations for which something waits or is in transit, in how many milliseconds the next attempt is due, and whether conversations have
+to be compared with their far sides first.';
+
+create function parley._p_report_attempt(term bigint, destination_id integer, failure text) returns double precision
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_due double precision;
+begin
+  if not parley._p_holds_term(term) then
+    return null;
+  elsif coalesce(failure, '') = '' then
+    update parley._p_destination as d
+    set attempts = 0, status = '', failing_since = null, attempted_at = clock_timestamp(), due_at = null
+    where d.destination_id = _p_report_attempt.destination_id and (d.attempts > 0 or d.status <> '');
+    return 0;
+  end if;
+  update parley._p_destination as d
+  set attempts = d.attempts + 1, status = failure, failing_since = coalesce(d.failing_since, clock_timestamp()), attempted_at = clock_timestamp(),
+    due_at = clock_timestamp() + parley._p_back_off(d.attempts + 1)
+  where d.destination_id = _p_report_attempt.destination_id
+  returning extract(epoch from d.due_at - clock_timestamp()) * 1000 into v_due;
+  return v_due;
+end
+$$;
+
+comment on function parley._p_report_attempt(bigint, integer, text) is
+'Notes that a destination could not be reached, and gives in how many milliseconds to try again; or, with an empty failure, that it has answered.
+Null when the term is over.
+Arguments: term; destination_id; failure, the text that the transmission queue shows.
+Source: spec 6.9, 6.12.';
+
+create function parley._p_unresolved(top integer) returns table (endpoint_id bigint, conversation_id uuid, to_service text, to_broker uuid)
+language sql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  select e.endpoint_id, e.conversation_id, e.far_service, r.broker_instance::uuid
+  from parley._p_endpoint as e
+  cross join lateral parley._p_find_route(e.far_service, e.far_broker_instance, e.conversation_id) as r
+  where e.endpoint_id in (
+      select t.endpoint_id
+      from parley._p_transmission as t
+      join parley._p_endpoint as o using (endpoint_id)
+      where o.state not in ('DI', 'ER') or t.message_type_id = -1
+      union
+      -- All that was sent may have its number already, and be put aside.
+      select t.endpoint_id
+      from parley._p_transit as t
+      where not exists (select from parley._p_parked as p where p.endpoint_id = t.endpoint_id and p.due_at < 'infinity')
+    )
+    and e.destination_id is null
+    and (e.far_endpoint_id is null or e.far_endpoint_id < 0)
+    and pg_sequence_last_value('parley._p_broker_switch') is null
+    and r.address = 'LOCAL'
+    and r.status is not null
+  limit top
+$$;
+
+comment on function parley._p_unresolved(integer) is
+'Gives conversations whose route says LOCAL, though this database does not have the service: the daemon may know another one that does (spec 6.4).
+Arguments: top, how many at most.';
+
+create function parley._p_bind_conversations(term bigint, endpoint_ids bigint[], address text, status text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set lock_timeout = '100ms'
+as $$
+declare
+  v_id bigint;
+  v_endpoint parley._p_endpoint;
+  v_route record;
+  v_address text;
+  v_status text;
+begin
+  if not parley._p_holds_term(term) then
+    return false;
+  end if;
+  if coalesce(address, '') <> '' then
+    insert into parley._p_neighbour_service (service_name, address)
+    select distinct e.far_service, _p_bind_conversations.address from parley._p_endpoint as e where e.endpoint_id = any (endpoint_ids)
+    on conflict do nothing;
+  end if;
+  foreach v_id in array endpoint_ids loop
+    begin
+      -- A sender is waited for, but not for long: the others wait for us.
+      select * into v_endpoint
+      from parley._p_endpoint as e
+      where e.endpoint_id = v_id and e.destination_id is null and (e.far_endpoint_id is null or e.far_endpoint_id < 0)
+      for no key update;
+      continue when not found;
+      v_address := nullif(address, '');
+      if v_address is null then
+        v_route := parley._p_look_for_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id, false);
+        v_address := v_route.otherwise;
+      end if;
+      v_status := parley._p_await_binding(v_endpoint, v_address);
+      if v_address is not null and v_status is null then
+        perform parley._p_bind_to(v_id, v_address);
+        -- What was in transit when it was put aside is due, be it at the same address, unless it waits for its time.
+        update parley._p_parked as p
+        set destination_id = e.destination_id, due_at = case when p.due_at = 'infinity' then clock_timestamp() else p.due_at end
+        from parley._p_endpoint as e
+        where p.endpoint_id = v_id and e.endpoint_id = v_id and exists (select from parley._p_transit as t where t.endpoint_id = v_id);
+      else
+        v_status := coalesce(v_status, nullif(status, ''), v_route.status, '');
+        update parley._p_transmission as t set transmission_status = v_status where t.endpoint_id = v_id and t.transmission_status <> v_status;
+      end if;
+    exception
+      when lock_not_available then
+        null;
+    end;
+  end loop;
+  return true;
+end
+$$;
+
+comment on function parley._p_bind_conversations(bigint, bigint[], text, text) is
+'Binds conversations that have no destination yet to one, and remembers that their services are there; or notes why there is none. One that somebody
+else holds is left for the next time. False when the term is over.
+Without an address they go where their routes lead when LOCAL is not to be had (spec 6.3), if anywhere.
+Arguments: term; endpoint_ids; address, broker:GUID, or empty; status, for the transmission queue, or empty for what the routes say.';
+
+create function parley._p_arm_transmission(seconds integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform setval('parley._p_transmission_doorbell', case when seconds > 0 then extract(epoch from clock_timestamp())::bigint + seconds else 0 end);
+end
+$$;
+
+comment on function parley._p_arm_transmission(integer) is
+'Asks whoever sends to another database to notify channel parley, with the id of the destination, or "unresolved". 0 seconds end it.';
+
+create function parley._p_reroute(service_name text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  for v_endpoint in
+    select e.*
+    from parley._p_endpoint as e
+    left join parley._p_parked as p on p.endpoint_id = e.endpoint_id and e.destination_id is null
+    join parley._p_destination as d on d.destination_id = coalesce(e.destination_id, p.destination_id)
+    cross join lateral parley._p_look_for_route(e.far_service, e.far_broker_instance, e.conversation_id, false) as r
+    where (_p_reroute.service_name is null or e.far_service = _p_reroute.service_name)
+      and e.state in ('CO', 'DO')
+      -- To another database of the daemon it went by LOCAL.
+      and case
+        when d.address like 'broker:%' then r.address is distinct from 'LOCAL'
+        else d.address not in (coalesce(r.address, ''), coalesce(r.otherwise, ''))
+      end
+    order by e.endpoint_id
+    for update of e
+  loop
+    if v_endpoint.destination_id is not null then
+      perform parley._p_unbind(v_endpoint, '');
+    end if;
+    delete from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id;
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id;
+    perform parley._p_bind(v_endpoint);
+  end loop;
+  perform pg_notify('parley', 'routes');
+end
+$$;
+
+comment on function parley._p_reroute(text) is
+'Takes conversations with other databases to where their routes lead now: to another address with all that is not acknowledged, or, without a route, to
+wait for one. Waits for senders.
+Arguments: service_name, only those with this far side (null: all).
+Source: spec 6.2, 6.5.';
+
+create function parley.honor_broker_priority(
+  is_honored boolean,
   caller parley.caller default parley.current_caller()
-) returns text
-language plpgsql stable security definer
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+begin
+  found := parley._p_require_administrator(v_caller, 'HONOR_BROKER_PRIORITY');
+  update parley._p_broker as b set is_priority_honored = coalesce(is_honored, false);
+end
+$$;
+
+comment on function parley.honor_broker_priority(boolean, parley.caller) is
+'Lets priorities govern in which order messages leave for other databases, or not, as when it is new. RECEIVE follows them in any case.
+Arguments: is_honored.
+Errors: 15151 not an administrator.
+Source: spec 6.11, HONOR_BROKER_PRIORITY.';
+
+-- sql/transport/accept_runs.sql
+
+-- Messages that come from other databases.
+--
+-- One transaction for a batch; the answer leaves after its commit. What is in the database decides, never the connection: a run is taken when it begins
+-- at the number that its endpoint expects, whatever came before it over whichever link, and is answered with the next number otherwise. So a run
+-- may come any number of times, in any order, from two daemons at once, and has the effect of one (keeps S3, S4, T4, T5).
+-- Nobody is waited for: an endpoint that somebody else holds (another link delivers, END is under way) is answered "held", and the others go on.
+-- Locks: the row of the speaking broker FOR SHARE; endpoints FOR NO KEY UPDATE SKIP LOCKED by endpoint_id, so a local sender and a reader
+-- are not disturbed; FOR UPDATE SKIP LOCKED when the state changes, because what this side has not sent yet is held then.
+-- Cost of a run to an open conversation: one endpoint locked, one row inserted, one row of progress inserted and one deleted, in one statement for all.
+-- Whatever is unusual goes through transport/accept_run.sql, one by one.
+
+create function parley._p_accept_runs(
+  broker_instance uuid, epoch bigint, term bigint, token uuid,
+  conversation_ids uuid[], from_initiators boolean[], first_sequences bigint[], message_types text[], body_counts integer[], body_sizes bigint[],
+  bodies bytea[], from_services text[], to_services text[], contracts text[], to_brokers uuid[], ends_at timestamptz[], trace_contexts text[],
+  identities text[], are_encrypted boolean[], probes_given bigint[], probes_expected bigint[], sealed_at timestamptz[]
+) returns table (ordinal integer, outcome text, next_sequence bigint, error_number integer, description text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  -- Who may not speak for a broker must not shut out the one who does.
+  v_barred text := parley._p_refusal_of_speaker(identities, broker_instance, epoch);
+  v_refusal text := case when v_barred is null then parley._p_hear(
+    broker_instance, epoch, term, token, array_to_string(identities, ' ') !~ 'peer:'
+  ) end;
+  v_locked bigint[];
+  v_taken integer[];
+  v_next bigint[];
+  v_starts integer[];
+  v_framed bigint;
+begin
+  if array_position(bodies, '') is not null then
+    bodies := array_replace(bodies, '', null);
+  end if;
+  if v_barred is not null then
+    return query
+    select r.ordinal, 'held'::text, 0::bigint, substring(v_barred from E'^\\d+')::integer, substr(v_barred, 8)
+    from generate_subscripts(conversation_ids, 1) as r (ordinal);
+    return;
+  elsif v_refusal is not null then
+    return query select r.ordinal, 'superseded'::text, 0::bigint, 9772, v_refusal from generate_subscripts(conversation_ids, 1) as r (ordinal);
+    return;
+  elsif pg_sequence_last_value('parley._p_broker_switch') is not null then
+    return query
+    select r.ordinal, 'held'::text, 0::bigint, 28012, 'The broker is disabled in the target database.'::text
+    from generate_subscripts(conversation_ids, 1) as r (ordinal);
+    return;
+  end if;
+  v_locked := array(
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where (e.conversation_id, e.is_initiator) in (
+        select r.conversation_id, not r.from_initiator from unnest(conversation_ids, from_initiators) as r (conversation_id, from_initiator)
+      )
+    order by e.endpoint_id
+    for no key update skip locked
+  );
+  -- The first body of each run.
+  v_starts := array(
+    select coalesce(sum(c.count) over (order by c.number rows between unbounded preceding and 1 preceding), 0)::integer + 1
+    from unnest(body_counts) with ordinality as c (count, number)
+    order by c.number
+  );
+  -- A new statement, so that it sees what whoever held the endpoints before has done.
+  with run as (
+    select r.ordinal, r.conversation_id, r.from_initiator, r.first_sequence, r.message_type, r.count, r.trace_context, r.start
+    from unnest(conversation_ids, from_initiators, first_sequences, message_types, body_counts, body_sizes, trace_contexts, v_starts)
+      with ordinality as r (conversation_id, from_initiator, first_sequence, message_type, count, size, trace_context, start, ordinal)
+    where r.size = 0 and r.count > 0 and r.first_sequence < 9223372036854775807 -- what stands outside the order
+  ), place as (
+    select r.ordinal, r.first_sequence, r.count, r.trace_context, r.start, e.endpoint_id, e.priority, q.queue_id, q.position_sequence, q.doorbell_sequence,
+      t.message_type_id, coalesce(p.sequence, 0) as expected, r.first_sequence + r.count as after
+    from run as r
+    join parley._p_endpoint as e
+      on e.conversation_id = r.conversation_id
+      and e.is_initiator = not r.from_initiator
+      and e.endpoint_id = any (v_locked)
+      and e.state = 'CO'
+      and e.far_endpoint_id < 0
+      and e.far_broker_instance = _p_accept_runs.broker_instance::text
+      and not exists (select from parley._p_unresumed as w where w.endpoint_id = e.endpoint_id)
+    join parley._p_service as s on s.service_id = e.service_id
+    join parley._p_queue as q on q.queue_id = s.queue_id and q.is_enqueue_enabled
+    join parley._p_message_type as t on t.name = r.message_type and t.validation = 'N'
+    join parley._p_contract_message_type as u
+      on u.service_contract_id = e.service_contract_id
+      and u.message_type_id = t.message_type_id
+      and case when r.from_initiator then u.is_sent_by_initiator else u.is_sent_by_target end
+    left join lateral (
+      select o.sequence from parley._p_accept_progress as o where o.endpoint_id = e.endpoint_id order by o.sequence desc limit 1
+    ) as p on true
+  ), chained as (
+    -- A run is taken when it, and all of its conversation before it in this batch, follows without a hole.
+    select c.*, bool_and(c.first_sequence <= c.next) over (partition by c.endpoint_id order by c.ordinal rows unbounded preceding) as is_taken
+    from (
+      select p.*,
+        greatest(
+          p.expected, coalesce(max(p.after) over (partition by p.endpoint_id order by p.ordinal rows between unbounded preceding and 1 preceding), 0)
+        ) as next
+      from place as p
+    ) as c
+  ), taken as (
+    select c.*, greatest(c.next - c.first_sequence, 0)::integer as skipped from chained as c where c.is_taken
+  ), inserted as (
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
+    select nextval(o.position_sequence) * 1024, o.endpoint_id, clock_timestamp(), parley._p_lane(o.queue_id, o.priority), o.message_type_id,
+      case when o.count - o.skipped = 1 then bodies[o.start + o.skipped] end,
+      -- Slicing walks the array from its start; a daemon sends some thousand bodies at once at most.
+      case when o.count - o.skipped > 1 then bodies[o.start + o.skipped : o.start + o.count - 1] end,
+      -- Daemons say nothing with an empty text.
+      nullif(o.trace_context, '')
+    from (
+      select k.position_sequence, k.endpoint_id, k.queue_id, k.priority, k.message_type_id, k.trace_context, k.count, k.skipped, k.start
+      from taken as k
+      where k.skipped < k.count
+      order by k.ordinal
+    ) as o
+  ), moved as (
+    select k.endpoint_id, k.expected, max(k.after) as after from taken as k group by k.endpoint_id, k.expected having max(k.after) > k.expected
+  ), gone_on as (
+    insert into parley._p_accept_progress (endpoint_id, sequence) select m.endpoint_id, m.after from moved as m
+  ), forgotten as (
+    delete from parley._p_accept_progress as p using moved as m where p.endpoint_id = m.endpoint_id and p.sequence = m.expected
+  ), rung as (
+    select parley._p_ring(d.queue_id, d.doorbell_sequence) from (select distinct k.queue_id, k.doorbell_sequence from taken as k) as d
+  )
+  select array_agg(k.ordinal::integer order by k.ordinal), array_agg(greatest(k.next, k.after) order by k.ordinal),
+    sum(greatest(k.count - k.skipped - 1, 0))
+  into v_taken, v_next, v_framed
+  from taken as k
+  -- An outer join would be left out by the planner, and nobody be woken.
+  cross join (select count(*) from rung) as r;
+  if v_framed > 0 then
+    perform parley._p_count_framed(v_framed);
+  end if;
+  return query
+  select k.ordinal, 'accepted'::text, k.next, null::integer, null::text from unnest(v_taken, v_next) as k (ordinal, next);
+  for ordinal in
+    select r.ordinal from generate_subscripts(conversation_ids, 1) as r (ordinal) where r.ordinal <> all (coalesce(v_taken, '{}')) order by r.ordinal
+  loop
+    if probes_given[ordinal] is not null then
+      select a.outcome, a.next_sequence, a.error_number, a.description
+      into outcome, next_sequence, error_number, description
+      from parley._p_compare(
+        broker_instance, epoch, conversation_ids[ordinal], from_initiators[ordinal], first_sequences[ordinal], probes_given[ordinal],
+        probes_expected[ordinal]
+      ) as a;
+      return next;
+      continue;
+    end if;
+    select a.outcome, a.next_sequence, a.error_number, a.description
+    into outcome, next_sequence, error_number, description
+    from parley._p_accept_run(
+      broker_instance, conversation_ids[ordinal], from_initiators[ordinal], first_sequences[ordinal], message_types[ordinal],
+      bodies[v_starts[ordinal] : v_starts[ordinal] + body_counts[ordinal] - 1], body_sizes[ordinal], from_services[ordinal], to_services[ordinal],
+      contracts[ordinal], to_brokers[ordinal], ends_at[ordinal], trace_contexts[ordinal], identities[ordinal], are_encrypted[ordinal], sealed_at[ordinal]
+    ) as a;
+    return next;
+  end loop;
+end
+$$;
+
+comment on function parley._p_accept_runs(
+  uuid, bigint, bigint, uuid, uuid[], boolean[], bigint[], text[], integer[], bigint[], bytea[], text[], text[], text[], uuid[], timestamptz[], text[],
+  text[], boolean[], bigint[], bigint[], timestamptz[]
+) is
+'Takes in what another broker has sent, and gives an answer for each run: accepted, expected, held (error number 0: busy), refused, gone, unroutable or
+superseded, with the number that is expected next.
+Arguments: broker_instance, epoch, term and token of the speaker; then for each run its fields (Run in Go), where body_counts says how many of bodies
+belong to it and body_sizes is above 0 for a body that came in fragments; identities, as whom the sender was recognised; probes_given and
+probes_expected for a run that compares instead of carrying messages (transport/resume.sql), null otherwise; sealed_at, when it was sealed, as its seal proves,
+null for one in clear.
+Source: spec 6.9, 6.10.';
+
+-- sql/transport/accept_run.sql
+
+-- One run from another database when something has to be looked at: the first message of a conversation, EndDialog and Error, validation, a target that
+-- refuses, a hole. What is refused is refused in the same way however often it comes (spec 6.10).
+-- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not take the group's lock (spec 3.6).
+
+create type parley._p_verdict as (
+  outcome text,
+  next_sequence bigint,
+  error_number integer,
+  description text
+);
+
+comment on type parley._p_verdict is 'What became of a run: Result in Go.';
+
+create function parley._p_accept_run(
+  broker_instance uuid, conversation_id uuid, from_initiator boolean, first_sequence bigint, message_type text, bodies bytea[], body_size bigint,
+  from_service text, to_service text, contract text, to_broker uuid, ends_at timestamptz, trace_context text, identity text, is_encrypted boolean,
+  sealed_at timestamptz
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
+  v_refusal parley._p_verdict;
+begin
+  if to_broker <> (select b.service_broker_guid from parley._p_broker as b) then
+    return ('unroutable', 0, 9795, format('The broker instance %s is not this one.', to_broker))::parley._p_verdict;
+  end if;
+  -- Messages do not disturb local senders; an end or an error takes effect behind them.
+  if first_sequence = 9223372036854775807 or message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
+    select * into v_endpoint
+    from parley._p_endpoint as e
+    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    for update skip locked;
+  else
+    select * into v_endpoint
+    from parley._p_endpoint as e
+    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    for no key update skip locked;
+  end if;
+  if v_endpoint.endpoint_id is null then
+    if exists (
+      select from parley._p_endpoint as e where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    ) then
+      return ('held', 0, 0, 'The conversation is in use.')::parley._p_verdict;
+    elsif exists (
+      select from parley._p_tombstone as t where t.conversation_id = _p_accept_run.conversation_id and t.is_initiator = not from_initiator
+    ) or from_initiator and parley._p_was_opened(conversation_id) then
+      -- A replay of what is over.
+      return ('accepted', case when first_sequence < 9223372036854775807 then first_sequence + v_count else first_sequence end, null, null)::parley._p_verdict;
+    elsif not from_initiator then
+      return ('gone', 0, 8462, 'The initiator has forgotten the conversation.')::parley._p_verdict;
+    elsif first_sequence = 9223372036854775807 then
+      return ('accepted', first_sequence, null, null)::parley._p_verdict;
+    elsif first_sequence > 0 then
+      return ('expected', 0, null, 'The conversation does not exist here.')::parley._p_verdict;
+    end if;
+    v_refusal := parley._p_refuse_replay(sealed_at);
+    if v_refusal.outcome is null then
+      v_refusal := parley._p_refuse_dialog(to_service, contract, message_type, to_broker, identity);
+    end if;
+    if v_refusal.outcome is null then
+      v_refusal := parley._p_open_dialog(
+        broker_instance, conversation_id, from_service, to_service, contract, ends_at, identity, is_encrypted
+      );
+      select * into v_endpoint
+      from parley._p_endpoint as e
+      where e.conversation_id = _p_accept_run.conversation_id and not e.is_initiator;
+    end if;
+    if v_refusal.outcome is not null then
+      return v_refusal;
+    end if;
+    if sealed_at is not null then
+      perform parley._p_note_opened(conversation_id);
+    end if;
+  end if;
+  if v_endpoint.far_endpoint_id is null then
+    return ('gone', 0, 8462, 'The conversation has never left its database.')::parley._p_verdict;
+  end if;
+  if v_endpoint.far_endpoint_id > 0 then
+    return ('refused', 0, 8495, 'The conversation is with a service of the target database itself.')::parley._p_verdict;
+  elsif v_endpoint.far_broker_instance <> broker_instance::text and v_endpoint.far_endpoint_id < 0 then
+    -- Two instances have got the first message; the other one has answered first (spec 6.5).
+    return ('refused', 0, 8495, format('The conversation is with broker %s.', v_endpoint.far_broker_instance))::parley._p_verdict;
+  elsif v_endpoint.far_broker_instance is null then
+    update parley._p_endpoint as e set far_broker_instance = _p_accept_run.broker_instance::text where e.endpoint_id = v_endpoint.endpoint_id;
+    v_endpoint.far_broker_instance := broker_instance;
+  end if;
+  return parley._p_accept_in_order(v_endpoint, first_sequence, message_type, bodies, body_size, nullif(trace_context, ''));
+end
+$$;
+
+comment on function parley._p_accept_run(
+  uuid, uuid, boolean, bigint, text, bytea[], bigint, text, text, text, uuid, timestamptz, text, text, boolean, timestamptz
+) is
+'Takes in one run, the long way, and says what became of it. Arguments: those of _p_accept_runs, for one run.
+Source: spec 6.10.';
+
+create function parley._p_accept_in_order(
+  endpoint parley._p_endpoint, first_sequence bigint, message_type text, bodies bytea[], body_size bigint, trace_context text
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_expected bigint := coalesce(
+    (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1), 0
+  );
+  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
+  v_next bigint;
+  v_is_unsequenced boolean := first_sequence = 9223372036854775807;
+  v_valid integer;
+  v_type parley._p_message_type;
+  v_queue parley._p_queue;
+  v_refusal parley._p_verdict;
+begin
+  v_next := case when v_is_unsequenced then first_sequence else first_sequence + v_count end;
+  if not v_is_unsequenced and first_sequence > v_expected then
+    return ('expected', v_expected, null, null)::parley._p_verdict;
+  elsif v_next <= v_expected or v_is_unsequenced and endpoint.state = 'ER' then
+    return ('accepted', greatest(v_next, v_expected), null, null)::parley._p_verdict;
+  elsif v_is_unsequenced and message_type <> 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
+    return ('refused', v_expected, 8457, 'Only an Error may stand outside the order.')::parley._p_verdict;
+  end if;
+  -- What is compared must not move meanwhile. Who has no way to ask is not asked, and goes on.
+  if not v_is_unsequenced
+    and endpoint.destination_id is not null
+    and exists (select from parley._p_unresumed as u where u.endpoint_id = endpoint.endpoint_id) then
+    return ('held', v_expected, 0, 'Both sides of the conversation have to be compared first.')::parley._p_verdict;
+  end if;
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
+  if endpoint.state in ('CO', 'SO', 'SI', 'DI') and not v_queue.is_enqueue_enabled then
+    return ('held', v_expected, 11219, format('The queue "%s" of the target service is disabled.', v_queue.lookup_name))::parley._p_verdict;
+  end if;
+  if body_size > 0 then
+    bodies := parley._p_assemble(endpoint.conversation_id, not endpoint.is_initiator, first_sequence, body_size);
+    if bodies is null then
+      return ('held', v_expected, 0, 'Fragments of the message are missing.')::parley._p_verdict;
+    end if;
+  elsif v_expected > first_sequence and not v_is_unsequenced then
+    bodies := bodies[(v_expected - first_sequence + 1)::integer :];
+  end if;
+  select * into v_type from parley._p_message_type as t where t.name = _p_accept_in_order.message_type;
+  case
+    when endpoint.state = 'DO' then
+      -- It does not want to know any more (spec 3.2); both have ended when the other side has too.
+      if v_type.message_type_id in (1, 2) then
+        perform parley._p_remove_endpoint(endpoint);
+        if v_type.message_type_id = 2 then
+          perform parley._p_trace_dialog(endpoint, 7);
+        else
+          perform parley._p_trace_received_error(endpoint, bodies[array_lower(bodies, 1)]);
+        end if;
+        return ('accepted', v_next, null, null)::parley._p_verdict;
+      end if;
+    when endpoint.state in ('DI', 'ER') and not v_is_unsequenced then
+      null;
+    when v_type.message_type_id in (1, 2) then
+      perform parley._p_enqueue(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
+      perform parley._p_set_state(endpoint.endpoint_id, case v_type.message_type_id when 2 then 'DI' else 'ER' end);
+      if v_type.message_type_id = 2 then
+        perform parley._p_trace_dialog(endpoint, 7);
+      else
+        perform parley._p_trace_received_error(endpoint, bodies[array_lower(bodies, 1)]);
+      end if;
+      perform parley._p_hold_outgoing(
+        endpoint,
+        case v_type.message_type_id
+          when 2 then 'The other side has ended the conversation: the message is held until it is ended here too.'
+          else 'An Error was received: the message is held until the conversation is ended.'
+        end
+      );
+      if not endpoint.is_initiator then
+        perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+        from parley._p_broker as b;
+      end if;
+    else
+      v_refusal := parley._p_refuse_message(endpoint, v_type, message_type);
+      if v_refusal.outcome is null then
+        v_valid := parley._p_count_valid(v_type, bodies);
+        if v_valid < cardinality(bodies) then
+          select 'refused', 0, i.error_number, i.description into v_refusal
+          from parley._p_invalid(v_type, bodies[array_lower(bodies, 1) + v_valid]) as i;
+        end if;
+      end if;
+      if v_valid > 0 then
+        perform parley._p_append(
+          endpoint.endpoint_id, parley._p_lane(v_queue.queue_id, endpoint.priority), v_queue.position_sequence, v_type.message_type_id,
+          bodies[array_lower(bodies, 1) : array_lower(bodies, 1) + v_valid - 1], trace_context
+        );
+        perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
+      end if;
+      if v_refusal.outcome is not null then
+        -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
+        perform parley._p_break_conversations(
+          array[endpoint.endpoint_id], parley._p_number_of_receiver(v_refusal.error_number), v_refusal.description, v_refusal.error_number
+        );
+        return v_refusal;
+      end if;
+  end case;
+  if not v_is_unsequenced then
+    insert into parley._p_accept_progress (endpoint_id, sequence) values (endpoint.endpoint_id, v_next);
+    delete from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id and p.sequence = v_expected;
+  end if;
+  return ('accepted', v_next, null, null)::parley._p_verdict;
+end
+$$;
+
+comment on function parley._p_accept_in_order(parley._p_endpoint, bigint, text, bytea[], bigint, text) is
+'Takes in a run for an endpoint that the caller has locked, when it is its turn: enqueues, changes the state, or drops it.
+Source: spec 3.2, 5.1, 6.10.';
+
+create function parley._p_refuse_message(
+  endpoint parley._p_endpoint, message_type parley._p_message_type, message_type_name text
+) returns parley._p_verdict
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_usage parley._p_contract_message_type;
+begin
+  if message_type.message_type_id is null then
+    return ('refused', 0, 8428, format('The target does not know the message type "%s".', message_type_name))::parley._p_verdict;
+  end if;
+  select * into v_usage
+  from parley._p_contract_message_type as u
+  where u.service_contract_id = endpoint.service_contract_id and u.message_type_id = message_type.message_type_id;
+  if not found then
+    return (
+      'refused', 0, 8498, format('The message type "%s" is not part of the contract "%s" there.', message_type_name, endpoint.service_contract_name)
+    )::parley._p_verdict;
+  elsif endpoint.is_initiator and not v_usage.is_sent_by_target then
+    return ('refused', 0, 8457, format('The message type "%s" is for the initiator to send.', message_type_name))::parley._p_verdict;
+  elsif not endpoint.is_initiator and not v_usage.is_sent_by_initiator then
+    return ('refused', 0, 8437, format('The message type "%s" is for the target to send.', message_type_name))::parley._p_verdict;
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_message_type, text) is
+'Tells why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437);
+null when it takes them. Bodies are another question: _p_count_valid.
+Source: spec 6.10.';
+
+-- sql/transport/replays.sql
+
+-- First messages of secured dialogs that come again.
+--
+-- Whoever forwards a dialog that he cannot read can still keep its first message, and bring it again when both sides have ended and forgotten it. Then
+-- the target would begin the dialog, and do the work, a second time. So each transmission is sealed with its time (dialogsecurity), and the target
+-- (1) remembers which secured dialogs it has begun, for longer than (2) it takes their first messages after they were sealed. The memory is
+-- opened_at in _p_dialog_security: not the tombstone, whose time is a setting, and which goes with its service or by a cleanup.
+-- A database that goes on from an older state has lost some of its memory: it takes only (3) what was sealed after it has begun its epoch.
+-- All of it allows for clocks of senders that are ahead by a minute. One that is behind, by half an hour, or ahead by more, begins no dialog.
+-- An honest sender that is refused seals its message anew at the next attempt, so nothing is lost however long it has waited before.
+-- Cost: an update for each secured dialog that is begun here, none for others or for further messages.
+
+create function parley._p_was_opened(conversation_id uuid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select
+    from parley._p_dialog_security as s
+    where s.conversation_id = _p_was_opened.conversation_id and not s.is_initiator and s.opened_at is not null
+  )
+$$;
+
+comment on function parley._p_was_opened(uuid) is 'Tells whether a secured dialog has begun here, also when it is over, as far as that is remembered.';
+
+create function parley._p_note_opened(conversation_id uuid) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  update parley._p_dialog_security as s
+  set opened_at = clock_timestamp()
+  where s.conversation_id = _p_note_opened.conversation_id and not s.is_initiator
+$$;
+
+comment on function parley._p_note_opened(uuid) is 'Notes that a secured dialog has begun here.';
+
+create function parley._p_refuse_replay(sealed_at timestamptz) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_reason text;
+begin
+  if sealed_at is null then
+    return null;
+  end if;
+  -- What was restored must have its epoch before it says what it remembers.
+  perform parley._p_note_timeline()
+  from parley._p_broker as b
+  where b.timeline is null or not parley._p_is_epoch_current();
+  select case
+      when sealed_at > v_now + interval '1 minute' then 'by a clock that is ahead of the one here'
+      when sealed_at <= v_now - interval '30 minutes' then 'longer ago than this server remembers dialogs'
+      when sealed_at <= b.remembers_since + interval '1 minute' then 'before this database has gone on from an older state'
+    end
+  into v_reason
+  from parley._p_broker as b;
+  if v_reason is null then
+    return null;
+  end if;
+  return (
+    'held', 0, 28066,
+    format(
+      '28066: the first message of the dialog was sealed at %s, %s: it may be a replay. '
+        || 'A sender seals it anew each time; if this stays, compare the clocks, here it is %s.',
+      to_char(sealed_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'), v_reason, to_char(v_now at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')
+    )
+  )::parley._p_verdict;
+end
+$$;
+
+comment on function parley._p_refuse_replay(timestamptz) is
+'Tells why what would begin a dialog is not taken for the time at which it was sealed (28066): it may have been here already, and be forgotten. Null when
+it is taken, and for what was not sealed.
+Arguments: sealed_at, as the seal proves it.
+Source: spec 3.3, 7.3.';
+
+-- sql/transport/open_dialog.sql
+
+-- The target's side of a first message from another database: what it refuses, and the endpoint it makes.
+
+create function parley._p_refuse_dialog(to_service text, contract text, message_type text, to_broker uuid, identity text) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service;
+  v_contract parley._p_contract;
+  v_queue parley._p_queue;
+begin
+  if message_type in ('http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog') then
+    return ('refused', 0, 11277, 'A conversation cannot begin with its end.')::parley._p_verdict;
+  end if;
+  select * into v_service from parley._p_service as s where s.name = to_service;
+  if not found then
+    return case
+      when to_broker is not null then (
+        'refused', 0, 8490, format('The target database has no service "%s".', to_service)
+          || parley._p_did_you_mean(coalesce(parley._p_role_of_identity(identity), 0), 'service', to_service)
+      )::parley._p_verdict
+      else ('unroutable', 0, 9796, format('The service "%s" does not exist at the target.', to_service))::parley._p_verdict
+    end;
+  end if;
+  if parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
+    return ('refused', 0, 8494, format('The sender may not SEND to service "%s".', to_service))::parley._p_verdict;
+  end if;
+  select q.* into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
+  if not v_queue.is_enqueue_enabled then
+    return ('held', 0, 11219, 'The queue of the target service is disabled.')::parley._p_verdict;
+  end if;
+  select * into v_contract from parley._p_contract as c where c.name = contract;
+  if not found then
+    return ('refused', 0, 8425, format('The target does not know the contract "%s".', contract))::parley._p_verdict;
+  elsif not exists (
+    select
+    from parley._p_service_contract as u
+    where u.service_id = v_service.service_id and u.service_contract_id = v_contract.service_contract_id
+  ) then
+    return ('refused', 0, 8408, format('Service "%s" does not accept the contract "%s".', to_service, contract))::parley._p_verdict;
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_refuse_dialog(text, text, text, uuid, text) is
+'Tells why this database does not take a dialog from another one: no such service (8490), no permission (8494), contract unknown (8425) or not
+accepted (8408); null when it does.
+Arguments: the fields of the run; identity, as whom the sender was recognised.
+Source: spec 6.10.';
+
+create function parley._p_may_send_from_afar(role oid, service parley._p_service) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when role is not null then parley._p_has_permission(role, 'SEND', 'service', service.service_id, service.owner)
+    else exists (
+      select
+      from parley._p_permission as p
+      where p.class = 'service' and p.object_id = service.service_id and p.permission in ('SEND', 'CONTROL') and p.grantee = 0::regrole
+    )
+  end
+$$;
+
+comment on function parley._p_may_send_from_afar(oid, parley._p_service) is
+'Tells whether a sender in another database may SEND to a service here: as the role it stands for, or, when it stands for none, as PUBLIC (spec 7.3).';
+
+create function parley._p_open_dialog(
+  broker_instance uuid, conversation_id uuid, from_service text, to_service text, contract text, ends_at timestamptz, identity text, is_encrypted boolean
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service parley._p_service;
+  v_queue parley._p_queue;
+  v_contract parley._p_contract;
+  v_group bigint;
+  v_endpoint parley._p_endpoint;
+  v_type record;
+begin
+  select * into v_service from parley._p_service as s where s.name = to_service;
+  select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
+  select * into v_contract from parley._p_contract as c where c.name = contract;
+  if ends_at <= clock_timestamp() then
+    return ('refused', 0, 8489, 'The dialog has exceeded its lifetime.')::parley._p_verdict;
+  end if;
+  insert into parley._p_conversation_group (conversation_group_id, service_id)
+  values (gen_random_uuid(), v_service.service_id)
+  returning group_id into v_group;
+  select t.message_type_id, t.name into v_type from parley._p_usual_type(v_contract.service_contract_id, false) as t;
+  insert into parley._p_endpoint (
+    group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
+    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+  )
+  values (
+    v_group, v_type.message_type_id, v_type.name, 'CO', false, true,
+    parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, from_service),
+    v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
+    conversation_id, v_service.owner, from_service, broker_instance::text, is_encrypted,
+    coalesce(ends_at, clock_timestamp() + make_interval(secs => 2147483647))
+  )
+  on conflict do nothing
+  returning * into v_endpoint;
+  if not found then
+    delete from parley._p_conversation_group as g where g.group_id = v_group;
+    return ('held', 0, 0, 'The conversation is being opened.')::parley._p_verdict;
+  end if;
+  update parley._p_endpoint as e set far_endpoint_id = -e.endpoint_id where e.endpoint_id = v_endpoint.endpoint_id;
+  if ends_at is not null then
+    perform parley._p_set_alarm(v_endpoint.endpoint_id, 'lifetime', ends_at);
+  end if;
+  perform parley._p_use_priority(v_queue, v_endpoint.priority);
+  -- What came from a database next door goes back there without asking for a route.
+  if identity like 'role:%' then
+    perform parley._p_bind_to(v_endpoint.endpoint_id, 'broker:' || broker_instance);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_open_dialog(uuid, uuid, text, text, text, timestamptz, text, boolean) is
+'Creates the target''s endpoint of a conversation with another database, in a group of its own. Gives null, or "held" when somebody else is just
+doing so, or "refused" when its lifetime is over.
+Source: spec 3.2, 3.6.';
+
+-- sql/transport/fragments.sql
+
+-- Messages that are too large to travel in one piece.
+--
+-- Fragments are stored as they come, each in a transaction of its own, and put together when the run itself comes, which names the size. A link that is
+-- lost continues where the stored part ends. Those of a message that never comes are deleted after a day (fire_timers).
+
+create table parley._p_fragment (
+  conversation_id uuid not null,
+  from_initiator boolean not null,
+  sequence bigint not null,
+  first_byte bigint not null,
+  size bigint not null,
+  data bytea not null,
+  stored_at timestamptz not null default clock_timestamp(),
+  primary key (conversation_id, from_initiator, sequence, first_byte)
+);
+
+comment on table parley._p_fragment is 'Parts of messages that are not complete yet.';
+
+alter table parley._p_fragment alter column data set storage external;
+
+create function parley._p_accept_fragment(
+  broker_instance uuid, epoch bigint, term bigint, token uuid,
+  conversation_id uuid, from_initiator boolean, sequence bigint, first_byte bigint, size bigint, data bytea,
+  to_service text, to_broker uuid, identity text, sealed_at timestamptz
+) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_stored bigint;
+  v_service parley._p_service;
+begin
+  if parley._p_refusal_of_speaker(array[identity], broker_instance, epoch) is not null
+    or parley._p_hear(broker_instance, epoch, term, token, identity !~ 'peer:') is not null then
+    return null;
+  end if;
+  if not exists (
+    select
+    from parley._p_endpoint as e
+    where e.conversation_id = _p_accept_fragment.conversation_id
+      and e.is_initiator = not from_initiator
+      and e.far_broker_instance = _p_accept_fragment.broker_instance::text
+  ) then
+    -- The first message of a dialog: who may not send it may not fill our disk with it either.
+    select * into v_service from parley._p_service as s where s.name = to_service;
+    if not found or not from_initiator or sequence <> 0
+      or to_broker <> (select b.service_broker_guid from parley._p_broker as b)
+      or parley._p_was_opened(conversation_id)
+      or (parley._p_refuse_replay(sealed_at)).outcome is not null
+      or parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
+      return null;
+    end if;
+  end if;
+  select coalesce(sum(octet_length(f.data)), 0) into v_stored
+  from parley._p_fragment as f
+  where f.conversation_id = _p_accept_fragment.conversation_id
+    and f.from_initiator = _p_accept_fragment.from_initiator
+    and f.sequence = _p_accept_fragment.sequence;
+  if first_byte = v_stored and octet_length(data) > 0 and first_byte + octet_length(data) <= size then
+    insert into parley._p_fragment (conversation_id, from_initiator, sequence, first_byte, size, data)
+    values (conversation_id, from_initiator, sequence, first_byte, size, data)
+    on conflict do nothing;
+    v_stored := v_stored + octet_length(data);
+  end if;
+  return v_stored;
+end
+$$;
+
+comment on function parley._p_accept_fragment(
+  uuid, bigint, bigint, uuid, uuid, boolean, bigint, bigint, bigint, bytea, text, uuid, text, timestamptz
+) is
+'Stores the next part of a large message, and gives how many bytes of it there are, from the first on: where to go on. A part that is not the next one
+is not stored. Null when it is not wanted: the speaker is superseded, or may not send there; the run itself will be told why.
+Arguments: the speaker; conversation_id, from_initiator, sequence of the message; first_byte of the part; size of the message in bytes; data;
+to_service, to_broker, identity and sealed_at, as for a run.
+Source: spec 6.9.';
+
+create function parley._p_assemble(conversation_id uuid, from_initiator boolean, sequence bigint, size bigint) returns bytea[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_body bytea;
+begin
+  select string_agg(f.data, '' order by f.first_byte) into v_body
+  from parley._p_fragment as f
+  where f.conversation_id = _p_assemble.conversation_id
+    and f.from_initiator = _p_assemble.from_initiator
+    and f.sequence = _p_assemble.sequence;
+  if octet_length(v_body) is distinct from size then
+    return null;
+  end if;
+  delete from parley._p_fragment as f
+  where f.conversation_id = _p_assemble.conversation_id
+    and f.from_initiator = _p_assemble.from_initiator
+    and f.sequence = _p_assemble.sequence;
+  return array[v_body];
+end
+$$;
+
+comment on function parley._p_assemble(uuid, boolean, bigint, bigint) is
+'Puts the fragments of a message together and removes them; null when they are not all there.
+Arguments: the message; size in bytes.';
+
+-- sql/transport/sealed_fragments.sql
+
+-- Large messages of secured dialogs: each part is sealed by itself, and the run that stands for all of them brings a sealed digest of the whole. So
+-- parts that somebody else has slipped in are found, whoever they came from, before the message is put together.
+-- Cost: the body is read once more on each side, in one statement.
+
+create function parley._p_digest_body(endpoint_id bigint, sequence bigint) returns bytea
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (
+    select sha256(t.body)
+    from parley._p_transit as t
+    where t.endpoint_id = _p_digest_body.endpoint_id and t.first_sequence = sequence
+  );
+end
+$$;
+
+comment on function parley._p_digest_body(bigint, bigint) is
+'Gives the SHA-256 of a body in transit, null when it has been acknowledged.
+Arguments: endpoint_id and sequence of the message.';
+
+create function parley._p_verify_fragments(conversation_id uuid, from_initiator boolean, sequence bigint, size bigint, digest bytea) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_body bytea;
+begin
+  select string_agg(f.data, '' order by f.first_byte) into v_body
+  from parley._p_fragment as f
+  where f.conversation_id = _p_verify_fragments.conversation_id
+    and f.from_initiator = _p_verify_fragments.from_initiator
+    and f.sequence = _p_verify_fragments.sequence;
+  if octet_length(v_body) = size and sha256(v_body) = digest then
+    return true;
+  elsif octet_length(v_body) is null or octet_length(v_body) < size then
+    return true;
+  end if;
+  delete from parley._p_fragment as f
+  where f.conversation_id = _p_verify_fragments.conversation_id
+    and f.from_initiator = _p_verify_fragments.from_initiator
+    and f.sequence = _p_verify_fragments.sequence;
+  return false;
+end
+$$;
+
+comment on function parley._p_verify_fragments(uuid, boolean, bigint, bigint, bytea) is
+'Tells whether the stored fragments of a message are parts of the body with a digest, as far as that can be told: false, when they are complete and
+are not. Then they are deleted, and the sender begins again.
+Arguments: the message; size in bytes and digest of the whole body.';
+
+-- sql/transport/resume.sql
+
+-- Going on in a new epoch: each conversation is compared with its far side first.
+--
+-- The side that has a new epoch sends a probe: the lowest number that it still keeps, the next that it will give, and the next that it expects. The
+-- far side compares these with its own. Both agree when each expects a number that the other one still keeps or is about to give. If not, one of them
+-- has lost what the other knows it had, and the conversation ends with an Error on both sides (keeps F2). Until the answer has come this side
+-- transmits nothing of the conversation and takes in nothing, so that what was asked stays true. Who hears of a new epoch asks too: a database that has
+-- forgotten a conversation altogether does not ask about it. A probe may come late and again, when numbers have gone on: once both sides were found to
+-- agree in an epoch they do (keeps T5).
+
+create function parley._p_positions(endpoint_id bigint, out kept bigint, out given bigint, out expected bigint)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  given := coalesce(
+    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = _p_positions.endpoint_id order by p.sequence desc limit 1), 0
+  );
+  -- What was dropped is not asked for any more when an Error outside the order follows.
+  kept := case
+    when exists (
+      select from parley._p_endpoint as e where e.endpoint_id = _p_positions.endpoint_id and parley._p_is_telling_far(e)
+    ) then 0
+    else coalesce(
+      (
+        select min(t.first_sequence)
+        from parley._p_transit as t
+        where t.endpoint_id = _p_positions.endpoint_id and t.first_sequence < 9223372036854775807
+      ), given
+    )
+  end;
+  expected := coalesce(
+    (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = _p_positions.endpoint_id order by p.sequence desc limit 1), 0
+  );
+end
+$$;
+
+comment on function parley._p_positions(bigint) is
+'Gives where an endpoint stands with its far side: the lowest number it keeps, the next it will give, the next it expects.';
+
+create function parley._p_probes(destination_id integer, top integer)
+returns table (run parley._p_run, given bigint, expected bigint)
+language sql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  select
+    row(
+      e.endpoint_id, e.conversation_id, e.is_initiator, p.kept, '', '{}'::bytea[], 0, e.service_name, e.far_service, e.service_contract_name,
+      e.far_broker_instance::uuid, e.priority, clock_timestamp(), null, null, pg_get_userbyid(e.owner)::text, e.is_encrypted,
+      e.remote_service_binding_id is not null
+    )::parley._p_run,
+    p.given, p.expected
+  from parley._p_unresumed as u
+  join parley._p_endpoint as e using (endpoint_id)
+  cross join lateral parley._p_positions(e.endpoint_id) as p
+  where e.destination_id = _p_probes.destination_id
+  order by e.endpoint_id
+  limit top
+$$;
+
+comment on function parley._p_probes(integer, integer) is
+'Gives the probes to send to a destination: runs without messages, for conversations that have to be compared with their far side.';
+
+create function parley._p_compare(
+  broker_instance uuid, epoch bigint, conversation_id uuid, from_initiator boolean, kept bigint, given bigint, expected bigint
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_here record;
+begin
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.conversation_id = _p_compare.conversation_id and e.is_initiator = not from_initiator and e.far_endpoint_id < 0
+  for update skip locked;
+  if not found then
+    if exists (
+      select from parley._p_endpoint as e where e.conversation_id = _p_compare.conversation_id and e.is_initiator = not from_initiator
+    ) then
+      return ('held', 0, 0, 'The conversation is in use.')::parley._p_verdict;
+    elsif given = 0 and expected = 0 or from_initiator and kept = 0 then
+      -- Its first message has not arrived yet.
+      return ('accepted', 0, null, null)::parley._p_verdict;
+    end if;
+    return ('gone', 0, 8462, 'The other side of the conversation no longer exists.')::parley._p_verdict;
+  elsif v_endpoint.far_broker_instance <> broker_instance::text then
+    return ('refused', 0, 8495, format('The conversation is with broker %s.', v_endpoint.far_broker_instance))::parley._p_verdict;
+  end if;
+  v_here := parley._p_positions(v_endpoint.endpoint_id);
+  if v_endpoint.state = 'ER'
+    or exists (select from parley._p_compared as c where c.endpoint_id = v_endpoint.endpoint_id and c.epoch >= _p_compare.epoch)
+    or v_here.expected between kept and given and expected between v_here.kept and v_here.given then
+    insert into parley._p_compared as c (endpoint_id, epoch) values (v_endpoint.endpoint_id, epoch)
+    on conflict on constraint _p_compared_pkey do update set epoch = greatest(c.epoch, excluded.epoch);
+    return ('accepted', v_here.expected, null, null)::parley._p_verdict;
+  end if;
+  -- The result may be lost, so the other side is told with a message too.
+  perform parley._p_break_conversations(
+    array[v_endpoint.endpoint_id], 9720, 'Messages of this conversation were lost: the database of one side goes on from an older state.', 9719
+  );
+  return (
+    'refused', 0, 9719, 'Messages of this conversation were lost: the database of one side goes on from an older state.'
+  )::parley._p_verdict;
+end
+$$;
+
+comment on function parley._p_compare(uuid, bigint, uuid, boolean, bigint, bigint, bigint) is
+'Answers a probe: accepted when both sides agree on what was said, refused when history was lost; then the conversation is broken here too.
+Arguments: the speaking broker and its epoch; the conversation, and whether its initiator asks; kept, given and expected of the asking side.
+Source: reliability F2.';
+
+-- sql/transport/daemon_reports.sql
+
+-- What the daemons that serve this database know and it does not: their links to other servers, what they pass on, what they have counted.
+--
+-- A daemon writes one row, once a second while something changes there, and takes it back when it stops. A row of a daemon that was killed is shown
+-- no more after some seconds, and removed by the next one that writes. The table is not logged: after a crash of the server daemons write anew.
+-- Invariant: a daemon is told apart by an id that it draws when it starts, so two of them never share a row.
+-- Locks: the daemon's own row, and rows of dead daemons. Cost: one row updated a second, while links are in use.
+
+create unlogged table parley._p_daemon_report (
+  daemon_id uuid primary key,
+  daemon text not null,
+  reported_at timestamptz not null,
+  endpoint jsonb not null,
+  connections jsonb not null,
+  forwarded jsonb not null,
+  counters jsonb not null
+) with (fillfactor = 20);
+
+comment on table parley._p_daemon_report is 'The last report of each daemon about what it alone knows.';
+
+create function parley._p_report_daemon(daemon_id uuid, daemon text, endpoint jsonb, connections jsonb, forwarded jsonb, counters jsonb)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Nobody has to wait for the disk, or for a standby.
+  perform set_config('synchronous_commit', 'off', true);
+  insert into parley._p_daemon_report as r (daemon_id, daemon, reported_at, endpoint, connections, forwarded, counters)
+  values (
+    _p_report_daemon.daemon_id, _p_report_daemon.daemon, clock_timestamp(), _p_report_daemon.endpoint, _p_report_daemon.connections,
+    _p_report_daemon.forwarded, _p_report_daemon.counters
+  )
+  on conflict on constraint _p_daemon_report_pkey do update
+  set daemon = excluded.daemon, reported_at = excluded.reported_at, endpoint = excluded.endpoint, connections = excluded.connections,
+    forwarded = excluded.forwarded, counters = excluded.counters;
+  delete from parley._p_daemon_report as r where r.reported_at < clock_timestamp() - interval '5 minutes';
+end
+$$;
+
+comment on function parley._p_report_daemon(uuid, text, jsonb, jsonb, jsonb, jsonb) is
+'Takes the report of a daemon, in place of its last one, and removes those of daemons that are silent.
+Arguments: daemon_id and daemon, its name; endpoint, where it listens, JSON null for nowhere; connections and forwarded, arrays with the columns of the
+views; counters, performance counters of transport by their names.';
+
+create function parley._p_forget_daemon(daemon_id uuid) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  delete from parley._p_daemon_report as r where r.daemon_id = $1
+$$;
+
+comment on function parley._p_forget_daemon(uuid) is 'Takes back what a daemon has reported: it stops.';
+
+create view parley._p_living_report as
+select r.daemon_id, r.daemon, r.reported_at, r.connections, r.forwarded, r.counters
+from parley._p_daemon_report as r
+where r.reported_at > clock_timestamp() - interval '15 seconds';
+
+comment on view parley._p_living_report is 'Reports of daemons that live.';
+
+create view parley._p_recent_report as
+select r.daemon_id, r.daemon, r.endpoint, r.counters
+from parley._p_daemon_report as r
+-- A daemon with nothing else to tell reports once a minute.
+where r.reported_at > clock_timestamp() - interval '150 seconds';
+
+comment on view parley._p_recent_report is 'What does not change from one second to the next, in reports of daemons that live.';
+
+create function parley._p_transport_counter(name text) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(sum((r.counters ->> $1)::bigint), 0)::bigint from parley._p_recent_report as r
+$$;
+
+comment on function parley._p_transport_counter(text) is 'Adds up a counter of transport over the daemons that live; since they have begun.';
+
+create function parley._p_transport_average(total text, count text) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(parley._p_transport_counter(total) / nullif(parley._p_transport_counter(count), 0), 0)
+$$;
+
+comment on function parley._p_transport_average(text, text) is 'Divides one counter of transport by another one; 0 while nothing was counted.';
+
+create function parley._p_transport_value(name text) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case name
+    when 'Receive I/O Len Avg' then parley._p_transport_average('Receive I/O Bytes Total', 'Receive I/Os/sec')
+    when 'Send I/O Len Avg' then parley._p_transport_average('Send I/O Bytes Total', 'Send I/Os/sec')
+    when 'Msg Fragment Recv Size Avg' then parley._p_transport_average('Receive I/O Bytes Total', 'Message Fragment Receives/sec')
+    when 'Msg Fragment Send Size Avg' then parley._p_transport_average('Send I/O Bytes Total', 'Message Fragment Sends/sec')
+    else parley._p_transport_counter(name)
+  end
+$$;
+
+comment on function parley._p_transport_value(text) is 'Gives a counter of transport by its name; averages are made of what all daemons have counted.';
+
+create view parley.dm_broker_connections with (security_barrier) as
+select
+  c.connection_id,
+  c.connection_id as transport_stream_id,
+  c.state,
+  case c.state when 1 then 'NEW' when 2 then 'CONNECTING' when 3 then 'CONNECTED' when 4 then 'LOGGED_IN' else 'CLOSED' end as state_desc,
+  c.connect_time,
+  c.login_time,
+  c.last_activity_time,
+  c.authentication_method,
+  r.daemon as principal_name,
+  c.remote_user_name,
+  c.is_accept,
+  case c.state when 4 then 12 else 0 end::smallint as login_state,
+  case c.state when 4 then 'ONLINE' else 'INITIAL' end as login_state_desc,
+  null::integer as peer_certificate_id,
+  case when c.encryption_algorithm_desc is null then 0 else 2 end::smallint as encryption_algorithm,
+  coalesce(c.encryption_algorithm_desc, 'NONE') as encryption_algorithm_desc,
+  c.receives_posted,
+  c.sends_posted,
+  c.is_receive_flow_controlled,
+  c.is_send_flow_controlled,
+  c.total_bytes_sent,
+  c.total_bytes_received,
+  c.total_fragments_sent,
+  c.total_fragments_received,
+  c.total_sends,
+  c.total_receives,
+  c.connection_id as peer_arbitration_id,
+  c.address,
+  c.software
+from parley._p_living_report as r
+cross join lateral jsonb_to_recordset(r.connections) as c (
+  connection_id uuid, state smallint, connect_time timestamptz, login_time timestamptz, last_activity_time timestamptz, authentication_method text,
+  remote_user_name text, is_accept boolean, encryption_algorithm_desc text, receives_posted integer, sends_posted integer,
+  is_receive_flow_controlled boolean, is_send_flow_controlled boolean, total_bytes_sent bigint, total_bytes_received bigint,
+  total_fragments_sent bigint, total_fragments_received bigint, total_sends bigint, total_receives bigint, address text, software text
+)
+where parley._p_may_view_state(parley._p_current_role());
+
+comment on view parley.dm_broker_connections is
+'Connections with other servers of the daemons that serve this database, some seconds old at most. For administrators and members of pg_monitor.';
+comment on column parley.dm_broker_connections.connection_id is 'Identity of the connection.';
+comment on column parley.dm_broker_connections.transport_stream_id is 'The same.';
+comment on column parley.dm_broker_connections.state is '1 to 5; see state_desc.';
+comment on column parley.dm_broker_connections.state_desc is 'NEW, CONNECTING, CONNECTED, LOGGED_IN or CLOSED.';
+comment on column parley.dm_broker_connections.connect_time is 'When there was a socket.';
+comment on column parley.dm_broker_connections.login_time is 'When both ends knew each other.';
+comment on column parley.dm_broker_connections.last_activity_time is 'When something went over it last.';
+comment on column parley.dm_broker_connections.authentication_method is 'CERTIFICATE, or NONE on a connection without TLS.';
+comment on column parley.dm_broker_connections.principal_name is 'Name of the daemon here.';
+comment on column parley.dm_broker_connections.remote_user_name is 'Fingerprint of the key at the other end.';
+comment on column parley.dm_broker_connections.is_accept is 'Whether the other side has dialled.';
+comment on column parley.dm_broker_connections.login_state is '12 when both ends know each other, 0 before.';
+comment on column parley.dm_broker_connections.login_state_desc is 'ONLINE or INITIAL.';
+comment on column parley.dm_broker_connections.peer_certificate_id is 'Always null: keys of peers are known by their fingerprints.';
+comment on column parley.dm_broker_connections.encryption_algorithm is '2 with TLS, 0 without.';
+comment on column parley.dm_broker_connections.encryption_algorithm_desc is 'The cipher suite of TLS.';
+comment on column parley.dm_broker_connections.receives_posted is 'Batches and fragments that have come and are not answered yet.';
+comment on column parley.dm_broker_connections.sends_posted is 'Batches and fragments that were sent and are not answered yet.';
+comment on column parley.dm_broker_connections.is_receive_flow_controlled is 'Whether the other end has to wait for room here.';
+comment on column parley.dm_broker_connections.is_send_flow_controlled is 'Whether this end has to wait for room there.';
+comment on column parley.dm_broker_connections.total_bytes_sent is 'Bytes sent.';
+comment on column parley.dm_broker_connections.total_bytes_received is 'Bytes received.';
+comment on column parley.dm_broker_connections.total_fragments_sent is 'Messages, and parts of large ones, that were sent.';
+comment on column parley.dm_broker_connections.total_fragments_received is 'Messages, and parts of large ones, that were received.';
+comment on column parley.dm_broker_connections.total_sends is 'Frames sent.';
+comment on column parley.dm_broker_connections.total_receives is 'Frames received.';
+comment on column parley.dm_broker_connections.peer_arbitration_id is 'The same as connection_id: connections that cross are both kept.';
+comment on column parley.dm_broker_connections.address is 'Address of the other end.';
+comment on column parley.dm_broker_connections.software is 'What the other end calls itself.';
+
+create view parley.dm_broker_forwarded_messages with (security_barrier) as
+select
+  f.conversation_id,
+  f.is_initiator,
+  f.to_service_name,
+  f.to_broker_instance,
+  f.from_service_name,
+  null::text as from_broker_instance,
+  f.adjacent_broker_address,
+  f.message_sequence_number,
+  0 as message_fragment_number,
+  null::uuid as message_id,
+  f.hops_remaining,
+  f.time_to_live,
+  f.time_consumed
+from parley._p_living_report as r
+cross join lateral jsonb_to_recordset(r.forwarded) as f (
+  conversation_id uuid, is_initiator boolean, to_service_name text, to_broker_instance text, from_service_name text, adjacent_broker_address text,
+  message_sequence_number bigint, hops_remaining smallint, time_to_live integer, time_consumed integer
+)
+where parley._p_may_view_state(parley._p_current_role());
+
+comment on view parley.dm_broker_forwarded_messages is
+'Messages for other servers that the daemons which serve this database are passing on just now, the oldest 1,000. For administrators and members of
+pg_monitor.';
+comment on column parley.dm_broker_forwarded_messages.conversation_id is 'The conversation.';
+comment on column parley.dm_broker_forwarded_messages.is_initiator is 'Whether the initiator has sent it.';
+comment on column parley.dm_broker_forwarded_messages.to_service_name is 'Service that it is for.';
+comment on column parley.dm_broker_forwarded_messages.to_broker_instance is 'Broker instance that it is for, or null when that may be any.';
+comment on column parley.dm_broker_forwarded_messages.from_service_name is 'Service that it comes from.';
+comment on column parley.dm_broker_forwarded_messages.from_broker_instance is 'Always null.';
+comment on column parley.dm_broker_forwarded_messages.adjacent_broker_address is 'Where it goes next.';
+comment on column parley.dm_broker_forwarded_messages.message_sequence_number is 'Its number; of several that travel together the first one.';
+comment on column parley.dm_broker_forwarded_messages.message_fragment_number is 'Always 0.';
+comment on column parley.dm_broker_forwarded_messages.message_id is 'Always null.';
+comment on column parley.dm_broker_forwarded_messages.hops_remaining is 'How many more brokers may pass it on.';
+comment on column parley.dm_broker_forwarded_messages.time_to_live is 'For how many seconds it may be on its way altogether.';
+comment on column parley.dm_broker_forwarded_messages.time_consumed is 'For how many it has been.';
+
+-- sql/send/send.sql
+
+-- SEND: the hot path.
+--
+-- A send on a conversation that has sent before is one statement: it reads the sender's endpoint row, locks it FOR KEY SHARE, and
+-- appends the message to the far side's lane. Invariants, and what keeps each:
+--   no committed message is lost to END CONVERSATION   the row lock: END takes it FOR UPDATE and so waits for senders
+--   a send that begins after another's commit comes later   the position is drawn from the queue's sequence inside the statement
+--   rights and states are checked each time   the conditions of the statement; when any fails, _p_send finds out which and why
+--   the rights are those of the caller   he inserts into _p_outgoing; its column caller, into which nobody may write, has
+--     current_user as its default, and its trigger runs with the rights of the schema's owner. See base/roles.sql. A view over the table
+--     can have another default, and PostgreSQL asks for no right to a column that a default fills: the trigger's WHEN compares once more,
+--     before the rights change. Where it does not hold, the table's check refuses the row.
+-- What was tried: see docs/performance.md. Each further statement here costs about a tenth of a bare INSERT; so does
+-- a pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger costs 1 microsecond
+-- more than a function that is SECURITY DEFINER, a ticket of base/roles.sql 5.
+--
+-- Sequential scans are off, as in every statement that looks for conversations: a session that planned this while there were few
+-- would go on reading all of them, until they are analyzed.
+--
+-- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one scan of the doorbell.
+
+create table parley._p_outgoing (
+  conversation_handle uuid,
+  message_type text,
+  body bytea,
+  trace_context text,
+  caller name not null default current_user,
+  constraint _p_outgoing_is_empty check (false)
+);
+
+comment on table parley._p_outgoing is
+'Takes one message from SEND. It never holds a row: its trigger sends the message instead, and if it did not, the check would refuse the row.';
+comment on column parley._p_outgoing.caller is
+'Who sends. Nobody may insert into this column, so that its default decides; the trigger takes no row in which it is not current_user.';
+
+create function parley._p_send_outgoing() returns trigger
+language plpgsql security definer
+set enable_seqscan = off
+as $$
+begin
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
+  select
+    pg_catalog.nextval(e.destination_position) operator(pg_catalog.*) 1024::pg_catalog.int8,
+    e.far_endpoint_id,
+    case
+      when pg_catalog.pg_sequence_last_value(e.destination_doorbell) operator(pg_catalog.>) 0::pg_catalog.int8
+        then parley._p_ring_bell(e.destination_lane, e.destination_doorbell)
+      else pg_catalog.clock_timestamp()
+    end,
+    e.destination_lane,
+    e.usual_message_type_id,
+    case when pg_catalog.octet_length(new.body) operator(pg_catalog.>) 0 then new.body end,
+    case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end
+  from parley._p_endpoint as e
+  where e.conversation_handle operator(pg_catalog.=) new.conversation_handle
+    and e.usual_message_type_name operator(pg_catalog.=) new.message_type
+    and e.destination_lane is not null
+    and pg_catalog.pg_has_role(new.caller, e.sender_role, 'usage')
+  for key share of e;
+  if not found then
+    found := parley._p_send(
+      parley._p_role_of(new.caller), new.conversation_handle, new.message_type, array[new.body], parley._p_trace_context(new.trace_context)
+    );
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_send_outgoing() is
+'Sends what was inserted into _p_outgoing, with the rights of its column caller.
+Errors: those of parley.send.';
+
+create trigger _p_send before insert on parley._p_outgoing
+for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing();
+
+-- A replication worker and a restore turn ordinary triggers off.
+do $$
+begin
+  alter table parley._p_outgoing enable always trigger _p_send;
+end
+$$;
+
+create function parley.send(conversation_handle uuid, message_type text, body bytea) returns void
+language plpgsql
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, $3);
+end
+$$;
+
+comment on function parley.send(uuid, text, bytea) is
+'Sends a message on a conversation, in this transaction.
+Arguments: conversation_handle; message_type, of the conversation''s contract; body, null or empty for none.
+Errors: 229 not allowed, 8418 and 8426 handle missing or not found, 8428 message type not found, 8429 the state of the conversation forbids it,
+8431 not in the contract, 8432 and 8434 reserved for the other side, 9618 queue disabled with retention on.
+A body that fails validation, or a target that refuses, does not make SEND fail: an Error message comes back on the conversation.
+Source: spec 4.2.';
+
+create function parley.send(conversation_handle uuid, message_type text default 'DEFAULT', body text default null) returns void
+language plpgsql
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, pg_catalog.convert_to($3, 'UTF8'));
+end
+$$;
+
+comment on function parley.send(uuid, text, text) is
+'Sends a message whose body is text; it travels as UTF-8.
+Arguments: conversation_handle; message_type, default DEFAULT; body, null or empty for none.
+Errors: those of send with a bytea body.
+Source: spec 4.2.';
+
+create function parley._p_ring_bell(lane integer, doorbell regclass) returns timestamptz
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_ring(lane / 16, doorbell);
+  return clock_timestamp();
+end
+$$;
+
+comment on function parley._p_ring_bell(integer, regclass) is 'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';
+
+-- sql/send/send_forms.sql
+
+-- SEND in its other forms: bodies of other types, several conversations at once, many messages at once.
+
+-- Each call has one meaning for drivers that send parameters without a type (node-postgres, PDO, Ruby) and for those that ask the server for the
+-- types (asyncpg, rust-postgres, postgres.js): of the forms of a name PostgreSQL then takes the one with text. So the first argument of a name is
+-- a handle or a list in all its forms, the second is the message type, and where a body is not text its form has a name of its own besides.
+-- Among arrays PostgreSQL prefers none: send_batch has one form for each name.
+
+create function parley.send(conversation_handle uuid, message_type text, body jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
+end
+$$;
+
+comment on function parley.send(uuid, text, jsonb) is 'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, message_type text, body json) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
+end
+$$;
+
+comment on function parley.send(uuid, text, json) is 'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
+
+create function parley.send(conversation_handle uuid, message_type text, body xml) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
+end
+$$;
+
+comment on function parley.send(uuid, text, xml) is 'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
+
+create function parley.send_binary(conversation_handle uuid, message_type text, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, $3);
+end
+$$;
+
+comment on function parley.send_binary(uuid, text, bytea) is
+'Sends bytes: send with a bytea body, under a name that has no other form. A driver that leaves the types of parameters to the server calls this.
+Arguments: conversation_handle; message_type; body, null or empty for none.
+Errors: those of send.
+Source: spec 4.2.';
+
+create function parley.send_json(conversation_handle uuid, message_type text, body jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
+end
+$$;
+
+comment on function parley.send_json(uuid, text, jsonb) is
+'Sends a JSON body as UTF-8 text: send with a jsonb body, under a name that has no other form.
+Arguments: conversation_handle; message_type; body, null for none.
+Errors: those of send.
+Source: spec 4.2.';
+
+create table parley._p_outgoing_to_many (
+  conversation_handles uuid[],
+  message_type text,
+  body bytea,
+  caller name not null default current_user,
+  constraint _p_outgoing_to_many_is_empty check (false)
+);
+
+comment on table parley._p_outgoing_to_many is
+'Takes one message for several conversations from SEND, as _p_outgoing takes one for one.';
+
+create function parley._p_send_outgoing_to_many() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_count integer := coalesce(cardinality(new.conversation_handles), 0);
+  v_repeated uuid;
+  v_handle uuid;
+  v_position bigint;
+  v_rest uuid[];
+begin
+  if v_count = 0 or array_position(new.conversation_handles, null) is not null then
+    found := parley._p_raise(
+      8441,
+      'a conversation handle is missing',
+      format('Position %s of the list is null, or the list is empty.', coalesce(array_position(new.conversation_handles, null), 0)),
+      'Give at least one handle, and no null.'
+    );
+  end if;
+  select h.handle into v_repeated from unnest(new.conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
+  if found then
+    found := parley._p_raise(
+      8451,
+      format('conversation handle "%s" is named twice', v_repeated),
+      format('It stands at position %s and again later.', array_position(new.conversation_handles, v_repeated)),
+      'Name each conversation once.'
+    );
+  end if;
+  for v_position, v_handle in
+    select h.position, h.handle
+    from unnest(new.conversation_handles) with ordinality as h (handle, position)
+    where not exists (select from parley._p_endpoint as e where e.conversation_handle = h.handle)
+    order by h.position
+  loop
+    -- A conversation that is remembered as closed gets its own number behind this.
+    if not exists (select from parley._p_tombstone as t where t.conversation_handle = v_handle) then
+      found := parley._p_raise(
+        8435,
+        format('conversation handle "%s" at position %s of the list not found', v_handle, v_position),
+        'It never existed here, was rolled back, or its conversation has ended.',
+        'See parley.conversation_endpoints; nothing was sent on the others.'
+      );
+    end if;
+  end loop;
+  -- Endpoint rows are locked in their order, so that two such sends cannot wait for each other.
+  with ready as materialized (
+    select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_doorbell, e.destination_lane, e.usual_message_type_id
+    from parley._p_endpoint as e
+    where e.conversation_handle = any (new.conversation_handles)
+      and e.usual_message_type_name = new.message_type
+      and e.destination_lane is not null
+      and pg_has_role(new.caller, e.sender_role, 'usage')
+    order by e.endpoint_id
+    for key share of e
+  ), sent as (
+    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
+    select nextval(r.destination_position) * 1024, r.far_endpoint_id,
+      parley._p_ring_bell(r.destination_lane, r.destination_doorbell), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
+    from ready as r
+  )
+  select array_agg(h.handle order by e.endpoint_id nulls first, h.position) into v_rest
+  from unnest(new.conversation_handles) with ordinality as h (handle, position)
+  left join parley._p_endpoint as e on e.conversation_handle = h.handle
+  left join ready as r on r.conversation_handle = h.handle
+  where r.conversation_handle is null;
+  for i in 1 .. coalesce(cardinality(v_rest), 0) loop
+    found := parley._p_send(parley._p_role_of(new.caller), v_rest[i], new.message_type, array[new.body]);
+  end loop;
+  return null;
+end
+$$;
+
+comment on function parley._p_send_outgoing_to_many() is
+'Sends what was inserted into _p_outgoing_to_many, with the rights of its column caller: on all conversations or on none.
+Errors: 8435, 8441, 8451, and those of parley.send.';
+
+create trigger _p_send before insert on parley._p_outgoing_to_many
+for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing_to_many();
+
+do $$
+begin
+  alter table parley._p_outgoing_to_many enable always trigger _p_send;
+end
+$$;
+
+create function parley.send_to_all(conversation_handles uuid[], message_type text, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body) values ($1, $2, $3);
+end
+$$;
+
+comment on function parley.send_to_all(uuid[], text, bytea) is
+'Sends the same message on several conversations: on all of them or, when one cannot send, on none.
+Arguments: conversation_handles, each once, no null; message_type; body.
+Errors: 8435 a handle not found, 8441 a handle is missing, 8451 a handle is repeated, and those of send on one conversation.
+Source: spec 4.2.';
+
+create function parley.send_to_all(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body) values ($1, $2, convert_to($3, 'UTF8'));
+end
+$$;
+
+comment on function parley.send_to_all(uuid[], text, text) is
+'Sends the same text on several conversations: on all of them or on none.
+Errors: those of send_to_all with a bytea body.
+Source: spec 4.2.';
+
+create table parley._p_outgoing_batch (
+  conversation_handle uuid,
+  message_type text,
+  bodies bytea[],
+  trace_context text,
+  caller name not null default current_user,
+  constraint _p_outgoing_batch_is_empty check (false)
+);
+
+comment on table parley._p_outgoing_batch is
+'Takes many messages for one conversation from send_batch, as _p_outgoing takes one.';
+
+create function parley._p_send_outgoing_batch() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_context text := case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end;
+  v_far bigint;
+  v_lane integer;
+  v_position regclass;
+  v_doorbell regclass;
+  v_type integer;
+begin
+  found := parley._p_require_one_dimension(new.bodies);
+  select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
+  into v_far, v_lane, v_position, v_doorbell, v_type
+  from parley._p_endpoint as e
+  where e.conversation_handle = new.conversation_handle
+    and e.usual_message_type_name = new.message_type
+    and e.destination_lane is not null
+    and pg_has_role(new.caller, e.sender_role, 'usage')
+  for key share of e;
+  if not found then
+    found := parley._p_send(parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context);
+    return null;
+  end if;
+  perform parley._p_append(v_far, v_lane, v_position, v_type, new.bodies, v_context);
+  if pg_sequence_last_value(v_doorbell) > 0 then
+    perform parley._p_ring_bell(v_lane, v_doorbell);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_send_outgoing_batch() is
+'Sends what was inserted into _p_outgoing_batch, with the rights of its column caller.
+Errors: those of parley.send.';
+
+create trigger _p_send before insert on parley._p_outgoing_batch
+for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing_batch();
+
+do $$
+begin
+  alter table parley._p_outgoing_batch enable always trigger _p_send;
+end
+$$;
+
+create function parley.send_batch_binary(conversation_handle uuid, message_type text, bodies bytea[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, $3);
+end
+$$;
+
+comment on function parley.send_batch_binary(uuid, text, bytea[]) is
+'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
+Each body is validated by itself, in the order of the array, as if it had been sent alone: what comes before the first bad one is delivered, that one and
+what follows it are not, and an Error message comes back on the conversation.
+Errors: those of send; 8402 an array of several dimensions.
+Source: spec 2.2, 4.2, R-PERF-3.';
+
+create function parley.send_batch(conversation_handle uuid, message_type text, bodies text[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_bodies bytea[];
+begin
+  found := parley._p_require_one_dimension(bodies);
+  v_bodies := array(
+    select convert_to(b.body, 'UTF8') from unnest(send_batch.bodies) with ordinality as b (body, position) order by b.position
+  );
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
+end
+$$;
+
+comment on function parley.send_batch(uuid, text, text[]) is
+'Sends many texts on one conversation, as UTF-8 and in the order of the array, as send_batch_binary sends bytes.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
+Errors: those of send; 8402 an array of several dimensions.
+Source: spec 2.2, 4.2, R-PERF-3.';
+
+create function parley.send_batch_json(conversation_handle uuid, message_type text, bodies jsonb[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_bodies bytea[];
+begin
+  found := parley._p_require_one_dimension(bodies);
+  v_bodies := array(
+    select convert_to(b.body::text, 'UTF8') from unnest(send_batch_json.bodies) with ordinality as b (body, position) order by b.position
+  );
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
+end
+$$;
+
+comment on function parley.send_batch_json(uuid, text, jsonb[]) is
+'Sends many JSON bodies on one conversation, as UTF-8, as send_batch_binary sends bytes.
+Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body; an array of none sends nothing.
+Errors: those of send; 8402 an array of several dimensions.
+Source: spec 2.2, 4.2.';
+
+-- sql/send/send_traced.sql
+
+-- SEND with the sender's trace context, so that one trace shows the send, the wait and the work of the reader.
+--
+-- A trace context is what W3C Trace Context calls traceparent, and behind a blank the tracestate if there is one. It travels in a column of its
+-- own beside the message: a send without it writes a null, which takes no room, and runs none of this. A trace is never worth a
+-- message: what is no trace context, or too long, is left out, and the message is sent.
+
+create function parley._p_trace_context(trace_context text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when octet_length(trace_context) <= 600
+      and trace_context ~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}( [ -~]*)?$'
+      then trace_context
+  end
+$$;
+
+comment on function parley._p_trace_context(text) is
+'Gives a trace context that is well-formed and of at most 600 characters as it is, and null for any other.';
+
+create function parley.send_traced(conversation_handle uuid, message_type text, body bytea, trace_context text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing (conversation_handle, message_type, body, trace_context) values ($1, $2, $3, $4);
+end
+$$;
+
+comment on function parley.send_traced(uuid, text, bytea, text) is
+'Sends a message as send does, and with it the trace that it belongs to: RECEIVE gives it back as trace_context.
+Arguments: conversation_handle; message_type; body, null or empty for none; trace_context, a W3C traceparent, a blank and a tracestate or the first alone.
+A trace context that is malformed or longer than 600 characters is left out, without an error.
+Errors: those of send.
+Source: ours; OpenTelemetry.';
+
+create function parley.send_batch_traced(conversation_handle uuid, message_type text, bodies bytea[], trace_context text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context) values ($1, $2, $3, $4);
+end
+$$;
+
+comment on function parley.send_batch_traced(uuid, text, bytea[], text) is
+'Sends many messages as send_batch does, and with each of them the trace that all belong to: RECEIVE gives it back as trace_context.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; trace_context, as of send_traced.
+Errors: those of send_batch_binary.
+Source: ours; OpenTelemetry.';
+
+-- sql/send/arrays.sql
+
+-- Arrays that are no body, and no list of bodies.
+--
+-- A parameter without a type is a text to SEND even if the program wrote an array: what is refused here comes from drivers that say the type, and from SQL.
+
+create function parley.send(conversation_handle uuid, message_type text, body anyarray) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley._p_raise(
+    8402,
+    format('the body of a message is of type %s, an array', pg_typeof(body)),
+    format('It was to be sent on conversation "%s" with message type "%s".', conversation_handle, message_type),
+    'For a message each call send_batch, with bytes send_batch_binary, with JSON send_batch_json; for all in one body call send_json with to_jsonb.'
+  );
+end
+$$;
+
+comment on function parley.send(uuid, text, anyarray) is
+'Refuses an array, which is no body, and says which call takes one.
+Errors: 8402, always.';
+
+create function parley._p_require_one_dimension(bodies anyarray) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if array_ndims(bodies) > 1 then
+    found := parley._p_raise(
+      8402,
+      format('the list of bodies has %s dimensions', array_ndims(bodies)),
+      'A driver makes that of arrays in an array; each member of the inner ones would become a message.',
+      'Give one array with a body for each message; for JSON arrays call send_batch_json, each of them as one JSON value.'
+    );
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_one_dimension(anyarray) is
+'Gives true for an array that is a list: of one dimension, empty or null.
+Errors: 8402 of more dimensions.';
+
+-- sql/send/send_and_end.sql
+
+-- Send and forget: a dialog that is begun, sent on and ended in one call, so that no open side is left.
+--
+-- It is BEGIN DIALOG, SEND and END CONVERSATION in the transaction of the caller, with the rules and locks of the three. The sender's side is
+-- in state DO afterwards and goes when the target ends its side, or, when that never does, once all is read and the broker's time for
+-- abandoned conversations is over (spec 3.6). What comes back, an answer or an Error, is thrown away.
+
+create function parley._p_send_and_end(
+  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text, encryption boolean,
+  ticket parley.caller
+) returns uuid
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_handle uuid := parley.begin_dialog(
+    from_service => from_service, to_service => to_service, contract => contract, broker_instance => broker_instance,
+    encryption => encryption, caller => ticket
+  );
+begin
+  if pg_sequence_last_value('parley._p_trace_until') > extract(epoch from clock_timestamp()) then
+    perform parley._p_record_sent(v_handle, message_type, 1);
+  end if;
+  found := parley._p_send(caller, v_handle, message_type, array[body]);
+  found := parley._p_end(caller, v_handle, 2, null);
+  return v_handle;
+end
+$$;
+
+comment on function parley._p_send_and_end(oid, text, text, text, bytea, text, text, boolean, parley.caller) is
+'Begins a dialog, sends one message and ends it, in the name of the caller.
+Arguments: as send_and_end; ticket of the caller.
+Errors: those of begin_dialog, send and end_conversation.';
+
+create function parley.send_and_end(
+  from_service text,
+  to_service text,
+  message_type text default 'DEFAULT',
+  body text default null,
+  contract text default 'DEFAULT',
+  broker_instance text default null,
+  encryption boolean default true,
+  caller parley.caller default parley.current_caller()
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+begin
+  return parley._p_send_and_end(
+    v_caller, from_service, to_service, message_type, convert_to(body, 'UTF8'), contract, broker_instance, encryption, caller
+  );
+end
+$$;
+
+comment on function parley.send_and_end(text, text, text, text, text, text, boolean, parley.caller) is
+'Sends one message that needs no answer: begins a dialog, sends and ends it in one call, in this transaction. No open side is left to be ended.
+Returns the handle of the conversation, for trace_conversation; nothing can be sent on it any more. The target receives the message, then EndDialog.
+What comes back is thrown away: that the target refuses the message, or answers it, is not learned. To learn it, begin a dialog and end it yourself.
+Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8, null or empty for none; contract;
+broker_instance and encryption, as begin_dialog.
+Errors: those of begin_dialog and send.
+Source: spec 4.1, 4.2, 4.6.';
+
+create function parley.send_binary_and_end(
+  from_service text,
+  to_service text,
+  message_type text default 'DEFAULT',
+  body bytea default null,
+  contract text default 'DEFAULT',
+  broker_instance text default null,
+  encryption boolean default true,
+  caller parley.caller default parley.current_caller()
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+begin
+  return parley._p_send_and_end(
+    v_caller, from_service, to_service, message_type, body, contract, broker_instance, encryption, caller
+  );
+end
+$$;
+
+comment on function parley.send_binary_and_end(text, text, text, bytea, text, text, boolean, parley.caller) is
+'Sends one message of bytes that needs no answer, as send_and_end sends a text. It has a name of its own, so that bytes from a driver that gives parameters
+no type are not taken for text.
+Arguments: as send_and_end; body, null or empty for none.
+Errors: those of begin_dialog and send.
+Source: spec 4.1, 4.2, 4.6.';
+
+-- sql/receive/find_group.sql
+
+-- Which group is next: the search that RECEIVE and GET CONVERSATION GROUP share.
+--
+-- The next group is the one with the first message, by priority and then by arrival, that no other transaction has locked.
+-- RECEIVE looks at the first rows of the lane itself; this file is for the rest: locked groups at the head, several priorities.
+-- conversation/scan_hints.sql says why a hint may be believed.
+
+create function parley._p_lock_next_group(
+  queue_id integer, priorities integer, out group_id bigint, out endpoint_id bigint, out "position" bigint
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_hint parley._p_scan_hint;
+  v_priority integer;
+  v_lane integer;
+  v_begin bigint;
+  v_from bigint;
+  v_bound bigint;
+  v_safe bigint;
+  v_probe record;
+  v_seen bigint[];
+  v_group bigint;
+  v_taker xid;
+  v_moved integer;
+  v_most integer := 500;
+begin
+  for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where priorities & (1 << p.n) > 0 loop
+    v_lane := parley._p_lane(queue_id, v_priority);
+    select * into v_hint from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
+    v_seen := '{}';
+    -- Groups that were locked when somebody passed them by, in the order of their first message.
+    for v_group, v_taker in
+      select e.group_id, (array_agg(n.taker order by n.position))[1]
+      from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
+      join parley._p_endpoint as e using (endpoint_id)
+      left join parley._p_set_aside as s using (endpoint_id)
+      cross join lateral (
+        -- One probe a conversation, however much waits in it.
+        select m.position, m.lane, m.xmax as taker
+        from parley._p_message as m
+        where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
+        order by m.position
+        limit 1
+      ) as n
+      where e.state <> 'DO' and n.position < v_hint.resume_position and n.lane = v_lane
+      group by e.group_id
+      order by min(n.position)
+    loop
+      perform
+      from parley._p_conversation_group as g
+      where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
+      for update skip locked;
+      if not found then
+        v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
+        continue;
+      end if;
+      select m.endpoint_id, m.position into endpoint_id, position
+      from parley._p_endpoint as e
+      left join parley._p_set_aside as s using (endpoint_id)
+      cross join lateral (
+        select n.endpoint_id, n.position
+        from parley._p_message as n
+        where n.endpoint_id = e.endpoint_id
+          and n.position >= greatest(parley._p_begin_of(v_hint, e.endpoint_id), s.moved_position)
+          and n.lane = v_lane
+        order by n.position
+        limit 1
+      ) as m
+      where e.group_id = v_group and e.state <> 'DO'
+      order by m.position
+      limit 1;
+      if found then
+        v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
+        if v_moved is null then
+          group_id := v_group;
+          return;
+        end if;
+        if v_moved = v_most then
+          v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
+        end if;
+        v_most := v_most - v_moved;
+      end if;
+    end loop;
+    v_begin := greatest(0, v_hint.low_position, v_hint.resume_position);
+    v_from := v_begin;
+    v_bound := v_begin + 4194304;
+    v_safe := coalesce(v_hint.safe_position, 0);
+    loop
+      select m.endpoint_id, m.position, e.group_id, m.xmax into endpoint_id, position, v_group, v_taker
+      from parley._p_message as m
+      join parley._p_endpoint as e using (endpoint_id)
+      where m.lane = v_lane
+        and m.position >= v_from
+        and m.position < v_bound
+        and e.state <> 'DO'
+        and m.endpoint_id <> all (v_seen)
+      order by m.position
+      limit 1;
+      if not found then
+        exit when not exists (select from parley._p_message as m where m.lane = v_lane and m.position >= v_bound);
+        -- It will be a long walk. If no sender is under way, what it passes by is told to others after this walk and not the next one; it begins
+        -- anew, because somebody may have committed before v_from since that was looked at.
+        select p.position, p.senders into v_probe
+        from parley._p_queue as q
+        cross join lateral parley._p_probe(q.position_sequence) as p
+        where q.queue_id = _p_lock_next_group.queue_id;
+        if cardinality(v_probe.senders) = 0 then
+          v_safe := greatest(v_safe, v_probe.position);
+        end if;
+        v_from := v_begin;
+        v_bound := 9223372036854775807;
+        continue;
+      end if;
+      perform
+      from parley._p_conversation_group as g
+      where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
+      for update skip locked;
+      if not found then
+        v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
+        v_from := position;
+      else
+        -- Between our look and our lock another reader may have taken it, or MOVE the conversation.
+        perform
+        from parley._p_message as m
+        join parley._p_endpoint as e using (endpoint_id)
+        where m.endpoint_id = _p_lock_next_group.endpoint_id
+          and m.position = _p_lock_next_group.position
+          and e.group_id = v_group;
+        if not found then
+          perform parley._p_note_unseen();
+          continue;
+        end if;
+        v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
+        if v_moved is not null then
+          if v_moved = v_most then
+            v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
+          end if;
+          v_most := v_most - v_moved;
+          v_from := position;
+        else
+          group_id := v_group;
+          -- With what our hint named, whether we have met it or not: we did not look before where the hint let us begin.
+          perform parley._p_note_scan(
+            queue_id, v_lane, position, case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
+            least(position, v_safe)
+          );
+          return;
+        end if;
+      end if;
+    end loop;
+  end loop;
+  group_id := null;
+  endpoint_id := null;
+  position := null;
+end
+$$;
+
+comment on function parley._p_lock_next_group(integer, integer) is
+'Finds and locks the next group of a queue that no other transaction has locked; gives its first message, or nulls when there is none.
+Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
+Source: spec 3.6, 4.3.';
+
+create function parley._p_endpoints_of_group(group_id bigint, without bigint) returns bigint[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return array(
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where e.group_id = _p_endpoints_of_group.group_id and e.endpoint_id <> without
+    limit 63
+  );
+end
+$$;
+
+comment on function parley._p_endpoints_of_group(bigint, bigint) is
+'Gives the endpoints of a group but for one, of a large group some: a look passes these by without asking for each.';
+
+-- sql/receive/receive.sql
+
+-- RECEIVE: the other hot path.
+--
+-- 1. Look at the first rows of the lane and lock the first group that is free, in one statement (skip locked).
+-- 2. With the lock held, a new statement sees all that earlier holders did: is the conversation still in this group, how far has it
+--    been received, what is its first message? Nobody else takes from it now.
+-- 3. Take: one message by its position, a frame by its own, or many rows that were sent one by one.
+-- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is old: then step 2 finds nothing, or a message
+-- in front of the one that step 1 found. Therefore steps 2 and 3 begin where the hint says, before which nothing is left but of conversations
+-- that it names as blocked (keeps S4, S19); those are tried first, in a statement of their own. Where a look can end is said as well: an index
+-- scan reads all of a page that is in bounds, for one row.
+-- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a blocked conversation)
+-- goes through receive/receive_group.sql; what is named, through receive/receive_named.sql first.
+-- No bitmap scans (nor sorts, in receive/find_group.sql): for want of statistics the planner would read all that waits in a lane to sort it.
+-- Who waits holds nothing: after a look that has locked, fired or set aside something in vain RECEIVE returns, so that its caller commits.
+--
+-- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see docs/performance.md. Several small ones
+-- are cheaper than few large ones, and leave the planner no second choice when statistics are stale.
+
+create function parley.receive(
+  queue text,
+  top integer default null,
+  conversation_handle uuid default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
+  conversation_group_id uuid default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
+  timeout integer default null,
+  caller parley.caller default parley.current_caller()
+) returns setof parley.received_message
+language plpgsql security definer rows 100
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_look record;
+  v_queue parley._p_queue;
+  v_rollbacks bigint;
+  v_is_poisoned boolean := false;
+  v_low bigint;
+  v_hint parley._p_scan_hint;
+  v_is_blocked boolean;
+  v_lane integer;
+  v_first bigint;
+  v_bound bigint;
+  v_position bigint;
+  v_endpoint_id bigint;
+  v_group_id bigint;
+  v_conversation_group_id uuid;
+  v_endpoint parley._p_endpoint;
+  v_message parley._p_message;
+  v_counted bigint;
+  v_type_name text;
+  v_validation text;
+  v_size integer;
+  v_sequence bigint;
+  v_left integer := coalesce(top, 2147483647);
+  v_count integer;
+  v_look_past boolean := false;
+  v_looked timestamptz;
+  v_started timestamptz;
+  v_sent timestamptz;
+  v_seen timestamptz;
+  v_lost integer := 0;
+  v_last bigint;
+  -- Null was given too, and is refused.
+  v_is_named constant boolean := (conversation_handle, conversation_group_id) is distinct from (parley._p_any(), parley._p_any());
+  v_named record;
+  v_service_id integer;
+  v_is_holding boolean := false;
+  v_transaction_id xid;
+begin
+  loop
+    -- A column of its own costs more than a whole row.
+    select
+      q as queue,
+      (
+        select h
+        from parley._p_scan_hint as h
+        where h.lane = q.queue_id * 16 + 6
+        order by h.lane desc, h.hint_id desc
+        limit 1
+      ) as hint
+    into v_look
+    from parley._p_queue as q
+    where q.lookup_name = queue;
+    if not found then
+      queue := (parley._p_find_queue(v_caller, queue)).lookup_name;
+      continue;
+    end if;
+    v_queue := v_look.queue;
+    v_hint := v_look.hint;
+    v_low := coalesce(v_hint.low_position, 0);
+    v_is_blocked := cardinality(v_hint.blocked_endpoints) > 0;
+    if pg_has_role(v_caller, v_queue.owner, 'usage') is not true then
+      found := parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+    end if;
+    if v_queue.is_poison_message_handling_enabled and v_queue.poison_action = 'DISABLE_QUEUE' then
+      v_rollbacks := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
+      v_is_poisoned := greatest(v_rollbacks & 15, v_rollbacks >> 31 & 15) >= v_queue.rollbacks_before_disable;
+    end if;
+    if v_is_poisoned or not v_queue.is_receive_enabled then
+      found := parley._p_raise_disabled(v_queue.queue_id);
+    end if;
+    if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
+      v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
+    end if;
+    if top < 1 and parley._p_require_top(top) then
+      return;
+    end if;
+    -- Read before we look: a sender that draws its position after this makes us look again while we wait.
+    if timeout <> 0 and parley._p_require_timeout(timeout) then
+      v_looked := clock_timestamp();
+      v_last := parley._p_last_position(v_queue.position_sequence);
+    end if;
+
+    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_look_past and not v_is_named then
+      perform
+      from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
+      join parley._p_endpoint as e
+        on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+      cross join lateral (
+        select n.position, n.lane, n.xmax as taker
+        from parley._p_message as n
+        where n.endpoint_id = e.endpoint_id and n.position >= greatest(b.position, v_hint.low_position) and n.position < v_hint.resume_position
+        order by n.position
+        limit 1
+      ) as m
+      join parley._p_conversation_group as g on g.group_id = e.group_id
+      where m.lane = v_hint.lane and (m.taker = '0' or parley._p_keeper(m.taker) is null)
+      order by m.position
+      limit 1
+      for update of g skip locked;
+      v_look_past := found;
+      v_is_holding := v_is_holding or found;
+      v_low := greatest(v_low, case when not found then v_hint.resume_position end);
+    end if;
+
+    if v_is_named then
+      v_named := parley._p_look_at_named(v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout);
+      v_service_id := v_named.service_id;
+      if v_named.is_ready then
+        return query
+        select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
+        if found then
+          return;
+        end if;
+        v_is_holding := true;
+      end if;
+    elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_look_past then
+      v_look_past := false;
+      return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
+      if found then
+        return;
+      end if;
+    else
+      v_lane := v_queue.queue_id * 16 + 6;
+      -- Two hundred positions past the hint the first message has nearly always been.
+      v_first := v_low;
+      v_bound := v_low + 204800;
+      for v_try in 1 .. 2 loop
+        select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
+        into v_position, v_endpoint_id, v_group_id, v_conversation_group_id
+        from (
+          select n.position, n.endpoint_id, n.xmax as taker
+          from parley._p_message as n
+          where n.lane = v_lane and n.position >= v_first and n.position < v_bound
+          order by n.position
+          limit 32
+        ) as m
+        join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+        join parley._p_conversation_group as g on g.group_id = e.group_id
+        -- Not what a reader keeps that went back to a savepoint: receive/savepoints.sql.
+        where m.taker = '0' or parley._p_keeper(m.taker) is null
+        order by m.position
+        limit 1
+        for update of g skip locked;
+        exit when found or v_try = 2;
+        -- Readers of many messages at a time leave gaps of thousands of rows.
+        select m.position into v_first from parley._p_message as m where m.lane = v_lane and m.position >= v_first order by m.position limit 1;
+        exit when v_first is null or v_first < v_bound;
+        v_bound := v_first + 204800;
+      end loop;
+      if v_position is null then
+        -- All that the look saw is locked. If nothing is there there is nothing to search.
+        if v_first is not null then
+          return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
+          if found then
+            return;
+          end if;
+        end if;
+      else
+        -- The hint is 64 rows old: renew it, but not all readers at once.
+        if v_position - v_low > 65536 and (v_position - v_low > 262144 or (v_position >> 10) % 16 = pg_backend_pid() % 16) then
+          perform parley._p_renew_hint(v_queue.queue_id, v_lane, v_position, v_hint);
+        end if;
+        select e as endpoint, m.message, m.taker,
+          coalesce(
+            (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
+            0
+          ) as sequence
+        into v_look
+        from parley._p_endpoint as e
+        cross join lateral (
+          select n as message, n.xmax as taker
+          from parley._p_message as n
+          where n.endpoint_id = e.endpoint_id and n.position >= v_low and n.position < v_bound
+          order by n.position
+          limit 1
+        ) as m
+        where e.endpoint_id = v_endpoint_id and e.group_id = v_group_id and e.state <> 'DO';
+        v_is_holding := true;
+        continue when not found;
+        v_endpoint := v_look.endpoint;
+        v_message := v_look.message;
+        v_sequence := v_look.sequence;
+        if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) or v_is_blocked and v_endpoint_id = any (v_hint.blocked_endpoints) then
+          return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
+          if found then
+            return;
+          end if;
+          -- It is set aside, and more of it may stand in front of the others.
+          v_look_past := true;
+          continue;
+        end if;
+        -- ALTER SERVICE may have given its messages to another queue between the look and the lock.
+        continue when v_message.lane <> v_lane;
+        if v_look.taker <> '0' and v_counted is distinct from v_message.position then
+          v_look_past := parley._p_keeper(v_look.taker) is not null;
+          continue when v_look_past;
+          -- Counting may have waited, or have set the conversation aside, so look again.
+          if parley._p_count_rollback(v_queue.queue_id, v_endpoint_id, v_message.position) is null then
+            return;
+          end if;
+          v_counted := v_message.position;
+          continue;
+        end if;
+        loop
+          v_size := cardinality(v_message.frame);
+          if v_message.message_type_id = v_endpoint.usual_message_type_id then
+            v_type_name := v_endpoint.usual_message_type_name;
+            v_validation := 'N';
+          else
+            select t.name, t.validation into v_type_name, v_validation
+            from parley._p_message_type as t
+            where t.message_type_id = v_message.message_type_id;
+          end if;
+          if v_size is null and v_left > 1 then
+            -- All that were sent one by one, up to the first frame. An Error or timer message that has come since is for the next RECEIVE.
+            return query
+            delete from parley._p_message as m
+            using (
+              select o.row_id, o.number
+              from (
+                select k.ctid as row_id,
+                  row_number() over (order by k.position rows unbounded preceding) as number,
+                  count(k.frame) over (order by k.position rows unbounded preceding) as frames
+                from (
+                  select n.ctid, n.position, n.frame
+                  from parley._p_message as n
+                  where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
+                  order by n.position
+                  limit v_left
+                ) as k
+              ) as o
+              where o.frames = 0
+            ) as p
+            where m.ctid = p.row_id
+            returning
+              0::smallint, v_endpoint.priority, m.position, v_conversation_group_id, v_endpoint.conversation_handle, v_sequence + p.number - 1,
+              v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name, v_endpoint.service_contract_id,
+              case
+                when m.message_type_id = v_message.message_type_id then v_type_name
+                else (select t.name from parley._p_message_type as t where t.message_type_id = m.message_type_id)
+              end,
+              m.message_type_id,
+              case
+                when m.message_type_id = v_message.message_type_id then v_validation
+                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = m.message_type_id)
+              end,
+              m.body, m.enqueued_at, null::uuid, m.trace_context;
+            get diagnostics v_count = row_count;
+          elsif v_size <= v_left / 8 then
+            -- Many frames, and what stands between them, as far as whole rows go; a few are cheaper one by one.
+            return query
+            with gone as (
+              delete from parley._p_message as m
+              using (
+                select o.row_id, o.before
+                from (
+                  select k.row_id, k.size, sum(k.size) over (order by k.position rows unbounded preceding) - k.size as before
+                  from (
+                    select n.ctid as row_id, n.position, coalesce(cardinality(n.frame), 1) as size
+                    from parley._p_message as n
+                    where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
+                    order by n.position
+                    limit v_left::bigint / v_size + 1
+                  ) as k
+                ) as o
+                where o.before + o.size <= v_left
+              ) as p
+              where m.ctid = p.row_id
+              returning m.position, m.message_type_id, m.enqueued_at, coalesce(m.frame, array[m.body]) as frame, m.trace_context, p.before
+            ), opened as (
+              select g.position, g.message_type_id, g.enqueued_at, g.trace_context, g.before,
+                unnest(g.frame) as body, generate_series(0, cardinality(g.frame) - 1) as ordinal
+              from gone as g
+            )
+            select
+              0::smallint, v_endpoint.priority, p.position + p.ordinal, v_conversation_group_id, v_endpoint.conversation_handle,
+              v_sequence + p.before + p.ordinal, v_endpoint.service_name, v_endpoint.service_id,
+              v_endpoint.service_contract_name, v_endpoint.service_contract_id,
+              case
+                when p.message_type_id = v_message.message_type_id then v_type_name
+                else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+              end,
+              p.message_type_id,
+              case
+                when p.message_type_id = v_message.message_type_id then v_validation
+                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = p.message_type_id)
+              end,
+              p.body, p.enqueued_at, null::uuid, p.trace_context
+            from opened as p;
+            get diagnostics v_count = row_count;
+          else
+            v_count := 0;
+            delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_message.position;
+            -- Nobody takes from a group that we hold, but a reader with an old snapshot, from before a MOVE (keeps S3).
+            if found and v_size is null then
+              return next row(
+                0, v_endpoint.priority, v_message.position, v_conversation_group_id, v_endpoint.conversation_handle, v_sequence,
+                v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name, v_endpoint.service_contract_id,
+                v_type_name, v_message.message_type_id, v_validation, v_message.body, v_message.enqueued_at, null, v_message.trace_context
+              )::parley.received_message;
+              v_count := 1;
+            elsif found then
+              v_count := least(v_size, v_left);
+              return query
+              select
+                0::smallint, v_endpoint.priority, v_message.position + f.number - 1, v_conversation_group_id, v_endpoint.conversation_handle,
+                v_sequence + f.number - 1, v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name,
+                v_endpoint.service_contract_id, v_type_name, v_message.message_type_id, v_validation, f.body, v_message.enqueued_at,
+                null::uuid, v_message.trace_context
+              from (select unnest(v_message.frame[:v_count]) as body, generate_series(1, v_count) as number) as f;
+              if v_count < v_size then
+                -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
+                insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
+                select v_message.position + f.first - 1, v_endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
+                  case when top = 1 then v_message.frame[f.first] end,
+                  case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
+                from generate_series(v_count + 1, v_size, top) as f (first);
+              end if;
+            end if;
+          end if;
+          v_left := v_left - v_count;
+          v_sequence := v_sequence + v_count;
+          exit when v_left = 0;
+          select n as message
+          into v_look
+          from parley._p_message as n
+          where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
+          order by n.position
+          limit 1;
+          exit when not found;
+          v_message := v_look.message;
+        end loop;
+        insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence) returning xmin into v_transaction_id;
+        if v_transaction_id <> pg_current_xact_id()::xid then
+          perform parley._p_keep(v_transaction_id);
+        end if;
+        v_count := greatest(coalesce(top, 2147483647) - v_left, 1);
+        if v_sequence / v_count / 32 <> (v_sequence - v_count) / v_count / 32 then
+          perform parley._p_forget_progress(v_endpoint_id, v_sequence, v_count);
+        end if;
+        return;
+      end if;
+    end if;
+    exit when coalesce(timeout, 0) = 0;
+    exit when parley._p_has_unseen() or v_is_holding;
+    v_started := coalesce(v_started, clock_timestamp());
+    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
+    v_seen := coalesce(v_sent, v_started);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_looked, v_started, timeout, v_lost);
+    exit when v_sent is null;
+  end loop;
+end
+$$;
+
+comment on function parley.receive(text, integer, uuid, uuid, integer, parley.caller) is
+'Receives messages: removes them from the queue, in this transaction, and locks their conversation group to its end.
+All messages come from one group, conversation by conversation; the group is the first, by priority and arrival, that nobody else has locked.
+Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle, conversation_group_id: receive only from that one,
+waiting for its lock (left out: from any; null is refused); timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever).
+It waits without a lock. When it had to fire a timer, to set a conversation aside or to lock a group in vain, it returns nothing before its time: commit,
+and call it again.
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 8414 the conversation is not in the group, 8418 and 8420
+handle or group null, 8426 and 8436 conversation or group not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped
+meanwhile, 9609 malformed name, 9617 the queue is disabled.
+Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
+Source: spec 4.3.';
+
+-- sql/receive/receive_group.sql
+
+-- RECEIVE in the cases that are not plain: a group of several conversations, Error and timer messages, retention, other priorities,
+-- locked groups at the head of the queue, a named conversation or group.
+--
+-- Order (spec 3.4, 4.3): conversation by conversation, by priority and then by their first message; inside one, DialogTimer first,
+-- then Error, then the rest in sequence.
+
+create function parley._p_receive_group(queue_id integer, top integer, conversation_handle uuid, conversation_group_id uuid)
+returns setof parley.received_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+  v_group_id bigint;
+  v_left integer := top;
+  v_endpoint record;
+  v_count integer;
+  v_is_aside boolean;
+begin
+  conversation_handle := nullif(conversation_handle, parley._p_any());
+  conversation_group_id := nullif(conversation_group_id, parley._p_any());
+  select * into v_queue from parley._p_queue as q where q.queue_id = _p_receive_group.queue_id;
+  loop
+    if conversation_handle is not null or conversation_group_id is not null then
+      v_group_id := parley._p_lock_named_group(queue_id, conversation_handle, conversation_group_id);
+    else
+      v_group_id := (parley._p_lock_next_group(queue_id, v_queue.priorities)).group_id;
+      if v_group_id is null then
+        return;
+      end if;
+    end if;
+    v_is_aside := false;
+    v_count := 0;
+    for v_endpoint in
+      select e.endpoint_id, e.is_plain, m.position, m.came_back, coalesce((h.hint).safe_position, 0) as safe_position
+      from parley._p_endpoint as e
+      left join lateral (
+        select s as hint
+        from parley._p_scan_hint as s
+        where s.lane = parley._p_lane(v_queue.queue_id, e.priority)
+        order by s.lane desc, s.hint_id desc
+        limit 1
+      ) as h on true
+      cross join lateral (
+        select n.position, n.lane, n.xmax::text <> '0' as came_back
+        from parley._p_message as n
+        where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h.hint, e.endpoint_id)
+        order by n.position
+        limit 1
+      ) as m
+      where e.group_id = v_group_id
+        and e.state <> 'DO'
+        -- MOVE may have put conversations of two services into the group, and ALTER SERVICE one of these into another queue.
+        and m.lane = parley._p_lane(v_queue.queue_id, e.priority)
+        and (_p_receive_group.conversation_handle is null or e.conversation_handle = _p_receive_group.conversation_handle)
+        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+      order by e.priority desc, m.position
+    loop
+      exit when v_left <= 0;
+      if v_endpoint.came_back then
+        v_is_aside := parley._p_count_rollback(queue_id, v_endpoint.endpoint_id, v_endpoint.position);
+        if v_is_aside is null then
+          return;
+        end if;
+        continue when v_is_aside;
+      end if;
+      -- Senders that have committed since we looked may have filled places in front of the first message we saw (keeps S4).
+      return query
+      select * from parley._p_take(v_queue, v_endpoint.endpoint_id, least(v_endpoint.position, v_endpoint.safe_position), v_left);
+      get diagnostics v_count = row_count;
+      v_left := v_left - v_count;
+    end loop;
+    -- All that the group had may have been set aside just now. Another group may have something.
+    exit when v_count > 0 or conversation_handle is not null or conversation_group_id is not null or not v_is_aside;
+  end loop;
+end
+$$;
+
+comment on function parley._p_receive_group(integer, integer, uuid, uuid) is
+'Receives from the next group of a queue, from a named group, or from a named conversation.
+Errors: 8414, 8426, 8436, 9617.';
+
+create function parley._p_messages_in_order(endpoint parley._p_endpoint, from_position bigint, rows_max integer)
+returns setof parley._p_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not endpoint.is_plain and exists (select from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id) then
+    return query
+    select m.*
+    from parley._p_message as m
+    where m.endpoint_id = endpoint.endpoint_id and m.position >= from_position
+    order by case m.message_type_id when 5 then 0 when 1 then 1 else 2 end, m.position
+    limit rows_max;
+  else
+    return query
+    select m.*
+    from parley._p_message as m
+    where m.endpoint_id = endpoint.endpoint_id and m.position >= from_position
+    order by m.position
+    limit rows_max;
+  end if;
+end
+$$;
+
+comment on function parley._p_messages_in_order(parley._p_endpoint, bigint, integer) is
+'Gives the first rows of a conversation in the order in which they are received: DialogTimer, Error, the rest by position.
+Arguments: endpoint; from_position, before which nothing waits; rows_max, each a message or a frame, null for all.';
+
+create function parley._p_take(queue parley._p_queue, endpoint_id bigint, from_position bigint, top integer)
+returns setof parley.received_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_sequence bigint;
+  v_started bigint;
+  v_message record;
+  v_row parley.received_message;
+  v_taken integer;
+  v_left integer := top;
+  v_rows integer := 16;
+  v_asked integer;
+  v_seen integer;
+  v_lane integer;
+  v_expedited bigint[];
+  v_transaction_id xid;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_take.endpoint_id;
+  v_lane := parley._p_lane(queue.queue_id, v_endpoint.priority);
+  select p.sequence into v_sequence
+  from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1;
+  v_sequence := coalesce(v_sequence, 0);
+  v_started := v_sequence;
+  v_row.status := 0;
+  v_row.priority := v_endpoint.priority;
+  v_row.conversation_handle := v_endpoint.conversation_handle;
+  v_row.service_name := v_endpoint.service_name;
+  v_row.service_id := v_endpoint.service_id;
+  v_row.service_contract_name := v_endpoint.service_contract_name;
+  v_row.service_contract_id := v_endpoint.service_contract_id;
+  select g.conversation_group_id into v_row.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id;
+  if not v_endpoint.is_plain then
+    v_expedited := array(select x.expedited_id from parley._p_expedited as x where x.endpoint_id = v_endpoint.endpoint_id);
+  end if;
+  loop
+    -- A row may be a frame of many messages: nobody wants to read a hundred of them to take the first. Each portion begins in front again, where a
+    -- sender may have committed meanwhile (keeps S4).
+    v_asked := least(v_left, v_rows);
+    v_seen := 0;
+    for v_message in
+      select m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context, t.name, t.validation
+      from parley._p_messages_in_order(v_endpoint, from_position, v_asked) with ordinality as m
+      join parley._p_message_type as t using (message_type_id)
+      order by m.ordinality
+    loop
+      exit when v_left <= 0;
+      v_seen := v_seen + 1;
+      if v_message.message_type_id in (1, 5) then
+        delete from parley._p_expedited as x where x.expedited_id = v_expedited[1];
+        v_expedited := v_expedited[2:];
+      elsif cardinality(v_expedited) > 0 then
+        -- Those are all received that had arrived when we began.
+        delete from parley._p_expedited as x where x.expedited_id = any (v_expedited);
+        v_expedited := '{}';
+      end if;
+      delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
+      -- Nobody takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
+      -- since (keeps S3).
+      continue when not found;
+      v_taken := least(coalesce(cardinality(v_message.frame), 1), coalesce(v_left, 2147483647));
+      v_row.message_type_id := v_message.message_type_id;
+      v_row.message_type_name := v_message.name;
+      v_row.validation := v_message.validation;
+      v_row.message_enqueue_time := v_message.enqueued_at;
+      v_row.trace_context := v_message.trace_context;
+      for i in 1 .. v_taken loop
+        v_row.queuing_order := v_message.position + i - 1;
+        v_row.message_body := case when v_message.frame is null then v_message.body else v_message.frame[i] end;
+        -- Timer messages and Errors stand outside the sequence.
+        v_row.message_sequence_number := case when v_message.message_type_id in (1, 5) then -1 else v_sequence end;
+        if v_message.message_type_id not in (1, 5) then
+          v_sequence := v_sequence + 1;
+        end if;
+        if queue.is_retention_enabled then
+          insert into parley._p_retained (
+            queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
+          )
+          values (
+            queue.queue_id, v_endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
+            v_row.message_enqueue_time, v_row.message_body, v_row.trace_context
+          );
+        end if;
+        return next v_row;
+      end loop;
+      if v_taken < cardinality(v_message.frame) then
+        insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
+        select v_message.position + f.first - 1, v_endpoint.endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
+          case when top = 1 then v_message.frame[f.first] end,
+          case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
+        from generate_series(v_taken + 1, cardinality(v_message.frame), top) as f (first);
+      end if;
+      v_left := v_left - v_taken;
+    end loop;
+    exit when v_left <= 0 or v_seen < v_asked;
+    v_rows := v_rows * 4;
+  end loop;
+  if v_sequence = v_started then
+    -- Timer messages alone move nothing on, and one row is enough.
+    delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id and p.sequence = v_sequence;
+  end if;
+  insert into parley._p_receive_progress (endpoint_id, sequence)
+  values (v_endpoint.endpoint_id, v_sequence)
+  returning xmin into v_transaction_id;
+  if v_transaction_id <> pg_current_xact_id()::xid then
+    perform parley._p_keep(v_transaction_id);
+  end if;
+  v_taken := greatest(v_sequence - v_started, 1);
+  if v_sequence / v_taken / 32 <> v_started / v_taken / 32 then
+    perform parley._p_forget_progress(v_endpoint.endpoint_id, v_sequence, v_taken);
+  end if;
+end
+$$;
+
+comment on function parley._p_take(parley._p_queue, bigint, bigint, integer) is
+'Takes the messages of one conversation whose group is locked, keeping copies when the queue has retention.';
+
+-- sql/receive/client_checks.sql
+
+-- Whether the client is still there while RECEIVE and GET CONVERSATION GROUP wait for it.
+--
+-- In autocommit a RECEIVE commits before its client has the messages. A client that is killed while it waits must therefore be noticed before
+-- a message is taken. PostgreSQL looks at the connection every client_connection_check_interval, but it starts that timer at the beginning
+-- of a statement only: what a function sets, in its body or in its SET clause, comes too late for the statement that calls it (seen on 14
+-- to 18). There is nothing else that a function could ask. So the interval is set where the statement finds it when it begins:
+--   for the database, when the schema is installed by a role that may, and nobody has set it: new sessions have it from the first statement on
+--   for the session, by its first wait, where the database has none: a schema that was restored or whose owner does not own the database
+-- What an administrator has set, in the configuration or for the database, stays. A check is one poll() of the socket.
+
+create function parley._p_check_client() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform set_config('client_connection_check_interval', '100ms', false);
+exception
+  -- Some systems cannot tell: PostgreSQL 14 outside Linux, and any on Windows.
+  when invalid_parameter_value then
+    null;
+end
+$$;
+
+comment on function parley._p_check_client() is
+'Lets the following statements of this session notice within 100 milliseconds that their client has gone, where the system can tell.';
+
+do $$
+begin
+  if current_setting('client_connection_check_interval') = '0'
+    and (select pg_has_role(d.datdba, 'usage') from pg_catalog.pg_database as d where d.datname = current_database())
+    and not exists (
+      select
+      from pg_catalog.pg_db_role_setting as s
+      join pg_catalog.pg_database as d on d.oid = s.setdatabase
+      where d.datname = current_database() and s.setrole = 0 and array_to_string(s.setconfig, ',') like E'%client\\_connection\\_check\\_interval=%'
+    ) then
+    execute format('alter database %I set client_connection_check_interval = %L', current_database(), '100ms');
+  end if;
+exception
+  when invalid_parameter_value then
+    null;
+end
+$$;
+
+-- sql/receive/wait_for_message.sql
+
+-- Waiting inside RECEIVE and GET CONVERSATION GROUP.
+--
+-- A function cannot be notified, so it sleeps for a few milliseconds at a time and looks at the queue's sequence in between: no
+-- statement, no snapshot, no lock. It sleeps for a sixteenth of the time that nothing has come, half a millisecond to ten, and 25 after some
+-- seconds: a queue that is busy wakes its reader at once, and a reader that waits for nothing costs some 50 rounds a second and not 330 (on a
+-- virtual machine each is 100 microseconds of the processor, most of it the kernel's).
+-- Each message wakes all who wait, and one gets it. Who finds nothing after that sleeps twice as long from then on, 4 ms at most, until its RECEIVE has
+-- something: so as many readers are alert as there is work for.
+-- It looks at the queue itself when a sender has drawn a position, for as long as that sender may need to commit, and otherwise ten times a
+-- second at first and twice a second later, for groups that were let go of; the longer a look takes the more seldom. Clients that hold a
+-- connection wait better: they LISTEN (parley.listen_for_messages), and the Go package does.
+
+create function parley._p_wait_for_message(
+  position_sequence regclass, last bigint, sent timestamptz, looked timestamptz, started timestamptz, timeout integer, lost integer
+) returns timestamptz
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+  -- A sender that has drawn a position commits at once as a rule; if it does not, look for its message ever more seldom.
+  v_look timestamptz := v_now + least(
+    greatest((v_now - sent) / 2, interval '1 ms'), greatest((v_now - sent) / 10, interval '100 ms'), interval '500 ms'
+  );
+  -- Where everything belongs to others, or messages come faster than they can be looked for, looking takes a third of the time at most.
+  v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
+  v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
+  v_next timestamptz := least(greatest(v_look, v_rested), v_until);
+  v_least float8 := 0.0005 * (1 << least(lost, 3));
+  v_quiet float8;
+begin
+  if parley._p_keeps_snapshot() then
+    return null;
+  end if;
+  if current_setting('client_connection_check_interval') = '0' then
+    perform parley._p_check_client();
+  end if;
+  loop
+    if v_now >= v_until then
+      return null;
+    elsif pg_sequence_last_value(position_sequence) is distinct from last then
+      perform pg_sleep(greatest(0.001, extract(epoch from least(v_rested, v_until) - v_now)));
+      return v_now;
+    elsif v_now >= v_next then
+      return sent;
+    end if;
+    v_quiet := date_part('epoch', v_now - sent);
+    perform pg_sleep(greatest(v_least, least(date_part('epoch', v_next - v_now), v_quiet / 16, greatest(v_quiet / 200, 0.01), 0.025)));
+    v_now := clock_timestamp();
+  end loop;
+end
+$$;
+
+comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, timestamptz, integer, integer) is
+'Sleeps until it is worth looking for messages again and gives what to give as sent next time, or null when the time is over.
+Arguments: position_sequence of the queue; last, its value before the last look; sent, when somebody last drew a position, or when the wait began;
+looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often nothing was found after
+somebody had drawn a position: the message was gone, or not committed yet.';
+
+create function parley._p_has_unseen() returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if current_setting('parley.unseen', true) is distinct from 'on' then
+    return false;
+  end if;
+  -- Once: who does not commit then waits the next time, and does not spin.
+  perform set_config('parley.unseen', '', true);
+  return true;
+end
+$$;
+
+comment on function parley._p_has_unseen() is 'Tells, once, whether the transaction had better end than wait, by _p_note_unseen.';
+
+-- sql/receive/savepoints.sql
+
+-- Readers that go back to a savepoint keep their group (spec 5.6).
+--
+-- ROLLBACK TO SAVEPOINT, and a block of PL/pgSQL with EXCEPTION that ends by an error, give away each row lock and each advisory lock of
+-- the transaction that was taken since. An advisory lock of the session would stay, and outlive the transaction too, in a session that a
+-- pooler lends to others. What does stay to the end of the transaction, and not longer, is the lock that setval takes on a sequence: the
+-- server gives it to the top transaction, whatever part of it calls. It excludes nobody; but pg_locks shows it.
+--
+-- So: a RECEIVE in a subtransaction, and no other, marks one of 32 sequences, chosen by the number of the subtransaction: it
+-- writes that number and the one of its transaction into it. A message that it gives back carries that number in xmax. Who finds a message
+-- with an aborted xmax looks at its sequence. When that names the same subtransaction, it tells the transaction, which keeps the group as
+-- long as it runs. When another one has written there since, then whoever runs, has marked that sequence, and began before the message was
+-- taken, is taken for the keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never
+-- too few, but for a reader that has marked the same sequence itself: that one takes the message for its own.
+--
+-- What is kept is the messages that were received, and their group for RECEIVE and GET CONVERSATION GROUP: they pass it by. END, MOVE and
+-- timers of other sessions find the row of the group free, as does a RECEIVE that begins with a message of the group which the reader had not
+-- received. GET CONVERSATION GROUP before the savepoint locks all of it.
+-- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A look at a message that came back: one sequence, and
+-- pg_locks if that names a transaction or was written since.
+
+create sequence parley._p_savepoint_0 minvalue 0 start 0;
+create sequence parley._p_savepoint_1 minvalue 0 start 0;
+create sequence parley._p_savepoint_2 minvalue 0 start 0;
+create sequence parley._p_savepoint_3 minvalue 0 start 0;
+create sequence parley._p_savepoint_4 minvalue 0 start 0;
+create sequence parley._p_savepoint_5 minvalue 0 start 0;
+create sequence parley._p_savepoint_6 minvalue 0 start 0;
+create sequence parley._p_savepoint_7 minvalue 0 start 0;
+create sequence parley._p_savepoint_8 minvalue 0 start 0;
+create sequence parley._p_savepoint_9 minvalue 0 start 0;
+create sequence parley._p_savepoint_10 minvalue 0 start 0;
+create sequence parley._p_savepoint_11 minvalue 0 start 0;
+create sequence parley._p_savepoint_12 minvalue 0 start 0;
+create sequence parley._p_savepoint_13 minvalue 0 start 0;
+create sequence parley._p_savepoint_14 minvalue 0 start 0;
+create sequence parley._p_savepoint_15 minvalue 0 start 0;
+create sequence parley._p_savepoint_16 minvalue 0 start 0;
+create sequence parley._p_savepoint_17 minvalue 0 start 0;
+create sequence parley._p_savepoint_18 minvalue 0 start 0;
+create sequence parley._p_savepoint_19 minvalue 0 start 0;
+create sequence parley._p_savepoint_20 minvalue 0 start 0;
+create sequence parley._p_savepoint_21 minvalue 0 start 0;
+create sequence parley._p_savepoint_22 minvalue 0 start 0;
+create sequence parley._p_savepoint_23 minvalue 0 start 0;
+create sequence parley._p_savepoint_24 minvalue 0 start 0;
+create sequence parley._p_savepoint_25 minvalue 0 start 0;
+create sequence parley._p_savepoint_26 minvalue 0 start 0;
+create sequence parley._p_savepoint_27 minvalue 0 start 0;
+create sequence parley._p_savepoint_28 minvalue 0 start 0;
+create sequence parley._p_savepoint_29 minvalue 0 start 0;
+create sequence parley._p_savepoint_30 minvalue 0 start 0;
+create sequence parley._p_savepoint_31 minvalue 0 start 0;
+
+create function parley._p_savepoint_sequence(transaction_id xid) returns regclass
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return ('parley._p_savepoint_' || (transaction_id::text::bigint & 31))::regclass;
+end
+$$;
+
+comment on function parley._p_savepoint_sequence(xid) is 'Gives the sequence that a subtransaction marks when it receives.';
+
+create function parley._p_keep(transaction_id xid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform setval(
+    parley._p_savepoint_sequence(transaction_id),
+    transaction_id::text::bigint << 31 | (pg_current_xact_id()::text::bigint & 2147483647)
+  );
+end
+$$;
+
+comment on function parley._p_keep(xid) is
+'Notes that this transaction keeps what it has received in a subtransaction, though it may go back to the savepoint.
+Arguments: transaction_id, of the subtransaction.';
+
+create function parley._p_keeper(transaction_id xid) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  v_age bigint := (v_next - transaction_id::text::bigint) & 4294967295;
+  v_sequence regclass;
+  v_mark bigint;
+begin
+  -- Whoever is still at it has the lock of the group.
+  if v_age = 0 or v_age > 2147483647 or pg_xact_status((v_next - v_age)::text::xid8) is distinct from 'aborted' then
+    return null;
+  end if;
+  v_sequence := parley._p_savepoint_sequence(transaction_id);
+  v_mark := parley._p_last_position(v_sequence);
+  if v_mark is null then
+    return null;
+  elsif v_mark >> 31 = transaction_id::text::bigint then
+    return (
+      select coalesce(l.pid, 0)
+      from pg_locks as l
+      where l.locktype = 'transactionid'
+        and l.mode = 'ExclusiveLock'
+        and l.transactionid::text::bigint = (v_mark >> 31) - ((v_mark >> 31) - v_mark & 2147483647) & 4294967295
+        and l.pid is distinct from pg_backend_pid()
+    );
+  end if;
+  return (
+    select min(coalesce(l.pid, 0)) filter (
+      where exists (
+        select
+        from pg_locks as t
+        where t.virtualtransaction = l.virtualtransaction
+          and t.locktype = 'transactionid'
+          and t.mode = 'ExclusiveLock'
+          and (v_next - t.transactionid::text::bigint) & 4294967295 between v_age and 2147483647
+      )
+    )
+    from pg_locks as l
+    where l.locktype = 'relation'
+      and l.relation = v_sequence
+      and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+      and l.mode = 'RowExclusiveLock'
+    -- Ours too, perhaps.
+    having not coalesce(bool_or(l.pid = pg_backend_pid()), false)
+  );
+end
+$$;
+
+comment on function parley._p_keeper(xid) is
+'Tells which backend keeps a message that has come back from a savepoint of a transaction that still runs; null when no other does,
+0 for a prepared transaction.
+Arguments: transaction_id, the xmax of the message.';
+
+create function parley._p_raise_deadlock(keeper integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if pg_backend_pid() = any (pg_blocking_pids(keeper)) then
+    raise exception 'deadlock detected' using
+      errcode = 'deadlock_detected',
+      detail = format('Process %s waits for this one, which waits for a conversation group that it keeps.', keeper);
+  end if;
+end
+$$;
+
+comment on function parley._p_raise_deadlock(integer) is
+'Ends a wait for a keeper that waits for us: the server, which sees only one of the two waits, would not.
+Errors: 40P01.';
+
+-- sql/receive/receive_named.sql
+
+-- RECEIVE from a named conversation or group: what is named, whether it can be received from now, and its lock.
+--
+-- Without a time-out RECEIVE waits for the lock of the group, and holds it to the end of the transaction, whether there is something or not.
+-- With a time-out it waits for a message, and that may be for ever. END, ALTER SERVICE, DROP, MOVE, timers and other readers need the lock
+-- meanwhile, so it looks without a lock, takes the lock only when a message is there and nobody has it, and asks at each look
+-- whether what it waits for is still there (spec 4.3).
+-- A message may go between look and lock. Then RECEIVE has the lock for nothing, and returns at once.
+-- Locks: the group row. Cost of a look: two statements, ten times a second at first and twice a second later.
+
+create function parley._p_find_named(
+  queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, out service_id integer, out group_id bigint
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_group parley._p_conversation_group;
+  v_is_here boolean;
+begin
+  if conversation_handle is not null then
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = _p_find_named.conversation_handle;
+    service_id := v_endpoint.service_id;
+    group_id := v_endpoint.group_id;
+    select s.queue_id = _p_find_named.queue_id into v_is_here from parley._p_service as s where s.service_id = v_endpoint.service_id;
+  end if;
+  if conversation_group_id is not null then
+    select * into v_group from parley._p_conversation_group as g where g.conversation_group_id = _p_find_named.conversation_group_id;
+  end if;
+  if conversation_handle is null then
+    service_id := v_group.service_id;
+    group_id := v_group.group_id;
+    v_is_here := exists (
+      select
+      from parley._p_service as s
+      where s.queue_id = _p_find_named.queue_id
+        and (
+          s.service_id = v_group.service_id
+          or exists (select from parley._p_endpoint as e where e.group_id = v_group.group_id and e.service_id = s.service_id)
+        )
+    );
+  end if;
+  if waited_service_id is not null and not exists (select from parley._p_service as s where s.service_id = waited_service_id) then
+    found := parley._p_raise(
+      8470,
+      'the service was dropped while RECEIVE waited',
+      format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
+      'Its conversations have ended; begin new ones to go on.'
+    );
+  elsif waited_service_id is not null and group_id is not null and not v_is_here then
+    found := parley._p_raise(
+      8468,
+      'the service was given another queue while RECEIVE waited',
+      format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
+      'Receive from the queue that the service has now: see parley.service_queue_usages.'
+    );
+  elsif conversation_handle is not null and group_id is null then
+    found := parley._p_raise_unknown_handle(conversation_handle);
+  elsif conversation_handle is not null and not v_is_here then
+    found := parley._p_raise(
+      8426,
+      format('conversation handle "%s" is not of this queue', conversation_handle),
+      format('Its service is "%s".', v_endpoint.service_name),
+      'Receive from the queue of that service: see parley.service_queue_usages.'
+    );
+  elsif waited_service_id is not null and v_endpoint.state = 'DO' then
+    found := parley._p_raise(
+      8426,
+      format('conversation handle "%s" was ended while RECEIVE waited', conversation_handle),
+      null,
+      'Nothing will come for it any more; begin a new dialog to go on.'
+    );
+  elsif conversation_handle is not null and conversation_group_id is not null and v_group.group_id is distinct from group_id then
+    found := parley._p_raise(
+      8414,
+      format('conversation handle "%s" is not in conversation group "%s"', conversation_handle, conversation_group_id),
+      null,
+      'Give the handle alone, or the group that parley.conversation_endpoints shows for it.'
+    );
+  elsif conversation_handle is null and (group_id is null or not v_is_here) then
+    found := parley._p_raise(
+      8436,
+      format('conversation group "%s" not found in this queue', conversation_group_id),
+      null,
+      'See parley.conversation_groups; a group goes with its last conversation.'
+    );
+  end if;
+end
+$$;
+
+comment on function parley._p_find_named(integer, uuid, uuid, integer) is
+'Finds the group of a conversation or of a group id, without a lock, and the service that it is of.
+Arguments: queue_id; conversation_handle and conversation_group_id, null for one that was not given; waited_service_id, what was found before
+somebody waited, null when nobody has.
+Errors: 8414 the conversation is not in the group, 8426 and 8436 not found or not of this queue, or ended since, 8468 its service has another queue since,
+8470 its service was dropped since.';
+
+create function parley._p_look_at_named(
+  queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, timeout integer,
+  out service_id integer, out is_ready boolean
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_handle constant uuid := nullif(conversation_handle, parley._p_any());
+  v_named_group constant uuid := nullif(conversation_group_id, parley._p_any());
+  v_for_message constant boolean := coalesce(timeout, 0) <> 0 and not parley._p_keeps_snapshot();
+  v_named record;
+  v_group_id bigint;
+  v_keeper integer;
+begin
+  if conversation_handle is null then
+    found := parley._p_raise(
+      8418,
+      'the conversation handle is missing',
+      'The argument conversation_handle is null.',
+      'Give the handle that begin_dialog or receive returned, or leave the argument out to receive from any conversation.'
+    );
+  elsif conversation_group_id is null then
+    found := parley._p_raise(
+      8420,
+      'the conversation group is missing',
+      'The argument conversation_group_id is null.',
+      'Give the id of a group, or leave the argument out to receive from any group.'
+    );
+  end if;
+  for v_try in 1 .. 2147483647 loop
+    v_named := parley._p_find_named(queue_id, v_handle, v_named_group, waited_service_id);
+    service_id := v_named.service_id;
+    v_group_id := v_named.group_id;
+    select count(*) > 0, max(parley._p_keeper(m.taker)) filter (where m.taker <> '0') into is_ready, v_keeper
+    from parley._p_endpoint as e
+    left join lateral (
+      select s as hint
+      from parley._p_scan_hint as s
+      where s.lane = parley._p_lane(_p_look_at_named.queue_id, e.priority)
+      order by s.lane desc, s.hint_id desc
+      limit 1
+    ) as h on true
+    cross join lateral (
+      select n.lane, n.xmax as taker
+      from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h.hint, e.endpoint_id)
+      order by n.position
+      limit 1
+    ) as m
+    where e.group_id = v_group_id
+      and e.state <> 'DO'
+      and m.lane = parley._p_lane(_p_look_at_named.queue_id, e.priority)
+      and (v_handle is null or e.conversation_handle = v_handle)
+      and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id));
+    if v_keeper is null then
+      exit;
+    elsif v_for_message then
+      is_ready := false;
+      return;
+    end if;
+    perform parley._p_raise_deadlock(v_keeper) where v_try % 100 = 0;
+    perform pg_sleep(0.01);
+  end loop;
+  if not v_for_message then
+    -- RECEIVE waits for the lock, and holds it.
+    is_ready := true;
+  elsif is_ready then
+    perform from parley._p_conversation_group as g where g.group_id = v_group_id for update skip locked;
+    is_ready := found;
+  end if;
+end
+$$;
+
+comment on function parley._p_look_at_named(integer, uuid, uuid, integer, integer) is
+'Tells whether it is worth receiving from a named conversation or group now.
+Arguments: queue_id; conversation_handle and conversation_group_id as receive got them; waited_service_id, the service found at the last look,
+null at the first; timeout of receive, in milliseconds: with one, true is given only when there is a message and the lock was free and has been taken;
+without, RECEIVE waits for the lock.
+Errors: 8414, 8418, 8420, 8426, 8436, 8468, 8470; 40P01 when it waits for somebody who waits for us.';
+
+create function parley._p_lock_named_group(queue_id integer, conversation_handle uuid, conversation_group_id uuid) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group_id bigint;
+begin
+  loop
+    v_group_id := (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id;
+    perform from parley._p_conversation_group as g where g.group_id = v_group_id for update;
+    -- While we waited it may have moved to another group, or ended; the group may have gone.
+    exit when found and (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id = v_group_id;
+  end loop;
+  return v_group_id;
+end
+$$;
+
+comment on function parley._p_lock_named_group(integer, uuid, uuid) is
+'Locks a group or that of a conversation, waiting for its holder.
+Errors: 8414, 8426 and 8436 not found or not of this queue.';
+
+-- sql/receive/group_statements.sql
+
+-- GET CONVERSATION GROUP and MOVE CONVERSATION.
+
+create function parley.get_conversation_group(
+  queue text, timeout integer default null,
+  caller parley.caller default parley.current_caller()
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue;
+  v_group bigint;
+  v_has_fired boolean;
+  v_last bigint;
+  v_sent timestamptz;
+  v_seen timestamptz;
+  v_lost integer := 0;
+  v_looked timestamptz;
+  v_started timestamptz := clock_timestamp();
+begin
+  loop
+    v_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
+    if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
+      found := parley._p_raise_disabled(v_queue.queue_id);
+    end if;
+    found := parley._p_require_timeout(timeout);
+    v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
+    if coalesce(timeout, 0) <> 0 then
+      v_looked := clock_timestamp();
+      v_last := parley._p_last_position(v_queue.position_sequence);
+    end if;
+    v_group := (parley._p_lock_next_group(v_queue.queue_id, v_queue.priorities)).group_id;
+    if v_group is not null then
+      return (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_group);
+    end if;
+    if coalesce(timeout, 0) = 0 or parley._p_has_unseen() or v_has_fired then
+      return null;
+    end if;
+    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
+    v_seen := coalesce(v_sent, v_started);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_looked, v_started, timeout, v_lost);
+    if v_sent is null then
+      return null;
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley.get_conversation_group(text, integer, parley.caller) is
+'Locks the next group that has messages, to the end of the transaction, and returns its id; null when there is none.
+Arguments: queue; timeout in milliseconds (null or 0: do not wait, -1: for ever); like receive
+it returns nothing before its time when there is something to commit.
+Errors: 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 9609 malformed name, 9617 the queue is disabled.
+Source: spec 4.4.';
+
+create function parley._p_find_endpoint_to_move(handle uuid) returns parley._p_endpoint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+    found := parley._p_raise(
+      8438,
+      'the conversation cannot be moved: its state is CLOSED',
+      format('Conversation handle %s.', handle),
+      'Both sides have ended it: begin a new dialog to go on.'
+    );
+  elsif not found then
+    v_endpoint := parley._p_find_endpoint(handle);
+  end if;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_find_endpoint_to_move(uuid) is
+'Finds an endpoint that is to move, without locking it.
+Errors: 8418 null, 8426 not found, 8438 closed already.';
+
+create function parley.move_conversation(
+  conversation_handle uuid, conversation_group_id uuid,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_endpoint parley._p_endpoint;
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
+  v_target parley._p_conversation_group;
+  v_same_queue boolean;
+  v_group_id bigint;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = get_transmission_status.conversation_handle;
-  if not found then
-    return '';
+  if conversation_group_id is null then
+    found := parley._p_raise(8420, 'the conversation group is missing', null, 'Give conversation_group_id.');
   end if;
-  if parley._p_may_look_at(v_caller, v_endpoint) is not true then
+  found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'MOVE CONVERSATION');
+  loop
+    v_group_id := v_endpoint.group_id;
+    perform
+    from parley._p_conversation_group as g
+    where g.group_id = v_group_id or g.conversation_group_id = move_conversation.conversation_group_id
+    order by g.group_id
+    for update;
+    v_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
+    -- Another MOVE may have come first while we waited.
+    exit when v_endpoint.group_id = v_group_id;
+  end loop;
+  select * into v_target from parley._p_conversation_group as g where g.conversation_group_id = move_conversation.conversation_group_id;
+  if v_target.group_id <> v_endpoint.group_id then
+    perform parley._p_make_group_shared(v_target.group_id, v_endpoint.endpoint_id);
+    v_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
+  end if;
+  if v_target.group_id is null then
     found := parley._p_raise(
-      229,
-      'permission denied: GET_TRANSMISSION_STATUS',
-      format('The conversation belongs to %s; role %s may not receive from its queue either.', v_endpoint.owner, v_caller::regrole),
-      'Ask the owner of the service, or an administrator.'
+      8436,
+      format('conversation group "%s" not found', conversation_group_id),
+      null,
+      'See parley.conversation_groups.'
     );
   end if;
-  return coalesce(
-    (
-      select t.transmission_status
-      from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id order by t.transmission_id desc limit 1
-    ),
-    (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id),
-    (
-      select nullif(d.status, '')
-      from parley._p_destination as d
-      where d.destination_id = v_endpoint.destination_id
-        and (
-          exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
-          or exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
-        )
-    ),
-    (
-      select format('The queue "%s" of the target service is disabled.', q.lookup_name)
-      from parley._p_endpoint as f
-      join parley._p_service as s using (service_id)
-      join parley._p_queue as q using (queue_id)
-      cross join lateral (
-        select from parley._p_message as m where m.endpoint_id = f.endpoint_id and m.position >= q.disabled_position limit 1
-      ) as w
-      where f.endpoint_id = v_endpoint.far_endpoint_id
-    ),
-    ''
-  );
+  select t.queue_id = s.queue_id into v_same_queue
+  from parley._p_service as s, parley._p_service as t
+  where s.service_id = v_endpoint.service_id and t.service_id = v_target.service_id;
+  if not v_same_queue then
+    found := parley._p_raise(
+      8439,
+      'the conversation group is of another queue',
+      format('Group %s.', conversation_group_id),
+      'Move conversations only between groups of one queue.'
+    );
+  elsif v_endpoint.state = 'DO' then
+    found := parley._p_raise(
+      8438,
+      format('the conversation cannot be moved: its state is %s', parley._p_state_name(v_endpoint.state)),
+      format('Conversation handle %s.', conversation_handle),
+      'It has ended on this side.'
+    );
+  elsif v_target.group_id = v_endpoint.group_id then
+    return;
+  end if;
+  update parley._p_endpoint as e set group_id = v_target.group_id, is_plain = false where e.endpoint_id = v_endpoint.endpoint_id;
+  delete from parley._p_conversation_group as g
+  where g.group_id = v_endpoint.group_id and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
 end
 $$;
 
-comment on function parley.get_transmission_status(uuid, parley.caller) is
-'Tells why the last message of this side of a conversation is still on its way; empty when nothing is known against it, or the handle is unknown.
-Arguments: conversation_handle.
-Errors: 229 neither owner of the conversation nor reader of its queue.
-Source: spec 4.8.';
+comment on function parley.move_conversation(uuid, uuid, parley.caller) is
+'Moves a conversation to another group of the same queue; locks both groups.
+Arguments: conversation_handle, conversation_group_id.
+Errors: 229 not allowed, 8418 and 8420 missing arguments, 8426 conversation not found, 8436 group not found, 8438 it has ended, 8439 a group of another queue.
+Source: spec 4.5.';
 
--- sql/320_view_columns.sql
+-- sql/activation/fire_timers.sql
 
--- What the columns of the views mean. The names are Service Broker's, and so are the meanings; a column whose subject this
--- broker does not have keeps its place with the value that Service Broker gives to a conversation without it.
-
-comment on column parley.databases.name is 'This database.';
-comment on column parley.databases.database_id is 'Its oid.';
-comment on column parley.databases.service_broker_guid is 'Its identity as a broker instance, which BEGIN DIALOG may name.';
-comment on column parley.databases.is_broker_enabled is 'Whether the broker is enabled.';
-comment on column parley.databases.is_honor_broker_priority_on is 'Whether priorities also order what leaves the database (parley.honor_broker_priority).';
-comment on column parley.databases.broker_state is
-'ENABLED, DISABLED, or ELSEWHERE: this is not the database in which the broker was enabled last (parley.attach_broker).';
-comment on column parley.databases.disabled_at is 'Since when the broker is disabled; null while it is enabled.';
-comment on column parley.databases.abandoned_target_seconds is
-'After how long a target ends by itself whose initiator has ended and that has nothing left to read (parley.end_abandoned_after).';
-
-comment on column parley.databases.is_trustworthy_on is 'Always false: rights are those of roles.';
-comment on column parley.databases.is_master_key_encrypted_by_server is 'Always false: the master key is a file of the daemon.';
-
-comment on column parley.message_type_xml_schema_collection_usages.message_type_id is 'Message type.';
-comment on column parley.message_type_xml_schema_collection_usages.xml_collection_id is 'Its XML schema collection.';
-
-comment on column parley.service_message_types.name is 'Compared byte by byte.';
-comment on column parley.service_message_types.message_type_id is 'Below 65536 when built in.';
-comment on column parley.service_message_types.principal_id is 'Oid of the owner.';
-comment on column parley.service_message_types.validation is 'What a body must be: N anything, E nothing, X XML, J JSON, F what validation_function says.';
-comment on column parley.service_message_types.validation_desc is 'NONE, EMPTY, XML, JSON or FUNCTION.';
-comment on column parley.service_message_types.xml_collection_id is 'Always null: PostgreSQL has no XML schema collections.';
-comment on column parley.service_message_types.validation_function is 'Function that says whether a body is good, or null.';
-
-comment on column parley.service_contracts.name is 'Compared byte by byte.';
-comment on column parley.service_contracts.service_contract_id is 'Below 65536 when built in.';
-comment on column parley.service_contracts.principal_id is 'Oid of the owner.';
-
-comment on column parley.service_contract_message_usages.service_contract_id is 'Contract.';
-comment on column parley.service_contract_message_usages.message_type_id is 'Message type that is part of it.';
-comment on column parley.service_contract_message_usages.is_sent_by_initiator is 'Whether the initiator may send it.';
-comment on column parley.service_contract_message_usages.is_sent_by_target is 'Whether the target may send it; both is SENT BY ANY.';
-
-comment on column parley.services.name is 'Compared byte by byte.';
-comment on column parley.services.service_id is 'Below 65536 when built in.';
-comment on column parley.services.principal_id is 'Oid of the owner.';
-comment on column parley.services.service_queue_id is 'Queue that its messages arrive in.';
-
-comment on column parley.service_contract_usages.service_id is 'Service.';
-comment on column parley.service_contract_usages.service_contract_id is 'Contract that it accepts as target.';
-
-comment on column parley.service_queue_usages.service_id is 'Service.';
-comment on column parley.service_queue_usages.service_queue_id is 'Queue that it is bound to.';
-
-comment on column parley.service_queues.name is 'Name without its schema.';
-comment on column parley.service_queues.object_id is 'Identity of the queue; below 65536 when built in.';
-comment on column parley.service_queues.principal_id is 'Oid of the owner.';
-comment on column parley.service_queues.schema_name is 'Schema of the queue, a part of its name only; dbo may be left out.';
-comment on column parley.service_queues.parent_object_id is 'Always 0.';
-comment on column parley.service_queues.type is 'Always SQ.';
-comment on column parley.service_queues.type_desc is 'Always SERVICE_QUEUE.';
-comment on column parley.service_queues.create_date is 'When it was created.';
-comment on column parley.service_queues.modify_date is 'When its settings were changed last.';
-comment on column parley.service_queues.is_ms_shipped is 'Whether it is the broker''s own.';
-comment on column parley.service_queues.is_published is 'Always false.';
-comment on column parley.service_queues.is_schema_published is 'Always false.';
-comment on column parley.service_queues.max_readers is 'MAX_QUEUE_READERS of activation.';
-comment on column parley.service_queues.activation_procedure is 'Procedure that activation runs, or null.';
-comment on column parley.service_queues.execute_as_principal_id is 'Oid of the role that activation runs as; -2 is the owner of the queue.';
-comment on column parley.service_queues.is_activation_enabled is 'Whether activation is on.';
-comment on column parley.service_queues.is_receive_enabled is 'Whether messages can be received.';
-comment on column parley.service_queues.is_enqueue_enabled is 'Whether messages can arrive.';
-comment on column parley.service_queues.is_retention_enabled is 'Whether copies are kept until the conversation ends.';
-comment on column parley.service_queues.is_poison_message_handling_enabled is 'Whether rollbacks of a message are counted.';
-comment on column parley.service_queues.poison_action is 'What becomes of a message that has come back too often: SET_ASIDE or DISABLE_QUEUE.';
-comment on column parley.service_queues.poison_rollbacks is 'How often is too often.';
-comment on column parley.service_queues.set_aside_conversations is 'Conversations that are set aside: see parley.poison_conversations.';
-
-comment on column parley.conversation_priorities.priority_id is 'Identity of the priority.';
-comment on column parley.conversation_priorities.name is 'Its name.';
-comment on column parley.conversation_priorities.service_contract_id is 'Contract it is for, or null for ANY.';
-comment on column parley.conversation_priorities.local_service_id is 'Service on this side, or null for ANY.';
-comment on column parley.conversation_priorities.remote_service_name is 'Service on the other side, or null for ANY.';
-comment on column parley.conversation_priorities.priority is 'Level that a new endpoint gets: 1 (low) to 10 (high).';
-
-comment on column parley.permissions.class is 'What it is on: database, message type, contract, queue, service or route.';
-comment on column parley.permissions.object_id is 'Identity of the object; 0 for the database.';
-comment on column parley.permissions.object_name is 'Name of the object; null for the database.';
-comment on column parley.permissions.permission is 'Such as SEND or RECEIVE.';
-comment on column parley.permissions.grantee is 'Role that holds it, or PUBLIC.';
-comment on column parley.permissions.grantor is 'Role that granted it.';
-comment on column parley.permissions.is_grantable is 'Whether the grantee may grant it on.';
-
-comment on column parley.conversation_endpoints.conversation_handle is 'What statements call this side by; each side has its own.';
-comment on column parley.conversation_endpoints.conversation_id is 'Identity of the conversation, the same on both sides.';
-comment on column parley.conversation_endpoints.is_initiator is '1 on the side that began the dialog, 0 on the target''s.';
-comment on column parley.conversation_endpoints.service_contract_id is 'Contract.';
-comment on column parley.conversation_endpoints.conversation_group_id is 'Group that this side is received and locked with.';
-comment on column parley.conversation_endpoints.service_id is 'Service of this side.';
-comment on column parley.conversation_endpoints.lifetime is 'When the conversation ends with an error if it is still open.';
-comment on column parley.conversation_endpoints.state is 'SO, SI, CO, DI, DO, ER or CD; see the page on concepts.';
-comment on column parley.conversation_endpoints.state_desc is 'The same in words.';
-comment on column parley.conversation_endpoints.far_service is 'Service of the other side.';
-comment on column parley.conversation_endpoints.far_broker_instance is 'Broker instance of the other side; null before it is known.';
-comment on column parley.conversation_endpoints.principal_id is 'Oid of the owner of this side.';
-comment on column parley.conversation_endpoints.far_principal_id is
-'Oid of the role that stands for the other side of a secured dialog; 0 when it is not secured, or the initiator is anonymous.';
-comment on column parley.conversation_endpoints.outbound_session_key_identifier is
-'All zeros: not secured. In an anonymous dialog it names the session key; in full security keys do not last, and it is the conversation_id.';
-comment on column parley.conversation_endpoints.inbound_session_key_identifier is 'As outbound_session_key_identifier.';
-comment on column parley.conversation_endpoints.security_timestamp is
-'When the dialog was secured, null when it is not; of a closed target: when it is forgotten.';
-comment on column parley.conversation_endpoints.dialog_timer is 'When the conversation timer of this side fires, or null.';
-comment on column parley.conversation_endpoints.send_sequence is 'Number of the next message sent, as far as it is known.';
-comment on column parley.conversation_endpoints.last_send_tran_id is 'Always null.';
-comment on column parley.conversation_endpoints.end_dialog_sequence is 'Always -1.';
-comment on column parley.conversation_endpoints.receive_sequence is 'Number of the next message received.';
-comment on column parley.conversation_endpoints.receive_sequence_frag is 'Always 0: messages are not cut into fragments.';
-comment on column parley.conversation_endpoints.system_sequence is 'Always 0.';
-comment on column parley.conversation_endpoints.first_out_of_order_sequence is 'Always -1: nothing arrives out of order.';
-comment on column parley.conversation_endpoints.last_out_of_order_sequence is 'Always -1.';
-comment on column parley.conversation_endpoints.last_out_of_order_frag is 'Always -1.';
-comment on column parley.conversation_endpoints.is_system is 'Whether it is the broker''s own.';
-comment on column parley.conversation_endpoints.priority is 'Level of this side, 1 to 10, fixed when it was created.';
-comment on column parley.conversation_endpoints.begun_at is 'When this side was created; null when closed.';
-comment on column parley.conversation_endpoints.state_since is 'When it got into this state; null when closed.';
-comment on column parley.conversation_endpoints.service_name is 'Name of the service of this side.';
-comment on column parley.conversation_endpoints.service_contract_name is 'Name of the contract.';
-
-comment on column parley.conversation_groups.conversation_group_id is 'Identity of the group, a key for state of your own.';
-comment on column parley.conversation_groups.service_id is 'Service whose conversations it holds.';
-comment on column parley.conversation_groups.is_system is 'Whether it is the broker''s own.';
-
-comment on column parley.transmission_queue.conversation_handle is 'Side that sent the message.';
-comment on column parley.transmission_queue.to_service_name is 'Service it is for.';
-comment on column parley.transmission_queue.to_broker_instance is 'Broker instance it is for, or null.';
-comment on column parley.transmission_queue.from_service_name is 'Service that sent it.';
-comment on column parley.transmission_queue.service_contract_name is 'Contract.';
-comment on column parley.transmission_queue.enqueue_time is 'When it was sent.';
-comment on column parley.transmission_queue.message_sequence_number is
-'Its number in its conversation, from 0; for a target in this database its place among those that wait.';
-comment on column parley.transmission_queue.message_type_name is 'Message type.';
-comment on column parley.transmission_queue.is_conversation_error is 'Whether it is an Error message.';
-comment on column parley.transmission_queue.is_end_of_dialog is 'Whether it is an EndDialog message.';
-comment on column parley.transmission_queue.message_body is 'Body, or null.';
-comment on column parley.transmission_queue.transmission_status is 'Why it is still here.';
-comment on column parley.transmission_queue.priority is 'Level of the side that sent it.';
-comment on column parley.transmission_queue.address is 'Where it goes, when a route was found that leads out of the database.';
-comment on column parley.transmission_queue.attempts is 'How many attempts to get there have failed since the last that did not.';
-comment on column parley.transmission_queue.next_attempt_time is 'When the next attempt is due; null when nothing stands against it.';
-
-comment on column parley.one_way_conversations.conversation_handle is 'Side that began the dialog and sent.';
-comment on column parley.one_way_conversations.service_name is 'Its service.';
-comment on column parley.one_way_conversations.far_service is 'Service of the other side.';
-comment on column parley.one_way_conversations.state_since is 'When it sent.';
-comment on column parley.stuck_conversations.conversation_handle is 'Side that waits.';
-comment on column parley.stuck_conversations.conversation_group_id is 'Its group.';
-comment on column parley.stuck_conversations.service_name is 'Its service.';
-comment on column parley.stuck_conversations.far_service is 'Service of the other side.';
-comment on column parley.stuck_conversations.state is 'State of this side.';
-comment on column parley.stuck_conversations.state_since is 'Since when it has been in that state.';
-comment on column parley.stuck_conversations.waiting is 'Messages that this side has to receive.';
-comment on column parley.stuck_conversations.reason is 'Whom it waits for.';
-comment on column parley.stuck_conversations.remedy is 'What to do, often as a statement.';
-
-comment on column parley.received_message.status is
-'1 ready, 2 of a conversation that is set aside, 0 received (and retained), 3 copy of a sent message; RECEIVE gives 0.';
-comment on column parley.received_message.priority is 'Of the conversation: 1 (low) to 10 (high).';
-comment on column parley.received_message.queuing_order is 'Position in the queue; later arrivals have larger ones.';
-comment on column parley.received_message.conversation_group_id is 'Group, locked to the end of the transaction by RECEIVE.';
-comment on column parley.received_message.conversation_handle is 'Handle of the side that receives: answer and end with it.';
-comment on column parley.received_message.message_sequence_number is 'Number in this direction, from 0 without gaps; -1 for Error and DialogTimer.';
-comment on column parley.received_message.service_name is 'Service that it arrived at.';
-comment on column parley.received_message.service_id is 'Identity of that service.';
-comment on column parley.received_message.service_contract_name is 'Contract of the conversation.';
-comment on column parley.received_message.service_contract_id is 'Identity of that contract.';
-comment on column parley.received_message.message_type_name is 'Message type.';
-comment on column parley.received_message.message_type_id is 'Identity of the message type.';
-comment on column parley.received_message.validation is 'What the message type asks of a body: N, E, X, J or F.';
-comment on column parley.received_message.message_body is 'Body, or null when there is none; parley.body_text reads it as text.';
-comment on column parley.received_message.message_enqueue_time is 'When it arrived.';
-comment on column parley.received_message.message_id is 'Identity of the message, in views of queues; RECEIVE leaves it null.';
-comment on column parley.received_message.trace_context is 'W3C trace context that the sender gave it with send_traced, or null.';
-
--- sql/400_leadership.sql
-
--- Which daemon leads: any number may run on one database, and one of them starts readers and fires timers.
+-- Doing what is due because somebody asks for it: a cron job, the daemon, a reader.
 --
--- The row holds the term, which grows with each change of leader and with each clean stop. Whatever the leader changes, it changes in a
--- transaction that first calls _p_holds_term: that locks the row FOR SHARE, and taking over waits for it, so a leader that was paused
--- and whose term is over changes nothing any more. Until when the leader is believed to live stands in a sequence, because it is renewed
--- every other second: a row would leave a dead version each time, and an old snapshot would keep them all. A renewal by a leader
--- that was just replaced may slip through; it lengthens the lease of the new one, no more.
--- Clocks: leases are set and judged by the server's clock. A lease that ends in the far future, after the clock was set back, counts as over.
--- Locks: the row, FOR SHARE by the leader's statements, FOR UPDATE by who takes over or resigns.
+-- What is fired is held until the transaction ends. So a caller that is no administrator fires what concerns the queues that he may RECEIVE from,
+-- whose conversations he may hold anyway, and moves no clock that says when others look next. What another transaction holds is passed by.
 
-create table parley._p_leader (
-  leader_id boolean primary key default true check (leader_id),
-  term bigint not null default 0,
-  leader text,
-  leads_since timestamptz,
-  -- Tells apart two copies of this database in which a daemon leads under the same term.
-  token uuid not null default gen_random_uuid(),
-  -- The role that it logged in as.
-  login regrole
-);
-
-comment on table parley._p_leader is 'One row: the daemon that leads, and its term. Until when it leads: the sequence _p_leader_lease.';
-
-insert into parley._p_leader (leader_id) values (true);
-
--- Until when the leader is believed to live: microseconds since 1970.
-create sequence parley._p_leader_lease minvalue 0 start 0;
-
-create function parley._p_is_led() returns boolean
-language sql volatile
-set search_path = pg_catalog, pg_temp
-as $$
-  select l.until > n.now and l.until < n.now + 60000000
-  from (select coalesce(pg_sequence_last_value('parley._p_leader_lease'), 0) as until) as l
-  cross join (select extract(epoch from clock_timestamp()) * 1000000 as now) as n
-$$;
-
-comment on function parley._p_is_led() is 'Tells whether a daemon leads whose lease is not over.';
-
-create function parley._p_current_term() returns bigint
-language sql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
-  select l.term from parley._p_leader as l where parley._p_is_led()
-$$;
-
-comment on function parley._p_current_term() is 'Gives the term of the daemon that leads, or null when none does.';
-
-create function parley._p_holds_term(term bigint) returns boolean
-language plpgsql
+create function parley._p_queues_to_fire(role oid) returns integer[]
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform from parley._p_leader as l where l.term = _p_holds_term.term and l.leader is not null for share;
-  return found;
-end
-$$;
-
-comment on function parley._p_holds_term(bigint) is
-'Tells whether a term is the current one, and keeps it so to the end of the transaction.
-Arguments: term, as _p_lead gave it.';
-
-create function parley._p_lease(milliseconds integer) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform setval('parley._p_leader_lease', (extract(epoch from clock_timestamp()) * 1000000)::bigint + milliseconds * 1000::bigint);
-end
-$$;
-
-comment on function parley._p_lease(integer) is 'Lets the lease of the leader end so many milliseconds from now.';
-
-create function parley._p_lead(leader text, term bigint, milliseconds integer) returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_term bigint;
-begin
-  select l.term into v_term from parley._p_leader as l where l.term = _p_lead.term and l.leader is not null;
-  if found then
-    -- Nothing is lost when a crash takes the renewal back.
-    perform set_config('synchronous_commit', 'off', true);
-    perform parley._p_lease(milliseconds);
-    perform parley._p_note_timeline();
-    return v_term;
-  elsif parley._p_is_led() then
+  if parley._p_is_administrator(role) then
     return null;
   end if;
-  perform from parley._p_leader as l for update;
-  -- Somebody else may have taken over while we waited for the row.
-  if parley._p_is_led() then
-    return null;
-  end if;
-  update parley._p_leader as l
-  set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp(), token = gen_random_uuid(),
-    login = (select r.oid::regrole from pg_roles as r where r.rolname = session_user)
-  returning l.term into v_term;
-  perform parley._p_lease(milliseconds);
-  perform parley._p_note_timeline();
-  -- A copy of a database must not do the work of the original: see 290_broker_identity.sql.
-  perform parley.attach_broker();
-  return v_term;
-end
-$$;
-
-comment on function parley._p_lead(text, bigint, integer) is
-'Renews the lease of the leader whose term this is, or takes over when nobody leads; gives the term, or null when another daemon leads.
-Arguments: leader, the name of the daemon; term that it held, or 0; milliseconds that the lease lasts.';
-
-create function parley._p_may_begin_reader(term bigint, queue_id integer, role text, milliseconds integer) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_left_ms bigint;
-begin
-  if not parley._p_holds_term(term) then
-    return false;
-  end if;
-  v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
-  if v_left_ms is null or v_left_ms < milliseconds then
-    return false;
-  end if;
-  found := parley._p_require_reader(queue_id);
-  return role is null or exists (
-    select
-    from parley._p_queue as q
-    join pg_roles as r on r.oid = parley._p_execute_as(q.execute_as, q.owner)
-    where q.queue_id = _p_may_begin_reader.queue_id and q.is_activation_enabled and r.rolname = role
+  return array(
+    select q.queue_id from parley._p_queue as q where parley._p_has_permission(role, 'RECEIVE', 'queue', q.queue_id, q.owner)
   );
 end
 $$;
 
-comment on function parley._p_may_begin_reader(bigint, integer, text, integer) is
-'Tells whether the daemon that has a term may start a reader of a queue now: its lease lasts, and the queue still says that role.
-Arguments: term, as _p_lead gave it; queue_id; role that a procedure runs as, or null for another kind of reader; milliseconds that the lease must last.
-Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
+comment on function parley._p_queues_to_fire(oid) is
+'Gives the queues of which a role may fire what is due: those that it may RECEIVE from. Null for an administrator, who may fire everything.';
 
-create function parley._p_begin_reader(term bigint, queue_id integer, role text, is_direct boolean) returns boolean
-language plpgsql
+create function parley.fire_timers(
+  top integer default 1000,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
-  v_left_ms bigint;
+  v_caller oid := parley._p_caller(caller);
+  v_now timestamptz := clock_timestamp();
+  v_queues integer[] := parley._p_queues_to_fire(v_caller);
 begin
-  if not parley._p_may_begin_reader(term, queue_id, role, 1000) then
-    return false;
+  found := parley._p_require_top(top);
+  -- A fragment a day old may still be completed, and which service it is for is not known: for administrators.
+  delete from parley._p_tombstone as t
+  where t.conversation_handle in (
+    select o.conversation_handle
+    from parley._p_tombstone as o
+    where o.expires_at <= v_now
+      and (v_queues is null or o.service_id in (select s.service_id from parley._p_service as s where s.queue_id = any (v_queues)))
+    order by o.expires_at
+    limit top
+    for update skip locked
+  );
+  perform parley._p_set_aside_found(v_queues);
+  if exists (select from parley._p_transmission)
+    and coalesce(pg_sequence_last_value('parley._p_delayed_look'), 0) <= extract(epoch from v_now) * 1000000 then
+    perform parley._p_deliver_delayed_of_queues(v_queues);
+    -- However many wait, looking for a way for them takes a twentieth of the time and no more.
+    perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint)
+    where v_queues is null;
   end if;
-  if is_direct then
-    -- The call has to come while nobody else can lead: a daemon that is paused in between finds that its session has ended.
-    v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
-    perform set_config('idle_session_timeout', greatest(1, least(v_left_ms - 500, 2000))::text, false);
-    perform set_config('role', case when role = session_user then 'none' else role end, false);
-  end if;
-  return true;
+  delete from parley._p_fragment as f
+  where v_queues is null
+    and f.ctid = any (array(select o.ctid from parley._p_fragment as o where o.stored_at < v_now - interval '1 day' for update skip locked));
+  perform parley._p_notify_disabled_queues(v_caller, v_queues) where exists (select from parley._p_event_notification);
+  perform parley._p_take_configuration_answers() where v_queues is null and exists (select from parley._p_configuration_request);
+  -- Last: the rest may wait for a conversation, and must not hold many then.
+  return parley._p_fire_alarms(null, top, v_queues);
 end
 $$;
 
-comment on function parley._p_begin_reader(bigint, integer, text, boolean) is
-'Tells whether the daemon that has a term may start a reader in this session now, which is then ended by the server unless a statement comes before the
-lease can be over, two seconds at most. Neither the daemon''s clock nor its being awake matters.
-Arguments: term, as _p_lead gave it; queue_id; role that the reader runs as; is_direct, false behind a pooler, where nothing can be set for a session.
-Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
+comment on function parley.fire_timers(integer, parley.caller) is
+'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now,
+conversations that have to be set aside, event notifications of queues that were disabled. For an administrator in all queues; for others in those that
+they may RECEIVE from, and what their conversations have sent. What another transaction holds is passed by.
+Returns how many alarms fired; call again at once when that is top.
+Arguments: top, how many to handle at most.
+Errors: 127 top negative.
+Source: spec 3.3, 3.5.';
 
-create function parley._p_resign(term bigint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  update parley._p_leader as l set term = l.term + 1, leader = null, leads_since = null where l.term = _p_resign.term and l.leader is not null;
-  if found then
-    perform setval('parley._p_leader_lease', 0);
-    perform pg_notify('parley', 'leader');
-  end if;
-end
-$$;
-
-comment on function parley._p_resign(bigint) is
-'Ends a term before its time, and tells the other daemons that nobody leads. The statements of that term are refused from now on.';
-
--- sql/401_receivable_work.sql
+-- sql/activation/receivable_work.sql
 
 -- What the queue monitors of the daemon ask: in which queues can messages be received, by how many readers at once?
 --
@@ -14663,26 +16118,6 @@ comment on function parley._p_resign(bigint) is
 -- always locked FOR UPDATE, so xmax is always one transaction.
 -- The answer is old when it arrives; a reader too many finds nothing and leaves.
 -- Cost: an index probe for each queue without messages; for others the first rows of the lane, rows_max of them at most. No lock, no write.
-
-create function parley._p_is_running(transaction_id xid) returns boolean
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
-  v_age bigint := (v_next - transaction_id::text::bigint) & 4294967295;
-begin
-  if transaction_id::text in ('0', '1', '2') then
-    return false;
-  elsif v_age = 0 or v_age > 2147483647 then
-    -- It has begun since we began to look.
-    return true;
-  end if;
-  return coalesce(pg_xact_status((v_next - v_age)::text::xid8) = 'in progress', false);
-end
-$$;
-
-comment on function parley._p_is_running(xid) is 'Tells whether a transaction or subtransaction, such as the xmax of a row, has not ended yet.';
 
 create function parley._p_receivable(queue_ids integer[], readers_max integer[], rows_max integer)
 returns table (queue_id integer, groups integer, head bigint, is_partial boolean)
@@ -14814,7 +16249,87 @@ comment on function parley._p_disarm_doorbells(integer[]) is
 'Tells the senders to some queues that nobody sleeps there: readers are at work, and a notification for each message would only slow both down.
 Others who sleep there ask again within seconds (parley.listen_for_messages).';
 
--- sql/402_queue_monitors.sql
+-- sql/activation/readers.sql
+
+-- Readers that the leader starts: each asks at its start what it may run as.
+
+create function parley._p_require_reader(queue_id integer) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_refusal text := parley._p_reader_refusal(queue_id);
+begin
+  if v_refusal is not null then
+    raise exception using
+      errcode = '42501',
+      message = v_refusal,
+      detail = 'The rights that count are those of now, not those of when it was set.',
+      hint = 'Let a role that may set the activation again, or grant the membership.';
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_reader(integer) is 'Refuses to start a reader of a queue when who said what reads it may not, or no longer.
+Errors: SQLSTATE 42501.';
+
+create function parley._p_may_begin_reader(term bigint, queue_id integer, role text, milliseconds integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_left_ms bigint;
+begin
+  if not parley._p_holds_term(term) then
+    return false;
+  end if;
+  v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
+  if v_left_ms is null or v_left_ms < milliseconds then
+    return false;
+  end if;
+  found := parley._p_require_reader(queue_id);
+  return role is null or exists (
+    select
+    from parley._p_queue as q
+    join pg_roles as r on r.oid = parley._p_execute_as(q.execute_as, q.owner)
+    where q.queue_id = _p_may_begin_reader.queue_id and q.is_activation_enabled and r.rolname = role
+  );
+end
+$$;
+
+comment on function parley._p_may_begin_reader(bigint, integer, text, integer) is
+'Tells whether the daemon that has a term may start a reader of a queue now: its lease lasts, and the queue still says that role.
+Arguments: term, as _p_lead gave it; queue_id; role that a procedure runs as, or null for another kind of reader; milliseconds that the lease must last.
+Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
+
+create function parley._p_begin_reader(term bigint, queue_id integer, role text, is_direct boolean) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_left_ms bigint;
+begin
+  if not parley._p_may_begin_reader(term, queue_id, role, 1000) then
+    return false;
+  end if;
+  if is_direct then
+    -- The call has to come while nobody else can lead: a daemon that is paused in between finds that its session has ended.
+    v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
+    perform set_config('idle_session_timeout', greatest(1, least(v_left_ms - 500, 2000))::text, false);
+    perform set_config('role', case when role = session_user then 'none' else role end, false);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_begin_reader(bigint, integer, text, boolean) is
+'Tells whether the daemon that has a term may start a reader in this session now, which is then ended by the server unless a statement comes before the
+lease can be over, two seconds at most. Neither the daemon''s clock nor its being awake matters.
+Arguments: term, as _p_lead gave it; queue_id; role that the reader runs as; is_direct, false behind a pooler, where nothing can be set for a session.
+Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
+
+-- sql/activation/queue_monitors.sql
 
 -- What the daemon tells about its queue monitors and readers, for the views.
 --
@@ -14994,7 +16509,7 @@ comment on column parley.dm_broker_activated_tasks.execute_as is 'Oid of the rol
 comment on column parley.dm_broker_activated_tasks.queue_name is 'Name of the queue, as the statements take it.';
 comment on column parley.dm_broker_activated_tasks.started_at is 'When it was started.';
 
--- sql/403_due_alarms.sql
+-- sql/activation/due_alarms.sql
 
 -- Timers on time: what the daemon calls when the next alarm is due.
 --
@@ -15071,7 +16586,7 @@ $$;
 comment on function parley._p_fire_alarms_one_by_one(integer) is
 'Handles alarms that are due, each in a subtransaction, and puts off those that fail. Gives how many were handled.';
 
--- sql/410_external_activation.sql
+-- sql/activation/external_activation.sql
 
 -- External activation: what the daemon starts for a queue outside of the database, a program or a web address.
 --
@@ -15082,7 +16597,7 @@ comment on function parley._p_fire_alarms_one_by_one(integer) is
 --
 -- A queue has one kind of activation: a procedure that is enabled, an external activation, or QUEUE_ACTIVATION event notifications.
 -- Secrets of webhooks and values of environments are shown by no view; only the daemon reads them (_p_external_definition). A daemon with a master
--- key seals the secrets of webhooks (413_webhook_secrets.sql): until then, or without one, they stand here as they are.
+-- key seals the secrets of webhooks (activation/webhook_secrets.sql): until then, or without one, they stand here as they are.
 -- Locks: the queue's row, as alter_queue takes it.
 
 create table parley._p_external_activation (
@@ -15115,27 +16630,6 @@ create table parley._p_external_activation (
 );
 
 comment on table parley._p_external_activation is 'What the daemon starts outside of the database to read a queue; secrets and environment are for it alone.';
-
-create function parley._p_require_range(name text, value integer, least_value integer, largest_value integer) returns boolean
-language plpgsql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if value is null or value < least_value or value > largest_value then
-    found := parley._p_raise(
-      8402,
-      format('%s is %s', name, coalesce(value::text, 'null')),
-      format('%s to %s are allowed.', least_value, largest_value),
-      'Give a number in that range.'
-    );
-  end if;
-  return true;
-end
-$$;
-
-comment on function parley._p_require_range(text, integer, integer, integer) is
-'Refuses a number that is out of range, or null.
-Errors: 8402.';
 
 create function parley._p_check_program(activation parley._p_external_activation) returns boolean
 language plpgsql immutable
@@ -15331,7 +16825,7 @@ Arguments: queue_id; activator, the kind that is to be on: procedure, external o
 Errors: 9717 a QUEUE_ACTIVATION event notification is there, 9718 internal or external activation is on.
 Source: spec 2.4.';
 
--- sql/411_activation_statements.sql
+-- sql/activation/activation_statements.sql
 
 -- The statements of external activation: create, alter and drop; what is left out of an ALTER stays as it is.
 
@@ -15670,7 +17164,7 @@ comment on view parley.external_activations is
 Secrets, values of environments and the query of a url are
 shown to nobody.';
 
--- sql/412_deliveries.sql
+-- sql/activation/deliveries.sql
 
 -- Deliveries: messages that a reader hands to somebody outside of the transaction, such as a webhook, before it receives them.
 --
@@ -16008,7 +17502,7 @@ where pg_catalog.pg_has_role(e.owner, 'usage') or (select parley._p_is_administr
 comment on view parley.delivery_failures is
 'Conversations whose next message was delivered to a webhook and not accepted, and when it is tried again. Everybody sees those of roles he is a member of.';
 
--- sql/413_webhook_secrets.sql
+-- sql/activation/webhook_secrets.sql
 
 -- Secrets of webhooks, until a daemon seals them.
 --
@@ -16049,13 +17543,13 @@ comment on function parley._p_seal_webhook_secret(integer, text, bytea) is
 'Replaces the secret of a webhook by itself, sealed; false when it has been changed or sealed meanwhile, or somebody holds the queue.
 Arguments: queue_id; secret, as _p_plain_secrets gave it; sealed_secret, the same sealed under the master key for this queue.';
 
--- sql/420_event_notifications.sql
+-- sql/activation/event_notifications.sql
 
 -- Event notifications: subscriptions of a service to what happens to a queue, QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.
 --
 -- Each notification has a conversation of its own, from the built-in EventNotificationService, begun when the notification is
 -- created and open until it is dropped. Whoever receives must not end it: a conversation that is over takes its notification with it.
--- What is sent when stands in 421_event_messages.sql.
+-- What is sent when stands in activation/event_messages.sql.
 -- Locks: the queue's row, then those of the notification's conversation, as END CONVERSATION takes them.
 
 create table parley._p_event_notification (
@@ -16296,69 +17790,13 @@ $$;
 
 comment on function parley._p_drop_event_notifications(integer[]) is 'Drops event notifications and ends their conversations.';
 
-create view parley.event_notifications with (security_barrier) as
-select
-  n.name,
-  n.notification_id as object_id,
-  1::smallint as parent_class,
-  'OBJECT_OR_COLUMN'::text as parent_class_desc,
-  n.queue_id as parent_id,
-  n.create_date,
-  n.create_date as modify_date,
-  false as is_ms_shipped,
-  n.to_service as service_name,
-  n.broker_instance,
-  null::bytea as creator_sid,
-  n.owner::oid as principal_id,
-  n.event as type_desc,
-  n.is_fan_in,
-  n.conversation_handle,
-  q.lookup_name as queue_name
-from parley._p_event_notification as n
-join parley._p_queue as q using (queue_id)
-where pg_catalog.pg_has_role(n.owner, 'usage')
-  or n.queue_id in (select v.object_id from parley.service_queues as v);
-
-comment on view parley.event_notifications is
-'Event notifications; their events are in parley.events too. The last four columns are ours.';
-
-create view parley.events with (security_barrier) as
-select
-  n.object_id,
-  case n.type_desc when 'BROKER_QUEUE_DISABLED' then 160 when 'QUEUE_ACTIVATION' then 173 end as type,
-  n.type_desc,
-  false as is_trigger_event,
-  null::integer as event_group_type,
-  null::text as event_group_type_desc
-from parley.event_notifications as n;
-
-comment on view parley.events is 'The events of event notifications, a row for each notification: it has one event here.';
-
-create view parley.server_event_notifications with (security_barrier) as
-select
-  n.name,
-  n.object_id,
-  100::smallint as parent_class,
-  'SERVER'::text as parent_class_desc,
-  0 as parent_id,
-  n.create_date,
-  n.modify_date,
-  n.service_name,
-  n.broker_instance,
-  n.creator_sid,
-  n.principal_id
-from parley.event_notifications as n
-where n.parent_class = 100;
-
-comment on view parley.server_event_notifications is 'Event notifications of the server: none, those of a database belong to queues.';
-
--- sql/421_event_messages.sql
+-- sql/activation/event_messages.sql
 
 -- The messages of event notifications: when they are sent, and what is in them.
 --
 -- A failure to notify is a warning in the log, never an error of whoever caused the event (spec 2.10).
 -- QUEUE_ACTIVATION is raised by the daemon, which knows when messages wait that nobody receives. BROKER_QUEUE_DISABLED is noticed
--- by fire_timers: the disabling itself happens outside of any transaction (243_poison.sql), in a session that is about to fail.
+-- by fire_timers: the disabling itself happens outside of any transaction (poison/poison.sql), in a session that is about to fail.
 
 create function parley._p_event_body(caller oid, event text, queue parley._p_queue) returns bytea
 language sql stable
@@ -16534,7 +17972,7 @@ Gives how many messages were sent. What another transaction holds is passed by.
 Arguments: only_queues, of these alone; null for all.
 Source: spec 2.10, 5.6.';
 
--- sql/422_external_readers.sql
+-- sql/activation/external_readers.sql
 
 -- What the daemon starts outside of the database, for which queue. It is the one place that shows secrets, and for administrators only.
 
@@ -16585,569 +18023,7 @@ comment on function parley._p_external_readers() is
 'Gives for each queue that is activated from outside of the database the kind of its readers (program, webhook, event), how many run at least and at most,
 and the definition for whoever starts them, with secrets.';
 
--- sql/423_activation_view_columns.sql
-
--- What the columns of the views of external activation and of event notifications mean; 320_view_columns.sql holds the others.
-
-comment on column parley.external_activations.queue_name is 'Queue, as statements take it.';
-comment on column parley.external_activations.service_queue_id is 'Identity of the queue.';
-comment on column parley.external_activations.kind is 'program or webhook.';
-comment on column parley.external_activations.is_enabled is 'Whether anything is started.';
-comment on column parley.external_activations.min_instances is 'How many always run; 0 for webhooks.';
-comment on column parley.external_activations.max_instances is 'How many run at most; for a webhook, requests at once.';
-comment on column parley.external_activations.program is 'Program and its arguments; null for webhooks.';
-comment on column parley.external_activations.environment_names is 'Names of the variables that it is given.';
-comment on column parley.external_activations.working_directory is 'Where it runs; null is the folder of the program.';
-comment on column parley.external_activations.stop_timeout_ms is 'Milliseconds from SIGTERM to SIGKILL.';
-comment on column parley.external_activations.url is 'Address of the webhook, without its query; null for programs.';
-comment on column parley.external_activations.secret_name is 'Name of the secret, or null; the secret itself is not shown.';
-comment on column parley.external_activations.timeout_ms is 'Milliseconds for one request.';
-comment on column parley.external_activations.batch_size is 'Messages in one request, at most.';
-comment on column parley.external_activations.body_format is 'envelope or raw.';
-comment on column parley.external_activations.system_messages is 'Whether EndDialog and Error are delivered too.';
-comment on column parley.external_activations.max_attempts is 'Refusals after which a conversation is set aside; 0 is never.';
-comment on column parley.external_activations.first_retry_ms is 'Milliseconds that a conversation waits after its first refusal.';
-comment on column parley.external_activations.longest_retry_ms is 'Milliseconds that it waits at most.';
-comment on column parley.external_activations.create_date is 'When it was created.';
-comment on column parley.external_activations.modify_date is 'When it was changed last.';
-
-comment on column parley.delivery_failures.queue_name is 'Queue, as statements take it.';
-comment on column parley.delivery_failures.service_queue_id is 'Identity of the queue.';
-comment on column parley.delivery_failures.conversation_handle is 'Conversation that waits.';
-comment on column parley.delivery_failures.failures is 'How often its delivery has failed in a row.';
-comment on column parley.delivery_failures.attempts is 'How many of these count towards max_attempts.';
-comment on column parley.delivery_failures.last_error is 'What was wrong the last time.';
-comment on column parley.delivery_failures.first_failed_at is 'When it failed first.';
-comment on column parley.delivery_failures.failed_at is 'When it failed last.';
-comment on column parley.delivery_failures.retry_at is 'When it is tried again.';
-comment on column parley.delivery_failures.last_answer is 'What the web address said then, its first 4,096 characters; null when it said nothing.';
-
-comment on column parley.event_notifications.name is 'Name, one for each queue.';
-comment on column parley.event_notifications.object_id is 'Identity of the notification.';
-comment on column parley.event_notifications.parent_class is 'Always 1.';
-comment on column parley.event_notifications.parent_class_desc is 'Always OBJECT_OR_COLUMN.';
-comment on column parley.event_notifications.parent_id is 'Identity of the queue.';
-comment on column parley.event_notifications.create_date is 'When it was created.';
-comment on column parley.event_notifications.modify_date is 'The same: a notification is never altered.';
-comment on column parley.event_notifications.is_ms_shipped is 'Always false.';
-comment on column parley.event_notifications.service_name is 'Service that is notified.';
-comment on column parley.event_notifications.broker_instance is 'Its database, or null for any.';
-comment on column parley.event_notifications.creator_sid is 'Always null: roles have no sid.';
-comment on column parley.event_notifications.principal_id is 'Oid of the owner.';
-comment on column parley.event_notifications.type_desc is 'QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.';
-comment on column parley.event_notifications.is_fan_in is 'Whether it shares its messages with others like it.';
-comment on column parley.event_notifications.conversation_handle is 'Conversation that the messages are sent on.';
-comment on column parley.event_notifications.queue_name is 'Queue, as statements take it.';
-
-comment on column parley.events.object_id is 'Identity of the event notification.';
-comment on column parley.events.type is '160 or 173.';
-comment on column parley.events.type_desc is 'BROKER_QUEUE_DISABLED or QUEUE_ACTIVATION.';
-comment on column parley.events.is_trigger_event is 'Always false.';
-comment on column parley.events.event_group_type is 'Always null: a notification is of one event.';
-comment on column parley.events.event_group_type_desc is 'Always null.';
-
-comment on column parley.server_event_notifications.name is 'Name.';
-comment on column parley.server_event_notifications.object_id is 'Identity of the notification.';
-comment on column parley.server_event_notifications.parent_class is '100.';
-comment on column parley.server_event_notifications.parent_class_desc is 'SERVER.';
-comment on column parley.server_event_notifications.parent_id is '0.';
-comment on column parley.server_event_notifications.create_date is 'When it was created.';
-comment on column parley.server_event_notifications.modify_date is 'The same.';
-comment on column parley.server_event_notifications.service_name is 'Service that is notified.';
-comment on column parley.server_event_notifications.broker_instance is 'Its database, or null for any.';
-comment on column parley.server_event_notifications.creator_sid is 'Null: roles have no sid.';
-comment on column parley.server_event_notifications.principal_id is 'Oid of the owner.';
-
--- sql/425_dynamic_routing.sql
-
--- Dynamic routing: asking the broker configuration service for what is missing (spec 6.6).
---
--- A database that has a route to the service SQL/ServiceBroker/BrokerConfiguration asks it for routes and remote service bindings that are missing, with
--- messages of the built-in service on the contract BrokerConfigurationNotice. The service creates what is missing and ends the conversation; that
--- end, with an error or without, is the answer. Whoever cannot be helped by it goes on with the steps that follow, and it is
--- not asked for that again for a while, else a service that knows nothing would be asked without end.
--- A route is asked for by the first who misses it; others go on with the steps that follow. A binding is asked for when a dialog has found its first way
--- to another server, whatever ENCRYPTION says, and each dialog with that service waits for the answer: what left without it could not be sealed any more.
--- Invariant: one conversation for each service name and message type. Of two who find the same thing missing at once, one asks, and the other waits for
--- nobody: he behaves as if it were asked, which is true or will be found out when delayed messages are looked at again.
--- Locks: an advisory lock for the name, only tried; then the row of the request; then those of its conversation.
-
-create table parley._p_configuration_request (
-  service_name text collate "C" not null,
-  -- 6 for a route, 8 for a remote service binding: MissingRoute and MissingRemoteServiceBinding.
-  message_type_id integer not null check (message_type_id in (6, 8)),
-  conversation_handle uuid not null,
-  asked_at timestamptz not null default clock_timestamp(),
-  answered_at timestamptz,
-  pause interval not null default interval '1 minute',
-  primary key (service_name, message_type_id)
-);
-
-comment on table parley._p_configuration_request is 'What the broker configuration service was asked for, until a while after its answer.';
-comment on column parley._p_configuration_request.pause is 'How long after the answer it is not asked for the same again.';
-
-create function parley._p_is_asking(service_name text, message_type_id integer) returns boolean
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return exists (
-    select
-    from parley._p_configuration_request as q
-    join parley._p_endpoint as e using (conversation_handle)
-    where q.service_name = _p_is_asking.service_name
-      and q.message_type_id = _p_is_asking.message_type_id
-      and q.answered_at is null
-      and e.state in ('SO', 'CO')
-  );
-end
-$$;
-
-comment on function parley._p_is_asking(text, integer) is
-'Tells whether the broker configuration service was asked for something and has not answered.
-Arguments: service_name, the service for which it is missing; message_type_id, 6 for a route, 8 for a remote service binding.';
-
-create function parley._p_ask_broker_configuration(service_name text, message_type_id integer) returns text
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_request parley._p_configuration_request;
-  v_type parley._p_message_type;
-  v_handle uuid;
-begin
-  select * into v_type from parley._p_message_type as t where t.message_type_id = _p_ask_broker_configuration.message_type_id;
-  if not pg_try_advisory_xact_lock(hashtextextended(format('parley %s %s', substring(v_type.name from '[^/]+$'), service_name), 0)) then
-    return 'asking';
-  end if;
-  select * into v_request
-  from parley._p_configuration_request as q
-  where q.service_name = _p_ask_broker_configuration.service_name and q.message_type_id = v_type.message_type_id;
-  if parley._p_is_asking(service_name, message_type_id) then
-    return 'asking';
-  elsif coalesce(v_request.answered_at, clock_timestamp()) > clock_timestamp() - v_request.pause then
-    return 'answered';
-  end if;
-  v_handle := parley._p_begin_notices('SQL/ServiceBroker/BrokerConfiguration', null, 3, 3, 3600);
-  insert into parley._p_configuration_request as q (service_name, message_type_id, conversation_handle)
-  values (_p_ask_broker_configuration.service_name, v_type.message_type_id, v_handle)
-  on conflict on constraint _p_configuration_request_pkey do update
-  set conversation_handle = excluded.conversation_handle, asked_at = excluded.asked_at, answered_at = null, pause = excluded.pause;
-  perform parley._p_post_notice(
-    v_handle, v_type,
-    case v_type.message_type_id when 6 then parley._p_missing_route_body(service_name) else parley._p_missing_binding_body(service_name) end
-  );
-  return 'asked';
-end
-$$;
-
-comment on function parley._p_ask_broker_configuration(text, integer) is
-'Asks the broker configuration service for what is missing, and gives asked; or asking, when it was asked already, or is by somebody else at this moment; or
-answered, when it has answered not long ago.
-Arguments: those of _p_is_asking.
-Source: spec 6.6.';
-
-create function parley._p_await_binding(endpoint parley._p_endpoint, address text) returns text
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if address is null
-    -- Inside one server nothing is sealed, and what has been on its way goes on as it began.
-    or address like 'broker:%'
-    or not endpoint.is_initiator
-    or endpoint.far_endpoint_id is not null
-    or endpoint.far_service = 'SQL/ServiceBroker/BrokerConfiguration'
-    or exists (select from parley._p_remote_service_binding as b where b.to_service = endpoint.far_service)
-    or not exists (
-      select
-      from parley._p_route as r
-      where r.remote_service_name = 'SQL/ServiceBroker/BrokerConfiguration'
-        and not r.is_inbound
-        and (r.expires_at is null or r.expires_at > clock_timestamp())
-    )
-    or parley._p_ask_broker_configuration(endpoint.far_service, 8) = 'answered' then
-    return null;
-  end if;
-  return format(
-    'The broker configuration service was asked for a remote service binding for the service "%s", and has not answered yet.', endpoint.far_service
-  );
-end
-$$;
-
-comment on function parley._p_await_binding(parley._p_endpoint, text) is
-'Tells why a conversation that has found its way waits for a remote service binding, and asks the broker configuration service for it; null when it may go.
-Arguments: endpoint, whose row the caller holds; address, to which it is about to be bound.
-Source: spec 6.6, 6.12 (9770).';
-
-create function parley._p_missing_route_body(service_name text) returns bytea
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select convert_to(
-    xmlelement(
-      name "MissingRoute",
-      xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute' as xmlns),
-      xmlelement(name "SERVICE_NAME", service_name)
-    )::text,
-    'UTF8'
-  )
-$$;
-
-comment on function parley._p_missing_route_body(text) is 'Gives the body of the message that asks for a missing route, in UTF-8.';
-
-create function parley._p_missing_binding_body(service_name text) returns bytea
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select convert_to(
-    xmlelement(
-      name "MissingRemoteServiceBinding",
-      xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRemoteServiceBinding' as xmlns),
-      xmlelement(name "SERVICE_NAME", service_name)
-    )::text,
-    'UTF8'
-  )
-$$;
-
-comment on function parley._p_missing_binding_body(text) is
-'Gives the body of the message that asks for a missing remote service binding, in UTF-8.';
-
-create function parley._p_take_configuration_answers() returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_request record;
-  v_endpoint parley._p_endpoint;
-  v_answers integer := 0;
-begin
-  for v_request in
-    select q.service_name, q.message_type_id, q.conversation_handle, e.state
-    from parley._p_configuration_request as q
-    left join parley._p_endpoint as e using (conversation_handle)
-    where q.answered_at is null and (e.state is null or e.state not in ('SO', 'CO'))
-    order by q.service_name, q.message_type_id
-    for update of q skip locked
-  loop
-    update parley._p_configuration_request as q
-    -- That there is no binding is remembered for ten minutes, as SQL Server does.
-    set answered_at = clock_timestamp(), pause = case when q.message_type_id = 8 and v_request.state = 'ER' then interval '10 minutes' else q.pause end
-    where q.service_name = v_request.service_name and q.message_type_id = v_request.message_type_id;
-    if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
-      v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
-      if v_endpoint.state <> 'DO' then
-        found := parley._p_end_side(v_endpoint, 2, null);
-      end if;
-    end if;
-    perform parley._p_deliver_delayed(v_request.service_name);
-    v_answers := v_answers + 1;
-  end loop;
-  delete from parley._p_configuration_request as q where q.answered_at < clock_timestamp() - q.pause;
-  return v_answers;
-end
-$$;
-
-comment on function parley._p_take_configuration_answers() is
-'Ends the conversations in which the broker configuration service has answered, and looks again at what waited for it. An end with an error, or of the
-lifetime, means that it does not know. Gives the number of answers.
-Source: spec 6.6.';
-
--- sql/430_broker_switches.sql
-
--- ALTER DATABASE ... SET ENABLE_BROKER, DISABLE_BROKER, NEW_BROKER, ERROR_BROKER_CONVERSATIONS (spec 9.1).
---
--- While the broker is disabled a SEND is taken and waits in the transmission queue, and so does END CONVERSATION. The short way of SEND asks for
--- nothing but its endpoint's row, so disabling takes the routes out of all of these rows; the long way asks the switch.
--- Keeps S4, order within a conversation: whoever has asked the switch keeps it from being thrown until his transaction ends. So no message is
--- delayed by a sender that saw it off and overtaken by one that saw it on: enabling delivers everything delayed before it lets anybody pass.
--- Locks: the switch, then endpoints by endpoint_id. Senders that began before are waited for, ten seconds unless the caller says otherwise.
--- Cost for SEND: none on the short way; the lock of one more relation on the long way.
-
-create function parley._p_wait_at_most(seconds integer) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  -- lock_timeout is an integer, in milliseconds.
-  if seconds not between 0 and 2147483 then
-    found := parley._p_raise(
-      8402, format('wait_seconds is %s', seconds), '0 to 2147483 are allowed, and null.', 'Give null to wait for ever.'
-    );
-  end if;
-  perform set_config('lock_timeout', coalesce(greatest(seconds * 1000, 1), 0)::text, true);
-  return true;
-end
-$$;
-
-comment on function parley._p_wait_at_most(integer) is
-'Limits how long locks are waited for, and gives true. The callers have a setting of their own in their definition, so that the limit ends with them.
-Errors: 8402 negative, or more than 24 days.';
-
-create function parley._p_throw_switch(is_enabled boolean) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  alter sequence parley._p_broker_switch restart;
-  if not is_enabled then
-    perform setval('parley._p_broker_switch', 1);
-  end if;
-  -- Daemons have to begin or to stop activation.
-  perform pg_notify('parley', 'queues');
-end
-$$;
-
-comment on function parley._p_throw_switch(boolean) is
-'Throws the switch of the broker, once everybody who has asked for its position has finished.
-Errors: 55P03 when somebody does not finish within lock_timeout.';
-
-create function parley._p_raise_in_use() returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_holders text;
-begin
-  select string_agg(distinct coalesce(l.pid::text, 'a prepared transaction'), ', ') into v_holders
-  from pg_locks as l
-  join pg_class as c on c.oid = l.relation
-  where l.database = parley._p_database_oid()
-    and c.relnamespace = 'parley'::regnamespace
-    and c.relkind in ('r', 'S')
-    and l.granted
-    and l.mode in ('RowExclusiveLock', 'AccessExclusiveLock')
-    and l.pid is distinct from pg_backend_pid();
-  return parley._p_raise(
-    5061,
-    'the broker is in use',
-    'Open transactions send or receive; their process ids: ' || coalesce(v_holders, 'unknown, they have just ended') || '.',
-    'Try again when they have finished, or end them: select pg_terminate_backend(pid);'
-  );
-end
-$$;
-
-comment on function parley._p_raise_in_use() is
-'Says that open transactions keep the broker from being switched, and whose they are.
-Errors: 5061, always.';
-
-create function parley._p_switch_off() returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform parley._p_throw_switch(false);
-  perform from parley._p_endpoint as e where e.destination_lane is not null order by e.endpoint_id for no key update;
-  perform parley._p_forget_routes(array(select e.endpoint_id from parley._p_endpoint as e where e.destination_lane is not null));
-  update parley._p_broker as b set is_broker_enabled = false, disabled_at = clock_timestamp();
-end
-$$;
-
-comment on function parley._p_switch_off() is 'Disables the broker. Errors: 55P03 when senders do not finish within lock_timeout.';
-
-create function parley._p_switch_on() returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_is_elsewhere boolean := parley._p_is_elsewhere();
-begin
-  perform parley._p_throw_switch(true);
-  update parley._p_broker as b
-  set is_broker_enabled = true, disabled_at = null,
-    system_identifier = parley._p_system_identifier(), database_oid = parley._p_database_oid();
-  -- What it was restored from may be older than what other brokers know of it.
-  if v_is_elsewhere then
-    perform parley._p_begin_epoch();
-  end if;
-end
-$$;
-
-comment on function parley._p_switch_on() is
-'Enables the broker, and notes that it lives here. Errors: 55P03 when senders do not finish within lock_timeout.';
-
-create function parley._p_require_no_original(original_is_disabled boolean) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if parley._p_original() is not null and not original_is_disabled then
-    found := parley._p_raise(
-      9772,
-      'a broker with the same id is on this server already',
-      format('This database is a copy of "%s", which is still there.', parley._p_original()),
-      'For a copy: select parley.new_broker(); when this one takes the place of the original, drop that or disable its broker, and then:'
-        || ' select parley.enable_broker(original_is_disabled => true);'
-    );
-  end if;
-  return true;
-end
-$$;
-
-comment on function parley._p_require_no_original(boolean) is
-'Refuses to enable a second broker of the same id on one server.
-Errors: 9772.';
-
-create function parley.disable_broker(
-  wait_seconds integer default 10,
-  caller parley.caller default parley.current_caller()
-) returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '10s'
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-begin
-  found := parley._p_require_administrator(v_caller, 'DISABLE_BROKER');
-  found := parley._p_wait_at_most(wait_seconds);
-  perform parley._p_switch_off() from parley._p_broker as b where b.is_broker_enabled;
-exception
-  when lock_not_available then
-    found := parley._p_raise_in_use();
-end
-$$;
-
-comment on function parley.disable_broker(integer, parley.caller) is
-'Disables the broker of this database: messages are no longer delivered, services are no longer found, activation stops. SEND and END CONVERSATION are
-still accepted; what they send waits in the transmission queue. What has been delivered can be received. Transactions that send are waited for.
-Arguments: wait_seconds, for how long (0: not at all, null: for ever).
-Errors: 5061 in use, 8402 wait_seconds out of range, 15151 not an administrator.
-Source: spec 9.1, DISABLE_BROKER.';
-
-create function parley.enable_broker(
-  original_is_disabled boolean default false, wait_seconds integer default 10,
-  caller parley.caller default parley.current_caller()
-) returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '10s'
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-begin
-  found := parley._p_require_administrator(v_caller, 'ENABLE_BROKER');
-  found := parley._p_wait_at_most(wait_seconds);
-  found := parley._p_require_no_original(original_is_disabled);
-  if parley._p_broker_state() <> 'ENABLED' then
-    perform parley._p_switch_on();
-    perform parley._p_deliver_delayed(null);
-  end if;
-exception
-  when lock_not_available then
-    found := parley._p_raise_in_use();
-end
-$$;
-
-comment on function parley.enable_broker(boolean, integer, parley.caller) is
-'Enables the broker of this database under the id it has, and delivers what has waited, in order. For a broker that has moved: restored for recovery,
-on another server. Transactions that send are waited for.
-Arguments: original_is_disabled, true when this database takes the place of the one it was copied from on the same server;
-wait_seconds, as disable_broker.
-Errors: 5061 in use, 8402 wait_seconds out of range, 9772 the original is on this server, 15151 not an administrator.
-Source: spec 9.1, ENABLE_BROKER.';
-
-create function parley.error_broker_conversations(
-  original_is_disabled boolean default false, wait_seconds integer default 10,
-  caller parley.caller default parley.current_caller()
-) returns integer
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '10s'
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_told integer;
-begin
-  found := parley._p_require_administrator(v_caller, 'ERROR_BROKER_CONVERSATIONS');
-  found := parley._p_wait_at_most(wait_seconds);
-  found := parley._p_require_no_original(original_is_disabled);
-  perform parley._p_switch_on();
-  delete from parley._p_transmission as t;
-  v_told := parley._p_break_conversations(
-    array(select e.endpoint_id from parley._p_endpoint as e), 9719, 'The database of one side of the conversation was restored or attached.', 9720
-  );
-  return v_told;
-exception
-  when lock_not_available then
-    found := parley._p_raise_in_use();
-end
-$$;
-
-comment on function parley.error_broker_conversations(boolean, integer, parley.caller) is
-'Enables the broker under the id it has, and ends every conversation with an Error message of code -9719: for a database that was brought back to an older
-moment. Each side then has to end its conversation, and may begin a new one. What waits in the transmission queue is dropped. A far side in another
-database gets code -9720.
-Gives the number of sides of this database that were told.
-Arguments: original_is_disabled and wait_seconds, as enable_broker.
-Errors: 5061 in use, 8402 wait_seconds out of range, 9772 the original is on this server, 15151 not an administrator.
-Source: spec 9.1, ERROR_BROKER_CONVERSATIONS.';
-
-create function parley.new_broker(
-  wait_seconds integer default 10,
-  caller parley.caller default parley.current_caller()
-) returns uuid
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '10s'
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_old text := (select b.service_broker_guid::text from parley._p_broker as b);
-  v_guid uuid;
-  v_table text;
-  v_is_used boolean;
-begin
-  found := parley._p_require_administrator(v_caller, 'NEW_BROKER');
-  found := parley._p_wait_at_most(wait_seconds);
-  if current_setting('transaction_read_only') = 'on' then
-    found := parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
-  end if;
-  perform parley._p_switch_on();
-  -- An invitation is to the broker that made it.
-  delete from parley._p_pairing as p;
-  foreach v_table in array array[
-    '_p_message', '_p_transmission', '_p_transit', '_p_send_progress', '_p_accept_progress', '_p_parked', '_p_unresumed', '_p_compared',
-    '_p_fragment', '_p_expedited',
-    '_p_destination', '_p_neighbour_service', '_p_retained', '_p_copy_progress', '_p_receive_progress', '_p_scan_hint', '_p_alarm', '_p_tombstone',
-    '_p_set_aside', '_p_failure',
-    '_p_delivery_failure', '_p_daemon_report', '_p_configuration_request', '_p_session_key', '_p_endpoint',
-    '_p_conversation_group'
-  ] loop
-    -- Emptying an empty table costs a file and locks out everybody for nothing.
-    execute format('select exists (select from parley.%I)', v_table) into v_is_used;
-    if v_is_used then
-      execute format('truncate parley.%I', v_table);
-    end if;
-  end loop;
-  -- What would open a dialog a second time is still recognised, also in a copy of the database that has got it first.
-  delete from parley._p_dialog_security as s where s.opened_at is null or s.opened_at < clock_timestamp() - parley._p_replay_memory();
-  perform setval(q.rollback_sequence, 0) from parley._p_queue as q where pg_sequence_last_value(q.rollback_sequence) > 0;
-  -- A broker of a new id has forgotten nothing.
-  update parley._p_broker as b set service_broker_guid = gen_random_uuid(), remembers_since = null returning b.service_broker_guid into v_guid;
-  -- Event notifications are definitions; the conversations that they speak through were among those removed.
-  update parley._p_event_notification as n
-  set conversation_handle = parley._p_begin_notices(n.to_service, i.instance), broker_instance = i.instance, is_told = false
-  from (
-    select e.notification_id, case e.broker_instance when v_old then v_guid::text else e.broker_instance end as instance
-    from parley._p_event_notification as e
-  ) as i
-  where i.notification_id = n.notification_id;
-  return v_guid;
-exception
-  when lock_not_available then
-    found := parley._p_raise_in_use();
-end
-$$;
-
-comment on function parley.new_broker(integer, parley.caller) is
-'Gives the broker of this database a new id, enables it, and removes all conversations and all messages, telling nobody: for a copy of a database that is to
-live beside the original. Definitions and rights stay. Returns the new id. Whoever named the old one (routes, BEGIN DIALOG) must learn it.
-Arguments: wait_seconds, as disable_broker.
-Errors: 5061 in use, 8402 wait_seconds out of range, 9775 read-only, 15151 not an administrator.
-Source: spec 9.1, NEW_BROKER.';
-
--- sql/440_activated_queues.sql
+-- sql/activation/activated_queues.sql
 
 -- Which queues have activation on, and what the daemon is to start for them; and how it learns of changes.
 
@@ -17216,27 +18092,6 @@ $$;
 
 comment on function parley._p_reader_refusal(integer) is 'Says why no reader of a queue may be started now; null when one may.';
 
-create function parley._p_require_reader(queue_id integer) returns boolean
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_refusal text := parley._p_reader_refusal(queue_id);
-begin
-  if v_refusal is not null then
-    raise exception using
-      errcode = '42501',
-      message = v_refusal,
-      detail = 'The rights that count are those of now, not those of when it was set.',
-      hint = 'Let a role that may set the activation again, or grant the membership.';
-  end if;
-  return true;
-end
-$$;
-
-comment on function parley._p_require_reader(integer) is 'Refuses to start a reader of a queue when who said what reads it may not, or no longer.
-Errors: SQLSTATE 42501.';
-
 create function parley._p_notify_daemon() returns trigger
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -17261,42 +18116,1202 @@ for each statement execute function parley._p_notify_daemon();
 create trigger _p_notify_daemon after update on parley._p_broker
 for each statement execute function parley._p_notify_daemon();
 
--- sql/500_dropped_queues.sql
+-- sql/views/queue_views.sql
 
--- What queues that are gone have counted, so that no total ever falls.
+-- A view for each queue: what waits in it, and what retention keeps, in the columns of RECEIVE.
+--
+-- Looking disturbs nobody: it is a plain query under MVCC. The view is named like the queue; a queue in a schema other than dbo
+-- has the schema's name and a point in front of it, and names too long for PostgreSQL are cut and end in the queue's id.
 
-create table parley._p_dropped_queue (
-  enqueued bigint not null,
-  tasks_started bigint not null,
-  procedures_invoked bigint not null,
-  tasks_aborted bigint not null,
-  task_limit_reached bigint not null
-);
-
-comment on table parley._p_dropped_queue is
-'One row for each queue that was used and then dropped: how much had been put on it, and what activation did for it.';
-
-create function parley._p_keep_totals(queue_id integer) returns void
-language plpgsql
+create function parley._p_queue_contents(queue_id integer) returns setof parley.received_message
+language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-  insert into parley._p_dropped_queue (enqueued, tasks_started, procedures_invoked, tasks_aborted, task_limit_reached)
-  select t.enqueued, t.started, case when q.activation_procedure is null then 0 else t.started end, t.aborted, t.limit_reached
+  select
+    case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
+    e.priority,
+    m.position + b.ordinal - 1,
+    g.conversation_group_id,
+    e.conversation_handle,
+    case
+      when m.message_type_id in (1, 5) then -1
+      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+        partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
+      )
+    end,
+    e.service_name,
+    e.service_id,
+    e.service_contract_name,
+    e.service_contract_id,
+    t.name,
+    m.message_type_id,
+    t.validation::text,
+    b.body,
+    m.enqueued_at,
+    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
+    m.trace_context
   from parley._p_queue as q
-  left join parley._p_queue_monitor as m on m.queue_id = q.queue_id
-  cross join lateral (
-    select coalesce(parley._p_last_position(q.position_sequence), 0) as enqueued, coalesce(m.tasks_started, 0) as started,
-      coalesce(m.tasks_aborted, 0) as aborted, coalesce(m.task_limit_reached, 0) as limit_reached
-  ) as t
-  where q.queue_id = $1 and greatest(t.enqueued, t.started, t.aborted, t.limit_reached) > 0;
-  delete from parley._p_queue_monitor as m where m.queue_id = $1;
+  join parley._p_message as m on m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 11
+  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+  join parley._p_conversation_group as g using (group_id)
+  join parley._p_message_type as t on t.message_type_id = m.message_type_id
+  left join lateral (
+    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
+  ) as p on true
+  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+  where q.queue_id = $1
+    and (q.disabled_position is null or m.position < q.disabled_position)
+  union all
+  select
+    r.status,
+    e.priority,
+    r.position,
+    g.conversation_group_id,
+    e.conversation_handle,
+    r.message_sequence_number,
+    e.service_name,
+    e.service_id,
+    e.service_contract_name,
+    e.service_contract_id,
+    t.name,
+    r.message_type_id,
+    t.validation::text,
+    r.body,
+    r.enqueued_at,
+    (lpad(to_hex(r.endpoint_id), 16, '0') || to_hex(r.position + 1152921504606846976))::uuid,
+    r.trace_context
+  from parley._p_retained as r
+  join parley._p_endpoint as e using (endpoint_id)
+  join parley._p_conversation_group as g using (group_id)
+  join parley._p_message_type as t on t.message_type_id = r.message_type_id
+  where r.queue_id = $1
+$$;
+
+comment on function parley._p_queue_contents(integer) is
+'Gives what is in a queue: messages ready (status 1), of conversations set aside (2), received and retained (0), copies of sent ones (3). Spec 4.3, 5.2.';
+
+create function parley.queue_contents(
+  queue text,
+  caller parley.caller default parley.current_caller()
+) returns setof parley.received_message
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
+begin
+  return query select * from parley._p_queue_contents(v_queue.queue_id);
 end
 $$;
 
-comment on function parley._p_keep_totals(integer) is 'Keeps the counts of a queue that is about to be dropped, and forgets its monitor.';
+comment on function parley.queue_contents(text, parley.caller) is
+'Looks at a queue without disturbing its readers; the same as the queue''s view in schema parley_queue.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
--- sql/501_queue_figures.sql
+-- sql/views/queue_inspection.sql
+
+-- Looking at queues from outside: how much waits in each, and what comes first.
+--
+-- Screens ask this again and again, so neither answer may cost more the longer the queue is: see views/queue_depth.sql for the
+-- numbers. Nothing is locked, no body is read that is not shown, and both functions work on queues that are off.
+
+create function parley.queue_backlogs(queue text default null, caller parley.caller default parley.current_caller())
+returns table (
+  queue_name text,
+  service_queue_id integer,
+  waiting_messages bigint,
+  is_estimated boolean,
+  oldest_enqueue_time timestamptz,
+  held_messages bigint,
+  rollbacks integer,
+  rollbacks_before_disable integer
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_only integer;
+  v_queue parley._p_queue;
+  v_waiting record;
+  v_held record;
+begin
+  if queue_backlogs.queue is not null then
+    v_only := (parley._p_find_queue(v_caller, queue_backlogs.queue, 'RECEIVE')).queue_id;
+  end if;
+  for v_queue in select * from parley._p_queue as q where v_only is null or q.queue_id = v_only order by q.queue_id loop
+    continue when parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true;
+    queue_name := v_queue.lookup_name;
+    service_queue_id := v_queue.queue_id;
+    v_waiting := parley._p_backlog(v_queue, 0, v_queue.disabled_position);
+    waiting_messages := v_waiting.messages;
+    is_estimated := v_waiting.is_estimated;
+    oldest_enqueue_time := v_waiting.oldest_enqueue_time;
+    held_messages := 0;
+    if v_queue.disabled_position is not null then
+      v_held := parley._p_backlog(v_queue, v_queue.disabled_position, null);
+      held_messages := v_held.messages;
+      is_estimated := is_estimated or v_held.is_estimated;
+    end if;
+    -- The two entries of the rollback sequence, see poison/poison.sql, as far as they are of messages that may still be received.
+    select coalesce(max(e.entry & 15), 0)::integer into rollbacks
+    from (select coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0) as value) as s
+    cross join unnest(array[s.value & 2147483647, s.value >> 31]) as e (entry)
+    where e.entry & 15 > 0 and parley._p_is_waiting(v_queue.queue_id, e.entry >> 4);
+    rollbacks_before_disable := v_queue.rollbacks_before_disable;
+    return next;
+  end loop;
+end
+$$;
+
+comment on function parley.queue_backlogs(text, parley.caller) is
+'Tells how much waits in each queue that the caller may receive from.
+The cost does not grow with the queue: beyond some 10,000 rows the number is estimated, within a few percent.
+Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received; is_estimated;
+oldest_enqueue_time of what is ready; held_messages, which arrived while the queue was off and are still their senders'';
+rollbacks, counted of a message that keeps coming back; rollbacks_before_disable, at how many of them its conversation is set aside or the queue disabled.
+Arguments: queue, only that one (null: all).
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+create function parley.peek(
+  queue text, top integer default 10, conversation_handle uuid default null,
+  caller parley.caller default parley.current_caller()
+) returns setof parley.received_message
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
+  v_end bigint := coalesce(v_queue.disabled_position, 9223372036854775807);
+  v_endpoint bigint;
+begin
+  found := parley._p_require_top(top);
+  if peek.conversation_handle is not null then
+    v_endpoint := (parley._p_find_endpoint(peek.conversation_handle)).endpoint_id;
+  end if;
+  return query
+  with first as materialized (
+    (
+      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
+      from parley._p_message as m
+      join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+      where v_endpoint is null
+        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 10
+        and m.position < v_end
+      order by m.lane, m.position
+      limit top
+    )
+    union all
+    (
+      select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
+      from parley._p_message as m
+      where m.endpoint_id = v_endpoint
+        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 11
+        and m.position < v_end
+      order by m.position
+      limit top
+    )
+  )
+  select
+    case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
+    e.priority,
+    m.position + b.ordinal - 1,
+    g.conversation_group_id,
+    e.conversation_handle,
+    case
+      when m.message_type_id in (1, 5) then -1
+      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+        partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
+      )
+    end,
+    e.service_name,
+    e.service_id,
+    e.service_contract_name,
+    e.service_contract_id,
+    t.name,
+    m.message_type_id,
+    t.validation::text,
+    b.body,
+    m.enqueued_at,
+    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
+    m.trace_context
+  from first as m
+  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
+  join parley._p_conversation_group as g using (group_id)
+  join parley._p_message_type as t on t.message_type_id = m.message_type_id
+  left join lateral (
+    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
+  ) as p on true
+  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+  order by case when v_endpoint is null then m.lane end, m.position, b.ordinal
+  limit top;
+end
+$$;
+
+comment on function parley.peek(text, integer, uuid, parley.caller) is
+'Looks at the first messages of a queue, by priority and arrival, without taking them. Nobody is disturbed, messages of locked
+groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see queue_contents.
+A conversation that is set aside is shown, with status 2, when it is asked for by its handle.
+Arguments: queue; top, at most so many messages (null: all); conversation_handle, only messages of that conversation.
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8426 conversation not found, 9609 malformed name.';
+
+-- sql/views/queue_depth.sql
+
+-- How many messages wait in a queue, however long it is.
+--
+-- Nobody keeps a counter (conversation/messages.sql), so a short lane is counted and a long one estimated. Positions make that easy: every row has
+-- taken a number of the queue's sequence, so the lane is a line of known length, and what is unknown is how much of it is left where:
+-- rows that were received or rolled back or went into other lanes are gaps, and a frame is many messages. We look at short windows all
+-- along the line, more of them towards its end, because queues empty at the front and fill at the end.
+-- Windows are found through the index, so the cost depends neither on what waits nor on what has been received before. They stand
+-- on a grid and are drawn by hashing, so that what does not move does not flicker, and two looks after each other compare.
+--
+-- Error: none where every row is there and all are alike; a few percent where rows are missing at random or frames differ
+-- (docs/performance.md). What was tried and dropped: a second look where windows differ most, which leans to the low side; PostgreSQL's
+-- own statistics, which are as old as the last analyze.
+-- Cost: some 2,500 index probes for a lane that is estimated, about 10 ms in memory. Nothing is locked.
+
+create function parley._p_backlog(
+  queue parley._p_queue, from_position bigint, up_to_position bigint,
+  out messages bigint, out is_estimated boolean, out oldest_enqueue_time timestamptz
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_lane integer;
+  v_low bigint;
+  v_seen record;
+  v_rest record;
+begin
+  messages := 0;
+  is_estimated := false;
+  for v_lane in
+    select parley._p_lane(queue.queue_id, p.n) from generate_series(10, 1, -1) as p (n) where queue.priorities & (1 << p.n) > 0
+  loop
+    select h.low_position into v_low from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
+    v_low := greatest(from_position, coalesce(v_low, 0));
+    v_seen := parley._p_count_messages(v_lane, v_low, up_to_position, 1000);
+    oldest_enqueue_time := least(oldest_enqueue_time, v_seen.oldest);
+    messages := messages + v_seen.messages;
+    if v_seen.rows = 1000 then
+      -- Only now: a look at the sequence leaves a lock, one of which for each of a thousand queues would be too many.
+      v_rest := parley._p_estimate_messages(
+        v_lane, v_seen.last + 1, least(up_to_position, (coalesce(parley._p_last_position(queue.position_sequence), 0) + 1) * 1024)
+      );
+      if v_rest.rows < 10000 then
+        v_rest := parley._p_count_messages(v_lane, v_seen.last + 1, up_to_position, 20000);
+        is_estimated := is_estimated or v_rest.rows = 20000;
+      else
+        is_estimated := true;
+      end if;
+      messages := messages + v_rest.messages;
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley._p_backlog(parley._p_queue, bigint, bigint) is
+'Tells how much stands in a queue from one position up to another (null: to the end): counted up to some 10,000 rows a lane, estimated beyond.';
+
+create function parley._p_count_messages(
+  lane integer, from_position bigint, up_to_position bigint, rows_max integer,
+  out rows bigint, out messages bigint, out last bigint, out oldest timestamptz
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  -- What arrives at a side that has ended is never received; one look an endpoint tells.
+  select coalesce(sum(c.rows), 0)::bigint, coalesce(sum(c.messages) filter (where e.state <> 'DO'), 0)::bigint, max(c.last),
+    min(c.oldest) filter (where e.state <> 'DO')
+  from (
+    select w.endpoint_id, count(*) as rows, sum(w.messages) as messages, max(w.position) as last, min(w.enqueued_at) as oldest
+    from (
+      select m.endpoint_id, m.position, coalesce(cardinality(m.frame), 1) as messages, m.enqueued_at
+      from parley._p_message as m
+      where m.lane = $1 and m.position >= from_position and m.position < coalesce(up_to_position, 9223372036854775807)
+      order by m.position
+      limit rows_max
+    ) as w
+    group by w.endpoint_id
+  ) as c
+  join parley._p_endpoint as e using (endpoint_id)
+$$;
+
+comment on function parley._p_count_messages(integer, bigint, bigint, integer) is
+'Counts the first rows of a lane from one position up to another (null: to the end), and the messages in them.';
+
+create function parley._p_estimate_messages(
+  lane integer, from_position bigint, up_to_position bigint, out rows bigint, out messages bigint
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+  with line as (
+    -- In numbers of the sequence; the grid has 1,024 to 2,048 lines, each a multiple of 2 ^ scale.
+    select n.first, n.last, greatest(0, floor(log(2, greatest(1, n.last - n.first)::numeric))::integer - 10) as scale
+    from (select from_position / 1024 as first, (up_to_position + 1023) / 1024 as last) as n
+    where n.last > n.first
+  ), strata as (
+    select b.low, lead(b.low, 1, b.last) over (order by b.low) - b.low as width
+    from (
+      select l.first as low, l.last from line as l
+      union
+      select g.low, l.last
+      from line as l
+      cross join generate_series((l.first >> l.scale) + 1, l.last >> l.scale) as i (number)
+      cross join lateral (select i.number << l.scale as low) as g
+      union
+      -- The last 64 lines of each finer grid.
+      select g.low, l.last
+      from line as l
+      cross join generate_series(greatest(0, l.scale - 16), l.scale - 1) as f (scale)
+      cross join generate_series(0, 63) as i (number)
+      cross join lateral (select ((l.last >> f.scale) - i.number) << f.scale as low) as g
+    ) as b
+    cross join line as l
+    where b.low >= l.first and b.low < l.last
+  ), windows as materialized (
+    select s.width, t.taken, (s.low + (hashint8extended(s.low, 1) & 9223372036854775807) % (s.width - t.taken + 1)) * 1024 as position
+    from strata as s
+    cross join lateral (select least(s.width, 2) as taken) as t
+  )
+  select coalesce(sum(w.width * m.rows / w.taken), 0)::bigint, coalesce(sum(w.width * m.messages / w.taken), 0)::bigint
+  from windows as w
+  cross join lateral (
+    select count(*)::double precision as rows, sum(coalesce(cardinality(n.frame), 1))::double precision as messages
+    from parley._p_message as n
+    where n.lane = $1 and n.position >= w.position and n.position < w.position + w.taken * 1024
+  ) as m
+$$;
+
+comment on function parley._p_estimate_messages(integer, bigint, bigint) is
+'Estimates how many rows and messages stand in a lane from one position up to another, from samples.';
+
+-- sql/views/catalog_views.sql
+
+-- The catalog under Service Broker's own names and columns (spec 8.1). Who sees which row: base/visible_objects.sql.
+
+create view parley.databases as
+select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled,
+  b.is_priority_honored as is_honor_broker_priority_on, false as is_trustworthy_on, false as is_master_key_encrypted_by_server,
+  parley._p_broker_state() as broker_state, b.disabled_at, b.abandoned_seconds as abandoned_target_seconds
+from parley._p_broker as b
+join pg_catalog.pg_database as d on d.datname = current_database();
+
+comment on view parley.databases is
+'This database as a broker instance: its id, whether it is enabled, and whether it is where it was. The last three columns are ours.';
+
+create view parley.service_message_types with (security_barrier) as
+select
+  t.name,
+  t.message_type_id,
+  t.owner::oid as principal_id,
+  t.validation::text as validation,
+  case t.validation when 'N' then 'NONE' when 'E' then 'EMPTY' when 'X' then 'XML' when 'J' then 'JSON' when 'F' then 'FUNCTION' end as validation_desc,
+  null::integer as xml_collection_id,
+  t.validation_function
+from parley._p_message_type as t
+where t.message_type_id < 65536
+  or pg_catalog.pg_has_role(t.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'message type')
+  or t.message_type_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'message type');
+
+comment on view parley.service_message_types is 'Message types. principal_id is the oid of the owner; validation_function is ours.';
+
+create view parley.message_type_xml_schema_collection_usages with (security_barrier) as
+select t.message_type_id, t.xml_collection_id
+from parley.service_message_types as t
+where t.xml_collection_id is not null;
+
+comment on view parley.message_type_xml_schema_collection_usages is
+'Which XML schema collection each message type is validated by: none, PostgreSQL has no such collections. See validation_function of service_message_types.';
+
+create view parley.service_contracts with (security_barrier) as
+select c.name, c.service_contract_id, c.owner::oid as principal_id
+from parley._p_contract as c
+where c.service_contract_id < 65536
+  or pg_catalog.pg_has_role(c.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'contract')
+  or c.service_contract_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'contract');
+
+comment on view parley.service_contracts is 'Contracts.';
+
+create view parley.service_contract_message_usages with (security_barrier) as
+select u.service_contract_id, u.message_type_id, u.is_sent_by_initiator, u.is_sent_by_target
+from parley._p_contract_message_type as u
+join parley.service_contracts as c using (service_contract_id);
+
+comment on view parley.service_contract_message_usages is 'Which message types each contract has and who may send them.';
+
+create view parley.services with (security_barrier) as
+select s.name, s.service_id, s.owner::oid as principal_id, s.queue_id as service_queue_id
+from parley._p_service as s
+where s.service_id < 65536
+  or pg_catalog.pg_has_role(s.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'service')
+  or s.service_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'service');
+
+comment on view parley.services is 'Services.';
+
+create view parley.service_contract_usages with (security_barrier) as
+select u.service_id, u.service_contract_id
+from parley._p_service_contract as u
+join parley.services as s using (service_id);
+
+comment on view parley.service_contract_usages is 'Which contracts each service accepts as target.';
+
+create view parley.service_queue_usages with (security_barrier) as
+select s.service_id, s.service_queue_id
+from parley.services as s;
+
+comment on view parley.service_queue_usages is 'Which queue each service is bound to.';
+
+create view parley.service_queues with (security_barrier) as
+select
+  q.name,
+  q.queue_id as object_id,
+  q.owner::oid as principal_id,
+  q.schema_name,
+  0 as parent_object_id,
+  'SQ'::text as type,
+  'SERVICE_QUEUE'::text as type_desc,
+  q.create_date,
+  q.modify_date,
+  q.queue_id < 65536 as is_ms_shipped,
+  false as is_published,
+  false as is_schema_published,
+  q.max_readers,
+  q.activation_procedure,
+  case q.execute_as
+    when 'OWNER' then -2
+    else (select r.oid::bigint from pg_catalog.pg_roles as r where pg_catalog.quote_ident(r.rolname) = q.execute_as or r.rolname = q.execute_as limit 1)
+  end as execute_as_principal_id,
+  q.is_activation_enabled,
+  q.is_receive_enabled and not parley._p_sees_poisoned(q.queue_id) as is_receive_enabled,
+  q.is_enqueue_enabled,
+  q.is_retention_enabled,
+  q.is_poison_message_handling_enabled,
+  q.poison_action,
+  q.rollbacks_before_disable as poison_rollbacks,
+  parley._p_sees_set_aside(q.queue_id) as set_aside_conversations
+from parley._p_queue as q
+where q.queue_id < 65536
+  or pg_catalog.pg_has_role(q.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'queue')
+  or q.queue_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'queue');
+
+comment on view parley.service_queues is
+'Queues. is_receive_enabled is false too when poison message handling has disabled the queue. The last three columns are ours.';
+
+create view parley.conversation_priorities with (security_barrier) as
+select
+  p.priority_id, p.name, p.service_contract_id, p.local_service_id, p.remote_service_name, p.priority
+from parley._p_priority as p
+where exists (select from parley._p_visible_class as v where v.class = 'database');
+
+comment on view parley.conversation_priorities is 'Broker priorities; null means ANY.';
+
+create view parley.permissions with (security_barrier) as
+select
+  p.class,
+  p.object_id,
+  o.name as object_name,
+  p.permission,
+  case p.grantee::oid when 0 then 'PUBLIC' else pg_catalog.pg_get_userbyid(p.grantee)::text end as grantee,
+  pg_catalog.pg_get_userbyid(p.grantor)::text as grantor,
+  p.is_grantable
+from parley._p_permission as p
+left join parley._p_named_object as o on o.class = p.class and o.object_id = p.object_id
+where p.grantee::oid = 0::oid
+  or pg_catalog.pg_has_role(p.grantee, 'usage')
+  or pg_catalog.pg_has_role(p.grantor, 'usage')
+  or pg_catalog.pg_has_role(o.owner, 'usage')
+  or p.class in (select v.class from parley._p_visible_class as v)
+  or (p.class, p.object_id) in (
+    select v.class, v.object_id from parley._p_permitted_object as v where v.permission in ('CONTROL', 'ALTER', 'VIEW DEFINITION')
+  );
+
+comment on view parley.permissions is
+'What was granted to whom, besides the rights of owners and administrators: what you hold or have granted, and all that was granted on objects that you
+own, control, may alter, or whose definition you may view.';
+
+-- sql/views/route_views.sql
+
+-- Routes under Service Broker's own names and columns (spec 8.1).
+
+create view parley.routes with (security_barrier) as
+select
+  r.name,
+  r.route_id,
+  r.owner::oid as principal_id,
+  r.remote_service_name,
+  r.broker_instance,
+  r.expires_at as lifetime,
+  r.address,
+  r.mirror_address,
+  r.is_inbound,
+  r.expires_at is not null and r.expires_at <= pg_catalog.clock_timestamp() as is_expired
+from parley._p_route as r
+where pg_catalog.pg_has_role(r.owner, 'usage')
+  or exists (select from parley._p_visible_class as v where v.class = 'route')
+  or r.route_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'route');
+
+comment on view parley.routes is 'Routes, those for what arrives from the network too. The last two columns are ours.';
+comment on column parley.routes.name is 'Its name.';
+comment on column parley.routes.route_id is 'Identity of the route.';
+comment on column parley.routes.principal_id is 'Oid of the owner.';
+comment on column parley.routes.remote_service_name is 'Service that it leads to, compared byte by byte; null for any.';
+comment on column parley.routes.broker_instance is 'Broker instance that it leads to; null for any.';
+comment on column parley.routes.lifetime is 'When it expires; null for never.';
+comment on column parley.routes.address is 'LOCAL, TRANSPORT, or tcp://host:port.';
+comment on column parley.routes.mirror_address is 'Address of the second server of the target database, or null.';
+comment on column parley.routes.is_inbound is 'Whether it is for what arrives from the network; others are for conversations of this database.';
+comment on column parley.routes.is_expired is 'Whether it is not found any more; alter_route with a lifetime revives it.';
+
+-- sql/views/event_views.sql
+
+-- The catalog of event notifications (spec 8.1).
+
+create view parley.event_notifications with (security_barrier) as
+select
+  n.name,
+  n.notification_id as object_id,
+  1::smallint as parent_class,
+  'OBJECT_OR_COLUMN'::text as parent_class_desc,
+  n.queue_id as parent_id,
+  n.create_date,
+  n.create_date as modify_date,
+  false as is_ms_shipped,
+  n.to_service as service_name,
+  n.broker_instance,
+  null::bytea as creator_sid,
+  n.owner::oid as principal_id,
+  n.event as type_desc,
+  n.is_fan_in,
+  n.conversation_handle,
+  q.lookup_name as queue_name
+from parley._p_event_notification as n
+join parley._p_queue as q using (queue_id)
+where pg_catalog.pg_has_role(n.owner, 'usage')
+  or n.queue_id in (select v.object_id from parley.service_queues as v);
+
+comment on view parley.event_notifications is
+'Event notifications; their events are in parley.events too. The last four columns are ours.';
+
+create view parley.events with (security_barrier) as
+select
+  n.object_id,
+  case n.type_desc when 'BROKER_QUEUE_DISABLED' then 160 when 'QUEUE_ACTIVATION' then 173 end as type,
+  n.type_desc,
+  false as is_trigger_event,
+  null::integer as event_group_type,
+  null::text as event_group_type_desc
+from parley.event_notifications as n;
+
+comment on view parley.events is 'The events of event notifications, a row for each notification: it has one event here.';
+
+create view parley.server_event_notifications with (security_barrier) as
+select
+  n.name,
+  n.object_id,
+  100::smallint as parent_class,
+  'SERVER'::text as parent_class_desc,
+  0 as parent_id,
+  n.create_date,
+  n.modify_date,
+  n.service_name,
+  n.broker_instance,
+  n.creator_sid,
+  n.principal_id
+from parley.event_notifications as n
+where n.parent_class = 100;
+
+comment on view parley.server_event_notifications is 'Event notifications of the server: none, those of a database belong to queues.';
+
+-- sql/views/conversation_views.sql
+
+-- Conversations at run time, under Service Broker's own names and columns (spec 8.2), and what is wrong with them.
+--
+-- Everybody sees the conversations of roles he is a member of; administrators see all.
+
+create view parley.conversation_endpoints with (security_barrier) as
+select
+  e.conversation_handle,
+  e.conversation_id,
+  e.is_initiator::integer::smallint as is_initiator,
+  e.service_contract_id,
+  g.conversation_group_id,
+  e.service_id,
+  e.lifetime,
+  e.state,
+  parley._p_state_name(e.state) as state_desc,
+  e.far_service,
+  e.far_broker_instance,
+  e.owner::oid as principal_id,
+  coalesce(d.far_principal, 0::oid) as far_principal_id,
+  k.identifier as outbound_session_key_identifier,
+  k.identifier as inbound_session_key_identifier,
+  d.secured_at as security_timestamp,
+  (select coalesce(a.first_due_at, a.due_at) from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'timer') as dialog_timer,
+  coalesce(
+    (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.far_endpoint_id order by p.sequence desc limit 1),
+    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
+    0
+  ) + coalesce(
+    (
+      select sum(coalesce(cardinality(m.frame), 1))
+      from parley._p_message as m
+      where m.endpoint_id = e.far_endpoint_id and m.message_type_id not in (-1, 1, 5)
+    ), 0
+  )::bigint + (select count(*) from parley._p_transmission as t where t.endpoint_id = e.endpoint_id) as send_sequence,
+  null::bytea as last_send_tran_id,
+  -1::bigint as end_dialog_sequence,
+  coalesce((
+    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1
+  ), 0) as receive_sequence,
+  0 as receive_sequence_frag,
+  0::bigint as system_sequence,
+  -1::bigint as first_out_of_order_sequence,
+  -1::bigint as last_out_of_order_sequence,
+  -1 as last_out_of_order_frag,
+  e.service_id < 65536 as is_system,
+  e.priority,
+  e.begun_at,
+  e.state_since,
+  e.service_name,
+  e.service_contract_name
+from parley._p_endpoint as e
+join parley._p_conversation_group as g using (group_id)
+left join parley._p_dialog_security as d on d.conversation_id = e.conversation_id and d.is_initiator = e.is_initiator
+cross join lateral (
+  select case
+    when d.mode is null then '00000000-0000-0000-0000-000000000000'::uuid
+    when d.mode = 'full' then d.conversation_id
+    else pg_catalog.encode(pg_catalog.substring(d.key_id, 1, 16), 'hex')::uuid
+  end as identifier
+) as k
+where pg_catalog.pg_has_role(e.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()))
+union all
+select
+  t.conversation_handle,
+  t.conversation_id,
+  t.is_initiator::integer::smallint,
+  t.service_contract_id,
+  t.conversation_group_id,
+  t.service_id,
+  t.lifetime,
+  'CD'::text,
+  'CLOSED'::text,
+  t.far_service,
+  null::text,
+  t.owner::oid,
+  0::oid,
+  '00000000-0000-0000-0000-000000000000'::uuid,
+  '00000000-0000-0000-0000-000000000000'::uuid,
+  t.expires_at,
+  null::timestamptz,
+  0::bigint,
+  null::bytea,
+  -1::bigint,
+  0::bigint,
+  0,
+  0::bigint,
+  -1::bigint,
+  -1::bigint,
+  -1,
+  t.service_id < 65536,
+  t.priority,
+  null::timestamptz,
+  null::timestamptz,
+  s.name,
+  c.name
+from parley._p_tombstone as t
+left join parley._p_service as s using (service_id)
+left join parley._p_contract as c using (service_contract_id)
+where pg_catalog.pg_has_role(t.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
+
+comment on view parley.conversation_endpoints is
+'Both sides of all conversations. Closed targets (CD) are shown until security_timestamp, when they are forgotten. The last four columns are ours.';
+
+create view parley.conversation_groups with (security_barrier) as
+select g.conversation_group_id, g.service_id, g.service_id < 65536 as is_system
+from parley._p_conversation_group as g
+join parley._p_service as s using (service_id)
+where pg_catalog.pg_has_role(s.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
+
+comment on view parley.conversation_groups is 'Conversation groups.';
+
+create view parley.stuck_conversations as
+select
+  e.conversation_handle,
+  e.conversation_group_id,
+  e.service_name,
+  e.far_service,
+  e.state,
+  case when a.endpoint_id is not null then a.set_aside_at when e.state = 'CO' then coalesce(t.oldest, w.oldest) else e.state_since end as state_since,
+  w.waiting,
+  case
+    when a.endpoint_id is not null then format(
+      'It is set aside: a message came back %s times.%s',
+      a.rollbacks,
+      coalesce((select format(' The last error: %s', f.error) from parley._p_failure as f where f.endpoint_id = a.endpoint_id), '')
+    )
+    when e.state = 'DI' and w.waiting = 0 then 'The other side has ended and everything was received, but this side was not ended.'
+    when e.state = 'DI' then 'The other side has ended; messages wait to be received.'
+    when e.state = 'ER' then 'The conversation has failed; its Error message was not answered by END CONVERSATION.'
+    when e.state = 'DO' then 'This side has ended; the other side has not.'
+    when e.state = 'CO' and t.oldest is not null then 'Messages cannot be delivered: ' || t.status
+    when e.state = 'SO' then 'The dialog was begun, but nothing was sent.'
+    else 'Messages wait to be received.'
+  end as reason,
+  case
+    when a.endpoint_id is not null then format('select parley.retry_poison(%L);', e.conversation_handle)
+    when e.state = 'DO' then 'End the other side.'
+    when e.state = 'CO' and t.oldest is not null then 'Create the target service, or end the conversation.'
+    when w.waiting > 0 then 'Receive from the queue of the service.'
+    else format('select parley.end_conversation(%L);', e.conversation_handle)
+  end as remedy
+from parley.conversation_endpoints as e
+join parley._p_endpoint as p using (conversation_handle)
+left join lateral (
+  select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)::bigint as waiting, min(m.enqueued_at) as oldest
+  from parley._p_message as m
+  where m.endpoint_id = p.endpoint_id
+) as w on true
+left join lateral (
+  select min(x.enqueued_at) as oldest, max(x.transmission_status) as status from parley._p_transmission as x where x.endpoint_id = p.endpoint_id
+) as t on true
+left join parley._p_set_aside as a on a.endpoint_id = p.endpoint_id and e.state <> 'DO'
+where e.state in ('DI', 'DO', 'ER', 'SO') or t.oldest is not null or w.waiting > 0;
+
+comment on view parley.stuck_conversations is
+'Conversations that wait for somebody: not ended, not read, not deliverable, set aside; with the reason, since when, and what to do.
+While both sides may send, state_since is the age of the oldest message that waits.';
+
+create view parley.one_way_conversations with (security_barrier) as
+select e.conversation_handle, e.service_name, e.far_service, e.state_since
+from parley.conversation_endpoints as e
+join parley._p_endpoint as p using (conversation_handle)
+where p.state = 'CO'
+  and p.is_initiator
+  and p.service_id >= 65536
+  -- Exactly one message has gone to the other side, and nothing has come back.
+  and case
+    when p.far_endpoint_id > 0 then (
+      select max(r.sequence) = 1 and not exists (select from parley._p_message as m where m.endpoint_id = p.far_endpoint_id)
+      from parley._p_receive_progress as r
+      where r.endpoint_id = p.far_endpoint_id
+    )
+    when p.far_endpoint_id < 0 then (
+      select max(s.sequence) = 1
+        and not exists (select from parley._p_transit as t where t.endpoint_id = p.endpoint_id)
+        and not exists (select from parley._p_message as m where m.endpoint_id = p.far_endpoint_id)
+      from parley._p_send_progress as s
+      where s.endpoint_id = p.endpoint_id
+    )
+  end
+  and not exists (select from parley._p_receive_progress as r where r.endpoint_id = p.endpoint_id)
+  and not exists (select from parley._p_message as m where m.endpoint_id = p.endpoint_id)
+  and not exists (select from parley._p_transmission as t where t.endpoint_id = p.endpoint_id)
+  -- A timer or a lifetime says that somebody will come back to it.
+  and not exists (select from parley._p_alarm as a where a.endpoint_id in (p.endpoint_id, p.far_endpoint_id));
+
+comment on view parley.one_way_conversations is
+'Dialogs on which one message was sent and read, which nobody has answered or ended: what send(begin_dialog(...)) leaves when no answer comes.
+parley.send_and_end sends without leaving them.';
+
+create function parley.leaked_conversations(older_than interval default '1 hour') returns setof parley.stuck_conversations
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select s.* from parley.stuck_conversations as s where s.state_since < clock_timestamp() - older_than
+$$;
+
+comment on function parley.leaked_conversations(interval) is
+'Gives the conversations that have been stuck in their state for longer than an interval.
+Arguments: older_than, default one hour.';
+
+-- sql/views/transmission_queue.sql
+
+-- The transmission queue as one view (spec 8.2): whatever was sent and is not with its target yet, and why.
+--
+-- It waits for a way (_p_transmission), for its turn on the lane of a destination (_p_message), for the answer of the far side (_p_transit), or, between
+-- services of this database, for the queue of the target to be switched on again.
+-- The number of a message is the one that it is received with. What stands outside the order, an Error of the broker or one between services of this
+-- database, has -1, as in RECEIVE. A conversation that waits is looked at once for where its numbers begin, not once for each of its messages.
+
+create view parley.transmission_queue with (security_barrier) as
+select
+  e.conversation_handle,
+  e.far_service as to_service_name,
+  e.far_broker_instance as to_broker_instance,
+  e.service_name as from_service_name,
+  e.service_contract_name,
+  w.enqueued_at as enqueue_time,
+  case
+    when w.message_type_id = -1 or w.message_type_id = 1 and e.far_endpoint_id > 0 then -1
+    else coalesce(
+      n.delivered, (select p.sequence from parley._p_send_progress as p where p.endpoint_id = w.endpoint_id order by p.sequence desc limit 1), 0
+    ) + count(*) filter (where w.message_type_id <> -1) over (
+      partition by w.endpoint_id order by w.stage, w.position, w.ordinal rows unbounded preceding
+    ) - w.numbered - 1
+  end as message_sequence_number,
+  y.name as message_type_name,
+  y.message_type_id = 1 as is_conversation_error,
+  y.message_type_id = 2 as is_end_of_dialog,
+  w.body as message_body,
+  coalesce(w.status, (select p.status from parley._p_parked as p where p.endpoint_id = w.endpoint_id), d.status, '') as transmission_status,
+  e.priority,
+  d.address,
+  coalesce((select p.attempts from parley._p_parked as p where p.endpoint_id = w.endpoint_id), d.attempts, 0) as attempts,
+  coalesce((select p.due_at from parley._p_parked as p where p.endpoint_id = w.endpoint_id and p.due_at < 'infinity'), d.due_at) as next_attempt_time
+from (
+  select t.endpoint_id, 1 as stage, t.first_sequence as position, b.ordinal, t.enqueued_at, t.message_type_id, b.body, null::text as status,
+    t.destination_id, sum(case when t.message_type_id = -1 then 0 else 1 end) over (partition by t.endpoint_id) as numbered
+  from parley._p_transit as t
+  cross join lateral unnest(coalesce(t.frame, array[t.body])) with ordinality as b (body, ordinal)
+  union all
+  select -m.endpoint_id, 2, m.position, b.ordinal, m.enqueued_at, m.message_type_id, b.body, null::text as status, l.destination_id,
+    (
+      select coalesce(sum(o.next_sequence - o.first_sequence), 0)
+      from parley._p_transit as o where o.endpoint_id = -m.endpoint_id and o.message_type_id <> -1
+    )
+  from parley._p_destination as l
+  join parley._p_message as m on m.lane >= l.destination_id * 16 + 1 and m.lane <= l.destination_id * 16 + 10
+  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+  union all
+  select t.endpoint_id, 3, t.transmission_id, 1, t.enqueued_at, t.message_type_id, t.body, t.transmission_status, null::integer as destination_id,
+    (
+      select coalesce(sum(o.next_sequence - o.first_sequence), 0)
+      from parley._p_transit as o where o.endpoint_id = t.endpoint_id and o.message_type_id <> -1
+    )
+  from parley._p_transmission as t
+) as w
+join parley._p_endpoint as e on e.endpoint_id = w.endpoint_id
+join parley._p_message_type as y on y.message_type_id = abs(w.message_type_id)
+left join parley._p_destination as d on d.destination_id = w.destination_id
+-- Between services of this database it waits behind what was delivered.
+left join (
+  select k.endpoint_id, coalesce(r.sequence, 0) + l.waiting as delivered
+  from (select distinct t.endpoint_id from parley._p_transmission as t) as k
+  join parley._p_endpoint as o on o.endpoint_id = k.endpoint_id and o.far_endpoint_id > 0
+  left join lateral (
+    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = o.far_endpoint_id order by p.sequence desc limit 1
+  ) as r on true
+  cross join lateral (
+    select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)::bigint as waiting
+    from parley._p_message as m
+    where m.endpoint_id = o.far_endpoint_id and m.message_type_id not in (1, 5)
+  ) as l
+) as n on n.endpoint_id = w.endpoint_id
+where (select parley._p_is_administrator(parley._p_current_role()))
+union all
+select
+  e.conversation_handle,
+  e.far_service,
+  e.far_broker_instance,
+  e.service_name,
+  e.service_contract_name,
+  m.enqueued_at,
+  case
+    when m.message_type_id = 1 then -1
+    else q.delivered + count(*) filter (where m.message_type_id <> 1) over (
+      partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
+    ) - 1
+  end,
+  y.name,
+  m.message_type_id = 1,
+  m.message_type_id = 2,
+  b.body,
+  format('The queue "%s" of the target service is disabled.', q.lookup_name),
+  e.priority,
+  null::text as address,
+  0 as attempts,
+  null::timestamptz as next_attempt_time
+from (
+  select h.lookup_name, h.disabled_position, h.endpoint_id, coalesce(r.sequence, 0) + l.waiting as delivered
+  from (
+    select distinct k.lookup_name, k.disabled_position, o.endpoint_id
+    from parley._p_queue as k
+    join parley._p_message as o on o.lane >= k.queue_id * 16 + 1 and o.lane <= k.queue_id * 16 + 10 and o.position >= k.disabled_position
+    where k.disabled_position is not null
+  ) as h
+  left join lateral (
+    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = h.endpoint_id order by p.sequence desc limit 1
+  ) as r on true
+  cross join lateral (
+    select coalesce(sum(coalesce(cardinality(o.frame), 1)), 0)::bigint as waiting
+    from parley._p_message as o
+    where o.endpoint_id = h.endpoint_id and o.position < h.disabled_position and o.message_type_id not in (1, 5)
+  ) as l
+) as q
+-- A timer that fires while the queue is off was sent by nobody.
+join parley._p_message as m on m.endpoint_id = q.endpoint_id and m.position >= q.disabled_position and m.message_type_id <> 5
+join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
+join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
+join parley._p_message_type as y on y.message_type_id = m.message_type_id
+cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+where (select parley._p_is_administrator(parley._p_current_role()));
+
+comment on view parley.transmission_queue is
+'Messages that were sent and are not with their target yet, and why; for administrators. The last three columns are ours: the address they go to, how
+many attempts have failed, and when the next is due. An empty status means: not tried yet, or sent and not answered yet.';
+
+create function parley.get_transmission_status(
+  conversation_handle uuid,
+  caller parley.caller default parley.current_caller()
+) returns text
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = get_transmission_status.conversation_handle;
+  if not found then
+    return '';
+  end if;
+  if parley._p_may_look_at(v_caller, v_endpoint) is not true then
+    found := parley._p_raise(
+      229,
+      'permission denied: GET_TRANSMISSION_STATUS',
+      format('The conversation belongs to %s; role %s may not receive from its queue either.', v_endpoint.owner, v_caller::regrole),
+      'Ask the owner of the service, or an administrator.'
+    );
+  end if;
+  return coalesce(
+    (
+      select t.transmission_status
+      from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id order by t.transmission_id desc limit 1
+    ),
+    (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id),
+    (
+      select nullif(d.status, '')
+      from parley._p_destination as d
+      where d.destination_id = v_endpoint.destination_id
+        and (
+          exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
+          or exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
+        )
+    ),
+    (
+      select format('The queue "%s" of the target service is disabled.', q.lookup_name)
+      from parley._p_endpoint as f
+      join parley._p_service as s using (service_id)
+      join parley._p_queue as q using (queue_id)
+      cross join lateral (
+        select from parley._p_message as m where m.endpoint_id = f.endpoint_id and m.position >= q.disabled_position limit 1
+      ) as w
+      where f.endpoint_id = v_endpoint.far_endpoint_id
+    ),
+    ''
+  );
+end
+$$;
+
+comment on function parley.get_transmission_status(uuid, parley.caller) is
+'Tells why the last message of this side of a conversation is still on its way; empty when nothing is known against it, or the handle is unknown.
+Arguments: conversation_handle.
+Errors: 229 neither owner of the conversation nor reader of its queue.
+Source: spec 4.8.';
+
+-- sql/views/view_columns.sql
+
+-- What the columns of the views mean. The names are Service Broker's, and so are the meanings; a column whose subject this
+-- broker does not have keeps its place with the value that Service Broker gives to a conversation without it.
+
+comment on column parley.databases.name is 'This database.';
+comment on column parley.databases.database_id is 'Its oid.';
+comment on column parley.databases.service_broker_guid is 'Its identity as a broker instance, which BEGIN DIALOG may name.';
+comment on column parley.databases.is_broker_enabled is 'Whether the broker is enabled.';
+comment on column parley.databases.is_honor_broker_priority_on is 'Whether priorities also order what leaves the database (parley.honor_broker_priority).';
+comment on column parley.databases.broker_state is
+'ENABLED, DISABLED, or ELSEWHERE: this is not the database in which the broker was enabled last (parley.attach_broker).';
+comment on column parley.databases.disabled_at is 'Since when the broker is disabled; null while it is enabled.';
+comment on column parley.databases.abandoned_target_seconds is
+'After how long a target ends by itself whose initiator has ended and that has nothing left to read (parley.end_abandoned_after).';
+
+comment on column parley.databases.is_trustworthy_on is 'Always false: rights are those of roles.';
+comment on column parley.databases.is_master_key_encrypted_by_server is 'Always false: the master key is a file of the daemon.';
+
+comment on column parley.message_type_xml_schema_collection_usages.message_type_id is 'Message type.';
+comment on column parley.message_type_xml_schema_collection_usages.xml_collection_id is 'Its XML schema collection.';
+
+comment on column parley.service_message_types.name is 'Compared byte by byte.';
+comment on column parley.service_message_types.message_type_id is 'Below 65536 when built in.';
+comment on column parley.service_message_types.principal_id is 'Oid of the owner.';
+comment on column parley.service_message_types.validation is 'What a body must be: N anything, E nothing, X XML, J JSON, F what validation_function says.';
+comment on column parley.service_message_types.validation_desc is 'NONE, EMPTY, XML, JSON or FUNCTION.';
+comment on column parley.service_message_types.xml_collection_id is 'Always null: PostgreSQL has no XML schema collections.';
+comment on column parley.service_message_types.validation_function is 'Function that says whether a body is good, or null.';
+
+comment on column parley.service_contracts.name is 'Compared byte by byte.';
+comment on column parley.service_contracts.service_contract_id is 'Below 65536 when built in.';
+comment on column parley.service_contracts.principal_id is 'Oid of the owner.';
+
+comment on column parley.service_contract_message_usages.service_contract_id is 'Contract.';
+comment on column parley.service_contract_message_usages.message_type_id is 'Message type that is part of it.';
+comment on column parley.service_contract_message_usages.is_sent_by_initiator is 'Whether the initiator may send it.';
+comment on column parley.service_contract_message_usages.is_sent_by_target is 'Whether the target may send it; both is SENT BY ANY.';
+
+comment on column parley.services.name is 'Compared byte by byte.';
+comment on column parley.services.service_id is 'Below 65536 when built in.';
+comment on column parley.services.principal_id is 'Oid of the owner.';
+comment on column parley.services.service_queue_id is 'Queue that its messages arrive in.';
+
+comment on column parley.service_contract_usages.service_id is 'Service.';
+comment on column parley.service_contract_usages.service_contract_id is 'Contract that it accepts as target.';
+
+comment on column parley.service_queue_usages.service_id is 'Service.';
+comment on column parley.service_queue_usages.service_queue_id is 'Queue that it is bound to.';
+
+comment on column parley.service_queues.name is 'Name without its schema.';
+comment on column parley.service_queues.object_id is 'Identity of the queue; below 65536 when built in.';
+comment on column parley.service_queues.principal_id is 'Oid of the owner.';
+comment on column parley.service_queues.schema_name is 'Schema of the queue, a part of its name only; dbo may be left out.';
+comment on column parley.service_queues.parent_object_id is 'Always 0.';
+comment on column parley.service_queues.type is 'Always SQ.';
+comment on column parley.service_queues.type_desc is 'Always SERVICE_QUEUE.';
+comment on column parley.service_queues.create_date is 'When it was created.';
+comment on column parley.service_queues.modify_date is 'When its settings were changed last.';
+comment on column parley.service_queues.is_ms_shipped is 'Whether it is the broker''s own.';
+comment on column parley.service_queues.is_published is 'Always false.';
+comment on column parley.service_queues.is_schema_published is 'Always false.';
+comment on column parley.service_queues.max_readers is 'MAX_QUEUE_READERS of activation.';
+comment on column parley.service_queues.activation_procedure is 'Procedure that activation runs, or null.';
+comment on column parley.service_queues.execute_as_principal_id is 'Oid of the role that activation runs as; -2 is the owner of the queue.';
+comment on column parley.service_queues.is_activation_enabled is 'Whether activation is on.';
+comment on column parley.service_queues.is_receive_enabled is 'Whether messages can be received.';
+comment on column parley.service_queues.is_enqueue_enabled is 'Whether messages can arrive.';
+comment on column parley.service_queues.is_retention_enabled is 'Whether copies are kept until the conversation ends.';
+comment on column parley.service_queues.is_poison_message_handling_enabled is 'Whether rollbacks of a message are counted.';
+comment on column parley.service_queues.poison_action is 'What becomes of a message that has come back too often: SET_ASIDE or DISABLE_QUEUE.';
+comment on column parley.service_queues.poison_rollbacks is 'How often is too often.';
+comment on column parley.service_queues.set_aside_conversations is 'Conversations that are set aside: see parley.poison_conversations.';
+
+comment on column parley.conversation_priorities.priority_id is 'Identity of the priority.';
+comment on column parley.conversation_priorities.name is 'Its name.';
+comment on column parley.conversation_priorities.service_contract_id is 'Contract it is for, or null for ANY.';
+comment on column parley.conversation_priorities.local_service_id is 'Service on this side, or null for ANY.';
+comment on column parley.conversation_priorities.remote_service_name is 'Service on the other side, or null for ANY.';
+comment on column parley.conversation_priorities.priority is 'Level that a new endpoint gets: 1 (low) to 10 (high).';
+
+comment on column parley.permissions.class is 'What it is on: database, message type, contract, queue, service or route.';
+comment on column parley.permissions.object_id is 'Identity of the object; 0 for the database.';
+comment on column parley.permissions.object_name is 'Name of the object; null for the database.';
+comment on column parley.permissions.permission is 'Such as SEND or RECEIVE.';
+comment on column parley.permissions.grantee is 'Role that holds it, or PUBLIC.';
+comment on column parley.permissions.grantor is 'Role that granted it.';
+comment on column parley.permissions.is_grantable is 'Whether the grantee may grant it on.';
+
+comment on column parley.conversation_endpoints.conversation_handle is 'What statements call this side by; each side has its own.';
+comment on column parley.conversation_endpoints.conversation_id is 'Identity of the conversation, the same on both sides.';
+comment on column parley.conversation_endpoints.is_initiator is '1 on the side that began the dialog, 0 on the target''s.';
+comment on column parley.conversation_endpoints.service_contract_id is 'Contract.';
+comment on column parley.conversation_endpoints.conversation_group_id is 'Group that this side is received and locked with.';
+comment on column parley.conversation_endpoints.service_id is 'Service of this side.';
+comment on column parley.conversation_endpoints.lifetime is 'When the conversation ends with an error if it is still open.';
+comment on column parley.conversation_endpoints.state is 'SO, SI, CO, DI, DO, ER or CD; see the page on concepts.';
+comment on column parley.conversation_endpoints.state_desc is 'The same in words.';
+comment on column parley.conversation_endpoints.far_service is 'Service of the other side.';
+comment on column parley.conversation_endpoints.far_broker_instance is 'Broker instance of the other side; null before it is known.';
+comment on column parley.conversation_endpoints.principal_id is 'Oid of the owner of this side.';
+comment on column parley.conversation_endpoints.far_principal_id is
+'Oid of the role that stands for the other side of a secured dialog; 0 when it is not secured, or the initiator is anonymous.';
+comment on column parley.conversation_endpoints.outbound_session_key_identifier is
+'All zeros: not secured. In an anonymous dialog it names the session key; in full security keys do not last, and it is the conversation_id.';
+comment on column parley.conversation_endpoints.inbound_session_key_identifier is 'As outbound_session_key_identifier.';
+comment on column parley.conversation_endpoints.security_timestamp is
+'When the dialog was secured, null when it is not; of a closed target: when it is forgotten.';
+comment on column parley.conversation_endpoints.dialog_timer is 'When the conversation timer of this side fires, or null.';
+comment on column parley.conversation_endpoints.send_sequence is 'Number of the next message sent, as far as it is known.';
+comment on column parley.conversation_endpoints.last_send_tran_id is 'Always null.';
+comment on column parley.conversation_endpoints.end_dialog_sequence is 'Always -1.';
+comment on column parley.conversation_endpoints.receive_sequence is 'Number of the next message received.';
+comment on column parley.conversation_endpoints.receive_sequence_frag is 'Always 0: messages are not cut into fragments.';
+comment on column parley.conversation_endpoints.system_sequence is 'Always 0.';
+comment on column parley.conversation_endpoints.first_out_of_order_sequence is 'Always -1: nothing arrives out of order.';
+comment on column parley.conversation_endpoints.last_out_of_order_sequence is 'Always -1.';
+comment on column parley.conversation_endpoints.last_out_of_order_frag is 'Always -1.';
+comment on column parley.conversation_endpoints.is_system is 'Whether it is the broker''s own.';
+comment on column parley.conversation_endpoints.priority is 'Level of this side, 1 to 10, fixed when it was created.';
+comment on column parley.conversation_endpoints.begun_at is 'When this side was created; null when closed.';
+comment on column parley.conversation_endpoints.state_since is 'When it got into this state; null when closed.';
+comment on column parley.conversation_endpoints.service_name is 'Name of the service of this side.';
+comment on column parley.conversation_endpoints.service_contract_name is 'Name of the contract.';
+
+comment on column parley.conversation_groups.conversation_group_id is 'Identity of the group, a key for state of your own.';
+comment on column parley.conversation_groups.service_id is 'Service whose conversations it holds.';
+comment on column parley.conversation_groups.is_system is 'Whether it is the broker''s own.';
+
+comment on column parley.transmission_queue.conversation_handle is 'Side that sent the message.';
+comment on column parley.transmission_queue.to_service_name is 'Service it is for.';
+comment on column parley.transmission_queue.to_broker_instance is 'Broker instance it is for, or null.';
+comment on column parley.transmission_queue.from_service_name is 'Service that sent it.';
+comment on column parley.transmission_queue.service_contract_name is 'Contract.';
+comment on column parley.transmission_queue.enqueue_time is 'When it was sent.';
+comment on column parley.transmission_queue.message_sequence_number is
+'Its number in its conversation, from 0; for a target in this database its place among those that wait.';
+comment on column parley.transmission_queue.message_type_name is 'Message type.';
+comment on column parley.transmission_queue.is_conversation_error is 'Whether it is an Error message.';
+comment on column parley.transmission_queue.is_end_of_dialog is 'Whether it is an EndDialog message.';
+comment on column parley.transmission_queue.message_body is 'Body, or null.';
+comment on column parley.transmission_queue.transmission_status is 'Why it is still here.';
+comment on column parley.transmission_queue.priority is 'Level of the side that sent it.';
+comment on column parley.transmission_queue.address is 'Where it goes, when a route was found that leads out of the database.';
+comment on column parley.transmission_queue.attempts is 'How many attempts to get there have failed since the last that did not.';
+comment on column parley.transmission_queue.next_attempt_time is 'When the next attempt is due; null when nothing stands against it.';
+
+comment on column parley.one_way_conversations.conversation_handle is 'Side that began the dialog and sent.';
+comment on column parley.one_way_conversations.service_name is 'Its service.';
+comment on column parley.one_way_conversations.far_service is 'Service of the other side.';
+comment on column parley.one_way_conversations.state_since is 'When it sent.';
+comment on column parley.stuck_conversations.conversation_handle is 'Side that waits.';
+comment on column parley.stuck_conversations.conversation_group_id is 'Its group.';
+comment on column parley.stuck_conversations.service_name is 'Its service.';
+comment on column parley.stuck_conversations.far_service is 'Service of the other side.';
+comment on column parley.stuck_conversations.state is 'State of this side.';
+comment on column parley.stuck_conversations.state_since is 'Since when it has been in that state.';
+comment on column parley.stuck_conversations.waiting is 'Messages that this side has to receive.';
+comment on column parley.stuck_conversations.reason is 'Whom it waits for.';
+comment on column parley.stuck_conversations.remedy is 'What to do, often as a statement.';
+
+comment on column parley.received_message.status is
+'1 ready, 2 of a conversation that is set aside, 0 received (and retained), 3 copy of a sent message; RECEIVE gives 0.';
+comment on column parley.received_message.priority is 'Of the conversation: 1 (low) to 10 (high).';
+comment on column parley.received_message.queuing_order is 'Position in the queue; later arrivals have larger ones.';
+comment on column parley.received_message.conversation_group_id is 'Group, locked to the end of the transaction by RECEIVE.';
+comment on column parley.received_message.conversation_handle is 'Handle of the side that receives: answer and end with it.';
+comment on column parley.received_message.message_sequence_number is 'Number in this direction, from 0 without gaps; -1 for Error and DialogTimer.';
+comment on column parley.received_message.service_name is 'Service that it arrived at.';
+comment on column parley.received_message.service_id is 'Identity of that service.';
+comment on column parley.received_message.service_contract_name is 'Contract of the conversation.';
+comment on column parley.received_message.service_contract_id is 'Identity of that contract.';
+comment on column parley.received_message.message_type_name is 'Message type.';
+comment on column parley.received_message.message_type_id is 'Identity of the message type.';
+comment on column parley.received_message.validation is 'What the message type asks of a body: N, E, X, J or F.';
+comment on column parley.received_message.message_body is 'Body, or null when there is none; parley.body_text reads it as text.';
+comment on column parley.received_message.message_enqueue_time is 'When it arrived.';
+comment on column parley.received_message.message_id is 'Identity of the message, in views of queues; RECEIVE leaves it null.';
+comment on column parley.received_message.trace_context is 'W3C trace context that the sender gave it with send_traced, or null.';
+
+-- sql/views/queue_figures.sql
 
 -- Figures of all queues at once, for counters and metrics.
 --
@@ -17305,34 +19320,6 @@ comment on function parley._p_keep_totals(integer) is 'Keeps the counts of a que
 -- to 1,000 messages that were sent in one batch: rows, not messages, are what these two numbers count. A send that rolled back
 -- has drawn its number too, and after a crash of the server up to 32 numbers of a sequence are passed over.
 -- Cost: one look at each sequence, and for each queue one index range of at most 1,000 rows; some 10 ms for each queue that is longer.
-
-create function parley._p_last_values(sequences regclass[]) returns bigint[]
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_values bigint[] := array[]::bigint[];
-begin
-  for i in 1 .. coalesce(cardinality(sequences), 0) by 100 loop
-    -- The savepoint, rolled back, lets go of the locks on the sequences: a thousand would crowd the server's lock table, and their queues
-    -- could not be dropped meanwhile.
-    begin
-      for n in i .. least(i + 99, cardinality(sequences)) loop
-        v_values := v_values || coalesce(parley._p_last_position(sequences[n]), 0);
-      end loop;
-      raise exception 'read' using errcode = 'PB001';
-    exception
-      when sqlstate 'PB001' then
-        null;
-    end;
-  end loop;
-  return v_values;
-end
-$$;
-
-comment on function parley._p_last_values(regclass[]) is
-'Gives the last values of sequences, 0 for those never used, and leaves no lock behind.
-Errors: none of its own.';
 
 create function parley._p_queue_figures()
 returns table (
@@ -17388,7 +19375,7 @@ as $$
 $$;
 
 comment on function parley._p_queue_figures() is
-'Gives for each queue how many rows were ever put on it, how many wait, and since when; of long queues these are estimates, see 272_queue_depth.sql.';
+'Gives for each queue how many rows were ever put on it, how many wait, and since when; of long queues these are estimates, see views/queue_depth.sql.';
 
 create function parley._p_count_up_to(relation regclass, rows_max integer) returns bigint
 language plpgsql
@@ -17408,23 +19395,13 @@ $$;
 comment on function parley._p_count_up_to(regclass, integer) is
 'Counts the rows of a table, and where there are more than so many takes the estimate of ANALYZE.';
 
-create function parley._p_may_view_state(role oid) returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select parley._p_is_administrator(role) or pg_has_role(role, 'pg_monitor', 'usage')
-$$;
-
-comment on function parley._p_may_view_state(oid) is
-'Tells whether a role may see the figures of the whole broker, as VIEW SERVER STATE allows: administrators and members of pg_monitor.';
-
--- sql/502_performance_counters.sql
+-- sql/views/performance_counters.sql
 
 -- The performance counters, under their own names (spec 8.4), each computed when somebody looks.
 --
 -- What each is made of stands in docs/monitoring.md. Counters called /sec are cumulative, with the type that tells tools to take the
 -- difference of two looks. Those of transport
--- and forwarding are what the daemons that live have counted since they began (630_daemon_reports.sql); transmission objects are 0, since
+-- and forwarding are what the daemons that live have counted since they began (transport/daemon_reports.sql); transmission objects are 0, since
 -- this broker has none.
 
 create function parley._p_performance_counters(caller parley.caller default parley.current_caller())
@@ -17568,7 +19545,7 @@ comment on column parley.dm_os_performance_counters.instance_name is 'Database, 
 comment on column parley.dm_os_performance_counters.cntr_value is 'Its value; of a counter called /sec the total, of which two looks make a rate.';
 comment on column parley.dm_os_performance_counters.cntr_type is '65792 for a number as it is, 272696576 for one to take the rate of.';
 
--- sql/503_broker_metrics.sql
+-- sql/views/broker_metrics.sql
 
 -- All that a monitoring system asks a database for, in one statement.
 
@@ -17660,7 +19637,632 @@ than 1,000 rows of a queue, and leaves no locks.
 Errors: 229 for callers that are neither administrators nor members of pg_monitor.
 Source: spec 8.4, 9.5.';
 
--- sql/510_diagnosis_checks.sql
+-- sql/views/queue_activity.sql
+
+-- What goes on in the queues and in the conversations at their heads: for screens that look again and again.
+--
+-- Whoever looks locks nothing and takes nothing. Who holds a group stands in its row: group rows are never updated, so xmax is the last
+-- transaction that has locked it, and pg_locks tells which session a running transaction belongs to.
+-- Only the first rows of each queue are looked at, so a lock on a conversation far behind does not show here.
+-- Cost: for each queue that of its depth (views/queue_depth.sql), and the first 100 rows of each lane.
+
+create function parley._p_head_conversations(queue_ids integer[], rows_max integer)
+returns table (queue_id integer, endpoint_id bigint, group_id bigint, "position" bigint, oldest timestamptz, is_locked boolean, locked_by integer)
+language sql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  with holder as materialized (
+    select l.transactionid, max(l.pid) as pid
+    from pg_locks as l
+    where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.granted
+    group by l.transactionid
+  ), head as (
+    select q.queue_id, m.endpoint_id, min(m.position) as position, min(m.enqueued_at) as oldest
+    from parley._p_queue as q
+    cross join generate_series(1, 10) as p (n)
+    left join lateral (
+      select s.low_position
+      from parley._p_scan_hint as s
+      where s.lane = parley._p_lane(q.queue_id, p.n)
+      order by s.lane desc, s.hint_id desc
+      limit 1
+    ) as h on true
+    cross join lateral (
+      select r.endpoint_id, r.position, r.enqueued_at
+      from parley._p_message as r
+      where r.lane = parley._p_lane(q.queue_id, p.n) and r.position >= coalesce(h.low_position, 0)
+      order by r.position
+      limit rows_max
+    ) as m
+    where q.queue_id = any (queue_ids) and q.priorities & (1 << p.n) > 0
+    group by q.queue_id, m.endpoint_id
+  )
+  select h.queue_id, h.endpoint_id, e.group_id, h.position, h.oldest, o.pid is not null or parley._p_is_running(g.xmax), o.pid
+  from head as h
+  join parley._p_endpoint as e on e.endpoint_id = h.endpoint_id and e.state <> 'DO'
+  join parley._p_conversation_group as g on g.group_id = e.group_id
+  left join holder as o on o.transactionid = g.xmax
+$$;
+
+comment on function parley._p_head_conversations(integer[], integer) is
+'Gives the conversations that the first rows of some queues belong to, and who has them locked. locked_by is null when that session cannot be told.
+Arguments: queue_ids; rows_max, how many rows of each lane to look at.';
+
+create function parley._p_queues_to_receive_from(caller oid) returns setof parley._p_queue
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_sees_all boolean := parley._p_is_administrator(caller);
+begin
+  return query
+  select *
+  from parley._p_queue as q
+  where v_sees_all or parley._p_has_permission(caller, 'RECEIVE', 'queue', q.queue_id, q.owner);
+end
+$$;
+
+comment on function parley._p_queues_to_receive_from(oid) is 'Gives the queues that the caller may receive from.';
+
+create function parley.queue_activity(caller parley.caller default parley.current_caller()) returns table (
+  queue_name text,
+  service_queue_id integer,
+  status text,
+  waiting_messages bigint,
+  is_estimated boolean,
+  held_messages bigint,
+  oldest_enqueue_time timestamptz,
+  enqueued_rows bigint,
+  messages_per_row double precision,
+  max_readers integer,
+  running_readers integer,
+  failures integer,
+  last_error text,
+  locked_groups integer,
+  lock_holders integer[]
+)
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+  with mine as materialized (
+    select q.queue_id, q, row_number() over (order by q.queue_id) as number from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q
+  ), drawn as materialized (
+    select d.value, d.number
+    from unnest(
+      parley._p_last_values((select array_agg((m.q).position_sequence order by m.queue_id) from mine as m))
+    ) with ordinality as d (value, number)
+  ), locked as materialized (
+    select h.queue_id, count(distinct h.group_id)::integer as groups,
+      coalesce(array_agg(distinct h.locked_by) filter (where h.locked_by is not null), '{}') as holders
+    from parley._p_head_conversations((select array_agg(m.queue_id) from mine as m), 100) as h
+    where h.is_locked
+    group by h.queue_id
+  )
+  select
+    (m.q).lookup_name,
+    m.queue_id,
+    case
+      when parley._p_is_poisoned(m.queue_id) then 'POISONED'
+      when (m.q).is_receive_enabled then 'ON'
+      else 'OFF'
+    end,
+    b.messages,
+    b.is_estimated or coalesce(a.is_estimated, false),
+    coalesce(a.messages, 0),
+    b.oldest_enqueue_time,
+    d.value,
+    coalesce(t.messages_per_row, 1),
+    case when (m.q).is_activation_enabled then (m.q).max_readers else 0 end,
+    coalesce(r.running_readers, 0),
+    coalesce(r.failures, 0),
+    r.last_error,
+    coalesce(l.groups, 0),
+    coalesce(l.holders, '{}')
+  from mine as m
+  join drawn as d using (number)
+  cross join lateral parley._p_backlog(m.q, 0, (m.q).disabled_position) as b
+  left join lateral parley._p_backlog(m.q, (m.q).disabled_position, null) as a on (m.q).disabled_position is not null
+  left join lateral (
+    select avg(coalesce(cardinality(n.frame), 1))::double precision as messages_per_row
+    from (
+      select w.frame
+      from generate_series(1, 10) as p (n)
+      cross join lateral (
+        select o.frame
+        from parley._p_message as o
+        where o.lane = parley._p_lane(m.queue_id, p.n)
+        order by o.position desc
+        limit 32
+      ) as w
+      where (m.q).priorities & (1 << p.n) > 0
+    ) as n
+  ) as t on b.messages > 0
+  left join parley._p_queue_monitor as r on r.queue_id = m.queue_id and r.term = parley._p_current_term()
+  left join locked as l on l.queue_id = m.queue_id
+  order by m.queue_id
+$$;
+
+comment on function parley.queue_activity(parley.caller) is
+'Tells what goes on in each queue that the caller may receive from. Two looks make rates: enqueued_rows only grows.
+Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; waiting_messages, is_estimated, held_messages and oldest_enqueue_time as queue_backlogs;
+enqueued_rows, how many rows were ever put on the queue, where a batch is one row for each page of it; messages_per_row of the newest rows that wait;
+max_readers that activation may start, or 0; running_readers of the daemon, failures of its last readers in a row, last_error of them;
+locked_groups among the conversations at the head, and the process ids of the sessions that hold them in lock_holders.
+Errors: none of its own.';
+
+-- sql/views/conversation_activity.sql
+
+-- The conversations at the heads of the queues, and the sessions that work with the broker: who waits, and for whom.
+
+create function parley.conversation_activity(
+  top integer default 100,
+  caller parley.caller default parley.current_caller()
+) returns table (
+  conversation_handle uuid,
+  conversation_group_id uuid,
+  queue_name text,
+  service_name text,
+  far_service text,
+  state text,
+  waiting_messages bigint,
+  is_more boolean,
+  oldest_enqueue_time timestamptz,
+  is_locked boolean,
+  locked_by integer
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  select
+    e.conversation_handle,
+    g.conversation_group_id,
+    q.lookup_name,
+    e.service_name,
+    e.far_service,
+    e.state,
+    coalesce(w.messages, 0),
+    w.rows = 1000,
+    c.oldest,
+    c.is_locked,
+    c.locked_by
+  from (
+    select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest, h.is_locked, h.locked_by
+    from parley._p_head_conversations(array(select q.queue_id from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q), 100) as h
+    order by h.is_locked desc, h.oldest, h.endpoint_id
+    limit case when parley._p_require_top(conversation_activity.top) then conversation_activity.top end
+  ) as c
+  join parley._p_queue as q on q.queue_id = c.queue_id
+  join parley._p_endpoint as e on e.endpoint_id = c.endpoint_id
+  join parley._p_conversation_group as g on g.group_id = c.group_id
+  cross join lateral (
+    select count(*) as rows, sum(r.messages)::bigint as messages
+    from (
+      select coalesce(cardinality(m.frame), 1) as messages
+      from parley._p_message as m
+      where m.endpoint_id = c.endpoint_id and m.position >= c.position
+      limit 1000
+    ) as r
+  ) as w
+  order by c.is_locked desc, c.oldest, c.endpoint_id
+$$;
+
+comment on function parley.conversation_activity(integer, parley.caller) is
+'Tells which conversations stand at the heads of the queues that the caller may receive from: those that somebody has locked first, then by age.
+Columns: conversation_handle, conversation_group_id, queue_name, service_name, far_service, state; waiting_messages, counted up to 1,000 rows, and
+is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the process id of the session that holds the group, null when that
+cannot be told.
+Arguments: top, at most so many.
+Errors: 127 top negative, 42501 unknown caller.';
+
+create view parley.broker_sessions as
+select
+  a.pid,
+  a.usename::text as role_name,
+  a.application_name,
+  a.state,
+  a.wait_event_type,
+  a.wait_event,
+  b.blocked_by,
+  (
+    -- Whoever waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
+    select min(q.lookup_name)
+    from pg_catalog.pg_locks as l
+    join parley._p_queue as q on q.position_sequence = l.relation
+    where a.wait_event = 'PgSleep' and l.pid = a.pid and l.locktype = 'relation' and l.database = a.datid and l.granted
+  ) as waits_in_queue,
+  extract(epoch from clock_timestamp() - a.xact_start)::double precision as transaction_seconds,
+  extract(epoch from clock_timestamp() - a.state_change)::double precision as state_seconds,
+  left(a.query, 500) as statement
+from pg_catalog.pg_stat_activity as a
+cross join lateral (
+  select case when a.wait_event_type = 'Lock' then pg_catalog.pg_blocking_pids(a.pid) else '{}' end as blocked_by
+) as b
+where a.datname = current_database()
+  and a.pid <> pg_catalog.pg_backend_pid()
+  and a.pid in (
+    select l.pid
+    from pg_catalog.pg_locks as l
+    join pg_catalog.pg_class as c on c.oid = l.relation
+    where l.locktype = 'relation' and l.database = a.datid and c.relnamespace = 'parley'::regnamespace
+  );
+
+comment on view parley.broker_sessions is
+'Sessions in whose transactions the broker was used, and whom they wait for. A role that may not see the activity of others finds little of them.';
+comment on column parley.broker_sessions.pid is 'Process id of the session.';
+comment on column parley.broker_sessions.role_name is 'Who has logged in.';
+comment on column parley.broker_sessions.application_name is 'What the client calls itself.';
+comment on column parley.broker_sessions.state is 'Such as active, or idle in transaction, as in pg_stat_activity.';
+comment on column parley.broker_sessions.wait_event_type is 'What kind of thing the session waits for, as in pg_stat_activity.';
+comment on column parley.broker_sessions.wait_event is 'What it waits for.';
+comment on column parley.broker_sessions.blocked_by is 'Process ids of the sessions that hold the lock it waits for; empty when it waits for no lock.';
+comment on column parley.broker_sessions.waits_in_queue is 'Queue in which the session waits for messages, inside RECEIVE or GET CONVERSATION GROUP.';
+comment on column parley.broker_sessions.transaction_seconds is 'For how long its transaction has been open.';
+comment on column parley.broker_sessions.state_seconds is 'For how long it has been in its state.';
+comment on column parley.broker_sessions.statement is 'The statement that runs, or the last one that ran; 500 characters at most.';
+
+-- sql/views/passing_messages.sql
+
+-- Watching messages as they pass through a queue, without taking them.
+--
+-- Whoever watches remembers the position up to which everything is settled: nothing can appear there any more. A sender that draws a
+-- position holds a lock on the queue's sequence until its transaction ends, so when none of those is left that held it when the
+-- sequence stood at P, everything up to P is there to be seen or never will be (as in receive/find_group.sql). Up to there a watcher need not
+-- look again; behind it he has to, for messages may appear between those that he has seen.
+-- Only committed messages show, and only while they wait: what is received between two looks is never seen.
+-- Cost: one index range a lane for each look. Nothing is locked.
+
+create function parley.queue_end(
+  queue text,
+  caller parley.caller default parley.current_caller(),
+  out service_queue_id integer,
+  out "position" bigint,
+  out senders text[]
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
+begin
+  service_queue_id := v_queue.queue_id;
+  select p.position, p.senders into position, senders from parley._p_probe(v_queue.position_sequence) as p;
+end
+$$;
+
+comment on function parley.queue_end(text, parley.caller) is
+'Tells up to where positions of a queue have been given out: those of later messages are not less. What senders had drawn before shows when their
+transactions have ended, which are named in senders. Not undone by anything, and no lock that looks like a sender''s remains.
+Arguments: queue.
+Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+create function parley.passing_messages(
+  queue text, from_position bigint, top integer default 100,
+  caller parley.caller default parley.current_caller()
+) returns table (
+  queuing_order bigint,
+  priority smallint,
+  conversation_handle uuid,
+  conversation_group_id uuid,
+  service_name text,
+  far_service text,
+  service_contract_name text,
+  message_type_name text,
+  message_enqueue_time timestamptz,
+  message_body bytea
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
+begin
+  found := parley._p_require_top(top);
+  return query
+  select
+    m.position + b.ordinal - 1,
+    e.priority,
+    e.conversation_handle,
+    g.conversation_group_id,
+    e.service_name,
+    e.far_service,
+    e.service_contract_name,
+    t.name,
+    m.enqueued_at,
+    b.body
+  from generate_series(1, 10) as p (n)
+  cross join lateral (
+    select w.position, w.endpoint_id, w.message_type_id, w.enqueued_at, w.body, w.frame
+    from parley._p_message as w
+    where w.lane = parley._p_lane(v_queue.queue_id, p.n)
+      -- The row of a frame stands where its first message does.
+      and w.position >= passing_messages.from_position / 1024 * 1024
+      and w.position + coalesce(cardinality(w.frame), 1) > passing_messages.from_position
+    order by w.position
+    limit top
+  ) as m
+  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+  join parley._p_conversation_group as g using (group_id)
+  join parley._p_message_type as t on t.message_type_id = m.message_type_id
+  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+  where v_queue.priorities & (1 << p.n) > 0
+    and m.position + b.ordinal - 1 >= passing_messages.from_position
+  order by 1
+  limit top;
+end
+$$;
+
+comment on function parley.passing_messages(text, bigint, integer, parley.caller) is
+'Looks at the messages of a queue from one position on, in the order of their positions whatever their priority, without taking them. Those of locked
+groups are among them, and those that are held because the queue is off; not what retention keeps.
+Arguments: queue; from_position, a queuing_order or what queue_end gave, 0 for the beginning; top, at most so many messages.
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+-- sql/views/transmission_destinations.sql
+
+-- How much waits for each address that messages are transmitted to: for screens and monitors that look again and again.
+--
+-- parley.transmission_queue has a row for each message and works out what number it will have; it is for looking at messages. What waits in the
+-- lane of a destination is counted up to some 10,000 rows and estimated beyond, as the depth of a queue is (views/queue_depth.sql).
+-- Nothing is locked. Cost: for each destination one index range of at most 10,000 rows a priority, and the bounded number that is in transit.
+
+create function parley._p_transmission_backlog(
+  destination parley._p_destination, out messages bigint, out is_estimated boolean, out oldest timestamptz
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_lane integer;
+  v_seen record;
+begin
+  messages := 0;
+  is_estimated := false;
+  for v_lane in
+    select parley._p_lane(destination.destination_id, p.n) from generate_series(10, 1, -1) as p (n) where destination.priorities & (1 << p.n) > 0
+  loop
+    select count(*) as rows, coalesce(sum(w.messages), 0) as messages, max(w.position) as last, min(w.enqueued_at) as oldest into v_seen
+    from (
+      select m.position, coalesce(cardinality(m.frame), 1) as messages, m.enqueued_at
+      from parley._p_message as m
+      where m.lane = v_lane
+        and m.position >= coalesce(
+          (select h.low_position from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1), 0
+        )
+      order by m.position
+      limit 10000
+    ) as w;
+    messages := messages + v_seen.messages;
+    oldest := least(oldest, v_seen.oldest);
+    if v_seen.rows = 10000 then
+      is_estimated := true;
+      messages := messages + (
+        select r.messages
+        from parley._p_estimate_messages(
+          v_lane, v_seen.last + 1, (coalesce(parley._p_last_position('parley._p_transmission_position'), 0) + 1) * 1024
+        ) as r
+      );
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley._p_transmission_backlog(parley._p_destination) is
+'Tells how many messages wait in the lanes of a destination, and since when.';
+
+create function parley.transmission_destinations(caller parley.caller default parley.current_caller()) returns table (
+  address text,
+  waiting_messages bigint,
+  is_estimated boolean,
+  messages_in_transit bigint,
+  oldest_enqueue_time timestamptz,
+  transmission_status text,
+  attempts integer,
+  failing_since timestamptz,
+  next_attempt_time timestamptz
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+begin
+  found := parley._p_require_administrator(v_caller, 'transmission_destinations');
+  return query
+  select d.address::text, b.messages, b.is_estimated, t.messages, least(t.oldest, b.oldest), d.status, d.attempts, d.failing_since, d.due_at
+  from parley._p_destination as d
+  cross join lateral parley._p_transmission_backlog(d) as b
+  left join (
+    select x.destination_id, sum(x.next_sequence - x.first_sequence)::bigint as messages, min(x.enqueued_at) as oldest
+    from parley._p_transit as x
+    group by x.destination_id
+  ) as i on i.destination_id = d.destination_id
+  cross join lateral (select coalesce(i.messages, 0) as messages, i.oldest) as t
+  order by d.address;
+end
+$$;
+
+comment on function parley.transmission_destinations(parley.caller) is
+'Gives the addresses that messages are transmitted to, with what waits for them, what is on its way and not acknowledged, and how the last attempts went.
+What has no address yet is only in parley.transmission_queue.
+Result: address, tcp://host:port, or broker:GUID for another database that the same daemon serves; waiting_messages, counted up to 10,000 rows and
+is_estimated beyond; messages_in_transit, at most some thousands; oldest_enqueue_time of both; transmission_status, empty when all is well; attempts that
+failed, failing_since, next_attempt_time.
+Errors: 15151 not an administrator.';
+
+-- sql/views/endpoint_views.sql
+
+-- Broker endpoints: the daemons that listen for other servers and serve this database (spec 2.8, 8.1).
+--
+-- An endpoint is not an object of the database: it is there while a daemon runs that was started with --listen.
+
+create view parley._p_listening_report as
+select r.daemon_id, r.daemon, r.endpoint from parley._p_recent_report as r where r.endpoint <> 'null';
+
+comment on view parley._p_listening_report is 'Reports of daemons that listen for other servers.';
+
+create view parley.service_broker_endpoints with (security_barrier) as
+select
+  r.daemon as name,
+  hashtext(r.daemon_id::text) & 2147483647 as endpoint_id,
+  null::integer as principal_id,
+  2::smallint as protocol,
+  'TCP' as protocol_desc,
+  3::smallint as type,
+  'SERVICE_BROKER' as type_desc,
+  0::smallint as state,
+  'STARTED' as state_desc,
+  false as is_admin_endpoint,
+  (r.endpoint ->> 'forwards')::boolean as is_message_forwarding_enabled,
+  (r.endpoint ->> 'forward_size_mb')::integer as message_forwarding_size,
+  4::smallint as connection_auth,
+  'CERTIFICATE' as connection_auth_desc,
+  null::integer as certificate_id,
+  2::smallint as encryption_algorithm,
+  'AES' as encryption_algorithm_desc
+from parley._p_listening_report as r
+where parley._p_may_view_state(parley._p_current_role());
+
+comment on view parley.service_broker_endpoints is
+'Broker endpoints that serve this database, a row for each daemon that listens; up to two minutes old. For administrators and members of pg_monitor.';
+comment on column parley.service_broker_endpoints.name is 'The daemon that listens.';
+comment on column parley.service_broker_endpoints.endpoint_id is 'Tells endpoints apart; another one after the daemon has started anew.';
+comment on column parley.service_broker_endpoints.principal_id is 'Null: a daemon is nobody in the database.';
+comment on column parley.service_broker_endpoints.protocol is '2.';
+comment on column parley.service_broker_endpoints.protocol_desc is 'TCP.';
+comment on column parley.service_broker_endpoints.type is '3.';
+comment on column parley.service_broker_endpoints.type_desc is 'SERVICE_BROKER.';
+comment on column parley.service_broker_endpoints.state is '0: one that does not listen is not here.';
+comment on column parley.service_broker_endpoints.state_desc is 'STARTED.';
+comment on column parley.service_broker_endpoints.is_admin_endpoint is 'False.';
+comment on column parley.service_broker_endpoints.is_message_forwarding_enabled is 'Whether the daemon passes messages on (`parley serve --forward`).';
+comment on column parley.service_broker_endpoints.message_forwarding_size is 'How many megabytes of them may be in its memory at a time.';
+comment on column parley.service_broker_endpoints.connection_auth is '4.';
+comment on column parley.service_broker_endpoints.connection_auth_desc is 'CERTIFICATE: both sides of a connection show one.';
+comment on column parley.service_broker_endpoints.certificate_id is 'Null: the certificate of a broker is with its daemon.';
+comment on column parley.service_broker_endpoints.encryption_algorithm is '2.';
+comment on column parley.service_broker_endpoints.encryption_algorithm_desc is 'AES: what TLS 1.3 agrees on is in dm_broker_connections.';
+
+create view parley.tcp_endpoints with (security_barrier) as
+select
+  r.daemon as name,
+  hashtext(r.daemon_id::text) & 2147483647 as endpoint_id,
+  null::integer as principal_id,
+  2::smallint as protocol,
+  'TCP' as protocol_desc,
+  3::smallint as type,
+  'SERVICE_BROKER' as type_desc,
+  0::smallint as state,
+  'STARTED' as state_desc,
+  false as is_admin_endpoint,
+  (r.endpoint ->> 'port')::integer as port,
+  false as is_dynamic_port,
+  nullif(nullif(r.endpoint ->> 'ip_address', '::'), '0.0.0.0') as ip_address
+from parley._p_listening_report as r
+where parley._p_may_view_state(parley._p_current_role());
+
+comment on view parley.tcp_endpoints is
+'Where the broker endpoints that serve this database listen. For administrators and members of pg_monitor.';
+comment on column parley.tcp_endpoints.name is 'The daemon that listens.';
+comment on column parley.tcp_endpoints.endpoint_id is 'Tells endpoints apart; another one after the daemon has started anew.';
+comment on column parley.tcp_endpoints.principal_id is 'Null: a daemon is nobody in the database.';
+comment on column parley.tcp_endpoints.protocol is '2.';
+comment on column parley.tcp_endpoints.protocol_desc is 'TCP.';
+comment on column parley.tcp_endpoints.type is '3.';
+comment on column parley.tcp_endpoints.type_desc is 'SERVICE_BROKER.';
+comment on column parley.tcp_endpoints.state is '0: one that does not listen is not here.';
+comment on column parley.tcp_endpoints.state_desc is 'STARTED.';
+comment on column parley.tcp_endpoints.is_admin_endpoint is 'False.';
+comment on column parley.tcp_endpoints.port is 'The port it listens on.';
+comment on column parley.tcp_endpoints.is_dynamic_port is 'False.';
+comment on column parley.tcp_endpoints.ip_address is 'The address it listens on; null for all addresses of its machine.';
+
+-- sql/views/activation_view_columns.sql
+
+-- What the columns of the views of external activation and of event notifications mean; views/view_columns.sql holds the others.
+
+comment on column parley.external_activations.queue_name is 'Queue, as statements take it.';
+comment on column parley.external_activations.service_queue_id is 'Identity of the queue.';
+comment on column parley.external_activations.kind is 'program or webhook.';
+comment on column parley.external_activations.is_enabled is 'Whether anything is started.';
+comment on column parley.external_activations.min_instances is 'How many always run; 0 for webhooks.';
+comment on column parley.external_activations.max_instances is 'How many run at most; for a webhook, requests at once.';
+comment on column parley.external_activations.program is 'Program and its arguments; null for webhooks.';
+comment on column parley.external_activations.environment_names is 'Names of the variables that it is given.';
+comment on column parley.external_activations.working_directory is 'Where it runs; null is the folder of the program.';
+comment on column parley.external_activations.stop_timeout_ms is 'Milliseconds from SIGTERM to SIGKILL.';
+comment on column parley.external_activations.url is 'Address of the webhook, without its query; null for programs.';
+comment on column parley.external_activations.secret_name is 'Name of the secret, or null; the secret itself is not shown.';
+comment on column parley.external_activations.timeout_ms is 'Milliseconds for one request.';
+comment on column parley.external_activations.batch_size is 'Messages in one request, at most.';
+comment on column parley.external_activations.body_format is 'envelope or raw.';
+comment on column parley.external_activations.system_messages is 'Whether EndDialog and Error are delivered too.';
+comment on column parley.external_activations.max_attempts is 'Refusals after which a conversation is set aside; 0 is never.';
+comment on column parley.external_activations.first_retry_ms is 'Milliseconds that a conversation waits after its first refusal.';
+comment on column parley.external_activations.longest_retry_ms is 'Milliseconds that it waits at most.';
+comment on column parley.external_activations.create_date is 'When it was created.';
+comment on column parley.external_activations.modify_date is 'When it was changed last.';
+
+comment on column parley.delivery_failures.queue_name is 'Queue, as statements take it.';
+comment on column parley.delivery_failures.service_queue_id is 'Identity of the queue.';
+comment on column parley.delivery_failures.conversation_handle is 'Conversation that waits.';
+comment on column parley.delivery_failures.failures is 'How often its delivery has failed in a row.';
+comment on column parley.delivery_failures.attempts is 'How many of these count towards max_attempts.';
+comment on column parley.delivery_failures.last_error is 'What was wrong the last time.';
+comment on column parley.delivery_failures.first_failed_at is 'When it failed first.';
+comment on column parley.delivery_failures.failed_at is 'When it failed last.';
+comment on column parley.delivery_failures.retry_at is 'When it is tried again.';
+comment on column parley.delivery_failures.last_answer is 'What the web address said then, its first 4,096 characters; null when it said nothing.';
+
+comment on column parley.event_notifications.name is 'Name, one for each queue.';
+comment on column parley.event_notifications.object_id is 'Identity of the notification.';
+comment on column parley.event_notifications.parent_class is 'Always 1.';
+comment on column parley.event_notifications.parent_class_desc is 'Always OBJECT_OR_COLUMN.';
+comment on column parley.event_notifications.parent_id is 'Identity of the queue.';
+comment on column parley.event_notifications.create_date is 'When it was created.';
+comment on column parley.event_notifications.modify_date is 'The same: a notification is never altered.';
+comment on column parley.event_notifications.is_ms_shipped is 'Always false.';
+comment on column parley.event_notifications.service_name is 'Service that is notified.';
+comment on column parley.event_notifications.broker_instance is 'Its database, or null for any.';
+comment on column parley.event_notifications.creator_sid is 'Always null: roles have no sid.';
+comment on column parley.event_notifications.principal_id is 'Oid of the owner.';
+comment on column parley.event_notifications.type_desc is 'QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.';
+comment on column parley.event_notifications.is_fan_in is 'Whether it shares its messages with others like it.';
+comment on column parley.event_notifications.conversation_handle is 'Conversation that the messages are sent on.';
+comment on column parley.event_notifications.queue_name is 'Queue, as statements take it.';
+
+comment on column parley.events.object_id is 'Identity of the event notification.';
+comment on column parley.events.type is '160 or 173.';
+comment on column parley.events.type_desc is 'BROKER_QUEUE_DISABLED or QUEUE_ACTIVATION.';
+comment on column parley.events.is_trigger_event is 'Always false.';
+comment on column parley.events.event_group_type is 'Always null: a notification is of one event.';
+comment on column parley.events.event_group_type_desc is 'Always null.';
+
+comment on column parley.server_event_notifications.name is 'Name.';
+comment on column parley.server_event_notifications.object_id is 'Identity of the notification.';
+comment on column parley.server_event_notifications.parent_class is '100.';
+comment on column parley.server_event_notifications.parent_class_desc is 'SERVER.';
+comment on column parley.server_event_notifications.parent_id is '0.';
+comment on column parley.server_event_notifications.create_date is 'When it was created.';
+comment on column parley.server_event_notifications.modify_date is 'The same.';
+comment on column parley.server_event_notifications.service_name is 'Service that is notified.';
+comment on column parley.server_event_notifications.broker_instance is 'Its database, or null for any.';
+comment on column parley.server_event_notifications.creator_sid is 'Null: roles have no sid.';
+comment on column parley.server_event_notifications.principal_id is 'Oid of the owner.';
+
+-- sql/diagnosis/diagnosis_checks.sql
 
 -- Diagnosis: what is wrong with the broker, and the statement that cures it (spec 9.4).
 --
@@ -17811,9 +20413,9 @@ comment on column parley.diagnosis_checks.patience is 'For how long it may last 
 comment on column parley.diagnosis_checks.meaning is 'What a finding says.';
 comment on column parley.diagnosis_checks.check_function is 'Function that looks.';
 
--- sql/511_diagnose.sql
+-- sql/diagnosis/diagnose.sql
 
--- Running the checks of 510_diagnosis_checks.sql, each by itself.
+-- Running the checks of diagnosis/diagnosis_checks.sql, each by itself.
 
 create function parley._p_diagnose(caller oid, part text, scope parley._p_scope, level text, ignore text[]) returns setof parley.finding
 language plpgsql
@@ -17965,7 +20567,7 @@ comment on function parley._p_endpoints_of(uuid) is
 'Finds the sides of a conversation by a handle, its id, or a group, in which case of all conversations that are in it. None when only tombstones are left.
 Errors: 8426 there is nothing by that name.';
 
--- sql/512_find_broker_faults.sql
+-- sql/diagnosis/find_broker_faults.sql
 
 -- Checks of the broker as a whole: its switch, its grants, its owners, its tables.
 
@@ -18080,7 +20682,7 @@ $$;
 
 comment on function parley._p_find_autovacuum(parley._p_scope) is 'Finds out where autovacuum is switched off.';
 
--- sql/513_find_definition_faults.sql
+-- sql/diagnosis/find_definition_faults.sql
 
 -- Checks of services, contracts and queues: can a dialog be begun, is the queue on, may activation do what it is to do?
 
@@ -18170,28 +20772,6 @@ $$;
 
 comment on function parley._p_find_dialog_faults(parley._p_scope) is
 'Finds what would make a dialog fail: the services and the contract, whether the target accepts it, whether the initiator may send.';
-
-create function parley._p_is_next_door(service_name text) returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-  select exists (select from parley._p_neighbour_service as n where n.service_name = _p_is_next_door.service_name)
-    -- One of them has answered, though the daemon may have looked for others since.
-    or exists (
-      select
-      from parley._p_endpoint as e
-      where e.far_service = _p_is_next_door.service_name
-        and e.far_endpoint_id < 0
-        and e.destination_id is not null
-        and e.far_broker_instance is not null
-        and e.state = 'CO'
-    )
-$$;
-
-comment on function parley._p_is_next_door(text) is
-'Tells whether another database that the same daemon serves is known to have a service: LOCAL leads there when this one does not have it.';
 
 create function parley._p_find_queues_off(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -18299,7 +20879,7 @@ $$;
 
 comment on function parley._p_find_plain_secrets(parley._p_scope) is 'Finds webhooks whose secret has not been sealed for longer than scope.patience.';
 
--- sql/514_find_route_faults.sql
+-- sql/diagnosis/find_route_faults.sql
 
 -- Checks of routes: is there one to each service that is wanted, and do those that there are lead anywhere?
 --
@@ -18418,7 +20998,7 @@ $$;
 comment on function parley._p_find_route_faults(parley._p_scope) is
 'Finds routes that have expired and are missed, and LOCAL routes that lead nowhere, or to a broker instance that this database is not.';
 
--- sql/515_find_certificate_faults.sql
+-- sql/diagnosis/find_certificate_faults.sql
 
 -- Checks of certificates: our own, those of peers, and the roles that peers act as.
 
@@ -18468,7 +21048,7 @@ $$;
 comment on function parley._p_find_certificate_faults(parley._p_scope) is
 'Finds certificates of daemons and keys of peers that have expired or expire within 30 days, and peers whose role is gone.';
 
--- sql/516_find_security_faults.sql
+-- sql/diagnosis/find_security_faults.sql
 
 -- Checks of dialog security (spec 9.4: ENCRYPTION ON, ANONYMOUS and OFF), as far as this database knows: remote service bindings, the certificates on both
 -- ends of them, and who may send to a service here from another database. The far database knows the rest, and is asked itself.
@@ -18530,12 +21110,12 @@ $$;
 comment on function parley._p_find_security_faults(parley._p_scope) is
 'Finds bindings whose role or certificate is missing or of no use, initiators that cannot sign, and targets to which nobody elsewhere may send.';
 
--- sql/517_find_endpoint_faults.sql
+-- sql/diagnosis/find_endpoint_faults.sql
 
 -- Checks of broker endpoints (spec 9.4: endpoint), as far as this database knows: a daemon that listens, and trust in who answers
 -- at the address of a route. What the other side of a route reports of itself is compared by parley.DiagnoseDialog, which asks both.
 --
--- Daemons report to the database where they listen (631_endpoint_views.sql). An address belongs to a peer that says so; at the address
+-- Daemons report to the database where they listen (views/endpoint_views.sql). An address belongs to a peer that says so; at the address
 -- of a peer nobody else may answer. A broker that is no peer may be vouched for by a certificate authority of the daemon, which the
 -- database does not know.
 
@@ -18590,7 +21170,7 @@ as $$
       else '-- set the clocks of both servers by NTP, or wait until the key is valid'
     end
   from at_address as a
-  -- That a key has expired is found with the certificates (515_find_certificate_faults.sql).
+  -- That a key has expired is found with the certificates (diagnosis/find_certificate_faults.sql).
   where (a.state in ('REVOKED', 'WITHOUT KEY') or a.state = 'TRUSTED' and not a.has_begun)
     and not exists (select from at_address as o where o.address = a.address and o.state = 'TRUSTED' and o.has_begun)
   union all
@@ -18609,11 +21189,11 @@ comment on function parley._p_find_endpoint_faults(parley._p_scope) is
 'Finds routes to other servers that no daemon here can follow, or at whose address a broker would answer that is not trusted, or that nobody knows.
 Source: spec 9.4, endpoint.';
 
--- sql/520_find_reader_faults.sql
+-- sql/diagnosis/find_reader_faults.sql
 
 -- Checks of readers: is there anybody who receives, does he get anywhere, does he hold up others?
 --
--- That a group is held is seen by the xmax of its row, as in 401_receivable_work.sql: looking takes no lock.
+-- That a group is held is seen by the xmax of its row, as in activation/receivable_work.sql: looking takes no lock.
 
 create function parley._p_find_missing_daemon(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -18818,275 +21398,7 @@ $$;
 comment on function parley._p_find_held_groups(parley._p_scope) is
 'Finds groups that a transaction has held for longer than scope.patience while their messages wait.';
 
--- sql/520_queue_activity.sql
-
--- What goes on in the queues and in the conversations at their heads: for screens that look again and again.
---
--- Whoever looks locks nothing and takes nothing. Who holds a group stands in its row: group rows are never updated, so xmax is the last
--- transaction that has locked it, and pg_locks tells which session a running transaction belongs to.
--- Only the first rows of each queue are looked at, so a lock on a conversation far behind does not show here.
--- Cost: for each queue that of its depth (272_queue_depth.sql), and the first 100 rows of each lane.
-
-create function parley._p_head_conversations(queue_ids integer[], rows_max integer)
-returns table (queue_id integer, endpoint_id bigint, group_id bigint, "position" bigint, oldest timestamptz, is_locked boolean, locked_by integer)
-language sql stable
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-  with holder as materialized (
-    select l.transactionid, max(l.pid) as pid
-    from pg_locks as l
-    where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.granted
-    group by l.transactionid
-  ), head as (
-    select q.queue_id, m.endpoint_id, min(m.position) as position, min(m.enqueued_at) as oldest
-    from parley._p_queue as q
-    cross join generate_series(1, 10) as p (n)
-    left join lateral (
-      select s.low_position
-      from parley._p_scan_hint as s
-      where s.lane = parley._p_lane(q.queue_id, p.n)
-      order by s.lane desc, s.hint_id desc
-      limit 1
-    ) as h on true
-    cross join lateral (
-      select r.endpoint_id, r.position, r.enqueued_at
-      from parley._p_message as r
-      where r.lane = parley._p_lane(q.queue_id, p.n) and r.position >= coalesce(h.low_position, 0)
-      order by r.position
-      limit rows_max
-    ) as m
-    where q.queue_id = any (queue_ids) and q.priorities & (1 << p.n) > 0
-    group by q.queue_id, m.endpoint_id
-  )
-  select h.queue_id, h.endpoint_id, e.group_id, h.position, h.oldest, o.pid is not null or parley._p_is_running(g.xmax), o.pid
-  from head as h
-  join parley._p_endpoint as e on e.endpoint_id = h.endpoint_id and e.state <> 'DO'
-  join parley._p_conversation_group as g on g.group_id = e.group_id
-  left join holder as o on o.transactionid = g.xmax
-$$;
-
-comment on function parley._p_head_conversations(integer[], integer) is
-'Gives the conversations that the first rows of some queues belong to, and who has them locked. locked_by is null when that session cannot be told.
-Arguments: queue_ids; rows_max, how many rows of each lane to look at.';
-
-create function parley._p_queues_to_receive_from(caller oid) returns setof parley._p_queue
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_sees_all boolean := parley._p_is_administrator(caller);
-begin
-  return query
-  select *
-  from parley._p_queue as q
-  where v_sees_all or parley._p_has_permission(caller, 'RECEIVE', 'queue', q.queue_id, q.owner);
-end
-$$;
-
-comment on function parley._p_queues_to_receive_from(oid) is 'Gives the queues that the caller may receive from.';
-
-create function parley.queue_activity(caller parley.caller default parley.current_caller()) returns table (
-  queue_name text,
-  service_queue_id integer,
-  status text,
-  waiting_messages bigint,
-  is_estimated boolean,
-  held_messages bigint,
-  oldest_enqueue_time timestamptz,
-  enqueued_rows bigint,
-  messages_per_row double precision,
-  max_readers integer,
-  running_readers integer,
-  failures integer,
-  last_error text,
-  locked_groups integer,
-  lock_holders integer[]
-)
-language sql volatile security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-as $$
-  with mine as materialized (
-    select q.queue_id, q, row_number() over (order by q.queue_id) as number from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q
-  ), drawn as materialized (
-    select d.value, d.number
-    from unnest(
-      parley._p_last_values((select array_agg((m.q).position_sequence order by m.queue_id) from mine as m))
-    ) with ordinality as d (value, number)
-  ), locked as materialized (
-    select h.queue_id, count(distinct h.group_id)::integer as groups,
-      coalesce(array_agg(distinct h.locked_by) filter (where h.locked_by is not null), '{}') as holders
-    from parley._p_head_conversations((select array_agg(m.queue_id) from mine as m), 100) as h
-    where h.is_locked
-    group by h.queue_id
-  )
-  select
-    (m.q).lookup_name,
-    m.queue_id,
-    case
-      when parley._p_is_poisoned(m.queue_id) then 'POISONED'
-      when (m.q).is_receive_enabled then 'ON'
-      else 'OFF'
-    end,
-    b.messages,
-    b.is_estimated or coalesce(a.is_estimated, false),
-    coalesce(a.messages, 0),
-    b.oldest_enqueue_time,
-    d.value,
-    coalesce(t.messages_per_row, 1),
-    case when (m.q).is_activation_enabled then (m.q).max_readers else 0 end,
-    coalesce(r.running_readers, 0),
-    coalesce(r.failures, 0),
-    r.last_error,
-    coalesce(l.groups, 0),
-    coalesce(l.holders, '{}')
-  from mine as m
-  join drawn as d using (number)
-  cross join lateral parley._p_backlog(m.q, 0, (m.q).disabled_position) as b
-  left join lateral parley._p_backlog(m.q, (m.q).disabled_position, null) as a on (m.q).disabled_position is not null
-  left join lateral (
-    select avg(coalesce(cardinality(n.frame), 1))::double precision as messages_per_row
-    from (
-      select w.frame
-      from generate_series(1, 10) as p (n)
-      cross join lateral (
-        select o.frame
-        from parley._p_message as o
-        where o.lane = parley._p_lane(m.queue_id, p.n)
-        order by o.position desc
-        limit 32
-      ) as w
-      where (m.q).priorities & (1 << p.n) > 0
-    ) as n
-  ) as t on b.messages > 0
-  left join parley._p_queue_monitor as r on r.queue_id = m.queue_id and r.term = parley._p_current_term()
-  left join locked as l on l.queue_id = m.queue_id
-  order by m.queue_id
-$$;
-
-comment on function parley.queue_activity(parley.caller) is
-'Tells what goes on in each queue that the caller may receive from. Two looks make rates: enqueued_rows only grows.
-Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; waiting_messages, is_estimated, held_messages and oldest_enqueue_time as queue_backlogs;
-enqueued_rows, how many rows were ever put on the queue, where a batch is one row for each page of it; messages_per_row of the newest rows that wait;
-max_readers that activation may start, or 0; running_readers of the daemon, failures of its last readers in a row, last_error of them;
-locked_groups among the conversations at the head, and the process ids of the sessions that hold them in lock_holders.
-Errors: none of its own.';
-
--- sql/521_conversation_activity.sql
-
--- The conversations at the heads of the queues, and the sessions that work with the broker: who waits, and for whom.
-
-create function parley.conversation_activity(
-  top integer default 100,
-  caller parley.caller default parley.current_caller()
-) returns table (
-  conversation_handle uuid,
-  conversation_group_id uuid,
-  queue_name text,
-  service_name text,
-  far_service text,
-  state text,
-  waiting_messages bigint,
-  is_more boolean,
-  oldest_enqueue_time timestamptz,
-  is_locked boolean,
-  locked_by integer
-)
-language sql stable security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-  select
-    e.conversation_handle,
-    g.conversation_group_id,
-    q.lookup_name,
-    e.service_name,
-    e.far_service,
-    e.state,
-    coalesce(w.messages, 0),
-    w.rows = 1000,
-    c.oldest,
-    c.is_locked,
-    c.locked_by
-  from (
-    select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest, h.is_locked, h.locked_by
-    from parley._p_head_conversations(array(select q.queue_id from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q), 100) as h
-    order by h.is_locked desc, h.oldest, h.endpoint_id
-    limit case when parley._p_require_top(conversation_activity.top) then conversation_activity.top end
-  ) as c
-  join parley._p_queue as q on q.queue_id = c.queue_id
-  join parley._p_endpoint as e on e.endpoint_id = c.endpoint_id
-  join parley._p_conversation_group as g on g.group_id = c.group_id
-  cross join lateral (
-    select count(*) as rows, sum(r.messages)::bigint as messages
-    from (
-      select coalesce(cardinality(m.frame), 1) as messages
-      from parley._p_message as m
-      where m.endpoint_id = c.endpoint_id and m.position >= c.position
-      limit 1000
-    ) as r
-  ) as w
-  order by c.is_locked desc, c.oldest, c.endpoint_id
-$$;
-
-comment on function parley.conversation_activity(integer, parley.caller) is
-'Tells which conversations stand at the heads of the queues that the caller may receive from: those that somebody has locked first, then by age.
-Columns: conversation_handle, conversation_group_id, queue_name, service_name, far_service, state; waiting_messages, counted up to 1,000 rows, and
-is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the process id of the session that holds the group, null when that
-cannot be told.
-Arguments: top, at most so many.
-Errors: 127 top negative, 42501 unknown caller.';
-
-create view parley.broker_sessions as
-select
-  a.pid,
-  a.usename::text as role_name,
-  a.application_name,
-  a.state,
-  a.wait_event_type,
-  a.wait_event,
-  b.blocked_by,
-  (
-    -- Whoever waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
-    select min(q.lookup_name)
-    from pg_catalog.pg_locks as l
-    join parley._p_queue as q on q.position_sequence = l.relation
-    where a.wait_event = 'PgSleep' and l.pid = a.pid and l.locktype = 'relation' and l.database = a.datid and l.granted
-  ) as waits_in_queue,
-  extract(epoch from clock_timestamp() - a.xact_start)::double precision as transaction_seconds,
-  extract(epoch from clock_timestamp() - a.state_change)::double precision as state_seconds,
-  left(a.query, 500) as statement
-from pg_catalog.pg_stat_activity as a
-cross join lateral (
-  select case when a.wait_event_type = 'Lock' then pg_catalog.pg_blocking_pids(a.pid) else '{}' end as blocked_by
-) as b
-where a.datname = current_database()
-  and a.pid <> pg_catalog.pg_backend_pid()
-  and a.pid in (
-    select l.pid
-    from pg_catalog.pg_locks as l
-    join pg_catalog.pg_class as c on c.oid = l.relation
-    where l.locktype = 'relation' and l.database = a.datid and c.relnamespace = 'parley'::regnamespace
-  );
-
-comment on view parley.broker_sessions is
-'Sessions in whose transactions the broker was used, and whom they wait for. A role that may not see the activity of others finds little of them.';
-comment on column parley.broker_sessions.pid is 'Process id of the session.';
-comment on column parley.broker_sessions.role_name is 'Who has logged in.';
-comment on column parley.broker_sessions.application_name is 'What the client calls itself.';
-comment on column parley.broker_sessions.state is 'Such as active, or idle in transaction, as in pg_stat_activity.';
-comment on column parley.broker_sessions.wait_event_type is 'What kind of thing the session waits for, as in pg_stat_activity.';
-comment on column parley.broker_sessions.wait_event is 'What it waits for.';
-comment on column parley.broker_sessions.blocked_by is 'Process ids of the sessions that hold the lock it waits for; empty when it waits for no lock.';
-comment on column parley.broker_sessions.waits_in_queue is 'Queue in which the session waits for messages, inside RECEIVE or GET CONVERSATION GROUP.';
-comment on column parley.broker_sessions.transaction_seconds is 'For how long its transaction has been open.';
-comment on column parley.broker_sessions.state_seconds is 'For how long it has been in its state.';
-comment on column parley.broker_sessions.statement is 'The statement that runs, or the last one that ran; 500 characters at most.';
-
--- sql/521_find_conversation_faults.sql
+-- sql/diagnosis/find_conversation_faults.sql
 
 -- Checks of conversations: what cannot be delivered, what was not ended, what is overdue.
 
@@ -19328,7 +21640,7 @@ $$;
 
 comment on function parley._p_find_poison(parley._p_scope) is 'Finds conversations that are set aside.';
 
--- sql/522_find_old_transactions.sql
+-- sql/diagnosis/find_old_transactions.sql
 
 -- Checks of what sessions outside of the broker do to it: old snapshots and transactions that stay open.
 --
@@ -19404,208 +21716,11 @@ $$;
 comment on function parley._p_find_open_senders(parley._p_scope) is
 'Finds sessions that have sent and stayed in their transaction for longer than scope.patience.';
 
--- sql/522_passing_messages.sql
-
--- Watching messages as they pass through a queue, without taking them.
---
--- Whoever watches remembers the position up to which everything is settled: nothing can appear there any more. A sender that draws a
--- position holds a lock on the queue's sequence until its transaction ends, so when none of those is left that held it when the
--- sequence stood at P, everything up to P is there to be seen or never will be (as in 230_find_group.sql). Up to there a watcher need not
--- look again; behind it he has to, for messages may appear between those that he has seen.
--- Only committed messages show, and only while they wait: what is received between two looks is never seen.
--- Cost: one index range a lane for each look. Nothing is locked.
-
-create function parley.queue_end(
-  queue text,
-  caller parley.caller default parley.current_caller(),
-  out service_queue_id integer,
-  out "position" bigint,
-  out senders text[]
-)
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
-begin
-  service_queue_id := v_queue.queue_id;
-  select p.position, p.senders into position, senders from parley._p_probe(v_queue.position_sequence) as p;
-end
-$$;
-
-comment on function parley.queue_end(text, parley.caller) is
-'Tells up to where positions of a queue have been given out: those of later messages are not less. What senders had drawn before shows when their
-transactions have ended, which are named in senders. Not undone by anything, and no lock that looks like a sender''s remains.
-Arguments: queue.
-Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
-
-create function parley.passing_messages(
-  queue text, from_position bigint, top integer default 100,
-  caller parley.caller default parley.current_caller()
-) returns table (
-  queuing_order bigint,
-  priority smallint,
-  conversation_handle uuid,
-  conversation_group_id uuid,
-  service_name text,
-  far_service text,
-  service_contract_name text,
-  message_type_name text,
-  message_enqueue_time timestamptz,
-  message_body bytea
-)
-language plpgsql stable security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
-begin
-  found := parley._p_require_top(top);
-  return query
-  select
-    m.position + b.ordinal - 1,
-    e.priority,
-    e.conversation_handle,
-    g.conversation_group_id,
-    e.service_name,
-    e.far_service,
-    e.service_contract_name,
-    t.name,
-    m.enqueued_at,
-    b.body
-  from generate_series(1, 10) as p (n)
-  cross join lateral (
-    select w.position, w.endpoint_id, w.message_type_id, w.enqueued_at, w.body, w.frame
-    from parley._p_message as w
-    where w.lane = parley._p_lane(v_queue.queue_id, p.n)
-      -- The row of a frame stands where its first message does.
-      and w.position >= passing_messages.from_position / 1024 * 1024
-      and w.position + coalesce(cardinality(w.frame), 1) > passing_messages.from_position
-    order by w.position
-    limit top
-  ) as m
-  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
-  join parley._p_conversation_group as g using (group_id)
-  join parley._p_message_type as t on t.message_type_id = m.message_type_id
-  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-  where v_queue.priorities & (1 << p.n) > 0
-    and m.position + b.ordinal - 1 >= passing_messages.from_position
-  order by 1
-  limit top;
-end
-$$;
-
-comment on function parley.passing_messages(text, bigint, integer, parley.caller) is
-'Looks at the messages of a queue from one position on, in the order of their positions whatever their priority, without taking them. Those of locked
-groups are among them, and those that are held because the queue is off; not what retention keeps.
-Arguments: queue; from_position, a queuing_order or what queue_end gave, 0 for the beginning; top, at most so many messages.
-Errors: 127 top negative, 208 no such queue, 229 not allowed, 9609 malformed name.';
-
--- sql/523_transmission_destinations.sql
-
--- How much waits for each address that messages are transmitted to: for screens and monitors that look again and again.
---
--- parley.transmission_queue has a row for each message and works out what number it will have; it is for looking at messages. What waits in the
--- lane of a destination is counted up to some 10,000 rows and estimated beyond, as the depth of a queue is (272_queue_depth.sql).
--- Nothing is locked. Cost: for each destination one index range of at most 10,000 rows a priority, and the bounded number that is in transit.
-
-create function parley._p_transmission_backlog(
-  destination parley._p_destination, out messages bigint, out is_estimated boolean, out oldest timestamptz
-)
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_lane integer;
-  v_seen record;
-begin
-  messages := 0;
-  is_estimated := false;
-  for v_lane in
-    select parley._p_lane(destination.destination_id, p.n) from generate_series(10, 1, -1) as p (n) where destination.priorities & (1 << p.n) > 0
-  loop
-    select count(*) as rows, coalesce(sum(w.messages), 0) as messages, max(w.position) as last, min(w.enqueued_at) as oldest into v_seen
-    from (
-      select m.position, coalesce(cardinality(m.frame), 1) as messages, m.enqueued_at
-      from parley._p_message as m
-      where m.lane = v_lane
-        and m.position >= coalesce(
-          (select h.low_position from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1), 0
-        )
-      order by m.position
-      limit 10000
-    ) as w;
-    messages := messages + v_seen.messages;
-    oldest := least(oldest, v_seen.oldest);
-    if v_seen.rows = 10000 then
-      is_estimated := true;
-      messages := messages + (
-        select r.messages
-        from parley._p_estimate_messages(
-          v_lane, v_seen.last + 1, (coalesce(parley._p_last_position('parley._p_transmission_position'), 0) + 1) * 1024
-        ) as r
-      );
-    end if;
-  end loop;
-end
-$$;
-
-comment on function parley._p_transmission_backlog(parley._p_destination) is
-'Tells how many messages wait in the lanes of a destination, and since when.';
-
-create function parley.transmission_destinations(caller parley.caller default parley.current_caller()) returns table (
-  address text,
-  waiting_messages bigint,
-  is_estimated boolean,
-  messages_in_transit bigint,
-  oldest_enqueue_time timestamptz,
-  transmission_status text,
-  attempts integer,
-  failing_since timestamptz,
-  next_attempt_time timestamptz
-)
-language plpgsql stable security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-begin
-  found := parley._p_require_administrator(v_caller, 'transmission_destinations');
-  return query
-  select d.address::text, b.messages, b.is_estimated, t.messages, least(t.oldest, b.oldest), d.status, d.attempts, d.failing_since, d.due_at
-  from parley._p_destination as d
-  cross join lateral parley._p_transmission_backlog(d) as b
-  left join (
-    select x.destination_id, sum(x.next_sequence - x.first_sequence)::bigint as messages, min(x.enqueued_at) as oldest
-    from parley._p_transit as x
-    group by x.destination_id
-  ) as i on i.destination_id = d.destination_id
-  cross join lateral (select coalesce(i.messages, 0) as messages, i.oldest) as t
-  order by d.address;
-end
-$$;
-
-comment on function parley.transmission_destinations(parley.caller) is
-'Gives the addresses that messages are transmitted to, with what waits for them, what is on its way and not acknowledged, and how the last attempts went.
-What has no address yet is only in parley.transmission_queue.
-Result: address, tcp://host:port, or broker:GUID for another database that the same daemon serves; waiting_messages, counted up to 10,000 rows and
-is_estimated beyond; messages_in_transit, at most some thousands; oldest_enqueue_time of both; transmission_status, empty when all is well; attempts that
-failed, failing_since, next_attempt_time.
-Errors: 15151 not an administrator.';
-
--- sql/524_find_destination_faults.sql
+-- sql/diagnosis/find_destination_faults.sql
 
 -- Checks of destinations: what is to be transmitted to other databases, and is not.
 --
--- What has no destination is in the transmission queue with its own reason, and is found there (521_find_conversation_faults.sql). Here are links that
+-- What has no destination is in the transmission queue with its own reason, and is found there (diagnosis/find_conversation_faults.sql). Here are links that
 -- fail, and messages that wait although nothing fails. Cost: one row of each destination; the oldest row of its lanes and of what is in transit.
 
 create function parley._p_find_unreachable_destinations(scope parley._p_scope)
@@ -19700,7 +21815,7 @@ $$;
 comment on function parley._p_find_transmission_backlog(parley._p_scope) is
 'Finds destinations that are well, and for which messages have waited for longer than scope.patience.';
 
--- sql/530_check_broker.sql
+-- sql/diagnosis/check_broker.sql
 
 -- The consistency check of spec 9.2: does everything refer to something that exists?
 --
@@ -19821,9 +21936,9 @@ $$;
 
 comment on function parley._p_check_contents() is 'Finds conversations, groups and messages that refer to something that does not exist. Source: spec 9.2.';
 
--- sql/531_repair_broker.sql
+-- sql/diagnosis/repair_broker.sql
 
--- CHECK and REPAIR: what the check of 530_check_broker.sql found, told with what can be done, or done (spec 9.2).
+-- CHECK and REPAIR: what the check of diagnosis/check_broker.sql found, told with what can be done, or done (spec 9.2).
 
 create function parley.check_broker(repair boolean default false, caller parley.caller default parley.current_caller())
 returns table (
@@ -19980,7 +22095,7 @@ $$;
 
 comment on function parley._p_drop_endpoint(bigint) is 'Drops a side of a conversation that is damaged, and tells the far side, with error -8462.';
 
--- sql/540_explain_conversation.sql
+-- sql/diagnosis/explain_conversation.sql
 
 -- Where is my message? The steps that one walks to find a message that did not arrive (spec 9.3), for both directions of a conversation.
 --
@@ -20124,7 +22239,7 @@ Arguments: conversation, a handle, a conversation id, or a group.
 Errors: 229 not allowed, 8426 not found: never begun, rolled back, or forgotten.
 Source: spec 9.3.';
 
--- sql/541_trace_conversation.sql
+-- sql/diagnosis/trace_conversation.sql
 
 -- The life of one conversation, in order, as far as the database remembers it.
 --
@@ -20247,7 +22362,7 @@ What was received and is not retained is counted at the time when its side was b
 Arguments: conversation, a handle, a conversation id, or a group, for all conversations in it.
 Errors: 229 not allowed, 8426 not found.';
 
--- sql/542_explain_far_side.sql
+-- sql/diagnosis/explain_far_side.sql
 
 -- explain_conversation where the far side is in another database: this one knows what it has sent and what was acknowledged, and asks the operator to
 -- look there for the rest (spec 9.3).
@@ -20326,201 +22441,16 @@ $$;
 comment on function parley._p_explain_far_side(parley._p_endpoint, text) is
 'Tells where the messages of a conversation with another database are: steps 1, 2 and 6 of explain_conversation.';
 
--- sql/543_traces.sql
+-- sql/diagnosis/traces.sql
 
 -- Traces: what SQL Server's profiler shows of conversations, groups and routes, as rows (spec 8.5).
 --
--- One trace runs at a time. SEND, the messages that arrive, new conversations and groups are seen by triggers (544_trace_triggers.sql) that are disabled
+-- One trace runs at a time. SEND, the messages that arrive, new conversations and groups are seen by triggers (diagnosis/trace_triggers.sql) that are disabled
 -- while nothing is traced, so a broker without a trace pays nothing for them; ends and errors ask the sequence _p_trace_until, which costs a
 -- microsecond. Rows are written in the transaction that they tell of: what rolls back leaves none. The table is not logged: a crash of the server
 -- empties it, and a standby does not have it. Events of the network (connections, logins, acknowledgements) happen in the daemon and are in its log.
 -- Locks: starting and stopping takes the tables with the triggers against writers, for ten seconds at most, in steps of a tenth of a second between
 -- which writers go on.
-
-create table parley._p_trace (
-  is_only boolean primary key default true check (is_only),
-  event_classes integer[] not null,
-  conversation uuid,
-  started_by name not null,
-  started_at timestamptz not null,
-  stops_at timestamptz not null,
-  last_sequence bigint not null
-);
-
-comment on table parley._p_trace is 'The trace that runs or has run last, or no row when it was stopped. Events beyond last_sequence are not written.';
-
--- Until when something may be traced, in seconds since 1970. It may be too late, after a rollback or a stop; the row of _p_trace decides.
-create sequence parley._p_trace_until minvalue 0 start 0;
-
-create sequence parley._p_trace_sequence;
-
-create unlogged table parley._p_trace_event (
-  event_sequence bigint primary key default nextval('parley._p_trace_sequence'),
-  start_time timestamptz not null default clock_timestamp(),
-  event_class integer not null,
-  event_subclass integer not null,
-  spid integer not null default pg_backend_pid(),
-  transaction_id xid8 not null default pg_current_xact_id(),
-  login_name name not null default session_user,
-  application_name text not null default current_setting('application_name'),
-  conversation_id uuid,
-  conversation_handle uuid,
-  conversation_group_id uuid,
-  is_initiator boolean,
-  state text,
-  priority integer,
-  service_name text,
-  far_service text,
-  far_broker_instance text,
-  next_hop text,
-  message_type_id integer,
-  messages integer,
-  error integer,
-  text_data text
-);
-
-comment on table parley._p_trace_event is 'What was traced.';
-
-create index on parley._p_trace_event (conversation_handle, event_sequence);
-
-create view parley._p_trace_subclass as
-select s.event_class, s.event_name, s.event_subclass, s.subclass_name
-from (
-  values
-    (124, 'Broker:Conversation', 1, 'SEND Message'),
-    (124, 'Broker:Conversation', 2, 'END CONVERSATION'),
-    (124, 'Broker:Conversation', 3, 'END CONVERSATION WITH ERROR'),
-    (124, 'Broker:Conversation', 4, 'Broker Initiated Error'),
-    (124, 'Broker:Conversation', 5, 'Terminate Dialog'),
-    (124, 'Broker:Conversation', 6, 'Received Sequenced Message'),
-    (124, 'Broker:Conversation', 7, 'Received END CONVERSATION'),
-    (124, 'Broker:Conversation', 8, 'Received END CONVERSATION WITH ERROR'),
-    (124, 'Broker:Conversation', 9, 'Received Broker Error Message'),
-    (124, 'Broker:Conversation', 10, 'Received END CONVERSATION Ack'),
-    (124, 'Broker:Conversation', 11, 'BEGIN DIALOG'),
-    (124, 'Broker:Conversation', 12, 'Dialog Created'),
-    (124, 'Broker:Conversation', 13, 'END CONVERSATION WITH CLEANUP'),
-    (136, 'Broker:Conversation Group', 1, 'Create'),
-    (136, 'Broker:Conversation Group', 2, 'Drop'),
-    (141, 'Broker:Message Classify', 1, 'Local'),
-    (141, 'Broker:Message Classify', 2, 'Remote'),
-    (141, 'Broker:Message Classify', 3, 'Delayed')
-) as s (event_class, event_name, event_subclass, subclass_name);
-
-comment on view parley._p_trace_subclass is 'Events that can be traced, by the numbers and names of SQL Server.';
-
-create function parley._p_record_event(event parley._p_trace_event) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-begin
-  if not exists (
-    select
-    from parley._p_trace as t
-    where event.event_class = any (t.event_classes)
-      and clock_timestamp() < t.stops_at
-      and coalesce(pg_sequence_last_value('parley._p_trace_sequence'), 0) < t.last_sequence
-      and (t.conversation is null or t.conversation in (event.conversation_handle, event.conversation_id, event.conversation_group_id))
-  ) then
-    return;
-  end if;
-  insert into parley._p_trace_event (
-    event_class, event_subclass, conversation_id, conversation_handle, conversation_group_id, is_initiator, state, priority, service_name,
-    far_service, far_broker_instance, next_hop, message_type_id, messages, error, text_data
-  )
-  values (
-    event.event_class, event.event_subclass, event.conversation_id, event.conversation_handle, event.conversation_group_id, event.is_initiator,
-    event.state, event.priority, event.service_name, event.far_service, event.far_broker_instance, event.next_hop, event.message_type_id,
-    event.messages, event.error, event.text_data
-  );
-end
-$$;
-
-comment on function parley._p_record_event(parley._p_trace_event) is
-'Writes an event down when the trace that runs wants it; its number, time and session are set here.';
-
-create function parley._p_event_of(endpoint parley._p_endpoint, event_class integer, event_subclass integer) returns parley._p_trace_event
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_event parley._p_trace_event;
-begin
-  v_event.event_class := event_class;
-  v_event.event_subclass := event_subclass;
-  v_event.conversation_id := endpoint.conversation_id;
-  v_event.conversation_handle := endpoint.conversation_handle;
-  v_event.is_initiator := endpoint.is_initiator;
-  v_event.priority := endpoint.priority;
-  v_event.service_name := endpoint.service_name;
-  v_event.far_service := endpoint.far_service;
-  v_event.far_broker_instance := endpoint.far_broker_instance;
-  v_event.state := coalesce((select e.state from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id), 'CD');
-  -- What has ended may have taken its group with it.
-  v_event.conversation_group_id := coalesce(
-    (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = endpoint.group_id),
-    (select t.conversation_group_id from parley._p_tombstone as t where t.conversation_handle = endpoint.conversation_handle),
-    (
-      select o.conversation_group_id
-      from parley._p_trace_event as o
-      where o.conversation_handle = endpoint.conversation_handle
-      order by o.event_sequence desc
-      limit 1
-    )
-  );
-  return v_event;
-end
-$$;
-
-comment on function parley._p_event_of(parley._p_endpoint, integer, integer) is
-'Gives an event of a side of a conversation, with its state as it is now.
-Arguments: endpoint; event_class and event_subclass, as _p_trace_subclass has them.';
-
-create function parley._p_trace_dialog(endpoint parley._p_endpoint, event_subclass integer, error integer default null, text_data text default null)
-returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_event parley._p_trace_event;
-begin
-  if coalesce(pg_sequence_last_value('parley._p_trace_until') < extract(epoch from clock_timestamp()), true) then
-    return;
-  end if;
-  v_event := parley._p_event_of(endpoint, 124, event_subclass);
-  v_event.error := _p_trace_dialog.error;
-  v_event.text_data := _p_trace_dialog.text_data;
-  perform parley._p_record_event(v_event);
-end
-$$;
-
-comment on function parley._p_trace_dialog(parley._p_endpoint, integer, integer, text) is
-'Writes down, when something is traced, what has just happened to a side of a conversation.
-Arguments: endpoint; event_subclass of Broker:Conversation; error, the number of an error, and its text.';
-
-create function parley._p_trace_received_error(endpoint parley._p_endpoint, body bytea) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_code integer;
-begin
-  if coalesce(pg_sequence_last_value('parley._p_trace_until') < extract(epoch from clock_timestamp()), true) then
-    return;
-  end if;
-  v_code := substring(parley.body_text(body) from '<Code>(-?[0-9]{1,9})</Code>')::integer;
-  perform parley._p_trace_dialog(
-    endpoint, case when v_code < 0 then 9 else 8 end, v_code, substring(parley.body_text(body) from '<Description>(.*)</Description>')
-  );
-end
-$$;
-
-comment on function parley._p_trace_received_error(parley._p_endpoint, bytea) is
-'Writes down, when something is traced, that an Error message of the other side has arrived, by its body: the program''s (8) or its broker''s (9).';
 
 create function parley._p_switch_trace(is_on boolean) returns void
 language plpgsql
@@ -20693,9 +22623,9 @@ comment on column parley.traced_events.transaction_id is 'Its transaction.';
 comment on column parley.traced_events.login_name is 'Who had logged in.';
 comment on column parley.traced_events.application_name is 'What the session calls itself.';
 
--- sql/544_trace_triggers.sql
+-- sql/diagnosis/trace_triggers.sql
 
--- The triggers of traces (543_traces.sql). They are disabled unless something is traced, and PostgreSQL does not ask a disabled trigger.
+-- The triggers of traces (diagnosis/traces.sql). They are disabled unless something is traced, and PostgreSQL does not ask a disabled trigger.
 --
 -- A message arrives when a row with a position of its own is written: rows that RECEIVE puts back, or ALTER SERVICE gives to another queue, have a position
 -- inside the step of another one, or are older than the statement.
@@ -20806,30 +22736,6 @@ $$;
 
 comment on function parley._p_record_arrived() is 'Writes down that messages of a conversation have arrived in the queue of this side.';
 
-create function parley._p_record_sent(handle uuid, message_type text, messages integer) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-  v_event parley._p_trace_event;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if found then
-    v_event := parley._p_event_of(v_endpoint, 124, 1);
-    v_event.message_type_id := (select t.message_type_id from parley._p_message_type as t where t.name = _p_record_sent.message_type);
-    v_event.messages := _p_record_sent.messages;
-    perform parley._p_record_event(v_event);
-  end if;
-end
-$$;
-
-comment on function parley._p_record_sent(uuid, text, integer) is
-'Writes down that messages are sent; when SEND refuses, its transaction takes this back.
-Arguments: handle; message_type, its name; messages, how many.';
-
 create function parley._p_record_outgoing() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -20914,2184 +22820,272 @@ begin
 end
 $$;
 
--- sql/600_take_runs.sql
+-- sql/broker/broker_switches.sql
 
--- From the lane of a destination into transit: what the daemon is to transmit next.
+-- ALTER DATABASE ... SET ENABLE_BROKER, DISABLE_BROKER, NEW_BROKER, ERROR_BROKER_CONVERSATIONS (spec 9.1).
 --
--- Taking gives each message its number, for good: rows leave the lane and stand in _p_transit under their numbers, in one transaction, which has
--- committed before the daemon sends anything. So a message travels under one number however often it is sent, and a daemon that dies leaves to the
--- next one exactly what it had taken (keeps T2, T5).
--- Order: rows are taken by position. Senders that commit late find their place behind what was taken before; a send that began after another's
--- commit has the higher position and is never taken before it (keeps S19).
--- A row that somebody else holds is being removed by END CONVERSATION, or moved: it is passed by, nobody waits.
--- Locks: the leader's row FOR SHARE; the destination's row, so that takes of one destination come one after the other; rows of the lane SKIP LOCKED.
--- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and call. Plans are nested
--- loops over indexes: a plan made while tables were empty must do when they are not.
+-- While the broker is disabled a SEND is taken and waits in the transmission queue, and so does END CONVERSATION. The short way of SEND asks for
+-- nothing but its endpoint's row, so disabling takes the routes out of all of these rows; the long way asks the switch.
+-- Keeps S4, order within a conversation: whoever has asked the switch keeps it from being thrown until his transaction ends. So no message is
+-- delayed by a sender that saw it off and overtaken by one that saw it on: enabling delivers everything delayed before it lets anybody pass.
+-- Locks: the switch, then endpoints by endpoint_id. Senders that began before are waited for, ten seconds unless the caller says otherwise.
+-- Cost for SEND: none on the short way; the lock of one more relation on the long way.
 
-create type parley._p_run as (
-  endpoint_id bigint,
-  conversation_id uuid,
-  is_initiator boolean,
-  first_sequence bigint,
-  message_type_name text,
-  bodies bytea[],
-  body_size bigint,
-  from_service text,
-  to_service text,
-  contract text,
-  to_broker uuid,
-  priority smallint,
-  enqueued_at timestamptz,
-  ends_at timestamptz,
-  trace_context text,
-  owner text,
-  is_encrypted boolean,
-  is_bound boolean
-);
-
-comment on type parley._p_run is 'Messages of one conversation with numbers that follow each other, as they travel between brokers; Run in Go.';
-
-create view parley._p_run_in_transit as
-select
-  t.endpoint_id,
-  e.conversation_id,
-  e.is_initiator,
-  t.first_sequence,
-  y.name as message_type_name,
-  case
-    when t.frame is not null then t.frame
-    when octet_length(t.body) > 262144 then '{}'::bytea[]
-    else array[t.body]
-  end as bodies,
-  case when octet_length(t.body) > 262144 then octet_length(t.body) else 0 end::bigint as body_size,
-  e.service_name as from_service,
-  e.far_service as to_service,
-  e.service_contract_name as contract,
-  e.far_broker_instance::uuid as to_broker,
-  e.priority,
-  t.enqueued_at,
-  case when e.lifetime < e.begun_at + '68 years'::interval then e.lifetime end as ends_at,
-  t.trace_context,
-  pg_get_userbyid(e.owner)::text as owner,
-  e.is_encrypted,
-  e.remote_service_binding_id is not null as is_bound,
-  t.destination_id
-from parley._p_transit as t
-join parley._p_endpoint as e on e.endpoint_id = t.endpoint_id
-join parley._p_message_type as y on y.message_type_id = abs(t.message_type_id);
-
-comment on view parley._p_run_in_transit is
-'Messages in transit as they travel. A body of more than 256 KiB stays behind and goes in fragments, so that nothing has to wait for it.';
-
-create function parley._p_runs(endpoint_ids bigint[], first_sequences bigint[]) returns setof parley._p_run
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
-as $$
-begin
-  return query
-  select r.endpoint_id, r.conversation_id, r.is_initiator, r.first_sequence, r.message_type_name, r.bodies, r.body_size, r.from_service, r.to_service,
-    r.contract, r.to_broker, r.priority, r.enqueued_at, r.ends_at, r.trace_context, r.owner, r.is_encrypted, r.is_bound
-  from unnest(endpoint_ids, first_sequences) with ordinality as k (endpoint_id, first_sequence, ordinal)
-  join parley._p_run_in_transit as r on r.endpoint_id = k.endpoint_id and r.first_sequence = k.first_sequence
-  order by k.ordinal;
-end
-$$;
-
-comment on function parley._p_runs(bigint[], bigint[]) is 'Gives messages in transit as they travel, in the order asked for.';
-
-create function parley._p_take_runs(term bigint, destination_id integer, rows_max integer, bytes_max bigint) returns setof parley._p_run
+create function parley._p_wait_at_most(seconds integer) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
 as $$
-declare
-  v_destination parley._p_destination;
-  v_lanes integer[];
-  v_lows bigint[];
-  v_endpoints bigint[];
-  v_sequences bigint[];
-  v_rows integer := rows_max;
-  v_count integer;
 begin
-  if not parley._p_holds_term(term)
-    or pg_sequence_last_value('parley._p_broker_switch') is not null
-    or not parley._p_is_epoch_current() then
-    return;
-  end if;
-  -- Another take may still be at it, whose client was cut off. Passing by what it holds would number later messages first (keeps S4).
-  select * into v_destination
-  from parley._p_destination as d
-  where d.destination_id = _p_take_runs.destination_id
-  for no key update;
-  return query select r.* from parley._p_unpark(destination_id, rows_max) as r;
-  for v_lanes in select l.lanes from parley._p_lanes_to_take(v_destination) as l loop
-    exit when v_rows <= 0;
-    v_lows := array(
-      select parley._p_low_position(destination_id, l.lane) from unnest(v_lanes) with ordinality as l (lane, number) order by l.number
+  -- lock_timeout is an integer, in milliseconds.
+  if seconds not between 0 and 2147483 then
+    found := parley._p_raise(
+      8402, format('wait_seconds is %s', seconds), '0 to 2147483 are allowed, and null.', 'Give null to wait for ever.'
     );
-    continue when array_remove(v_lows, null) = '{}';
-    with head as (
-      select h.row_id, h.position, h.size
-      from unnest(v_lanes, v_lows) as l (lane, low)
-      cross join lateral (
-        select m.ctid as row_id, m.position, coalesce(octet_length(m.body), pg_column_size(m.frame), 0) + 100 as size
-        from parley._p_message as m
-        where m.lane = l.lane
-          and m.position >= l.low
-          and not exists (select from parley._p_unresumed as u where u.endpoint_id = -m.endpoint_id)
-          and not exists (select from parley._p_parked as p where p.endpoint_id = -m.endpoint_id and p.due_at < 'infinity')
-        order by m.position
-        limit v_rows
-        for update of m skip locked
-      ) as h
-      order by h.position
-      limit v_rows
-    ), fitting as (
-      select h.row_id, sum(h.size) over (order by h.position rows unbounded preceding) - h.size as before from head as h
-    ), taken as (
-      delete from parley._p_message as m
-      using fitting as f
-      where m.ctid = f.row_id and f.before < bytes_max
-      returning m.position, -m.endpoint_id as endpoint_id, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
-    ), counted as (
-      -- Joining what was taken with itself would cost its square.
-      select t.position, t.endpoint_id, t.enqueued_at, t.message_type_id, t.body, t.frame, t.trace_context, c.count, p.sequence as started,
-        coalesce(p.sequence, 0) + sum(c.count) over (partition by t.endpoint_id order by t.position rows unbounded preceding) as after,
-        row_number() over (partition by t.endpoint_id order by t.position desc) as ordinal_from_last
-      from taken as t
-      cross join lateral (select case when t.message_type_id < 0 then 0 else coalesce(cardinality(t.frame), 1) end as count) as c
-      left join lateral (
-        select s.sequence from parley._p_send_progress as s where s.endpoint_id = t.endpoint_id order by s.sequence desc limit 1
-      ) as p on true
-    ), gone_on as (
-      insert into parley._p_send_progress (endpoint_id, sequence)
-      select c.endpoint_id, c.after from counted as c where c.ordinal_from_last = 1 and c.after > coalesce(c.started, 0)
-    ), forgotten as (
-      delete from parley._p_send_progress as p
-      using counted as c
-      where c.ordinal_from_last = 1 and c.after > c.started and p.endpoint_id = c.endpoint_id and p.sequence = c.started
-    ), kept as (
-      insert into parley._p_transit (
-        endpoint_id, first_sequence, next_sequence, destination_id, enqueued_at, message_type_id, body, frame, trace_context
-      )
-      select c.endpoint_id, case when c.count = 0 then 9223372036854775807 else c.after - c.count end,
-        case when c.count = 0 then 9223372036854775807 else c.after end, _p_take_runs.destination_id, c.enqueued_at, c.message_type_id, c.body,
-        c.frame, c.trace_context
-      from counted as c
-      order by c.position
-    )
-    select array_agg(c.endpoint_id order by c.position),
-      array_agg(case when c.count = 0 then 9223372036854775807 else c.after - c.count end order by c.position), count(*)
-    into v_endpoints, v_sequences, v_count
-    from counted as c;
-    return query select r.* from parley._p_runs(v_endpoints, v_sequences) as r;
-    v_rows := v_rows - v_count;
-  end loop;
-end
-$$;
-
-comment on function parley._p_take_runs(bigint, integer, integer, bigint) is
-'Gives the next messages for a destination their numbers and puts them into transit; gives them in the order in which they have to be sent.
-Nothing when the term is over, the broker is disabled, or conversations have to be compared with their far sides first.
-Arguments: term of the daemon that leads; destination_id; rows_max, rows of the lane, each a message or a frame; bytes_max, bytes of bodies for each
-priority, at least one row is taken.
-Source: spec 6.9, 6.11.';
-
-create function parley._p_low_position(destination_id integer, lane integer) returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
-set enable_bitmapscan = off
-as $$
-declare
-  v_low bigint := coalesce(
-    (select h.low_position from parley._p_scan_hint as h where h.lane = _p_low_position.lane order by h.lane desc, h.hint_id desc limit 1), 0
-  );
-  v_first bigint;
-begin
-  select m.position into v_first
-  from parley._p_message as m
-  where m.lane = _p_low_position.lane and m.position >= v_low
-  order by m.position
-  limit 1;
-  if v_first - v_low > 65536 then
-    perform parley._p_note_scan(destination_id, lane, v_first, '{}', 0);
   end if;
-  -- Not v_first: a sender that commits before the lane is looked at again may have positions on both sides of it (keeps S4).
-  return case when v_first is not null then v_low end;
-end
-$$;
-
-comment on function parley._p_low_position(integer, integer) is
-'Gives a position on a lane of a destination before which nothing is left, null when the lane is empty, and notes a better one now and then.';
-
-create function parley._p_lanes_to_take(destination parley._p_destination) returns table (lanes integer[])
-language plpgsql volatile
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_is_honored boolean;
-  v_direction integer;
-begin
-  -- The usual case needs no query: one priority, 5.
-  if destination.priorities = 32 then
-    lanes := array[parley._p_lane(destination.destination_id, 5)];
-    return next;
-    return;
-  end if;
-  v_is_honored := (select b.is_priority_honored from parley._p_broker as b);
-  -- One call of eight begins at the other end, so that low priorities get out under any load.
-  v_direction := case when extract(microseconds from clock_timestamp())::bigint % 8 = 0 then -1 else 1 end;
-  return query
-  -- Lanes stand from priority 10 down to 1.
-  select array_agg(l.lane)
-  from (
-    select parley._p_lane(destination.destination_id, p.priority) as lane
-    from generate_series(1, 10) as p (priority)
-    where destination.priorities & (1 << p.priority) <> 0
-  ) as l
-  group by case when v_is_honored then l.lane * v_direction end
-  order by case when v_is_honored then l.lane * v_direction end;
-end
-$$;
-
-comment on function parley._p_lanes_to_take(parley._p_destination) is
-'Gives the lanes of a destination in the order in which to take from them: by priority when that is honored, otherwise all as one.
-Source: spec 6.11.';
-
-create function parley._p_unacknowledged_runs(
-  destination_id integer, after_endpoint bigint, after_sequence bigint, rows_max integer, bytes_max bigint
-) returns setof parley._p_run
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-begin
-  -- Nobody takes what belongs to an endpoint that is gone.
-  delete from parley._p_transit as t
-  where t.destination_id = _p_unacknowledged_runs.destination_id
-    and after_endpoint = 0
-    and not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
-  return query
-  with next as (
-    select t.endpoint_id, t.first_sequence, coalesce(octet_length(t.body), pg_column_size(t.frame), 0) + 100 as size
-    from parley._p_transit as t
-    where t.destination_id = _p_unacknowledged_runs.destination_id
-      and (t.endpoint_id, t.first_sequence) > (after_endpoint, after_sequence)
-      and not exists (select from parley._p_unresumed as u where u.endpoint_id = t.endpoint_id)
-      and not exists (select from parley._p_parked as p where p.endpoint_id = t.endpoint_id and p.due_at < 'infinity')
-    order by t.endpoint_id, t.first_sequence
-    limit rows_max
-  ), fitting as (
-    select n.endpoint_id, n.first_sequence,
-      sum(n.size) over (order by n.endpoint_id, n.first_sequence rows unbounded preceding) - n.size as before
-    from next as n
-  ), chosen as (
-    select array_agg(f.endpoint_id order by f.endpoint_id, f.first_sequence) as endpoint_ids,
-      array_agg(f.first_sequence order by f.endpoint_id, f.first_sequence) as first_sequences
-    from fitting as f
-    where f.before < bytes_max
-  )
-  select r.* from chosen as c cross join lateral parley._p_runs(c.endpoint_ids, c.first_sequences) as r;
-end
-$$;
-
-comment on function parley._p_unacknowledged_runs(integer, bigint, bigint, integer, bigint) is
-'Gives what is in transit to a destination and not acknowledged, in the order of conversation and number: a daemon that begins sends it again.
-Arguments: destination_id; after_endpoint and after_sequence, the endpoint_id and first_sequence of the last one seen, 0 and -1 to begin; rows_max;
-bytes_max.';
-
-create function parley._p_read_body_part(endpoint_id bigint, sequence bigint, first_byte bigint, bytes integer) returns bytea
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select substr(t.body, $3::integer + 1, $4)
-  from parley._p_transit as t
-  where t.endpoint_id = $1 and t.first_sequence = $2
-$$;
-
-comment on function parley._p_read_body_part(bigint, bigint, bigint, integer) is
-'Gives a part of a large body in transit; null when it has been acknowledged.
-Arguments: endpoint_id and sequence of the message; first_byte, from 0; bytes.';
-
--- sql/601_parked.sql
-
--- Conversations that the far side cannot take from for now, while its server is well.
---
--- Its queue is off, it does not know the service, nobody there is served by that name: such a conversation is put aside, so that the others go on
--- and nothing of it is sent in vain. It leaves the lane, and what it sends from then on waits in _p_transmission. When its time has come it is
--- classified again, which may find another route, and what it had in transit is sent again first.
--- Locks: the endpoint's row FOR UPDATE SKIP LOCKED. When somebody is just sending, the lane is left as it is and passed over until the next time.
-
-create function parley._p_park(endpoint_id bigint, destination_id integer, status text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  -- It may have moved; the daemon looks again.
-  delete from parley._p_neighbour_service as n
-  using parley._p_endpoint as e, parley._p_destination as d
-  where e.endpoint_id = _p_park.endpoint_id
-    and d.destination_id = _p_park.destination_id
-    and n.service_name = e.far_service
-    and n.address = d.address;
-  insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
-  values (_p_park.endpoint_id, _p_park.destination_id, _p_park.status, 1, clock_timestamp() + parley._p_back_off(1))
-  on conflict on constraint _p_parked_pkey do update
-  set status = excluded.status, attempts = p.attempts + 1, due_at = clock_timestamp() + parley._p_back_off(p.attempts + 1);
-  select * into v_endpoint
-  from parley._p_endpoint as e
-  where e.endpoint_id = _p_park.endpoint_id and e.destination_id is not null
-  for update skip locked;
-  if found then
-    perform parley._p_unbind(v_endpoint, status);
-  end if;
-end
-$$;
-
-comment on function parley._p_park(bigint, integer, text) is
-'Puts a conversation aside for 4 to 64 seconds, longer each time, with the reason.
-Arguments: endpoint_id; destination_id that it had; status, for the transmission queue.';
-
-create function parley._p_unpark(destination_id integer, rows_max integer) returns setof parley._p_run
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_parked parley._p_parked;
-  v_endpoint parley._p_endpoint;
-begin
-  for v_parked in
-    select p.*
-    from parley._p_parked as p
-    where p.destination_id = _p_unpark.destination_id and p.due_at <= clock_timestamp()
-    order by p.due_at
-    limit 100
-    for update skip locked
-  loop
-    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_parked.endpoint_id for update skip locked;
-    if not found then
-      update parley._p_parked as p set due_at = clock_timestamp() + interval '1 second' where p.endpoint_id = v_parked.endpoint_id;
-      continue;
-    end if;
-    if v_endpoint.destination_id is null and parley._p_is_at_home(v_endpoint) then
-      -- Before anything of it is sent again. When it cannot come back it goes on below.
-      perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
-      continue when not exists (select from parley._p_parked as p where p.endpoint_id = v_parked.endpoint_id);
-    end if;
-    -- Its row stays, for the count of attempts, until the far side has taken something.
-    update parley._p_parked as p set due_at = 'infinity' where p.endpoint_id = v_parked.endpoint_id;
-    if v_endpoint.destination_id is null then
-      perform parley._p_bind(v_endpoint);
-    end if;
-    update parley._p_transit as t
-    set destination_id = e.destination_id
-    from parley._p_endpoint as e
-    where e.endpoint_id = v_parked.endpoint_id
-      and t.endpoint_id = e.endpoint_id
-      and e.destination_id is not null
-      and t.destination_id <> e.destination_id;
-    return query
-    select r.*
-    from (
-      select array_agg(o.endpoint_id order by o.first_sequence) as endpoint_ids, array_agg(o.first_sequence order by o.first_sequence) as sequences
-      from (
-        select t.endpoint_id, t.first_sequence
-        from parley._p_transit as t
-        where t.endpoint_id = v_parked.endpoint_id and t.destination_id = _p_unpark.destination_id
-        order by t.first_sequence
-        limit rows_max
-      ) as o
-    ) as c
-    cross join lateral parley._p_runs(c.endpoint_ids, c.sequences) as r;
-  end loop;
-end
-$$;
-
-comment on function parley._p_unpark(integer, integer) is
-'Lets conversations of a destination that were put aside try again when their time has come; gives what they have in transit.';
-
--- sql/603_acknowledge.sql
-
--- What the far side has said to what was sent.
---
--- An acknowledgement is cumulative: everything numbered below next_sequence is with the far side, durably. It is deleted here, and
--- never before (keeps T2). Answers may come late, twice, or in another order than the questions: each of them only ever confirms less than is true.
--- That a side has lost history shows when one has, or expects, a number that the other never gave, or has forgotten already; a number that seems
--- forgotten may just be an old answer, so it counts only for a run that was sent while nothing else of its conversation was under way (is_alone).
--- Locks: the leader's row FOR SHARE; rows of _p_transit; endpoints FOR UPDATE SKIP LOCKED when their state changes. What is locked by somebody
--- else is done at the next occasion: the conversation is parked for some seconds, or an alarm removes it.
-
-create function parley._p_acknowledge(
-  term bigint, endpoint_ids bigint[], first_sequences bigint[], are_alone boolean[], are_probes boolean[], outcomes text[], next_sequences bigint[],
-  error_numbers integer[], descriptions text[], brokers uuid[], epochs bigint[]
-) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_impossible bigint[];
-  v_unbound bigint[];
-  v_answer record;
-begin
-  if not parley._p_holds_term(term) then
-    return false;
-  end if;
-  -- Nobody has what was never given: this side has gone back without noticing, and what it sends anew counts as a duplicate there. Or it is a lie.
-  v_impossible := array(
-    select e.endpoint_id
-    from unnest(endpoint_ids, first_sequences, outcomes, next_sequences, brokers, epochs)
-      as a (endpoint_id, first_sequence, outcome, next_sequence, broker, epoch)
-    join parley._p_endpoint as e on e.endpoint_id = a.endpoint_id
-    where a.outcome = 'accepted' and a.first_sequence < 9223372036854775807 and e.far_endpoint_id < 0
-      and a.next_sequence > coalesce(
-        (select p.sequence from parley._p_send_progress as p where p.endpoint_id = a.endpoint_id order by p.sequence desc limit 1), 0
-      )
-      and not exists (select from parley._p_known_broker as k where k.broker_instance = a.broker and k.epoch > a.epoch)
-    group by e.endpoint_id
-    order by e.endpoint_id
-  );
-  delete from parley._p_unresumed as u
-  using unnest(endpoint_ids, are_probes, outcomes) as a (endpoint_id, is_probe, outcome)
-  where u.endpoint_id = a.endpoint_id and a.is_probe and a.outcome in ('accepted', 'refused', 'gone');
-  delete from parley._p_transit as t
-  using (
-    select a.endpoint_id, min(a.first_sequence) as first_sequence, max(a.next_sequence) as next_sequence
-    from unnest(endpoint_ids, first_sequences, outcomes, next_sequences, brokers, epochs)
-      as a (endpoint_id, first_sequence, outcome, next_sequence, broker, epoch)
-    where a.outcome = 'accepted' and a.endpoint_id <> all (v_impossible)
-      and not exists (select from parley._p_known_broker as k where k.broker_instance = a.broker and k.epoch > a.epoch)
-    group by a.endpoint_id
-  ) as o
-  where t.endpoint_id = o.endpoint_id and t.first_sequence >= o.first_sequence and t.next_sequence <= o.next_sequence;
-  -- What waits for its time is not what was accepted: it may have been put aside, or have got another address, since it was sent.
-  delete from parley._p_parked as p
-  using unnest(endpoint_ids, outcomes) as a (endpoint_id, outcome)
-  where p.endpoint_id = a.endpoint_id and a.outcome = 'accepted' and p.due_at = 'infinity';
-  if cardinality(v_impossible) > 0 then
-    perform parley._p_disbelieve(v_impossible);
-  end if;
-  -- The first answer says which instance has the conversation; it stays with that one (spec 6.5).
-  v_unbound := array(
-    select e.endpoint_id
-    from parley._p_endpoint as e
-    where e.endpoint_id = any (endpoint_ids) and e.far_broker_instance is null and e.far_endpoint_id < 0
-    for no key update skip locked
-  );
-  if cardinality(v_unbound) > 0 then
-    update parley._p_endpoint as e
-    set far_broker_instance = a.broker::text
-    from unnest(endpoint_ids, outcomes, brokers) as a (endpoint_id, outcome, broker)
-    where e.endpoint_id = any (v_unbound) and a.endpoint_id = e.endpoint_id and a.outcome = 'accepted' and a.broker is not null;
-  end if;
-  -- The end of a conversation has arrived.
-  for v_answer in
-    select e.endpoint_id
-    from parley._p_endpoint as e
-    where e.endpoint_id = any (endpoint_ids) and e.state = 'DO' and e.far_endpoint_id < 0
-    order by e.endpoint_id
-  loop
-    perform parley._p_close_when_told(v_answer.endpoint_id);
-  end loop;
-  for v_answer in
-    select a.endpoint_id, a.first_sequence, a.is_alone, a.outcome, a.next_sequence, a.error_number, a.description
-    from unnest(endpoint_ids, first_sequences, are_alone, outcomes, next_sequences, error_numbers, descriptions)
-      as a (endpoint_id, first_sequence, is_alone, outcome, next_sequence, error_number, description)
-    where a.outcome in ('expected', 'held', 'refused', 'gone', 'unroutable')
-  loop
-    perform parley._p_answer(
-      v_answer.endpoint_id, v_answer.first_sequence, v_answer.is_alone, v_answer.outcome, v_answer.next_sequence, v_answer.error_number,
-      v_answer.description
-    );
-  end loop;
+  perform set_config('lock_timeout', coalesce(greatest(seconds * 1000, 1), 0)::text, true);
   return true;
 end
 $$;
 
-comment on function parley._p_acknowledge(bigint, bigint[], bigint[], boolean[], boolean[], text[], bigint[], integer[], text[], uuid[], bigint[]) is
-'Takes in what the far side has answered to runs: deletes what it has, binds conversations to the instance that has answered, ends those whose end has
-arrived, breaks those that were refused, puts aside those that cannot be taken now. False when the term is over.
-Arguments: term; for each run its endpoint_id, first_sequence, whether nothing else of its conversation was under way, whether it was a probe, and the
-fields of its Result.';
+comment on function parley._p_wait_at_most(integer) is
+'Limits how long locks are waited for, and gives true. The callers have a setting of their own in their definition, so that the limit ends with them.
+Errors: 8402 negative, or more than 24 days.';
 
-create function parley._p_disbelieve(endpoint_ids bigint[]) returns void
+create function parley._p_throw_switch(is_enabled boolean) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
-declare
-  v_locked bigint[];
 begin
-  v_locked := array(
-    select e.endpoint_id from parley._p_endpoint as e where e.endpoint_id = any (endpoint_ids) order by e.endpoint_id for update skip locked
-  );
-  perform parley._p_break_lost(l.endpoint_id, 'this side') from unnest(v_locked) as l (endpoint_id);
-  -- Of those that somebody holds nothing is forgotten; asking again brings the same answer.
-  perform parley._p_park(e.endpoint_id, e.destination_id, 'The other side has acknowledged what was never sent.')
-  from parley._p_endpoint as e
-  where e.endpoint_id = any (endpoint_ids) and e.endpoint_id <> all (v_locked) and e.destination_id is not null;
+  alter sequence parley._p_broker_switch restart;
+  if not is_enabled then
+    perform setval('parley._p_broker_switch', 1);
+  end if;
+  -- Daemons have to begin or to stop activation.
+  perform pg_notify('parley', 'queues');
 end
 $$;
 
-comment on function parley._p_disbelieve(bigint[]) is
-'Ends conversations whose far side has acknowledged numbers that were never given, with an Error on both sides.
-Arguments: endpoint_ids.
-Source: reliability T2, F2.';
+comment on function parley._p_throw_switch(boolean) is
+'Throws the switch of the broker, once everybody who has asked for its position has finished.
+Errors: 55P03 when somebody does not finish within lock_timeout.';
 
-create function parley._p_close_when_told(endpoint_id bigint) returns void
+create function parley._p_switch_off() returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
+as $$
+begin
+  perform parley._p_throw_switch(false);
+  perform from parley._p_endpoint as e where e.destination_lane is not null order by e.endpoint_id for no key update;
+  perform parley._p_forget_routes(array(select e.endpoint_id from parley._p_endpoint as e where e.destination_lane is not null));
+  update parley._p_broker as b set is_broker_enabled = false, disabled_at = clock_timestamp();
+end
+$$;
+
+comment on function parley._p_switch_off() is 'Disables the broker. Errors: 55P03 when senders do not finish within lock_timeout.';
+
+create function parley._p_switch_on() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint;
+  v_is_elsewhere boolean := parley._p_is_elsewhere();
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_close_when_told.endpoint_id;
-  if v_endpoint.state = 'DO'
-    and not exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
-    and not exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
-    and not exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id) then
-    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update skip locked;
-    if found then
-      perform parley._p_remove_endpoint(v_endpoint);
-      perform parley._p_trace_dialog(v_endpoint, 10);
-    else
-      -- Nobody will be told anything any more, so nothing else would come back to it.
-      perform parley._p_set_alarm(v_endpoint.endpoint_id, 'abandoned', clock_timestamp());
-    end if;
+  perform parley._p_throw_switch(true);
+  update parley._p_broker as b
+  set is_broker_enabled = true, disabled_at = null,
+    system_identifier = parley._p_system_identifier(), database_oid = parley._p_database_oid();
+  -- What it was restored from may be older than what other brokers know of it.
+  if v_is_elsewhere then
+    perform parley._p_begin_epoch();
   end if;
 end
 $$;
 
-comment on function parley._p_close_when_told(bigint) is
-'Removes a side that has ended when the far side in another database has taken all that it had to say; a little later when somebody holds it.';
+comment on function parley._p_switch_on() is
+'Enables the broker, and notes that it lives here. Errors: 55P03 when senders do not finish within lock_timeout.';
 
-create function parley._p_answer(
-  endpoint_id bigint, first_sequence bigint, is_alone boolean, outcome text, next_sequence bigint, error_number integer, description text
-) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-  v_given bigint;
-  v_kept bigint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id for update skip locked;
-  if not found then
-    if exists (select from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id) then
-      -- Somebody sends or ends just now. Asking again brings the same answer.
-      if outcome <> 'expected' and not (outcome = 'held' and error_number = 0) then
-        perform parley._p_park(e.endpoint_id, e.destination_id, description)
-        from parley._p_endpoint as e
-        where e.endpoint_id = _p_answer.endpoint_id and e.destination_id is not null;
-      end if;
-    else
-      perform parley._p_forget_far_side(endpoint_id);
-    end if;
-    return;
-  end if;
-  if v_endpoint.far_endpoint_id is null or v_endpoint.far_endpoint_id > 0 then
-    -- It has come back since; what was said of it elsewhere is no answer any more.
-    return;
-  end if;
-  v_given := coalesce(
-    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1), 0
-  );
-  v_kept := coalesce((select min(t.first_sequence) from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id), v_given);
-  case
-    when outcome = 'expected' and next_sequence > v_given then
-      perform parley._p_break_lost(v_endpoint.endpoint_id, 'this side');
-    when outcome = 'expected' and is_alone and next_sequence < least(v_kept, first_sequence) then
-      if next_sequence = 0 then
-        perform parley._p_end_refused(v_endpoint, 8462, 'The other side of the conversation no longer exists.');
-      else
-        perform parley._p_break_lost(v_endpoint.endpoint_id, 'the other side');
-      end if;
-    when outcome in ('held', 'unroutable') and error_number is distinct from 0 and v_endpoint.destination_id is not null then
-      perform parley._p_park(v_endpoint.endpoint_id, v_endpoint.destination_id, description);
-    when outcome in ('held', 'unroutable') and error_number is distinct from 0 and parley._p_is_at_home(v_endpoint) then
-      -- It was sent once more before its way was found, and that leads here now.
-      perform parley._p_park(v_endpoint.endpoint_id, p.destination_id, description)
-      from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id;
-      perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
-    when outcome = 'refused' then
-      perform parley._p_end_refused(v_endpoint, error_number, description);
-    when outcome = 'gone' then
-      perform parley._p_end_refused(v_endpoint, 8462, coalesce(description, 'The other side of the conversation no longer exists.'));
-    else
-      null;
-  end case;
-end
-$$;
-
-comment on function parley._p_answer(bigint, bigint, boolean, text, bigint, integer, text) is
-'Takes in one answer other than that a run was accepted. Held with error number 0 means busy: the daemon just tries again.
-Source: spec 6.10; reliability F2.';
-
-create function parley._p_end_refused(endpoint parley._p_endpoint, error_number integer, description text) returns void
+create function parley._p_require_no_original(original_is_disabled boolean) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  case
-    when endpoint.state = 'DO' then
-      perform parley._p_remove_endpoint(endpoint);
-    when endpoint.state in ('DI', 'ER') then
-      perform parley._p_hold_outgoing(endpoint, 'The conversation has ended: the message is held until END CONVERSATION.');
-      -- There is nobody to tell of an error any more.
-      delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1;
-    else
-      perform parley._p_break_conversations(array[endpoint.endpoint_id], error_number, description);
-  end case;
-end
-$$;
-
-comment on function parley._p_end_refused(parley._p_endpoint, integer, text) is
-'Ends a conversation whose far side in another database does not take part in it, with an Error message; one that has ended anyway just goes.
-The caller holds the row FOR UPDATE.';
-
-create function parley._p_break_lost(endpoint_id bigint, whose text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_text text := 'Messages of this conversation were lost: the database of one side goes on from an older state.';
-  v_endpoint parley._p_endpoint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_break_lost.endpoint_id;
-  if v_endpoint.state = 'DO' then
-    -- It does not want to know; the other side does.
-    perform parley._p_drop_outgoing(v_endpoint);
-    perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(case whose when 'this side' then -9720 else -9719 end, v_text));
-  else
-    perform parley._p_break_conversations(
-      array[endpoint_id], case whose when 'this side' then 9719 else 9720 end, v_text, case whose when 'this side' then 9720 else 9719 end
+  if parley._p_original() is not null and not original_is_disabled then
+    found := parley._p_raise(
+      9772,
+      'a broker with the same id is on this server already',
+      format('This database is a copy of "%s", which is still there.', parley._p_original()),
+      'For a copy: select parley.new_broker(); when this one takes the place of the original, drop that or disable its broker, and then:'
+        || ' select parley.enable_broker(original_is_disabled => true);'
     );
   end if;
-end
-$$;
-
-comment on function parley._p_break_lost(bigint, text) is
-'Ends a conversation of which one side has lost messages, with an Error on both sides: nothing is skipped or repeated in silence.
-Arguments: endpoint_id, whose row the caller holds; whose, "this side" or "the other side".
-Source: reliability F2; spec 9.1 for the codes.';
-
--- sql/604_destination_statements.sql
-
--- What the daemon asks about destinations and tells of them.
-
-create function parley._p_destinations() returns table (
-  destination_id integer, address text, due_ms double precision, attempts integer, has_probes boolean
-)
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
-as $$
-begin
-  return query
-  select d.destination_id, d.address::text, coalesce(greatest(extract(epoch from d.due_at - clock_timestamp()) * 1000, 0), 0)::double precision, d.attempts,
-    d.destination_id in (select e.destination_id from parley._p_unresumed as u join parley._p_endpoint as e using (endpoint_id))
-  from parley._p_destination as d
-  where exists (
-      select
-      from generate_series(1, 10) as p (priority)
-      where d.priorities & (1 << p.priority) <> 0
-        and exists (
-          select
-          from parley._p_message as m
-          where m.lane = parley._p_lane(d.destination_id, p.priority)
-            and m.position >= coalesce(
-              (
-                select h.low_position
-                from parley._p_scan_hint as h
-                where h.lane = parley._p_lane(d.destination_id, p.priority)
-                order by h.lane desc, h.hint_id desc
-                limit 1
-              ), 0
-            )
-        )
-    )
-    or exists (select from parley._p_parked as k where k.destination_id = d.destination_id and k.due_at <= clock_timestamp())
-    or exists (
-      select
-      from parley._p_transit as t
-      where t.destination_id = d.destination_id
-        and not exists (
-          select from parley._p_parked as k where k.endpoint_id = t.endpoint_id and k.due_at > clock_timestamp() and k.due_at < 'infinity'
-        )
-    )
-    or d.destination_id in (select e.destination_id from parley._p_unresumed as u join parley._p_endpoint as e using (endpoint_id));
-end
-$$;
-
-comment on function parley._p_destinations() is
-'Gives the destinations for which something waits or is in transit, in how many milliseconds the next attempt is due, and whether conversations have
-to be compared with their far sides first.';
-
-create function parley._p_report_attempt(term bigint, destination_id integer, failure text) returns double precision
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_due double precision;
-begin
-  if not parley._p_holds_term(term) then
-    return null;
-  elsif coalesce(failure, '') = '' then
-    update parley._p_destination as d
-    set attempts = 0, status = '', failing_since = null, attempted_at = clock_timestamp(), due_at = null
-    where d.destination_id = _p_report_attempt.destination_id and (d.attempts > 0 or d.status <> '');
-    return 0;
-  end if;
-  update parley._p_destination as d
-  set attempts = d.attempts + 1, status = failure, failing_since = coalesce(d.failing_since, clock_timestamp()), attempted_at = clock_timestamp(),
-    due_at = clock_timestamp() + parley._p_back_off(d.attempts + 1)
-  where d.destination_id = _p_report_attempt.destination_id
-  returning extract(epoch from d.due_at - clock_timestamp()) * 1000 into v_due;
-  return v_due;
-end
-$$;
-
-comment on function parley._p_report_attempt(bigint, integer, text) is
-'Notes that a destination could not be reached, and gives in how many milliseconds to try again; or, with an empty failure, that it has answered.
-Null when the term is over.
-Arguments: term; destination_id; failure, the text that the transmission queue shows.
-Source: spec 6.9, 6.12.';
-
-create function parley._p_unresolved(top integer) returns table (endpoint_id bigint, conversation_id uuid, to_service text, to_broker uuid)
-language sql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-  select e.endpoint_id, e.conversation_id, e.far_service, r.broker_instance::uuid
-  from parley._p_endpoint as e
-  cross join lateral parley._p_find_route(e.far_service, e.far_broker_instance, e.conversation_id) as r
-  where e.endpoint_id in (
-      select t.endpoint_id
-      from parley._p_transmission as t
-      join parley._p_endpoint as o using (endpoint_id)
-      where o.state not in ('DI', 'ER') or t.message_type_id = -1
-      union
-      -- All that was sent may have its number already, and be put aside.
-      select t.endpoint_id
-      from parley._p_transit as t
-      where not exists (select from parley._p_parked as p where p.endpoint_id = t.endpoint_id and p.due_at < 'infinity')
-    )
-    and e.destination_id is null
-    and (e.far_endpoint_id is null or e.far_endpoint_id < 0)
-    and pg_sequence_last_value('parley._p_broker_switch') is null
-    and r.address = 'LOCAL'
-    and r.status is not null
-  limit top
-$$;
-
-comment on function parley._p_unresolved(integer) is
-'Gives conversations whose route says LOCAL, though this database does not have the service: the daemon may know another one that does (spec 6.4).
-Arguments: top, how many at most.';
-
-create function parley._p_bind_conversations(term bigint, endpoint_ids bigint[], address text, status text) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-set lock_timeout = '100ms'
-as $$
-declare
-  v_id bigint;
-  v_endpoint parley._p_endpoint;
-  v_route record;
-  v_address text;
-  v_status text;
-begin
-  if not parley._p_holds_term(term) then
-    return false;
-  end if;
-  if coalesce(address, '') <> '' then
-    insert into parley._p_neighbour_service (service_name, address)
-    select distinct e.far_service, _p_bind_conversations.address from parley._p_endpoint as e where e.endpoint_id = any (endpoint_ids)
-    on conflict do nothing;
-  end if;
-  foreach v_id in array endpoint_ids loop
-    begin
-      -- A sender is waited for, but not for long: the others wait for us.
-      select * into v_endpoint
-      from parley._p_endpoint as e
-      where e.endpoint_id = v_id and e.destination_id is null and (e.far_endpoint_id is null or e.far_endpoint_id < 0)
-      for no key update;
-      continue when not found;
-      v_address := nullif(address, '');
-      if v_address is null then
-        v_route := parley._p_look_for_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id, false);
-        v_address := v_route.otherwise;
-      end if;
-      v_status := parley._p_await_binding(v_endpoint, v_address);
-      if v_address is not null and v_status is null then
-        perform parley._p_bind_to(v_id, v_address);
-        -- What was in transit when it was put aside is due, be it at the same address, unless it waits for its time.
-        update parley._p_parked as p
-        set destination_id = e.destination_id, due_at = case when p.due_at = 'infinity' then clock_timestamp() else p.due_at end
-        from parley._p_endpoint as e
-        where p.endpoint_id = v_id and e.endpoint_id = v_id and exists (select from parley._p_transit as t where t.endpoint_id = v_id);
-      else
-        v_status := coalesce(v_status, nullif(status, ''), v_route.status, '');
-        update parley._p_transmission as t set transmission_status = v_status where t.endpoint_id = v_id and t.transmission_status <> v_status;
-      end if;
-    exception
-      when lock_not_available then
-        null;
-    end;
-  end loop;
   return true;
 end
 $$;
 
-comment on function parley._p_bind_conversations(bigint, bigint[], text, text) is
-'Binds conversations that have no destination yet to one, and remembers that their services are there; or notes why there is none. One that somebody
-else holds is left for the next time. False when the term is over.
-Without an address they go where their routes lead when LOCAL is not to be had (spec 6.3), if anywhere.
-Arguments: term; endpoint_ids; address, broker:GUID, or empty; status, for the transmission queue, or empty for what the routes say.';
+comment on function parley._p_require_no_original(boolean) is
+'Refuses to enable a second broker of the same id on one server.
+Errors: 9772.';
 
-create function parley._p_arm_transmission(seconds integer) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform setval('parley._p_transmission_doorbell', case when seconds > 0 then extract(epoch from clock_timestamp())::bigint + seconds else 0 end);
-end
-$$;
-
-comment on function parley._p_arm_transmission(integer) is
-'Asks whoever sends to another database to notify channel parley, with the id of the destination, or "unresolved". 0 seconds end it.';
-
-create function parley._p_reroute(service_name text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  for v_endpoint in
-    select e.*
-    from parley._p_endpoint as e
-    left join parley._p_parked as p on p.endpoint_id = e.endpoint_id and e.destination_id is null
-    join parley._p_destination as d on d.destination_id = coalesce(e.destination_id, p.destination_id)
-    cross join lateral parley._p_look_for_route(e.far_service, e.far_broker_instance, e.conversation_id, false) as r
-    where (_p_reroute.service_name is null or e.far_service = _p_reroute.service_name)
-      and e.state in ('CO', 'DO')
-      -- To another database of the daemon it went by LOCAL.
-      and case
-        when d.address like 'broker:%' then r.address is distinct from 'LOCAL'
-        else d.address not in (coalesce(r.address, ''), coalesce(r.otherwise, ''))
-      end
-    order by e.endpoint_id
-    for update of e
-  loop
-    if v_endpoint.destination_id is not null then
-      perform parley._p_unbind(v_endpoint, '');
-    end if;
-    delete from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id;
-    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id;
-    perform parley._p_bind(v_endpoint);
-  end loop;
-  perform pg_notify('parley', 'routes');
-end
-$$;
-
-comment on function parley._p_reroute(text) is
-'Takes conversations with other databases to where their routes lead now: to another address with all that is not acknowledged, or, without a route, to
-wait for one. Waits for senders.
-Arguments: service_name, only those with this far side (null: all).
-Source: spec 6.2, 6.5.';
-
-create function parley.honor_broker_priority(
-  is_honored boolean,
+create function parley.disable_broker(
+  wait_seconds integer default 10,
   caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '10s'
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
 begin
-  found := parley._p_require_administrator(v_caller, 'HONOR_BROKER_PRIORITY');
-  update parley._p_broker as b set is_priority_honored = coalesce(is_honored, false);
+  found := parley._p_require_administrator(v_caller, 'DISABLE_BROKER');
+  found := parley._p_wait_at_most(wait_seconds);
+  perform parley._p_switch_off() from parley._p_broker as b where b.is_broker_enabled;
+exception
+  when lock_not_available then
+    found := parley._p_raise_in_use();
 end
 $$;
 
-comment on function parley.honor_broker_priority(boolean, parley.caller) is
-'Lets priorities govern in which order messages leave for other databases, or not, as when it is new. RECEIVE follows them in any case.
-Arguments: is_honored.
-Errors: 15151 not an administrator.
-Source: spec 6.11, HONOR_BROKER_PRIORITY.';
+comment on function parley.disable_broker(integer, parley.caller) is
+'Disables the broker of this database: messages are no longer delivered, services are no longer found, activation stops. SEND and END CONVERSATION are
+still accepted; what they send waits in the transmission queue. What has been delivered can be received. Transactions that send are waited for.
+Arguments: wait_seconds, for how long (0: not at all, null: for ever).
+Errors: 5061 in use, 8402 wait_seconds out of range, 15151 not an administrator.
+Source: spec 9.1, DISABLE_BROKER.';
 
--- sql/610_accept_runs.sql
-
--- Messages that come from other databases.
---
--- One transaction for a batch; the answer leaves after its commit. What is in the database decides, never the connection: a run is taken when it begins
--- at the number that its endpoint expects, whatever came before it over whichever link, and is answered with the next number otherwise. So a run
--- may come any number of times, in any order, from two daemons at once, and has the effect of one (keeps S3, S4, T4, T5).
--- Nobody is waited for: an endpoint that somebody else holds (another link delivers, END is under way) is answered "held", and the others go on.
--- Locks: the row of the speaking broker FOR SHARE; endpoints FOR NO KEY UPDATE SKIP LOCKED by endpoint_id, so a local sender and a reader
--- are not disturbed; FOR UPDATE SKIP LOCKED when the state changes, because what this side has not sent yet is held then.
--- Cost of a run to an open conversation: one endpoint locked, one row inserted, one row of progress inserted and one deleted, in one statement for all.
--- Whatever is unusual goes through 611_accept_run.sql, one by one.
-
-create function parley._p_accept_runs(
-  broker_instance uuid, epoch bigint, term bigint, token uuid,
-  conversation_ids uuid[], from_initiators boolean[], first_sequences bigint[], message_types text[], body_counts integer[], body_sizes bigint[],
-  bodies bytea[], from_services text[], to_services text[], contracts text[], to_brokers uuid[], ends_at timestamptz[], trace_contexts text[],
-  identities text[], are_encrypted boolean[], probes_given bigint[], probes_expected bigint[], sealed_at timestamptz[]
-) returns table (ordinal integer, outcome text, next_sequence bigint, error_number integer, description text)
-language plpgsql
+create function parley.enable_broker(
+  original_is_disabled boolean default false, wait_seconds integer default 10,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
+set lock_timeout = '10s'
 as $$
 declare
-  -- Who may not speak for a broker must not shut out the one who does.
-  v_barred text := parley._p_refusal_of_speaker(identities, broker_instance, epoch);
-  v_refusal text := case when v_barred is null then parley._p_hear(
-    broker_instance, epoch, term, token, array_to_string(identities, ' ') !~ 'peer:'
-  ) end;
-  v_locked bigint[];
-  v_taken integer[];
-  v_next bigint[];
-  v_starts integer[];
-  v_framed bigint;
+  v_caller oid := parley._p_caller(caller);
 begin
-  if array_position(bodies, '') is not null then
-    bodies := array_replace(bodies, '', null);
+  found := parley._p_require_administrator(v_caller, 'ENABLE_BROKER');
+  found := parley._p_wait_at_most(wait_seconds);
+  found := parley._p_require_no_original(original_is_disabled);
+  if parley._p_broker_state() <> 'ENABLED' then
+    perform parley._p_switch_on();
+    perform parley._p_deliver_delayed(null);
   end if;
-  if v_barred is not null then
-    return query
-    select r.ordinal, 'held'::text, 0::bigint, substring(v_barred from E'^\\d+')::integer, substr(v_barred, 8)
-    from generate_subscripts(conversation_ids, 1) as r (ordinal);
-    return;
-  elsif v_refusal is not null then
-    return query select r.ordinal, 'superseded'::text, 0::bigint, 9772, v_refusal from generate_subscripts(conversation_ids, 1) as r (ordinal);
-    return;
-  elsif pg_sequence_last_value('parley._p_broker_switch') is not null then
-    return query
-    select r.ordinal, 'held'::text, 0::bigint, 28012, 'The broker is disabled in the target database.'::text
-    from generate_subscripts(conversation_ids, 1) as r (ordinal);
-    return;
-  end if;
-  v_locked := array(
-    select e.endpoint_id
-    from parley._p_endpoint as e
-    where (e.conversation_id, e.is_initiator) in (
-        select r.conversation_id, not r.from_initiator from unnest(conversation_ids, from_initiators) as r (conversation_id, from_initiator)
-      )
-    order by e.endpoint_id
-    for no key update skip locked
+exception
+  when lock_not_available then
+    found := parley._p_raise_in_use();
+end
+$$;
+
+comment on function parley.enable_broker(boolean, integer, parley.caller) is
+'Enables the broker of this database under the id it has, and delivers what has waited, in order. For a broker that has moved: restored for recovery,
+on another server. Transactions that send are waited for.
+Arguments: original_is_disabled, true when this database takes the place of the one it was copied from on the same server;
+wait_seconds, as disable_broker.
+Errors: 5061 in use, 8402 wait_seconds out of range, 9772 the original is on this server, 15151 not an administrator.
+Source: spec 9.1, ENABLE_BROKER.';
+
+create function parley.error_broker_conversations(
+  original_is_disabled boolean default false, wait_seconds integer default 10,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '10s'
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_told integer;
+begin
+  found := parley._p_require_administrator(v_caller, 'ERROR_BROKER_CONVERSATIONS');
+  found := parley._p_wait_at_most(wait_seconds);
+  found := parley._p_require_no_original(original_is_disabled);
+  perform parley._p_switch_on();
+  delete from parley._p_transmission as t;
+  v_told := parley._p_break_conversations(
+    array(select e.endpoint_id from parley._p_endpoint as e), 9719, 'The database of one side of the conversation was restored or attached.', 9720
   );
-  -- The first body of each run.
-  v_starts := array(
-    select coalesce(sum(c.count) over (order by c.number rows between unbounded preceding and 1 preceding), 0)::integer + 1
-    from unnest(body_counts) with ordinality as c (count, number)
-    order by c.number
-  );
-  -- A new statement, so that it sees what whoever held the endpoints before has done.
-  with run as (
-    select r.ordinal, r.conversation_id, r.from_initiator, r.first_sequence, r.message_type, r.count, r.trace_context, r.start
-    from unnest(conversation_ids, from_initiators, first_sequences, message_types, body_counts, body_sizes, trace_contexts, v_starts)
-      with ordinality as r (conversation_id, from_initiator, first_sequence, message_type, count, size, trace_context, start, ordinal)
-    where r.size = 0 and r.count > 0 and r.first_sequence < 9223372036854775807 -- what stands outside the order
-  ), place as (
-    select r.ordinal, r.first_sequence, r.count, r.trace_context, r.start, e.endpoint_id, e.priority, q.queue_id, q.position_sequence, q.doorbell_sequence,
-      t.message_type_id, coalesce(p.sequence, 0) as expected, r.first_sequence + r.count as after
-    from run as r
-    join parley._p_endpoint as e
-      on e.conversation_id = r.conversation_id
-      and e.is_initiator = not r.from_initiator
-      and e.endpoint_id = any (v_locked)
-      and e.state = 'CO'
-      and e.far_endpoint_id < 0
-      and e.far_broker_instance = _p_accept_runs.broker_instance::text
-      and not exists (select from parley._p_unresumed as w where w.endpoint_id = e.endpoint_id)
-    join parley._p_service as s on s.service_id = e.service_id
-    join parley._p_queue as q on q.queue_id = s.queue_id and q.is_enqueue_enabled
-    join parley._p_message_type as t on t.name = r.message_type and t.validation = 'N'
-    join parley._p_contract_message_type as u
-      on u.service_contract_id = e.service_contract_id
-      and u.message_type_id = t.message_type_id
-      and case when r.from_initiator then u.is_sent_by_initiator else u.is_sent_by_target end
-    left join lateral (
-      select o.sequence from parley._p_accept_progress as o where o.endpoint_id = e.endpoint_id order by o.sequence desc limit 1
-    ) as p on true
-  ), chained as (
-    -- A run is taken when it, and all of its conversation before it in this batch, follows without a hole.
-    select c.*, bool_and(c.first_sequence <= c.next) over (partition by c.endpoint_id order by c.ordinal rows unbounded preceding) as is_taken
-    from (
-      select p.*,
-        greatest(
-          p.expected, coalesce(max(p.after) over (partition by p.endpoint_id order by p.ordinal rows between unbounded preceding and 1 preceding), 0)
-        ) as next
-      from place as p
-    ) as c
-  ), taken as (
-    select c.*, greatest(c.next - c.first_sequence, 0)::integer as skipped from chained as c where c.is_taken
-  ), inserted as (
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-    select nextval(o.position_sequence) * 1024, o.endpoint_id, clock_timestamp(), parley._p_lane(o.queue_id, o.priority), o.message_type_id,
-      case when o.count - o.skipped = 1 then bodies[o.start + o.skipped] end,
-      -- Slicing walks the array from its start; a daemon sends some thousand bodies at once at most.
-      case when o.count - o.skipped > 1 then bodies[o.start + o.skipped : o.start + o.count - 1] end,
-      -- Daemons say nothing with an empty text.
-      nullif(o.trace_context, '')
-    from (
-      select k.position_sequence, k.endpoint_id, k.queue_id, k.priority, k.message_type_id, k.trace_context, k.count, k.skipped, k.start
-      from taken as k
-      where k.skipped < k.count
-      order by k.ordinal
-    ) as o
-  ), moved as (
-    select k.endpoint_id, k.expected, max(k.after) as after from taken as k group by k.endpoint_id, k.expected having max(k.after) > k.expected
-  ), gone_on as (
-    insert into parley._p_accept_progress (endpoint_id, sequence) select m.endpoint_id, m.after from moved as m
-  ), forgotten as (
-    delete from parley._p_accept_progress as p using moved as m where p.endpoint_id = m.endpoint_id and p.sequence = m.expected
-  ), rung as (
-    select parley._p_ring(d.queue_id, d.doorbell_sequence) from (select distinct k.queue_id, k.doorbell_sequence from taken as k) as d
-  )
-  select array_agg(k.ordinal::integer order by k.ordinal), array_agg(greatest(k.next, k.after) order by k.ordinal),
-    sum(greatest(k.count - k.skipped - 1, 0))
-  into v_taken, v_next, v_framed
-  from taken as k
-  -- An outer join would be left out by the planner, and nobody be woken.
-  cross join (select count(*) from rung) as r;
-  if v_framed > 0 then
-    perform parley._p_count_framed(v_framed);
+  return v_told;
+exception
+  when lock_not_available then
+    found := parley._p_raise_in_use();
+end
+$$;
+
+comment on function parley.error_broker_conversations(boolean, integer, parley.caller) is
+'Enables the broker under the id it has, and ends every conversation with an Error message of code -9719: for a database that was brought back to an older
+moment. Each side then has to end its conversation, and may begin a new one. What waits in the transmission queue is dropped. A far side in another
+database gets code -9720.
+Gives the number of sides of this database that were told.
+Arguments: original_is_disabled and wait_seconds, as enable_broker.
+Errors: 5061 in use, 8402 wait_seconds out of range, 9772 the original is on this server, 15151 not an administrator.
+Source: spec 9.1, ERROR_BROKER_CONVERSATIONS.';
+
+create function parley.new_broker(
+  wait_seconds integer default 10,
+  caller parley.caller default parley.current_caller()
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '10s'
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_old text := (select b.service_broker_guid::text from parley._p_broker as b);
+  v_guid uuid;
+  v_table text;
+  v_is_used boolean;
+begin
+  found := parley._p_require_administrator(v_caller, 'NEW_BROKER');
+  found := parley._p_wait_at_most(wait_seconds);
+  if current_setting('transaction_read_only') = 'on' then
+    found := parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
   end if;
-  return query
-  select k.ordinal, 'accepted'::text, k.next, null::integer, null::text from unnest(v_taken, v_next) as k (ordinal, next);
-  for ordinal in
-    select r.ordinal from generate_subscripts(conversation_ids, 1) as r (ordinal) where r.ordinal <> all (coalesce(v_taken, '{}')) order by r.ordinal
-  loop
-    if probes_given[ordinal] is not null then
-      select a.outcome, a.next_sequence, a.error_number, a.description
-      into outcome, next_sequence, error_number, description
-      from parley._p_compare(
-        broker_instance, epoch, conversation_ids[ordinal], from_initiators[ordinal], first_sequences[ordinal], probes_given[ordinal],
-        probes_expected[ordinal]
-      ) as a;
-      return next;
-      continue;
+  perform parley._p_switch_on();
+  -- An invitation is to the broker that made it.
+  delete from parley._p_pairing as p;
+  foreach v_table in array array[
+    '_p_message', '_p_transmission', '_p_transit', '_p_send_progress', '_p_accept_progress', '_p_parked', '_p_unresumed', '_p_compared',
+    '_p_fragment', '_p_expedited',
+    '_p_destination', '_p_neighbour_service', '_p_retained', '_p_copy_progress', '_p_receive_progress', '_p_scan_hint', '_p_alarm', '_p_tombstone',
+    '_p_set_aside', '_p_failure',
+    '_p_delivery_failure', '_p_daemon_report', '_p_configuration_request', '_p_session_key', '_p_endpoint',
+    '_p_conversation_group'
+  ] loop
+    -- Emptying an empty table costs a file and locks out everybody for nothing.
+    execute format('select exists (select from parley.%I)', v_table) into v_is_used;
+    if v_is_used then
+      execute format('truncate parley.%I', v_table);
     end if;
-    select a.outcome, a.next_sequence, a.error_number, a.description
-    into outcome, next_sequence, error_number, description
-    from parley._p_accept_run(
-      broker_instance, conversation_ids[ordinal], from_initiators[ordinal], first_sequences[ordinal], message_types[ordinal],
-      bodies[v_starts[ordinal] : v_starts[ordinal] + body_counts[ordinal] - 1], body_sizes[ordinal], from_services[ordinal], to_services[ordinal],
-      contracts[ordinal], to_brokers[ordinal], ends_at[ordinal], trace_contexts[ordinal], identities[ordinal], are_encrypted[ordinal], sealed_at[ordinal]
-    ) as a;
-    return next;
   end loop;
+  -- What would open a dialog a second time is still recognised, also in a copy of the database that has got it first.
+  delete from parley._p_dialog_security as s where s.opened_at is null or s.opened_at < clock_timestamp() - parley._p_replay_memory();
+  perform setval(q.rollback_sequence, 0) from parley._p_queue as q where pg_sequence_last_value(q.rollback_sequence) > 0;
+  -- A broker of a new id has forgotten nothing.
+  update parley._p_broker as b set service_broker_guid = gen_random_uuid(), remembers_since = null returning b.service_broker_guid into v_guid;
+  -- Event notifications are definitions; the conversations that they speak through were among those removed.
+  update parley._p_event_notification as n
+  set conversation_handle = parley._p_begin_notices(n.to_service, i.instance), broker_instance = i.instance, is_told = false
+  from (
+    select e.notification_id, case e.broker_instance when v_old then v_guid::text else e.broker_instance end as instance
+    from parley._p_event_notification as e
+  ) as i
+  where i.notification_id = n.notification_id;
+  return v_guid;
+exception
+  when lock_not_available then
+    found := parley._p_raise_in_use();
 end
 $$;
 
-comment on function parley._p_accept_runs(
-  uuid, bigint, bigint, uuid, uuid[], boolean[], bigint[], text[], integer[], bigint[], bytea[], text[], text[], text[], uuid[], timestamptz[], text[],
-  text[], boolean[], bigint[], bigint[], timestamptz[]
-) is
-'Takes in what another broker has sent, and gives an answer for each run: accepted, expected, held (error number 0: busy), refused, gone, unroutable or
-superseded, with the number that is expected next.
-Arguments: broker_instance, epoch, term and token of the speaker; then for each run its fields (Run in Go), where body_counts says how many of bodies
-belong to it and body_sizes is above 0 for a body that came in fragments; identities, as whom the sender was recognised; probes_given and
-probes_expected for a run that compares instead of carrying messages (620_resume.sql), null otherwise; sealed_at, when it was sealed, as its seal proves,
-null for one in clear.
-Source: spec 6.9, 6.10.';
-
--- sql/611_accept_run.sql
-
--- One run from another database when something has to be looked at: the first message of a conversation, EndDialog and Error, validation, a target that
--- refuses, a hole. What is refused is refused in the same way however often it comes (spec 6.10).
--- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not take the group's lock (spec 3.6).
-
-create type parley._p_verdict as (
-  outcome text,
-  next_sequence bigint,
-  error_number integer,
-  description text
-);
-
-comment on type parley._p_verdict is 'What became of a run: Result in Go.';
-
-create function parley._p_accept_run(
-  broker_instance uuid, conversation_id uuid, from_initiator boolean, first_sequence bigint, message_type text, bodies bytea[], body_size bigint,
-  from_service text, to_service text, contract text, to_broker uuid, ends_at timestamptz, trace_context text, identity text, is_encrypted boolean,
-  sealed_at timestamptz
-) returns parley._p_verdict
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
-  v_refusal parley._p_verdict;
-begin
-  if to_broker <> (select b.service_broker_guid from parley._p_broker as b) then
-    return ('unroutable', 0, 9795, format('The broker instance %s is not this one.', to_broker))::parley._p_verdict;
-  end if;
-  -- Messages do not disturb local senders; an end or an error takes effect behind them.
-  if first_sequence = 9223372036854775807 or message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
-    select * into v_endpoint
-    from parley._p_endpoint as e
-    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
-    for update skip locked;
-  else
-    select * into v_endpoint
-    from parley._p_endpoint as e
-    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
-    for no key update skip locked;
-  end if;
-  if v_endpoint.endpoint_id is null then
-    if exists (
-      select from parley._p_endpoint as e where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
-    ) then
-      return ('held', 0, 0, 'The conversation is in use.')::parley._p_verdict;
-    elsif exists (
-      select from parley._p_tombstone as t where t.conversation_id = _p_accept_run.conversation_id and t.is_initiator = not from_initiator
-    ) or from_initiator and parley._p_was_opened(conversation_id) then
-      -- A replay of what is over.
-      return ('accepted', case when first_sequence < 9223372036854775807 then first_sequence + v_count else first_sequence end, null, null)::parley._p_verdict;
-    elsif not from_initiator then
-      return ('gone', 0, 8462, 'The initiator has forgotten the conversation.')::parley._p_verdict;
-    elsif first_sequence = 9223372036854775807 then
-      return ('accepted', first_sequence, null, null)::parley._p_verdict;
-    elsif first_sequence > 0 then
-      return ('expected', 0, null, 'The conversation does not exist here.')::parley._p_verdict;
-    end if;
-    v_refusal := parley._p_refuse_replay(sealed_at);
-    if v_refusal.outcome is null then
-      v_refusal := parley._p_refuse_dialog(to_service, contract, message_type, to_broker, identity);
-    end if;
-    if v_refusal.outcome is null then
-      v_refusal := parley._p_open_dialog(
-        broker_instance, conversation_id, from_service, to_service, contract, ends_at, identity, is_encrypted
-      );
-      select * into v_endpoint
-      from parley._p_endpoint as e
-      where e.conversation_id = _p_accept_run.conversation_id and not e.is_initiator;
-    end if;
-    if v_refusal.outcome is not null then
-      return v_refusal;
-    end if;
-    if sealed_at is not null then
-      perform parley._p_note_opened(conversation_id);
-    end if;
-  end if;
-  if v_endpoint.far_endpoint_id is null then
-    return ('gone', 0, 8462, 'The conversation has never left its database.')::parley._p_verdict;
-  end if;
-  if v_endpoint.far_endpoint_id > 0 then
-    return ('refused', 0, 8495, 'The conversation is with a service of the target database itself.')::parley._p_verdict;
-  elsif v_endpoint.far_broker_instance <> broker_instance::text and v_endpoint.far_endpoint_id < 0 then
-    -- Two instances have got the first message; the other one has answered first (spec 6.5).
-    return ('refused', 0, 8495, format('The conversation is with broker %s.', v_endpoint.far_broker_instance))::parley._p_verdict;
-  elsif v_endpoint.far_broker_instance is null then
-    update parley._p_endpoint as e set far_broker_instance = _p_accept_run.broker_instance::text where e.endpoint_id = v_endpoint.endpoint_id;
-    v_endpoint.far_broker_instance := broker_instance;
-  end if;
-  return parley._p_accept_in_order(v_endpoint, first_sequence, message_type, bodies, body_size, nullif(trace_context, ''));
-end
-$$;
-
-comment on function parley._p_accept_run(
-  uuid, uuid, boolean, bigint, text, bytea[], bigint, text, text, text, uuid, timestamptz, text, text, boolean, timestamptz
-) is
-'Takes in one run, the long way, and says what became of it. Arguments: those of _p_accept_runs, for one run.
-Source: spec 6.10.';
-
-create function parley._p_accept_in_order(
-  endpoint parley._p_endpoint, first_sequence bigint, message_type text, bodies bytea[], body_size bigint, trace_context text
-) returns parley._p_verdict
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_expected bigint := coalesce(
-    (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1), 0
-  );
-  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
-  v_next bigint;
-  v_is_unsequenced boolean := first_sequence = 9223372036854775807;
-  v_valid integer;
-  v_type parley._p_message_type;
-  v_queue parley._p_queue;
-  v_refusal parley._p_verdict;
-begin
-  v_next := case when v_is_unsequenced then first_sequence else first_sequence + v_count end;
-  if not v_is_unsequenced and first_sequence > v_expected then
-    return ('expected', v_expected, null, null)::parley._p_verdict;
-  elsif v_next <= v_expected or v_is_unsequenced and endpoint.state = 'ER' then
-    return ('accepted', greatest(v_next, v_expected), null, null)::parley._p_verdict;
-  elsif v_is_unsequenced and message_type <> 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
-    return ('refused', v_expected, 8457, 'Only an Error may stand outside the order.')::parley._p_verdict;
-  end if;
-  -- What is compared must not move meanwhile. Who has no way to ask is not asked, and goes on.
-  if not v_is_unsequenced
-    and endpoint.destination_id is not null
-    and exists (select from parley._p_unresumed as u where u.endpoint_id = endpoint.endpoint_id) then
-    return ('held', v_expected, 0, 'Both sides of the conversation have to be compared first.')::parley._p_verdict;
-  end if;
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
-  if endpoint.state in ('CO', 'SO', 'SI', 'DI') and not v_queue.is_enqueue_enabled then
-    return ('held', v_expected, 11219, format('The queue "%s" of the target service is disabled.', v_queue.lookup_name))::parley._p_verdict;
-  end if;
-  if body_size > 0 then
-    bodies := parley._p_assemble(endpoint.conversation_id, not endpoint.is_initiator, first_sequence, body_size);
-    if bodies is null then
-      return ('held', v_expected, 0, 'Fragments of the message are missing.')::parley._p_verdict;
-    end if;
-  elsif v_expected > first_sequence and not v_is_unsequenced then
-    bodies := bodies[(v_expected - first_sequence + 1)::integer :];
-  end if;
-  select * into v_type from parley._p_message_type as t where t.name = _p_accept_in_order.message_type;
-  case
-    when endpoint.state = 'DO' then
-      -- It does not want to know any more (spec 3.2); both have ended when the other side has too.
-      if v_type.message_type_id in (1, 2) then
-        perform parley._p_remove_endpoint(endpoint);
-        if v_type.message_type_id = 2 then
-          perform parley._p_trace_dialog(endpoint, 7);
-        else
-          perform parley._p_trace_received_error(endpoint, bodies[array_lower(bodies, 1)]);
-        end if;
-        return ('accepted', v_next, null, null)::parley._p_verdict;
-      end if;
-    when endpoint.state in ('DI', 'ER') and not v_is_unsequenced then
-      null;
-    when v_type.message_type_id in (1, 2) then
-      perform parley._p_enqueue(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
-      perform parley._p_set_state(endpoint.endpoint_id, case v_type.message_type_id when 2 then 'DI' else 'ER' end);
-      if v_type.message_type_id = 2 then
-        perform parley._p_trace_dialog(endpoint, 7);
-      else
-        perform parley._p_trace_received_error(endpoint, bodies[array_lower(bodies, 1)]);
-      end if;
-      perform parley._p_hold_outgoing(
-        endpoint,
-        case v_type.message_type_id
-          when 2 then 'The other side has ended the conversation: the message is held until it is ended here too.'
-          else 'An Error was received: the message is held until the conversation is ended.'
-        end
-      );
-      if not endpoint.is_initiator then
-        perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
-        from parley._p_broker as b;
-      end if;
-    else
-      v_refusal := parley._p_refuse_message(endpoint, v_type, message_type);
-      if v_refusal.outcome is null then
-        v_valid := parley._p_count_valid(v_type, bodies);
-        if v_valid < cardinality(bodies) then
-          select 'refused', 0, i.error_number, i.description into v_refusal
-          from parley._p_invalid(v_type, bodies[array_lower(bodies, 1) + v_valid]) as i;
-        end if;
-      end if;
-      if v_valid > 0 then
-        perform parley._p_append(
-          endpoint.endpoint_id, parley._p_lane(v_queue.queue_id, endpoint.priority), v_queue.position_sequence, v_type.message_type_id,
-          bodies[array_lower(bodies, 1) : array_lower(bodies, 1) + v_valid - 1], trace_context
-        );
-        perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
-      end if;
-      if v_refusal.outcome is not null then
-        -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
-        perform parley._p_break_conversations(
-          array[endpoint.endpoint_id], parley._p_number_of_receiver(v_refusal.error_number), v_refusal.description, v_refusal.error_number
-        );
-        return v_refusal;
-      end if;
-  end case;
-  if not v_is_unsequenced then
-    insert into parley._p_accept_progress (endpoint_id, sequence) values (endpoint.endpoint_id, v_next);
-    delete from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id and p.sequence = v_expected;
-  end if;
-  return ('accepted', v_next, null, null)::parley._p_verdict;
-end
-$$;
-
-comment on function parley._p_accept_in_order(parley._p_endpoint, bigint, text, bytea[], bigint, text) is
-'Takes in a run for an endpoint that the caller has locked, when it is its turn: enqueues, changes the state, or drops it.
-Source: spec 3.2, 5.1, 6.10.';
-
-create function parley._p_refuse_message(
-  endpoint parley._p_endpoint, message_type parley._p_message_type, message_type_name text
-) returns parley._p_verdict
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_usage parley._p_contract_message_type;
-begin
-  if message_type.message_type_id is null then
-    return ('refused', 0, 8428, format('The target does not know the message type "%s".', message_type_name))::parley._p_verdict;
-  end if;
-  select * into v_usage
-  from parley._p_contract_message_type as u
-  where u.service_contract_id = endpoint.service_contract_id and u.message_type_id = message_type.message_type_id;
-  if not found then
-    return (
-      'refused', 0, 8498, format('The message type "%s" is not part of the contract "%s" there.', message_type_name, endpoint.service_contract_name)
-    )::parley._p_verdict;
-  elsif endpoint.is_initiator and not v_usage.is_sent_by_target then
-    return ('refused', 0, 8457, format('The message type "%s" is for the initiator to send.', message_type_name))::parley._p_verdict;
-  elsif not endpoint.is_initiator and not v_usage.is_sent_by_initiator then
-    return ('refused', 0, 8437, format('The message type "%s" is for the target to send.', message_type_name))::parley._p_verdict;
-  end if;
-  return null;
-end
-$$;
-
-comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_message_type, text) is
-'Tells why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437);
-null when it takes them. Bodies are another question: _p_count_valid.
-Source: spec 6.10.';
-
--- sql/612_open_dialog.sql
-
--- The target's side of a first message from another database: what it refuses, and the endpoint it makes.
-
-create function parley._p_refuse_dialog(to_service text, contract text, message_type text, to_broker uuid, identity text) returns parley._p_verdict
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_service parley._p_service;
-  v_contract parley._p_contract;
-  v_queue parley._p_queue;
-begin
-  if message_type in ('http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog') then
-    return ('refused', 0, 11277, 'A conversation cannot begin with its end.')::parley._p_verdict;
-  end if;
-  select * into v_service from parley._p_service as s where s.name = to_service;
-  if not found then
-    return case
-      when to_broker is not null then (
-        'refused', 0, 8490, format('The target database has no service "%s".', to_service)
-          || parley._p_did_you_mean(coalesce(parley._p_role_of_identity(identity), 0), 'service', to_service)
-      )::parley._p_verdict
-      else ('unroutable', 0, 9796, format('The service "%s" does not exist at the target.', to_service))::parley._p_verdict
-    end;
-  end if;
-  if parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
-    return ('refused', 0, 8494, format('The sender may not SEND to service "%s".', to_service))::parley._p_verdict;
-  end if;
-  select q.* into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  if not v_queue.is_enqueue_enabled then
-    return ('held', 0, 11219, 'The queue of the target service is disabled.')::parley._p_verdict;
-  end if;
-  select * into v_contract from parley._p_contract as c where c.name = contract;
-  if not found then
-    return ('refused', 0, 8425, format('The target does not know the contract "%s".', contract))::parley._p_verdict;
-  elsif not exists (
-    select
-    from parley._p_service_contract as u
-    where u.service_id = v_service.service_id and u.service_contract_id = v_contract.service_contract_id
-  ) then
-    return ('refused', 0, 8408, format('Service "%s" does not accept the contract "%s".', to_service, contract))::parley._p_verdict;
-  end if;
-  return null;
-end
-$$;
-
-comment on function parley._p_refuse_dialog(text, text, text, uuid, text) is
-'Tells why this database does not take a dialog from another one: no such service (8490), no permission (8494), contract unknown (8425) or not
-accepted (8408); null when it does.
-Arguments: the fields of the run; identity, as whom the sender was recognised.
-Source: spec 6.10.';
-
-create function parley._p_may_send_from_afar(role oid, service parley._p_service) returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select case
-    when role is not null then parley._p_has_permission(role, 'SEND', 'service', service.service_id, service.owner)
-    else exists (
-      select
-      from parley._p_permission as p
-      where p.class = 'service' and p.object_id = service.service_id and p.permission in ('SEND', 'CONTROL') and p.grantee = 0::regrole
-    )
-  end
-$$;
-
-comment on function parley._p_may_send_from_afar(oid, parley._p_service) is
-'Tells whether a sender in another database may SEND to a service here: as the role it stands for, or, when it stands for none, as PUBLIC (spec 7.3).';
-
-create function parley._p_open_dialog(
-  broker_instance uuid, conversation_id uuid, from_service text, to_service text, contract text, ends_at timestamptz, identity text, is_encrypted boolean
-) returns parley._p_verdict
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_service parley._p_service;
-  v_queue parley._p_queue;
-  v_contract parley._p_contract;
-  v_group bigint;
-  v_endpoint parley._p_endpoint;
-  v_type record;
-begin
-  select * into v_service from parley._p_service as s where s.name = to_service;
-  select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  select * into v_contract from parley._p_contract as c where c.name = contract;
-  if ends_at <= clock_timestamp() then
-    return ('refused', 0, 8489, 'The dialog has exceeded its lifetime.')::parley._p_verdict;
-  end if;
-  insert into parley._p_conversation_group (conversation_group_id, service_id)
-  values (gen_random_uuid(), v_service.service_id)
-  returning group_id into v_group;
-  select t.message_type_id, t.name into v_type from parley._p_usual_type(v_contract.service_contract_id, false) as t;
-  insert into parley._p_endpoint (
-    group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
-    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
-  )
-  values (
-    v_group, v_type.message_type_id, v_type.name, 'CO', false, true,
-    parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, from_service),
-    v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
-    conversation_id, v_service.owner, from_service, broker_instance::text, is_encrypted,
-    coalesce(ends_at, clock_timestamp() + make_interval(secs => 2147483647))
-  )
-  on conflict do nothing
-  returning * into v_endpoint;
-  if not found then
-    delete from parley._p_conversation_group as g where g.group_id = v_group;
-    return ('held', 0, 0, 'The conversation is being opened.')::parley._p_verdict;
-  end if;
-  update parley._p_endpoint as e set far_endpoint_id = -e.endpoint_id where e.endpoint_id = v_endpoint.endpoint_id;
-  if ends_at is not null then
-    perform parley._p_set_alarm(v_endpoint.endpoint_id, 'lifetime', ends_at);
-  end if;
-  perform parley._p_use_priority(v_queue, v_endpoint.priority);
-  -- What came from a database next door goes back there without asking for a route.
-  if identity like 'role:%' then
-    perform parley._p_bind_to(v_endpoint.endpoint_id, 'broker:' || broker_instance);
-  end if;
-  return null;
-end
-$$;
-
-comment on function parley._p_open_dialog(uuid, uuid, text, text, text, timestamptz, text, boolean) is
-'Creates the target''s endpoint of a conversation with another database, in a group of its own. Gives null, or "held" when somebody else is just
-doing so, or "refused" when its lifetime is over.
-Source: spec 3.2, 3.6.';
-
--- sql/613_fragments.sql
-
--- Messages that are too large to travel in one piece.
---
--- Fragments are stored as they come, each in a transaction of its own, and put together when the run itself comes, which names the size. A link that is
--- lost continues where the stored part ends. Those of a message that never comes are deleted after a day (fire_timers).
-
-create table parley._p_fragment (
-  conversation_id uuid not null,
-  from_initiator boolean not null,
-  sequence bigint not null,
-  first_byte bigint not null,
-  size bigint not null,
-  data bytea not null,
-  stored_at timestamptz not null default clock_timestamp(),
-  primary key (conversation_id, from_initiator, sequence, first_byte)
-);
-
-comment on table parley._p_fragment is 'Parts of messages that are not complete yet.';
-
-alter table parley._p_fragment alter column data set storage external;
-
-create function parley._p_accept_fragment(
-  broker_instance uuid, epoch bigint, term bigint, token uuid,
-  conversation_id uuid, from_initiator boolean, sequence bigint, first_byte bigint, size bigint, data bytea,
-  to_service text, to_broker uuid, identity text, sealed_at timestamptz
-) returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_stored bigint;
-  v_service parley._p_service;
-begin
-  if parley._p_refusal_of_speaker(array[identity], broker_instance, epoch) is not null
-    or parley._p_hear(broker_instance, epoch, term, token, identity !~ 'peer:') is not null then
-    return null;
-  end if;
-  if not exists (
-    select
-    from parley._p_endpoint as e
-    where e.conversation_id = _p_accept_fragment.conversation_id
-      and e.is_initiator = not from_initiator
-      and e.far_broker_instance = _p_accept_fragment.broker_instance::text
-  ) then
-    -- The first message of a dialog: who may not send it may not fill our disk with it either.
-    select * into v_service from parley._p_service as s where s.name = to_service;
-    if not found or not from_initiator or sequence <> 0
-      or to_broker <> (select b.service_broker_guid from parley._p_broker as b)
-      or parley._p_was_opened(conversation_id)
-      or (parley._p_refuse_replay(sealed_at)).outcome is not null
-      or parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
-      return null;
-    end if;
-  end if;
-  select coalesce(sum(octet_length(f.data)), 0) into v_stored
-  from parley._p_fragment as f
-  where f.conversation_id = _p_accept_fragment.conversation_id
-    and f.from_initiator = _p_accept_fragment.from_initiator
-    and f.sequence = _p_accept_fragment.sequence;
-  if first_byte = v_stored and octet_length(data) > 0 and first_byte + octet_length(data) <= size then
-    insert into parley._p_fragment (conversation_id, from_initiator, sequence, first_byte, size, data)
-    values (conversation_id, from_initiator, sequence, first_byte, size, data)
-    on conflict do nothing;
-    v_stored := v_stored + octet_length(data);
-  end if;
-  return v_stored;
-end
-$$;
-
-comment on function parley._p_accept_fragment(
-  uuid, bigint, bigint, uuid, uuid, boolean, bigint, bigint, bigint, bytea, text, uuid, text, timestamptz
-) is
-'Stores the next part of a large message, and gives how many bytes of it there are, from the first on: where to go on. A part that is not the next one
-is not stored. Null when it is not wanted: the speaker is superseded, or may not send there; the run itself will be told why.
-Arguments: the speaker; conversation_id, from_initiator, sequence of the message; first_byte of the part; size of the message in bytes; data;
-to_service, to_broker, identity and sealed_at, as for a run.
-Source: spec 6.9.';
-
-create function parley._p_assemble(conversation_id uuid, from_initiator boolean, sequence bigint, size bigint) returns bytea[]
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_body bytea;
-begin
-  select string_agg(f.data, '' order by f.first_byte) into v_body
-  from parley._p_fragment as f
-  where f.conversation_id = _p_assemble.conversation_id
-    and f.from_initiator = _p_assemble.from_initiator
-    and f.sequence = _p_assemble.sequence;
-  if octet_length(v_body) is distinct from size then
-    return null;
-  end if;
-  delete from parley._p_fragment as f
-  where f.conversation_id = _p_assemble.conversation_id
-    and f.from_initiator = _p_assemble.from_initiator
-    and f.sequence = _p_assemble.sequence;
-  return array[v_body];
-end
-$$;
-
-comment on function parley._p_assemble(uuid, boolean, bigint, bigint) is
-'Puts the fragments of a message together and removes them; null when they are not all there.
-Arguments: the message; size in bytes.';
-
--- sql/614_sealed_fragments.sql
-
--- Large messages of secured dialogs: each part is sealed by itself, and the run that stands for all of them brings a sealed digest of the whole. So
--- parts that somebody else has slipped in are found, whoever they came from, before the message is put together.
--- Cost: the body is read once more on each side, in one statement.
-
-create function parley._p_digest_body(endpoint_id bigint, sequence bigint) returns bytea
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return (
-    select sha256(t.body)
-    from parley._p_transit as t
-    where t.endpoint_id = _p_digest_body.endpoint_id and t.first_sequence = sequence
-  );
-end
-$$;
-
-comment on function parley._p_digest_body(bigint, bigint) is
-'Gives the SHA-256 of a body in transit, null when it has been acknowledged.
-Arguments: endpoint_id and sequence of the message.';
-
-create function parley._p_verify_fragments(conversation_id uuid, from_initiator boolean, sequence bigint, size bigint, digest bytea) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_body bytea;
-begin
-  select string_agg(f.data, '' order by f.first_byte) into v_body
-  from parley._p_fragment as f
-  where f.conversation_id = _p_verify_fragments.conversation_id
-    and f.from_initiator = _p_verify_fragments.from_initiator
-    and f.sequence = _p_verify_fragments.sequence;
-  if octet_length(v_body) = size and sha256(v_body) = digest then
-    return true;
-  elsif octet_length(v_body) is null or octet_length(v_body) < size then
-    return true;
-  end if;
-  delete from parley._p_fragment as f
-  where f.conversation_id = _p_verify_fragments.conversation_id
-    and f.from_initiator = _p_verify_fragments.from_initiator
-    and f.sequence = _p_verify_fragments.sequence;
-  return false;
-end
-$$;
-
-comment on function parley._p_verify_fragments(uuid, boolean, bigint, bigint, bytea) is
-'Tells whether the stored fragments of a message are parts of the body with a digest, as far as that can be told: false, when they are complete and
-are not. Then they are deleted, and the sender begins again.
-Arguments: the message; size in bytes and digest of the whole body.';
-
--- sql/615_replays.sql
-
--- First messages of secured dialogs that come again.
---
--- Whoever forwards a dialog that he cannot read can still keep its first message, and bring it again when both sides have ended and forgotten it. Then
--- the target would begin the dialog, and do the work, a second time. So each transmission is sealed with its time (dialogsecurity), and the target
--- (1) remembers which secured dialogs it has begun, for longer than (2) it takes their first messages after they were sealed. The memory is
--- opened_at in _p_dialog_security: not the tombstone, whose time is a setting, and which goes with its service or by a cleanup.
--- A database that goes on from an older state has lost some of its memory: it takes only (3) what was sealed after it has begun its epoch.
--- All of it allows for clocks of senders that are ahead by a minute. One that is behind, by half an hour, or ahead by more, begins no dialog.
--- An honest sender that is refused seals its message anew at the next attempt, so nothing is lost however long it has waited before.
--- Cost: an update for each secured dialog that is begun here, none for others or for further messages.
-
-create function parley._p_replay_memory() returns interval
-language sql immutable parallel safe
-set search_path = pg_catalog, pg_temp
-as $$
-  select interval '40 minutes'
-$$;
-
-comment on function parley._p_replay_memory() is
-'Gives how long a target remembers at least that it has begun a secured dialog. It is longer than a first message is taken after it was sealed (half an hour),
-by more than the clocks of senders may be ahead (a minute).';
-
-create function parley._p_was_opened(conversation_id uuid) returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select exists (
-    select
-    from parley._p_dialog_security as s
-    where s.conversation_id = _p_was_opened.conversation_id and not s.is_initiator and s.opened_at is not null
-  )
-$$;
-
-comment on function parley._p_was_opened(uuid) is 'Tells whether a secured dialog has begun here, also when it is over, as far as that is remembered.';
-
-create function parley._p_note_opened(conversation_id uuid) returns void
-language sql
-set search_path = pg_catalog, pg_temp
-as $$
-  update parley._p_dialog_security as s
-  set opened_at = clock_timestamp()
-  where s.conversation_id = _p_note_opened.conversation_id and not s.is_initiator
-$$;
-
-comment on function parley._p_note_opened(uuid) is 'Notes that a secured dialog has begun here.';
-
-create function parley._p_refuse_replay(sealed_at timestamptz) returns parley._p_verdict
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_now timestamptz := clock_timestamp();
-  v_reason text;
-begin
-  if sealed_at is null then
-    return null;
-  end if;
-  -- What was restored must have its epoch before it says what it remembers.
-  perform parley._p_note_timeline()
-  from parley._p_broker as b
-  where b.timeline is null or not parley._p_is_epoch_current();
-  select case
-      when sealed_at > v_now + interval '1 minute' then 'by a clock that is ahead of the one here'
-      when sealed_at <= v_now - interval '30 minutes' then 'longer ago than this server remembers dialogs'
-      when sealed_at <= b.remembers_since + interval '1 minute' then 'before this database has gone on from an older state'
-    end
-  into v_reason
-  from parley._p_broker as b;
-  if v_reason is null then
-    return null;
-  end if;
-  return (
-    'held', 0, 28066,
-    format(
-      '28066: the first message of the dialog was sealed at %s, %s: it may be a replay. '
-        || 'A sender seals it anew each time; if this stays, compare the clocks, here it is %s.',
-      to_char(sealed_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'), v_reason, to_char(v_now at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')
-    )
-  )::parley._p_verdict;
-end
-$$;
-
-comment on function parley._p_refuse_replay(timestamptz) is
-'Tells why what would begin a dialog is not taken for the time at which it was sealed (28066): it may have been here already, and be forgotten. Null when
-it is taken, and for what was not sealed.
-Arguments: sealed_at, as the seal proves it.
-Source: spec 3.3, 7.3.';
-
--- sql/620_resume.sql
-
--- Going on in a new epoch: each conversation is compared with its far side first.
---
--- The side that has a new epoch sends a probe: the lowest number that it still keeps, the next that it will give, and the next that it expects. The
--- far side compares these with its own. Both agree when each expects a number that the other one still keeps or is about to give. If not, one of them
--- has lost what the other knows it had, and the conversation ends with an Error on both sides (keeps F2). Until the answer has come this side
--- transmits nothing of the conversation and takes in nothing, so that what was asked stays true. Who hears of a new epoch asks too: a database that has
--- forgotten a conversation altogether does not ask about it. A probe may come late and again, when numbers have gone on: once both sides were found to
--- agree in an epoch they do (keeps T5).
-
-create function parley._p_positions(endpoint_id bigint, out kept bigint, out given bigint, out expected bigint)
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-begin
-  given := coalesce(
-    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = _p_positions.endpoint_id order by p.sequence desc limit 1), 0
-  );
-  -- What was dropped is not asked for any more when an Error outside the order follows.
-  kept := case
-    when exists (
-      select from parley._p_endpoint as e where e.endpoint_id = _p_positions.endpoint_id and parley._p_is_telling_far(e)
-    ) then 0
-    else coalesce(
-      (
-        select min(t.first_sequence)
-        from parley._p_transit as t
-        where t.endpoint_id = _p_positions.endpoint_id and t.first_sequence < 9223372036854775807
-      ), given
-    )
-  end;
-  expected := coalesce(
-    (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = _p_positions.endpoint_id order by p.sequence desc limit 1), 0
-  );
-end
-$$;
-
-comment on function parley._p_positions(bigint) is
-'Gives where an endpoint stands with its far side: the lowest number it keeps, the next it will give, the next it expects.';
-
-create function parley._p_probes(destination_id integer, top integer)
-returns table (run parley._p_run, given bigint, expected bigint)
-language sql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-  select
-    row(
-      e.endpoint_id, e.conversation_id, e.is_initiator, p.kept, '', '{}'::bytea[], 0, e.service_name, e.far_service, e.service_contract_name,
-      e.far_broker_instance::uuid, e.priority, clock_timestamp(), null, null, pg_get_userbyid(e.owner)::text, e.is_encrypted,
-      e.remote_service_binding_id is not null
-    )::parley._p_run,
-    p.given, p.expected
-  from parley._p_unresumed as u
-  join parley._p_endpoint as e using (endpoint_id)
-  cross join lateral parley._p_positions(e.endpoint_id) as p
-  where e.destination_id = _p_probes.destination_id
-  order by e.endpoint_id
-  limit top
-$$;
-
-comment on function parley._p_probes(integer, integer) is
-'Gives the probes to send to a destination: runs without messages, for conversations that have to be compared with their far side.';
-
-create function parley._p_compare(
-  broker_instance uuid, epoch bigint, conversation_id uuid, from_initiator boolean, kept bigint, given bigint, expected bigint
-) returns parley._p_verdict
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-  v_here record;
-begin
-  select * into v_endpoint
-  from parley._p_endpoint as e
-  where e.conversation_id = _p_compare.conversation_id and e.is_initiator = not from_initiator and e.far_endpoint_id < 0
-  for update skip locked;
-  if not found then
-    if exists (
-      select from parley._p_endpoint as e where e.conversation_id = _p_compare.conversation_id and e.is_initiator = not from_initiator
-    ) then
-      return ('held', 0, 0, 'The conversation is in use.')::parley._p_verdict;
-    elsif given = 0 and expected = 0 or from_initiator and kept = 0 then
-      -- Its first message has not arrived yet.
-      return ('accepted', 0, null, null)::parley._p_verdict;
-    end if;
-    return ('gone', 0, 8462, 'The other side of the conversation no longer exists.')::parley._p_verdict;
-  elsif v_endpoint.far_broker_instance <> broker_instance::text then
-    return ('refused', 0, 8495, format('The conversation is with broker %s.', v_endpoint.far_broker_instance))::parley._p_verdict;
-  end if;
-  v_here := parley._p_positions(v_endpoint.endpoint_id);
-  if v_endpoint.state = 'ER'
-    or exists (select from parley._p_compared as c where c.endpoint_id = v_endpoint.endpoint_id and c.epoch >= _p_compare.epoch)
-    or v_here.expected between kept and given and expected between v_here.kept and v_here.given then
-    insert into parley._p_compared as c (endpoint_id, epoch) values (v_endpoint.endpoint_id, epoch)
-    on conflict on constraint _p_compared_pkey do update set epoch = greatest(c.epoch, excluded.epoch);
-    return ('accepted', v_here.expected, null, null)::parley._p_verdict;
-  end if;
-  -- The result may be lost, so the other side is told with a message too.
-  perform parley._p_break_conversations(
-    array[v_endpoint.endpoint_id], 9720, 'Messages of this conversation were lost: the database of one side goes on from an older state.', 9719
-  );
-  return (
-    'refused', 0, 9719, 'Messages of this conversation were lost: the database of one side goes on from an older state.'
-  )::parley._p_verdict;
-end
-$$;
-
-comment on function parley._p_compare(uuid, bigint, uuid, boolean, bigint, bigint, bigint) is
-'Answers a probe: accepted when both sides agree on what was said, refused when history was lost; then the conversation is broken here too.
-Arguments: the speaking broker and its epoch; the conversation, and whether its initiator asks; kept, given and expected of the asking side.
-Source: reliability F2.';
-
--- sql/630_daemon_reports.sql
-
--- What the daemons that serve this database know and it does not: their links to other servers, what they pass on, what they have counted.
---
--- A daemon writes one row, once a second while something changes there, and takes it back when it stops. A row of a daemon that was killed is shown
--- no more after some seconds, and removed by the next one that writes. The table is not logged: after a crash of the server daemons write anew.
--- Invariant: a daemon is told apart by an id that it draws when it starts, so two of them never share a row.
--- Locks: the daemon's own row, and rows of dead daemons. Cost: one row updated a second, while links are in use.
-
-create unlogged table parley._p_daemon_report (
-  daemon_id uuid primary key,
-  daemon text not null,
-  reported_at timestamptz not null,
-  endpoint jsonb not null,
-  connections jsonb not null,
-  forwarded jsonb not null,
-  counters jsonb not null
-) with (fillfactor = 20);
-
-comment on table parley._p_daemon_report is 'The last report of each daemon about what it alone knows.';
-
-create function parley._p_report_daemon(daemon_id uuid, daemon text, endpoint jsonb, connections jsonb, forwarded jsonb, counters jsonb)
-returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  -- Nobody has to wait for the disk, or for a standby.
-  perform set_config('synchronous_commit', 'off', true);
-  insert into parley._p_daemon_report as r (daemon_id, daemon, reported_at, endpoint, connections, forwarded, counters)
-  values (
-    _p_report_daemon.daemon_id, _p_report_daemon.daemon, clock_timestamp(), _p_report_daemon.endpoint, _p_report_daemon.connections,
-    _p_report_daemon.forwarded, _p_report_daemon.counters
-  )
-  on conflict on constraint _p_daemon_report_pkey do update
-  set daemon = excluded.daemon, reported_at = excluded.reported_at, endpoint = excluded.endpoint, connections = excluded.connections,
-    forwarded = excluded.forwarded, counters = excluded.counters;
-  delete from parley._p_daemon_report as r where r.reported_at < clock_timestamp() - interval '5 minutes';
-end
-$$;
-
-comment on function parley._p_report_daemon(uuid, text, jsonb, jsonb, jsonb, jsonb) is
-'Takes the report of a daemon, in place of its last one, and removes those of daemons that are silent.
-Arguments: daemon_id and daemon, its name; endpoint, where it listens, JSON null for nowhere; connections and forwarded, arrays with the columns of the
-views; counters, performance counters of transport by their names.';
-
-create function parley._p_forget_daemon(daemon_id uuid) returns void
-language sql
-set search_path = pg_catalog, pg_temp
-as $$
-  delete from parley._p_daemon_report as r where r.daemon_id = $1
-$$;
-
-comment on function parley._p_forget_daemon(uuid) is 'Takes back what a daemon has reported: it stops.';
-
-create view parley._p_living_report as
-select r.daemon_id, r.daemon, r.reported_at, r.connections, r.forwarded, r.counters
-from parley._p_daemon_report as r
-where r.reported_at > clock_timestamp() - interval '15 seconds';
-
-comment on view parley._p_living_report is 'Reports of daemons that live.';
-
-create view parley._p_recent_report as
-select r.daemon_id, r.daemon, r.endpoint, r.counters
-from parley._p_daemon_report as r
--- A daemon with nothing else to tell reports once a minute.
-where r.reported_at > clock_timestamp() - interval '150 seconds';
-
-comment on view parley._p_recent_report is 'What does not change from one second to the next, in reports of daemons that live.';
-
-create function parley._p_transport_counter(name text) returns bigint
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select coalesce(sum((r.counters ->> $1)::bigint), 0)::bigint from parley._p_recent_report as r
-$$;
-
-comment on function parley._p_transport_counter(text) is 'Adds up a counter of transport over the daemons that live; since they have begun.';
-
-create function parley._p_transport_average(total text, count text) returns bigint
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select coalesce(parley._p_transport_counter(total) / nullif(parley._p_transport_counter(count), 0), 0)
-$$;
-
-comment on function parley._p_transport_average(text, text) is 'Divides one counter of transport by another one; 0 while nothing was counted.';
-
-create function parley._p_transport_value(name text) returns bigint
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select case name
-    when 'Receive I/O Len Avg' then parley._p_transport_average('Receive I/O Bytes Total', 'Receive I/Os/sec')
-    when 'Send I/O Len Avg' then parley._p_transport_average('Send I/O Bytes Total', 'Send I/Os/sec')
-    when 'Msg Fragment Recv Size Avg' then parley._p_transport_average('Receive I/O Bytes Total', 'Message Fragment Receives/sec')
-    when 'Msg Fragment Send Size Avg' then parley._p_transport_average('Send I/O Bytes Total', 'Message Fragment Sends/sec')
-    else parley._p_transport_counter(name)
-  end
-$$;
-
-comment on function parley._p_transport_value(text) is 'Gives a counter of transport by its name; averages are made of what all daemons have counted.';
-
-create view parley.dm_broker_connections with (security_barrier) as
-select
-  c.connection_id,
-  c.connection_id as transport_stream_id,
-  c.state,
-  case c.state when 1 then 'NEW' when 2 then 'CONNECTING' when 3 then 'CONNECTED' when 4 then 'LOGGED_IN' else 'CLOSED' end as state_desc,
-  c.connect_time,
-  c.login_time,
-  c.last_activity_time,
-  c.authentication_method,
-  r.daemon as principal_name,
-  c.remote_user_name,
-  c.is_accept,
-  case c.state when 4 then 12 else 0 end::smallint as login_state,
-  case c.state when 4 then 'ONLINE' else 'INITIAL' end as login_state_desc,
-  null::integer as peer_certificate_id,
-  case when c.encryption_algorithm_desc is null then 0 else 2 end::smallint as encryption_algorithm,
-  coalesce(c.encryption_algorithm_desc, 'NONE') as encryption_algorithm_desc,
-  c.receives_posted,
-  c.sends_posted,
-  c.is_receive_flow_controlled,
-  c.is_send_flow_controlled,
-  c.total_bytes_sent,
-  c.total_bytes_received,
-  c.total_fragments_sent,
-  c.total_fragments_received,
-  c.total_sends,
-  c.total_receives,
-  c.connection_id as peer_arbitration_id,
-  c.address,
-  c.software
-from parley._p_living_report as r
-cross join lateral jsonb_to_recordset(r.connections) as c (
-  connection_id uuid, state smallint, connect_time timestamptz, login_time timestamptz, last_activity_time timestamptz, authentication_method text,
-  remote_user_name text, is_accept boolean, encryption_algorithm_desc text, receives_posted integer, sends_posted integer,
-  is_receive_flow_controlled boolean, is_send_flow_controlled boolean, total_bytes_sent bigint, total_bytes_received bigint,
-  total_fragments_sent bigint, total_fragments_received bigint, total_sends bigint, total_receives bigint, address text, software text
-)
-where parley._p_may_view_state(parley._p_current_role());
-
-comment on view parley.dm_broker_connections is
-'Connections with other servers of the daemons that serve this database, some seconds old at most. For administrators and members of pg_monitor.';
-comment on column parley.dm_broker_connections.connection_id is 'Identity of the connection.';
-comment on column parley.dm_broker_connections.transport_stream_id is 'The same.';
-comment on column parley.dm_broker_connections.state is '1 to 5; see state_desc.';
-comment on column parley.dm_broker_connections.state_desc is 'NEW, CONNECTING, CONNECTED, LOGGED_IN or CLOSED.';
-comment on column parley.dm_broker_connections.connect_time is 'When there was a socket.';
-comment on column parley.dm_broker_connections.login_time is 'When both ends knew each other.';
-comment on column parley.dm_broker_connections.last_activity_time is 'When something went over it last.';
-comment on column parley.dm_broker_connections.authentication_method is 'CERTIFICATE, or NONE on a connection without TLS.';
-comment on column parley.dm_broker_connections.principal_name is 'Name of the daemon here.';
-comment on column parley.dm_broker_connections.remote_user_name is 'Fingerprint of the key at the other end.';
-comment on column parley.dm_broker_connections.is_accept is 'Whether the other side has dialled.';
-comment on column parley.dm_broker_connections.login_state is '12 when both ends know each other, 0 before.';
-comment on column parley.dm_broker_connections.login_state_desc is 'ONLINE or INITIAL.';
-comment on column parley.dm_broker_connections.peer_certificate_id is 'Always null: keys of peers are known by their fingerprints.';
-comment on column parley.dm_broker_connections.encryption_algorithm is '2 with TLS, 0 without.';
-comment on column parley.dm_broker_connections.encryption_algorithm_desc is 'The cipher suite of TLS.';
-comment on column parley.dm_broker_connections.receives_posted is 'Batches and fragments that have come and are not answered yet.';
-comment on column parley.dm_broker_connections.sends_posted is 'Batches and fragments that were sent and are not answered yet.';
-comment on column parley.dm_broker_connections.is_receive_flow_controlled is 'Whether the other end has to wait for room here.';
-comment on column parley.dm_broker_connections.is_send_flow_controlled is 'Whether this end has to wait for room there.';
-comment on column parley.dm_broker_connections.total_bytes_sent is 'Bytes sent.';
-comment on column parley.dm_broker_connections.total_bytes_received is 'Bytes received.';
-comment on column parley.dm_broker_connections.total_fragments_sent is 'Messages, and parts of large ones, that were sent.';
-comment on column parley.dm_broker_connections.total_fragments_received is 'Messages, and parts of large ones, that were received.';
-comment on column parley.dm_broker_connections.total_sends is 'Frames sent.';
-comment on column parley.dm_broker_connections.total_receives is 'Frames received.';
-comment on column parley.dm_broker_connections.peer_arbitration_id is 'The same as connection_id: connections that cross are both kept.';
-comment on column parley.dm_broker_connections.address is 'Address of the other end.';
-comment on column parley.dm_broker_connections.software is 'What the other end calls itself.';
-
-create view parley.dm_broker_forwarded_messages with (security_barrier) as
-select
-  f.conversation_id,
-  f.is_initiator,
-  f.to_service_name,
-  f.to_broker_instance,
-  f.from_service_name,
-  null::text as from_broker_instance,
-  f.adjacent_broker_address,
-  f.message_sequence_number,
-  0 as message_fragment_number,
-  null::uuid as message_id,
-  f.hops_remaining,
-  f.time_to_live,
-  f.time_consumed
-from parley._p_living_report as r
-cross join lateral jsonb_to_recordset(r.forwarded) as f (
-  conversation_id uuid, is_initiator boolean, to_service_name text, to_broker_instance text, from_service_name text, adjacent_broker_address text,
-  message_sequence_number bigint, hops_remaining smallint, time_to_live integer, time_consumed integer
-)
-where parley._p_may_view_state(parley._p_current_role());
-
-comment on view parley.dm_broker_forwarded_messages is
-'Messages for other servers that the daemons which serve this database are passing on just now, the oldest 1,000. For administrators and members of
-pg_monitor.';
-comment on column parley.dm_broker_forwarded_messages.conversation_id is 'The conversation.';
-comment on column parley.dm_broker_forwarded_messages.is_initiator is 'Whether the initiator has sent it.';
-comment on column parley.dm_broker_forwarded_messages.to_service_name is 'Service that it is for.';
-comment on column parley.dm_broker_forwarded_messages.to_broker_instance is 'Broker instance that it is for, or null when that may be any.';
-comment on column parley.dm_broker_forwarded_messages.from_service_name is 'Service that it comes from.';
-comment on column parley.dm_broker_forwarded_messages.from_broker_instance is 'Always null.';
-comment on column parley.dm_broker_forwarded_messages.adjacent_broker_address is 'Where it goes next.';
-comment on column parley.dm_broker_forwarded_messages.message_sequence_number is 'Its number; of several that travel together the first one.';
-comment on column parley.dm_broker_forwarded_messages.message_fragment_number is 'Always 0.';
-comment on column parley.dm_broker_forwarded_messages.message_id is 'Always null.';
-comment on column parley.dm_broker_forwarded_messages.hops_remaining is 'How many more brokers may pass it on.';
-comment on column parley.dm_broker_forwarded_messages.time_to_live is 'For how many seconds it may be on its way altogether.';
-comment on column parley.dm_broker_forwarded_messages.time_consumed is 'For how many it has been.';
-
--- sql/631_endpoint_views.sql
-
--- Broker endpoints: the daemons that listen for other servers and serve this database (spec 2.8, 8.1).
---
--- An endpoint is not an object of the database: it is there while a daemon runs that was started with --listen.
-
-create view parley._p_listening_report as
-select r.daemon_id, r.daemon, r.endpoint from parley._p_recent_report as r where r.endpoint <> 'null';
-
-comment on view parley._p_listening_report is 'Reports of daemons that listen for other servers.';
-
-create view parley.service_broker_endpoints with (security_barrier) as
-select
-  r.daemon as name,
-  hashtext(r.daemon_id::text) & 2147483647 as endpoint_id,
-  null::integer as principal_id,
-  2::smallint as protocol,
-  'TCP' as protocol_desc,
-  3::smallint as type,
-  'SERVICE_BROKER' as type_desc,
-  0::smallint as state,
-  'STARTED' as state_desc,
-  false as is_admin_endpoint,
-  (r.endpoint ->> 'forwards')::boolean as is_message_forwarding_enabled,
-  (r.endpoint ->> 'forward_size_mb')::integer as message_forwarding_size,
-  4::smallint as connection_auth,
-  'CERTIFICATE' as connection_auth_desc,
-  null::integer as certificate_id,
-  2::smallint as encryption_algorithm,
-  'AES' as encryption_algorithm_desc
-from parley._p_listening_report as r
-where parley._p_may_view_state(parley._p_current_role());
-
-comment on view parley.service_broker_endpoints is
-'Broker endpoints that serve this database, a row for each daemon that listens; up to two minutes old. For administrators and members of pg_monitor.';
-comment on column parley.service_broker_endpoints.name is 'The daemon that listens.';
-comment on column parley.service_broker_endpoints.endpoint_id is 'Tells endpoints apart; another one after the daemon has started anew.';
-comment on column parley.service_broker_endpoints.principal_id is 'Null: a daemon is nobody in the database.';
-comment on column parley.service_broker_endpoints.protocol is '2.';
-comment on column parley.service_broker_endpoints.protocol_desc is 'TCP.';
-comment on column parley.service_broker_endpoints.type is '3.';
-comment on column parley.service_broker_endpoints.type_desc is 'SERVICE_BROKER.';
-comment on column parley.service_broker_endpoints.state is '0: one that does not listen is not here.';
-comment on column parley.service_broker_endpoints.state_desc is 'STARTED.';
-comment on column parley.service_broker_endpoints.is_admin_endpoint is 'False.';
-comment on column parley.service_broker_endpoints.is_message_forwarding_enabled is 'Whether the daemon passes messages on (`parley serve --forward`).';
-comment on column parley.service_broker_endpoints.message_forwarding_size is 'How many megabytes of them may be in its memory at a time.';
-comment on column parley.service_broker_endpoints.connection_auth is '4.';
-comment on column parley.service_broker_endpoints.connection_auth_desc is 'CERTIFICATE: both sides of a connection show one.';
-comment on column parley.service_broker_endpoints.certificate_id is 'Null: the certificate of a broker is with its daemon.';
-comment on column parley.service_broker_endpoints.encryption_algorithm is '2.';
-comment on column parley.service_broker_endpoints.encryption_algorithm_desc is 'AES: what TLS 1.3 agrees on is in dm_broker_connections.';
-
-create view parley.tcp_endpoints with (security_barrier) as
-select
-  r.daemon as name,
-  hashtext(r.daemon_id::text) & 2147483647 as endpoint_id,
-  null::integer as principal_id,
-  2::smallint as protocol,
-  'TCP' as protocol_desc,
-  3::smallint as type,
-  'SERVICE_BROKER' as type_desc,
-  0::smallint as state,
-  'STARTED' as state_desc,
-  false as is_admin_endpoint,
-  (r.endpoint ->> 'port')::integer as port,
-  false as is_dynamic_port,
-  nullif(nullif(r.endpoint ->> 'ip_address', '::'), '0.0.0.0') as ip_address
-from parley._p_listening_report as r
-where parley._p_may_view_state(parley._p_current_role());
-
-comment on view parley.tcp_endpoints is
-'Where the broker endpoints that serve this database listen. For administrators and members of pg_monitor.';
-comment on column parley.tcp_endpoints.name is 'The daemon that listens.';
-comment on column parley.tcp_endpoints.endpoint_id is 'Tells endpoints apart; another one after the daemon has started anew.';
-comment on column parley.tcp_endpoints.principal_id is 'Null: a daemon is nobody in the database.';
-comment on column parley.tcp_endpoints.protocol is '2.';
-comment on column parley.tcp_endpoints.protocol_desc is 'TCP.';
-comment on column parley.tcp_endpoints.type is '3.';
-comment on column parley.tcp_endpoints.type_desc is 'SERVICE_BROKER.';
-comment on column parley.tcp_endpoints.state is '0: one that does not listen is not here.';
-comment on column parley.tcp_endpoints.state_desc is 'STARTED.';
-comment on column parley.tcp_endpoints.is_admin_endpoint is 'False.';
-comment on column parley.tcp_endpoints.port is 'The port it listens on.';
-comment on column parley.tcp_endpoints.is_dynamic_port is 'False.';
-comment on column parley.tcp_endpoints.ip_address is 'The address it listens on; null for all addresses of its machine.';
-
--- sql/900_built_in.sql
+comment on function parley.new_broker(integer, parley.caller) is
+'Gives the broker of this database a new id, enables it, and removes all conversations and all messages, telling nobody: for a copy of a database that is to
+live beside the original. Definitions and rights stay. Returns the new id. Whoever named the old one (routes, BEGIN DIALOG) must learn it.
+Arguments: wait_seconds, as disable_broker.
+Errors: 5061 in use, 8402 wait_seconds out of range, 9775 read-only, 15151 not an administrator.
+Source: spec 9.1, NEW_BROKER.';
+
+-- sql/broker/built_in.sql
 
 -- The built-in objects (spec 2.1), and who may use the schema.
 
