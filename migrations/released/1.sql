@@ -337,6 +337,54 @@ comment on function parley._p_require_range(text, integer, integer, integer) is
 'Refuses a number that is out of range, or null.
 Errors: 8402.';
 
+-- sql/base/limits.sql
+
+-- What a number of messages and a time to wait may be.
+
+create function parley._p_require_top(top integer) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if top < 0 then
+    found := parley._p_raise(
+      127,
+      format('top is %s', top),
+      'It is the largest number of messages or rows to give, and may not be negative.',
+      'Give a number from 0 on, or null for all.'
+    );
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_top(integer) is
+'Gives true when a number may be the most to give: from 0 on, or null.
+Errors: 127 negative.
+Source: TOP of SQL Server.';
+
+create function parley._p_require_timeout(timeout integer) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if timeout < -1 then
+    found := parley._p_raise(
+      8402,
+      format('timeout is %s', timeout),
+      'Milliseconds from 0 on are allowed, and -1, which waits for ever.',
+      'Give -1 to wait for ever.'
+    );
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_timeout(integer) is
+'Gives true when a number of milliseconds may be waited: from 0 on, -1 for ever, or null.
+Errors: 8402 any other negative number.
+Source: spec 4.3, TIMEOUT.';
+
 -- sql/base/roles.sql
 
 -- Who is asking, and who may do everything.
