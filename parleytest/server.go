@@ -70,11 +70,14 @@ func join(ctx context.Context) (*testRun, error) {
 		Disposable: true,
 		Linger:     linger,
 		Settings: map[string]string{
-			"fsync":           "off", // only processes die, and the page cache outlives them
-			"shared_buffers":  "256MB",
-			"max_wal_size":    "1GB",
-			"max_connections": "500",
-			"log_checkpoints": "off",
+			// Only processes die, and the page cache outlives them.
+			"fsync":            "off",
+			"full_page_writes": "off",
+			"wal_compression":  "off",
+			"shared_buffers":   "256MB",
+			"max_wal_size":     "1GB",
+			"max_connections":  "500",
+			"log_checkpoints":  "off",
 			// By default there are none, and what is said of them would go untested.
 			"max_prepared_transactions": "50",
 		},

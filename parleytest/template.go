@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -95,8 +96,13 @@ func databaseExists(ctx context.Context, conn *pgx.Conn, name string) (exists bo
 	return exists, nil
 }
 
+// createDatabase copies the files of the template. Without being told so, servers from 15 on write each page of the copy to the WAL
+// instead, which takes several times as much of the processor.
 func createDatabase(ctx context.Context, conn *pgx.Conn, name, template string) error {
 	statement := fmt.Sprintf("create database %s template %s", pgx.Identifier{name}.Sanitize(), pgx.Identifier{template}.Sanitize())
+	if !strings.HasPrefix(conn.PgConn().ParameterStatus("server_version"), "14") {
+		statement += " strategy file_copy"
+	}
 	if _, err := conn.Exec(ctx, statement); err != nil {
 		return fmt.Errorf("create database %s: %w", name, err)
 	}
