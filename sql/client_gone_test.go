@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/postgres"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -126,7 +130,115 @@ func TestReceiveDoesNotTakeALivingClientForOneThatIsGone(t *testing.T) {
 	}
 }
 
-// Where nothing is set for the database, the first wait of a session sets it for those that follow.
+// Where nothing is set for the database PostgreSQL does not look during the first wait of a session: RECEIVE asks when it has taken something. What it
+// took is given back, whatever way it was found.
+func TestReceiveTakesNothingForAClientThatIsGoneInTheFirstWaitOfASession(t *testing.T) {
+	t.Parallel()
+	for queue, change := range map[string]string{
+		"plain":                        "select 1",
+		"of several priorities":        "select parley.create_broker_priority('high', local_service_name => '//test/Answerer', priority_level => 8)",
+		"that keeps what was received": "select parley.alter_queue('Answering', retention => true)",
+	} {
+		t.Run("from a queue "+queue, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			b.exec(change)
+			b.givesBack(b.mortal(parleytest.DSN(b, b.pool)))
+		})
+	}
+	t.Run("over TCP", func(t *testing.T) {
+		t.Parallel()
+		b, dsn := newWorldOverTCP(t)
+		b.givesBack(b.mortal(dsn))
+	})
+}
+
+// givesBack lets a client die in its first wait, and expects a message that is sent then for the next reader.
+func (b *broker) givesBack(m *mortal) {
+	b.Helper()
+	equal(m.session, "0", "show client_connection_check_interval")
+	m.receives(b)
+	if err := m.wire.Close(); err != nil {
+		b.Fatal(err)
+	}
+	<-m.done
+	b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', encryption => false), 'DEFAULT', 'kept'::bytea)")
+	b.waitUntil("select not exists (select from pg_stat_activity where pid = $1)", m.backend)
+	equal(b.session, "kept", "select convert_from(message_body, 'UTF8') from parley.receive('Answering')")
+}
+
+// newWorldOverTCP makes a server that speaks TCP, which that of the other tests does not, and a database in which nothing is set.
+func newWorldOverTCP(t *testing.T) (*broker, string) {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "parley-tcp-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	// The server's user, who is not root, has to get in.
+	if err := os.Chmod(folder, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	server, err := postgres.Start(t.Context(), postgres.Config{
+		Data: folder, Version: os.Getenv("PARLEY_TEST_POSTGRES"), TCP: true, Disposable: true,
+		Settings: map[string]string{"fsync": "off", "shared_buffers": "32MB"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	dsn, err := server.TCPDSN("postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	if err := parley.Install(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	b := &broker{session: session{T: t, db: conn}}
+	b.exec("alter database postgres reset client_connection_check_interval")
+	b.exec(world)
+	// The client that dies cannot connect twice, with TLS and without.
+	return b, dsn + "?sslmode=disable"
+}
+
+// A client that is there gets its message and one notice, which says what to set. The wait after it is watched, and says nothing.
+func TestReceiveSaysOnceThatTheDatabaseHasNoCheckOfClients(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	s, told := b.noticing("")
+	for range 2 {
+		w := b.startIn(s, "select parley.receive('Answering', timeout => 60000)")
+		b.waitUntil("select exists (select from pg_stat_activity where pid = $1 and wait_event = 'PgSleep')", w.backend)
+		b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', encryption => false), 'DEFAULT', 'got'::bytea)")
+		w.requireSuccess()
+	}
+	if len(*told) != 1 || !strings.HasPrefix((*told)[0].Hint, "Set it: alter database ") {
+		t.Errorf("receiving twice told %v, want one notice that says how to set it", *told)
+	}
+}
+
+// Neither is there anything to ask when nothing was taken, nor in what follows in the same transaction.
+func TestReceiveThatWaitedInVainAsksNothing(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	s, told := b.noticing("")
+	s.exec("begin; select from parley.receive('Answering', timeout => 1)")
+	b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', encryption => false), 'DEFAULT', 'got'::bytea)")
+	s.exec("select from parley.receive('Answering', timeout => 1); commit")
+	if len(*told) > 0 {
+		t.Errorf("receiving told %v", *told)
+	}
+}
+
 func TestReceiveNoticesInADatabaseWithoutTheSettingFromTheSecondWaitOn(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

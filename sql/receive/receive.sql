@@ -70,6 +70,7 @@ declare
   v_is_holding boolean := false;
   v_transaction_id xid;
 begin
+  <<looking>>
   loop
     -- A column of its own costs more than a whole row.
     select
@@ -142,17 +143,13 @@ begin
       if v_named.is_ready then
         return query
         select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
-        if found then
-          return;
-        end if;
+        exit looking when found;
         v_is_holding := true;
       end if;
     elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_look_past then
       v_look_past := false;
       return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
-      if found then
-        return;
-      end if;
+      exit looking when found;
     else
       v_lane := v_queue.queue_id * 16 + 6;
       -- Two hundred positions past the hint the first message has nearly always been.
@@ -185,9 +182,7 @@ begin
         -- All that the look saw is locked. If nothing is there there is nothing to search.
         if v_first is not null then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
-          if found then
-            return;
-          end if;
+          exit looking when found;
         end if;
       else
         -- The hint is 64 rows old: renew it, but not all readers at once.
@@ -216,9 +211,7 @@ begin
         v_sequence := v_look.sequence;
         if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) or v_is_blocked and v_endpoint_id = any (v_hint.blocked_endpoints) then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
-          if found then
-            return;
-          end if;
+          exit looking when found;
           -- It is set aside, and more of it may stand in front of the others.
           v_look_past := true;
           continue;
@@ -372,7 +365,7 @@ begin
         if v_sequence / v_count / 32 <> (v_sequence - v_count) / v_count / 32 then
           perform parley._p_forget_progress(v_endpoint_id, v_sequence, v_count);
         end if;
-        return;
+        exit looking;
       end if;
     end if;
     exit when coalesce(timeout, 0) = 0;
@@ -383,6 +376,9 @@ begin
     v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_looked, v_started, timeout, v_lost);
     exit when v_sent is null;
   end loop;
+  if v_started is not null then
+    found := parley._p_reach_client();
+  end if;
 end
 $$;
 

@@ -37,6 +37,7 @@ begin
   end if;
   loop
     if v_now >= v_until then
+      perform set_config('parley.unwatched', '', true);
       return null;
     elsif pg_sequence_last_value(position_sequence) is distinct from last then
       perform pg_sleep(greatest(0.001, extract(epoch from least(v_rested, v_until) - v_now)));
