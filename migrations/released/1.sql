@@ -14875,6 +14875,7 @@ declare
   v_is_holding boolean := false;
   v_transaction_id xid;
 begin
+  <<looking>>
   loop
     -- A column of its own costs more than a whole row.
     select
@@ -14947,17 +14948,13 @@ begin
       if v_named.is_ready then
         return query
         select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
-        if found then
-          return;
-        end if;
+        exit looking when found;
         v_is_holding := true;
       end if;
     elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_look_past then
       v_look_past := false;
       return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
-      if found then
-        return;
-      end if;
+      exit looking when found;
     else
       v_lane := v_queue.queue_id * 16 + 6;
       -- Two hundred positions past the hint the first message has nearly always been.
@@ -14990,9 +14987,7 @@ begin
         -- All that the look saw is locked. If nothing is there there is nothing to search.
         if v_first is not null then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
-          if found then
-            return;
-          end if;
+          exit looking when found;
         end if;
       else
         -- The hint is 64 rows old: renew it, but not all readers at once.
@@ -15021,9 +15016,7 @@ begin
         v_sequence := v_look.sequence;
         if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) or v_is_blocked and v_endpoint_id = any (v_hint.blocked_endpoints) then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
-          if found then
-            return;
-          end if;
+          exit looking when found;
           -- It is set aside, and more of it may stand in front of the others.
           v_look_past := true;
           continue;
@@ -15177,7 +15170,7 @@ begin
         if v_sequence / v_count / 32 <> (v_sequence - v_count) / v_count / 32 then
           perform parley._p_forget_progress(v_endpoint_id, v_sequence, v_count);
         end if;
-        return;
+        exit looking;
       end if;
     end if;
     exit when coalesce(timeout, 0) = 0;
@@ -15188,6 +15181,9 @@ begin
     v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_looked, v_started, timeout, v_lost);
     exit when v_sent is null;
   end loop;
+  if v_started is not null then
+    found := parley._p_reach_client();
+  end if;
 end
 $$;
 
@@ -15442,10 +15438,14 @@ comment on function parley._p_take(parley._p_queue, bigint, bigint, integer) is
 -- In autocommit a RECEIVE commits before its client has the messages. A client that is killed while it waits must therefore be noticed before
 -- a message is taken. PostgreSQL looks at the connection every client_connection_check_interval, but it starts that timer at the beginning
 -- of a statement only: what a function sets, in its body or in its SET clause, comes too late for the statement that calls it (seen on 14
--- to 18). There is nothing else that a function could ask. So the interval is set where the statement finds it when it begins:
+-- to 18). So the interval is set where the statement finds it when it begins:
 --   for the database, when the schema is installed by a role that may, and nobody has set it: new sessions have it from the first statement on
 --   for the session, by its first wait, where the database has none: a schema that was restored or whose owner does not own the database
 -- What an administrator has set, in the configuration or for the database, stays. A check is one poll() of the socket.
+--
+-- That first wait itself asks when it has taken something: it sends a NOTICE, which PostgreSQL writes to the socket at once, and a write to a connection
+-- that the client has closed ends the session, so that nothing is committed. On a Unix socket the first write fails. On TCP the first one makes the
+-- client's system answer that nobody is there, and the second fails when that answer has come.
 
 create function parley._p_check_client() returns void
 language plpgsql
@@ -15453,6 +15453,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform set_config('client_connection_check_interval', '100ms', false);
+  perform set_config('parley.unwatched', 'on', true);
 exception
   -- Some systems cannot tell: PostgreSQL 14 outside Linux, and any on Windows.
   when invalid_parameter_value then
@@ -15461,7 +15462,36 @@ end
 $$;
 
 comment on function parley._p_check_client() is
-'Lets the following statements of this session notice within 100 milliseconds that their client has gone, where the system can tell.';
+'Lets the following statements of this session notice within 100 milliseconds that their client has gone, where the system can tell, and notes
+to the end of the transaction that the statement under way does not.';
+
+create function parley._p_reach_client() returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set client_min_messages = notice
+as $$
+declare
+  v_hint constant text := format('Set it: alter database %I set client_connection_check_interval = ''100ms''.', current_database());
+begin
+  if current_setting('parley.unwatched', true) is distinct from 'on' then
+    return false;
+  end if;
+  perform set_config('parley.unwatched', '', true);
+  for v_write in 1 .. case when inet_client_addr() is null then 1 else 2 end loop
+    perform pg_sleep(0.1) where v_write > 1;
+    raise notice using
+      message = 'parley makes sure that its client is still there',
+      detail = 'The database has no client_connection_check_interval, so PostgreSQL did not look during the first wait of this session.',
+      hint = v_hint;
+  end loop;
+  -- A write that failed ends the session here.
+  perform pg_sleep(0);
+  return true;
+end
+$$;
+
+comment on function parley._p_reach_client() is
+'Ends the session when its client has gone during a wait in which PostgreSQL did not look. It returns after a tenth of a second on TCP, and whether it asked.';
 
 do $$
 begin
@@ -15522,6 +15552,7 @@ begin
   end if;
   loop
     if v_now >= v_until then
+      perform set_config('parley.unwatched', '', true);
       return null;
     elsif pg_sequence_last_value(position_sequence) is distinct from last then
       perform pg_sleep(greatest(0.001, extract(epoch from least(v_rested, v_until) - v_now)));
