@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
-	"github.com/parley-broker/parley/internal/postgres"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -131,7 +128,7 @@ func TestReceiveDoesNotTakeALivingClientForOneThatIsGone(t *testing.T) {
 }
 
 // Where nothing is set for the database PostgreSQL does not look during the first wait of a session: RECEIVE asks when it has taken something. What it
-// took is given back, whatever way it was found.
+// took is given back, whatever way it was found. This is on a Unix socket; internal/examples does it over TCP.
 func TestReceiveTakesNothingForAClientThatIsGoneInTheFirstWaitOfASession(t *testing.T) {
 	t.Parallel()
 	for queue, change := range map[string]string{
@@ -146,11 +143,6 @@ func TestReceiveTakesNothingForAClientThatIsGoneInTheFirstWaitOfASession(t *test
 			b.givesBack(b.mortal(parleytest.DSN(b, b.pool)))
 		})
 	}
-	t.Run("over TCP", func(t *testing.T) {
-		t.Parallel()
-		b, dsn := newWorldOverTCP(t)
-		b.givesBack(b.mortal(dsn))
-	})
 }
 
 // givesBack lets a client die in its first wait, and expects a message that is sent then for the next reader.
@@ -161,53 +153,12 @@ func (b *broker) givesBack(m *mortal) {
 	if err := m.wire.Close(); err != nil {
 		b.Fatal(err)
 	}
-	<-m.done
+	if err := parleytest.Receive(b, m.done, "the end of the client"); err == nil {
+		b.Error("a client that is dead has received something")
+	}
 	b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', encryption => false), 'DEFAULT', 'kept'::bytea)")
 	b.waitUntil("select not exists (select from pg_stat_activity where pid = $1)", m.backend)
 	equal(b.session, "kept", "select convert_from(message_body, 'UTF8') from parley.receive('Answering')")
-}
-
-// newWorldOverTCP makes a server that speaks TCP, which that of the other tests does not, and a database in which nothing is set.
-func newWorldOverTCP(t *testing.T) (*broker, string) {
-	t.Helper()
-	folder, err := os.MkdirTemp("", "parley-tcp-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	// The server's user, who is not root, has to get in.
-	if err := os.Chmod(folder, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	server, err := postgres.Start(t.Context(), postgres.Config{
-		Data: folder, Version: os.Getenv("PARLEY_TEST_POSTGRES"), TCP: true, Disposable: true,
-		Settings: map[string]string{"fsync": "off", "shared_buffers": "32MB"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	dsn, err := server.TCPDSN("postgres")
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	if err := parley.Install(t.Context(), conn); err != nil {
-		t.Fatal(err)
-	}
-	b := &broker{session: session{T: t, db: conn}}
-	b.exec("alter database postgres reset client_connection_check_interval")
-	b.exec(world)
-	// The client that dies cannot connect twice, with TLS and without.
-	return b, dsn + "?sslmode=disable"
 }
 
 // A client that is there gets its message and one notice, which says what to set. The wait after it is watched, and says nothing.

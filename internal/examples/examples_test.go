@@ -126,11 +126,9 @@ var start = sync.OnceValues(func() (*postgres.Server, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if os.Getenv(variable) != "" {
-		if server, err := start(); err == nil {
-			_ = server.Stop(context.Background())
-			_ = os.RemoveAll(server.Folder())
-		}
+	if server, err := start(); err == nil {
+		_ = server.Stop(context.Background())
+		_ = os.RemoveAll(server.Folder())
 	}
 	os.Exit(code)
 }
