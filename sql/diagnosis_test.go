@@ -346,7 +346,7 @@ func TestEveryCheckHasATest(t *testing.T) {
 		"rights-lost": true, "no-daemon": true, "transmission-backlog": true, "reader-slow": true, "reader-failing": true, "group-held": true,
 		"sender-open": true, "daemon-superuser": true,
 		"old-snapshot": true, "old-prepared-transaction": true, "messages-from-the-future": true,
-		// Needs a server whose wal_level is logical: internal/reliability.
+		// Needs a server whose wal_level is logical: internal/verify/reliability.
 		"old-slot": true,
 	}
 	for _, fault := range faults {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley/internal/activation"
+	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/parleytest"
 )
 

@@ -1,0 +1,315 @@
+package pairing
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	"github.com/parley-broker/parley/internal/broker/identity"
+	"github.com/parley-broker/parley/internal/broker/transport"
+)
+
+const (
+	// lookInterval is how often the database is asked whether people have confirmed.
+	lookInterval = 500 * time.Millisecond
+	// lookTimeout bounds asking a database whether anybody is let in.
+	lookTimeout = 3 * time.Second
+	// gateInterval is how often the databases are asked that at most, however many strangers call.
+	gateInterval = 250 * time.Millisecond
+	// callsMost is how often strangers of one address are heard in a callsPeriod.
+	callsMost   = 30
+	callsPeriod = time.Minute
+)
+
+// Host answers those who call to be paired, for the databases of a daemon.
+type Host struct {
+	// Databases are asked in this order for an open pairing.
+	Databases []parley.DB
+	// Certificate gives the certificate of this broker.
+	Certificate func() (*identity.Certificate, error)
+	// Keys open the private keys of dialog certificates, which are offered with a proof only. Nil: none is offered.
+	Keys *dialogsecurity.MasterKeys
+	// Address is where it listens, tcp://host:port, as far as it is known.
+	Address string
+	Logger  *slog.Logger
+
+	gate  gate
+	calls calls
+	lines transport.LogLimit
+}
+
+// Protocol is the name by which strangers ask for pairing.
+func (h *Host) Protocol() string { return Protocol }
+
+// IsOpen tells whether one of the databases lets anybody pair. Anybody can ask, as often as he likes: the databases are asked a few times a
+// second at most, and who calls too often is not heard.
+func (h *Host) IsOpen(ctx context.Context, remote net.Addr) bool {
+	if host := transport.HostOf(remote); !h.calls.allow(host, time.Now()) {
+		if withheld, isAllowed := h.lines.Allow("calls", host, time.Now()); isAllowed {
+			h.Logger.Warn("too many calls for pairing from one address", "remote", host, "withheld", withheld)
+		}
+		return false
+	}
+	return h.gate.ask(ctx, h.isOpen)
+}
+
+// isOpen asks the databases.
+func (h *Host) isOpen(ctx context.Context) bool {
+	for _, db := range h.Databases {
+		if isOpen, err := parley.IsPairingOpen(ctx, db); err == nil && isOpen {
+			return true
+		}
+	}
+	return false
+}
+
+// errStranger is all that a stranger is told when something is wrong here.
+var errStranger = errors.New("not now")
+
+// Serve pairs with who has called.
+func (h *Host) Serve(ctx context.Context, conn *tls.Conn) {
+	remote := conn.RemoteAddr().String()
+	name, err := h.serve(ctx, conn, remote)
+	switch {
+	case err == nil:
+		h.Logger.Info("a peer is trusted: it was paired with", "peer", name, "remote", remote)
+	case ctx.Err() == nil:
+		isUnproven := errors.Is(err, dialogsecurity.ErrNotPossessed)
+		if withheld, isAllowed := h.lines.Allow("failed", transport.HostOf(conn.RemoteAddr()), time.Now()); isAllowed {
+			h.Logger.Warn("a pairing has failed", "remote", remote, "reason", err, "withheld", withheld)
+		}
+		text := errStranger.Error()
+		if errors.Is(err, parley.ErrPairingOver) {
+			text = "the invitation is used or over, or nobody may ask"
+		}
+		if isUnproven {
+			text = "no proof of the private key of a dialog certificate"
+		}
+		_ = conn.SetDeadline(time.Now().Add(answerTimeout))
+		_ = send(conn, message{Failure: text})
+	}
+}
+
+// guest is who has called.
+type guest struct {
+	conn   *tls.Conn
+	remote string
+	key    parley.PairedKey
+	bound  channel
+}
+
+func (h *Host) serve(ctx context.Context, conn *tls.Conn, remote string) (name string, err error) {
+	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return "", err
+	}
+	state := conn.ConnectionState()
+	leaf, caller, err := peerOf(state)
+	if err == nil {
+		err = identity.Check(leaf, time.Now())
+	}
+	if err != nil {
+		return "", err
+	}
+	own, err := h.Certificate()
+	if err != nil {
+		return "", err
+	}
+	bound, err := newChannel(state, caller, own.Fingerprint)
+	if err != nil {
+		return "", err
+	}
+	hello, err := receive(conn)
+	if err != nil {
+		return "", err
+	}
+	g := guest{conn: conn, remote: remote, key: keyOf(leaf, parley.PairingOffer{}), bound: bound}
+	switch {
+	case hello.Invitation != nil:
+		return h.redeem(ctx, g, hello)
+	case len(hello.Commitment) > 0:
+		return h.compare(ctx, g, hello.Commitment)
+	}
+	return "", errors.New("the caller does not keep to the protocol")
+}
+
+// offer is what a database says about itself, with the address of this daemon and the proofs of its certificates.
+func (h *Host) offer(ctx context.Context, db parley.DB, bound channel) (offer parley.PairingOffer, possession proofs, err error) {
+	if offer, err = h.ownOffer(ctx, db); err != nil {
+		return offer, nil, err
+	}
+	offer.Address = h.Address
+	possession, err = prove(ctx, db, h.Keys, bound, "called", offer)
+	return offer, possession, err
+}
+
+func (h *Host) ownOffer(ctx context.Context, db parley.DB) (parley.PairingOffer, error) {
+	offer, obstacle, err := Offer(ctx, db, h.Keys)
+	if obstacle != nil {
+		if withheld, isAllowed := h.lines.Allow("certificates", "own", time.Now()); isAllowed {
+			h.Logger.Warn("a pairing goes on without the dialog certificates of this broker", "reason", obstacle, "withheld", withheld)
+		}
+	}
+	return offer, err
+}
+
+// redeem trusts a caller that proves to have an invitation.
+func (h *Host) redeem(ctx context.Context, g guest, hello message) (name string, err error) {
+	var db parley.DB
+	var secret []byte
+	err = parley.ErrPairingOver
+	for _, db = range h.Databases {
+		if secret, err = parley.FindInvitation(ctx, db, *hello.Invitation); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	if !hmac.Equal(hello.Proof, g.bound.proofOf(secret, "caller")) {
+		err := errors.New("the caller names an invitation and does not have it")
+		return "", errors.Join(err, parley.NotePairingFailure(ctx, db, *hello.Invitation))
+	}
+	if err := send(g.conn, message{Proof: g.bound.proofOf(secret, "called")}); err != nil {
+		return "", err
+	}
+	answer, err := receive(g.conn)
+	if err != nil {
+		return "", err
+	}
+	if answer.Offer == nil {
+		return "", errors.New("the caller does not keep to the protocol")
+	}
+	if err := answer.Possession.verify(g.bound, "caller", *answer.Offer); err != nil {
+		return "", err
+	}
+	offer, possession, err := h.offer(ctx, db, g.bound)
+	if err != nil {
+		return "", err
+	}
+	g.key.Offer = *answer.Offer
+	if name, err = parley.RedeemInvitation(ctx, db, *hello.Invitation, g.key); err != nil {
+		return "", err
+	}
+	return name, send(g.conn, message{Verdict: new(true), Offer: &offer, Possession: possession})
+}
+
+// compare lets people at both sides compare codes.
+func (h *Host) compare(ctx context.Context, g guest, commitment []byte) (name string, err error) {
+	number := make([]byte, numberLength)
+	if _, err := rand.Read(number); err != nil {
+		return "", fmt.Errorf("draw a random number: %w", err)
+	}
+	// Before anybody has confirmed the caller learns no more than what an operator has to see.
+	if err := send(g.conn, message{Number: number, Offer: h.shown(ctx)}); err != nil {
+		return "", err
+	}
+	answer, err := receive(g.conn)
+	if err != nil {
+		return "", err
+	}
+	if answer.Offer == nil || len(answer.Number) != numberLength || !hmac.Equal(commitment, g.bound.commitment(answer.Number)) {
+		return "", errors.New("the caller does not keep to the number that it was bound to")
+	}
+	g.key.Offer = *shown(*answer.Offer)
+	var db parley.DB
+	var request parley.UUID
+	err = parley.ErrPairingOver
+	for _, db = range h.Databases {
+		if request, err = parley.RequestPairing(ctx, db, g.key, g.bound.code(answer.Number, number), g.remote); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		_ = parley.LeavePairing(context.WithoutCancel(ctx), db, request)
+	}()
+	return h.await(ctx, g, db, request)
+}
+
+// shown is what people are to see of the database that the caller is going to be paired with: the first one that lets anybody ask.
+func (h *Host) shown(ctx context.Context) *parley.PairingOffer {
+	for _, db := range h.Databases {
+		if isOpen, err := parley.IsPairingWindowOpen(ctx, db); err != nil || !isOpen {
+			continue
+		}
+		if offer, err := h.ownOffer(ctx, db); err == nil {
+			return shown(offer)
+		}
+	}
+	return &parley.PairingOffer{}
+}
+
+// await waits until people at both sides have confirmed.
+func (h *Host) await(ctx context.Context, g guest, db parley.DB, request parley.UUID) (name string, err error) {
+	if err := g.conn.SetDeadline(time.Time{}); err != nil { // the window closes
+		return "", err
+	}
+	type verdict struct {
+		message message
+		err     error
+	}
+	said := make(chan verdict, 1)
+	go func() {
+		m, err := receive(g.conn) // ends when Serve does, which closes the connection
+		said <- verdict{m, err}
+	}()
+	var theirs *message
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case v := <-said:
+			switch {
+			case v.err != nil:
+				return "", v.err
+			case v.message.Verdict == nil || !*v.message.Verdict || v.message.Offer == nil:
+				return "", fmt.Errorf("at the caller: %w", ErrRefused)
+			}
+			theirs = &v.message
+		case <-look.C:
+		}
+		state, err := parley.PairingRequestState(ctx, db, request)
+		switch {
+		case err != nil:
+			return "", err
+		case state == parley.PairingRefused:
+			return "", ErrRefused
+		case state == parley.PairingGone:
+			return "", parley.ErrPairingOver
+		case state == parley.PairingConfirmed && theirs != nil:
+			if err := theirs.Possession.verify(g.bound, "caller", *theirs.Offer); err != nil {
+				return "", err
+			}
+			return h.complete(ctx, g, db, request, *theirs.Offer)
+		}
+	}
+}
+
+func (h *Host) complete(
+	ctx context.Context, g guest, db parley.DB, request parley.UUID, offer parley.PairingOffer,
+) (name string, err error) {
+	own, possession, err := h.offer(ctx, db, g.bound)
+	if err != nil {
+		return "", err
+	}
+	g.key.Offer = offer
+	if name, err = parley.CompletePairing(ctx, db, request, g.key); err != nil {
+		return "", err
+	}
+	if err := g.conn.SetWriteDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return name, err
+	}
+	return name, send(g.conn, message{Verdict: new(true), Offer: &own, Possession: possession})
+}

@@ -1,0 +1,230 @@
+package endpoint
+
+import (
+	"context"
+	"maps"
+	"net"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/broker/transport"
+	"github.com/parley-broker/parley/internal/broker/transport/link"
+)
+
+const (
+	reportInterval = time.Second
+	// repeatInterval is how often a report is repeated that has not changed: the database believes in connections for 15 seconds, in
+	// counters alone for some minutes.
+	repeatInterval     = 5 * time.Second
+	repeatIdleInterval = time.Minute
+	reportTimeout      = 5 * time.Second
+	// forwardedMax is how many messages on their way through are told.
+	forwardedMax = 1000
+)
+
+// Figures tells what the database has transmitted and taken in, and what the links of the daemon do.
+func (d *Database) Figures() (f transport.Figures) {
+	d.fill(&f)
+	d.endpoint.fill(&f, d.endpoint.Connections())
+	return f
+}
+
+func (d *Database) fill(f *transport.Figures) {
+	d.tally.fill(f)
+	if d.guard != nil {
+		c := d.guard.Counts()
+		f.Sealed, f.Opened, f.Discarded, f.Forged = c.Sealed, c.Opened, c.Corrupted, c.Forged
+	}
+}
+
+func (e *Endpoint) fill(f *transport.Figures, states []link.ConnectionState) {
+	for _, state := range states {
+		if state.State == link.LoggedIn {
+			f.Connections++
+		}
+		f.OpenSends += int64(state.SendsPosted)
+		f.OpenReceives += int64(state.ReceivesPosted)
+		if state.IsAccept {
+			f.OpenReceiveBytes += state.OpenBytes
+		} else {
+			f.OpenSendBytes += state.OpenBytes
+		}
+	}
+	all := e.totals()
+	f.BytesSent, f.BytesReceived = all.TotalBytesSent, all.TotalBytesReceived
+	f.FramesSent, f.FramesReceived = all.TotalSends, all.TotalReceives
+	f.LinkMessagesSent, f.LinkMessagesReceived = all.TotalFragmentsSent, all.TotalFragmentsReceived
+	if e.server != nil {
+		c := e.server.Counters()
+		f.Corrupted, f.RefusedSockets = c.Corrupted, c.Refused+c.Late
+		f.Dropped += e.arrivals.Dropped()
+	}
+	forwarded := e.Forwarded()
+	f.Forwarded, f.ForwardedBytes, f.ForwardDropped = forwarded.Messages, forwarded.Bytes, forwarded.Dropped
+	f.ForwardPending, f.ForwardPendingBytes = forwarded.PendingMessages, forwarded.PendingBytes
+}
+
+// counters names figures as Service Broker does (spec 8.4).
+func counters(f transport.Figures) map[string]int64 {
+	c := map[string]int64{
+		"Enqueued Transport Msgs Total": f.Received, "Enqueued Transport Msg Frag Tot": f.FragmentsReceived,
+		"Dropped Messages Total": f.Dropped, "Corrupted Messages Total": f.Corrupted + f.Discarded + f.Forged,
+		"Forwarded Messages Total": f.Forwarded, "Forwarded Msg Byte Total": f.ForwardedBytes,
+		"Forwarded Msg Discarded Total": f.ForwardDropped,
+		"Forwarded Pending Msg Count":   f.ForwardPending, "Forwarded Pending Msg Bytes": f.ForwardPendingBytes,
+		"Open Connection Count": f.Connections,
+		// What has left is being sent until the far side has it; what has come is pending until the database has it.
+		"Current Msg Frags for Send I/O": f.OpenSends, "Current Bytes for Send I/O": f.OpenSendBytes,
+		"Pending Msg Frags for Recv I/O": f.OpenReceives, "Pending Bytes for Recv I/O": f.OpenReceiveBytes,
+		"Receive I/O bytes/sec": f.BytesReceived, "Receive I/O Bytes Total": f.BytesReceived, "Receive I/Os/sec": f.FramesReceived,
+		"Send I/O bytes/sec": f.BytesSent, "Send I/O Bytes Total": f.BytesSent, "Send I/Os/sec": f.FramesSent,
+		"Message Fragment Receives/sec": f.LinkMessagesReceived, "Message Fragment Sends/sec": f.LinkMessagesSent,
+	}
+	for i, sent := range f.Sent {
+		c["Message Fragment P"+strconv.Itoa(i+1)+" Sends/sec"] = sent
+	}
+	return c
+}
+
+// report tells the databases what the daemon knows, while that is anything, until ctx ends.
+func (e *Endpoint) report(ctx context.Context) {
+	tick := time.NewTicker(reportInterval)
+	defer tick.Stop()
+	var reporting sync.WaitGroup
+	defer reporting.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			// What is being told may be written yet; it is taken back after that.
+			reporting.Wait()
+			for _, d := range e.all() {
+				reporting.Go(func() { d.takeBack(context.WithoutCancel(ctx)) })
+			}
+			return
+		case <-tick.C:
+		}
+		states := e.Connections()
+		report := e.describe(states)
+		for _, d := range e.all() {
+			f := transport.Figures{}
+			d.fill(&f)
+			e.fill(&f, states)
+			told := report
+			told.Counters = counters(f)
+			if d.isNews(told, time.Now()) && d.reporting.CompareAndSwap(false, true) {
+				reporting.Go(func() {
+					defer d.reporting.Store(false)
+					d.tell(ctx, told)
+				})
+			}
+		}
+	}
+}
+
+// isNews tells whether a database has to be told: something has changed, or the last report gets old.
+func (d *Database) isNews(report parley.DaemonReport, now time.Time) bool {
+	d.telling.Lock()
+	defer d.telling.Unlock()
+	isEmpty := len(report.Connections) == 0 && len(report.Forwarded) == 0
+	if isEmpty && !d.hasTold && report.Endpoint == nil {
+		return slices.ContainsFunc(slices.Collect(maps.Values(report.Counters)), func(count int64) bool { return count != 0 })
+	}
+	interval := repeatInterval
+	if isEmpty {
+		interval = repeatIdleInterval
+	}
+	return now.Sub(d.toldAt) >= interval || !reflect.DeepEqual(report, d.told)
+}
+
+func (d *Database) tell(ctx context.Context, report parley.DaemonReport) {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	d.telling.Lock()
+	d.hasTold = true
+	d.telling.Unlock()
+	if err := parley.ReportDaemon(ctx, d.inbox.DB(), d.endpoint.id, d.endpoint.config.Name, report); err != nil {
+		return // the database is away: the next report tells all
+	}
+	d.telling.Lock()
+	defer d.telling.Unlock()
+	d.told, d.toldAt = report, time.Now()
+}
+
+// takeBack takes the report of a daemon back that stops.
+func (d *Database) takeBack(ctx context.Context) {
+	d.telling.Lock()
+	hasTold := d.hasTold
+	d.telling.Unlock()
+	if !hasTold {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	if err := parley.ForgetDaemon(ctx, d.inbox.DB(), d.endpoint.id); err != nil {
+		d.endpoint.config.Logger.Debug("the report of this daemon could not be taken back", "error", err)
+	}
+}
+
+// describe gives the rows of the views.
+func (e *Endpoint) describe(states []link.ConnectionState) (report parley.DaemonReport) {
+	report.Endpoint = e.listening()
+	for _, state := range states {
+		one := parley.ConnectionReport{
+			ConnectionID: state.ConnectionID, State: int(state.State), ConnectTime: moment(state.ConnectTime),
+			LoginTime: moment(state.LoginTime), LastActivityTime: moment(state.LastActivityTime.Truncate(time.Second)),
+			AuthenticationMethod: state.AuthenticationMethod, RemoteUserName: state.Identity, IsAccept: state.IsAccept,
+			ReceivesPosted: state.ReceivesPosted, SendsPosted: state.SendsPosted,
+			IsReceiveFlowControlled: state.IsReceiveFlowControlled, IsSendFlowControlled: state.IsSendFlowControlled,
+			TotalBytesSent: state.TotalBytesSent, TotalBytesReceived: state.TotalBytesReceived,
+			TotalFragmentsSent: state.TotalFragmentsSent, TotalFragmentsReceived: state.TotalFragmentsReceived,
+			TotalSends: state.TotalSends, TotalReceives: state.TotalReceives, Address: state.Address, Software: state.Software,
+		}
+		if state.EncryptionAlgorithm != "" {
+			one.EncryptionAlgorithm = &state.EncryptionAlgorithm
+		}
+		report.Connections = append(report.Connections, one)
+	}
+	if e.forwarder == nil {
+		return report
+	}
+	for _, passing := range e.forwarder.Passing(forwardedMax) {
+		one := parley.ForwardedReport{
+			ConversationID: passing.ConversationID, IsInitiator: passing.FromInitiator, ToService: passing.ToService,
+			FromService: passing.FromService, AdjacentAddress: passing.Address, Sequence: passing.FirstSequence,
+			HopsRemaining: passing.Passage.HopsRemaining, TimeToLive: int(passing.Passage.TimeToLive.Seconds()),
+			TimeConsumed: int(passing.Consumed.Seconds()),
+		}
+		if !passing.ToBroker.IsZero() {
+			one.ToBroker = &passing.ToBroker
+		}
+		report.Forwarded = append(report.Forwarded, one)
+	}
+	return report
+}
+
+// listening tells where the daemon listens; nil when it does not.
+func (e *Endpoint) listening() *parley.EndpointReport {
+	if e.config.Network == nil {
+		return nil
+	}
+	at, ok := e.config.Network.Listener.Addr().(*net.TCPAddr)
+	if !ok {
+		return nil
+	}
+	return &parley.EndpointReport{
+		IPAddress: at.IP.String(), Port: at.Port, Forwards: e.config.Forward,
+		ForwardSizeMB: e.config.forwardSize() >> 20,
+	}
+}
+
+// moment gives a time, or nil for none.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,86 @@
+package transmitter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	"github.com/parley-broker/parley/internal/broker/transport"
+	"github.com/parley-broker/parley/internal/broker/transport/durable"
+)
+
+const defaultConnections = 4
+
+// Way is how to get to a destination.
+type Way struct {
+	Deliverer transport.Deliverer
+	// Guard seals what leaves the server on this way; nil between databases of one daemon.
+	Guard dialogsecurity.Guard
+}
+
+// Config says what a transmitter works on. Settings and Resolve are needed.
+type Config struct {
+	// Settings say how to reach the database. The transmitter has connections of its own, ConnectionsMax at most, 0 means 4.
+	Settings       *pgxpool.Config
+	ConnectionsMax int32
+	// Resolve finds the way to an address. Its error is what the transmission queue shows; it is asked again after a back-off.
+	Resolve func(address string) (Way, error)
+	// Locate finds, for conversations whose route is LOCAL, the other database of this daemon that has the service: its address,
+	// or "" and the reason why there is none, for each of them. Nil when the daemon serves one database.
+	Locate func(ctx context.Context, unresolved []parley.Unresolved) ([]Location, error)
+	// Observer is told what happens; nil means nobody.
+	Observer Observer
+	// Logger is told too; nil means [slog.Default].
+	Logger *slog.Logger
+}
+
+// Location is where a conversation goes.
+type Location struct{ Address, Status string }
+
+// An Observer is told what happens, for metrics. Its methods must return at once; several goroutines call them.
+type Observer interface {
+	// Sent: runs were delivered to a destination that has answered.
+	Sent(runs []parley.Run)
+	// FragmentSent: a part of a large body was, of so many bytes.
+	FragmentSent(bytes int)
+	// Answered: so the far side answered.
+	Answered(results []parley.Result)
+	// AttemptFailed: a destination could not be reached, or did not answer.
+	AttemptFailed(address string, err error)
+	// Superseded tells whether another copy of the database speaks for it.
+	Superseded(is bool)
+}
+
+type unobserved struct{}
+
+func (unobserved) Sent([]parley.Run)           {}
+func (unobserved) FragmentSent(int)            {}
+func (unobserved) Answered([]parley.Result)    {}
+func (unobserved) AttemptFailed(string, error) {}
+func (unobserved) Superseded(bool)             {}
+
+// New prepares a transmitter. Nothing runs, and nothing is connected, before [Transmitter.Run]. Close it.
+func New(ctx context.Context, config Config) (*Transmitter, error) {
+	if config.Settings == nil || config.Resolve == nil {
+		return nil, errors.New("transmitter: Settings or Resolve is missing")
+	}
+	if config.Observer == nil {
+		config.Observer = unobserved{}
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	pool, err := durable.Open(ctx, config.Settings, "parley transmitter", cmp.Or(config.ConnectionsMax, defaultConnections))
+	if err != nil {
+		return nil, err
+	}
+	return &Transmitter{Config: config, pool: pool}, nil
+}
+
+// Close closes the connections of a transmitter that does not run any more.
+func (t *Transmitter) Close() { t.pool.Close() }

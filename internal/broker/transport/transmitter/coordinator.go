@@ -1,0 +1,360 @@
+package transmitter
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/broker/activation"
+	"github.com/parley-broker/parley/internal/broker/transport"
+)
+
+const (
+	// safetyInterval is how often the database is looked at though nobody rang.
+	safetyInterval = 5 * time.Second
+	// unresolvedInterval is how often those conversations are looked for whose bell we cannot hear.
+	unresolvedInterval = 250 * time.Millisecond
+	// restTime is how long a destination is left alone whose worker has found nothing it could do: a look may be older than what
+	// another one has done, so it begins with little, and gets long when that goes on.
+	restTime    = 2 * time.Millisecond
+	longestRest = 2 * time.Second
+	// asideTime is how long to leave a conversation alone that does not get further.
+	asideTime = 4 * time.Second
+	// probesMax is how long a worker may go on while conversations of its destination have to be compared.
+	probesMax = 3 * time.Second
+	// strangerTime is how long an id counts as none of a destination, and strangersMax how many do.
+	strangerTime = time.Minute
+	strangersMax = 10_000
+	// unresolvedCost bounds what share of the time looking for unresolved conversations takes.
+	unresolvedCost = 20
+	// unresolvedAtOnce is how many conversations are located in one go.
+	unresolvedAtOnce = 500
+)
+
+// destination is what the coordinator knows of a destination. While its worker runs it belongs to that.
+type destination struct {
+	parley.Destination
+
+	worker *worker
+	// isClean tells that the last worker has left nothing in transit that could be sent, and nothing has to be compared.
+	isClean bool
+	// probesSince is when the database was first seen to have something to compare.
+	probesSince time.Time
+	// notBefore is when it may be tried again after a failure; restUntil when it is worth a look unless somebody rings.
+	notBefore, restUntil time.Time
+	rests                int
+}
+
+// ended tells that a worker has ended, and how.
+type ended struct {
+	destination *destination
+	verdict     verdict
+}
+
+// coordinator decides for which destinations workers run. All fields belong to its goroutine.
+type coordinator struct {
+	*Transmitter
+
+	leadership   activation.Leadership
+	destinations map[int32]*destination
+	strangers    map[int32]time.Time // ids that rang and belong to no destination, and since when
+	ended        chan ended
+	stopped      chan struct{}
+	working      sync.WaitGroup
+	running      int
+	bell         bell
+	trouble      activation.Trouble
+
+	nextLook, nextUnresolved time.Time
+	// superseded is under which name we must not speak any more.
+	superseded *parley.Speaker
+}
+
+// run decides until ctx ends, and waits for the workers then.
+func (c *coordinator) run(ctx context.Context) {
+	working, stop := context.WithCancel(ctx)
+	defer c.working.Wait()
+	defer close(c.stopped)
+	defer stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(time.Until(c.act(working, time.Now())))
+		select {
+		case <-ctx.Done():
+			return
+		case id := <-c.leadership.Rung:
+			c.rang(working, id, time.Now())
+		case <-c.leadership.Missed:
+			c.nextLook, c.nextUnresolved, c.bell.armedUntil = time.Time{}, time.Time{}, time.Time{}
+		case <-c.leadership.Unresolved:
+			c.nextUnresolved = time.Time{}
+		case e := <-c.ended:
+			c.workerEnded(working, e, time.Now())
+		case <-timer.C:
+		}
+	}
+}
+
+// act does what is due, and tells when to act again.
+func (c *coordinator) act(ctx context.Context, now time.Time) (next time.Time) {
+	if !now.Before(c.nextLook) {
+		c.nextLook = c.look(ctx, now)
+	}
+	if c.Locate != nil && !now.Before(c.nextUnresolved) {
+		c.nextUnresolved = c.resolve(ctx, now)
+	}
+	c.tendBell(ctx, now)
+	next = c.nextLook
+	if c.leadership.IsListening() && !c.bell.isAwake.Load() {
+		next = earliest(next, c.bell.nextArm)
+	}
+	if c.Locate != nil {
+		next = earliest(next, c.nextUnresolved)
+	}
+	for _, d := range c.destinations {
+		if d.worker == nil && d.restUntil.After(now) {
+			next = earliest(next, d.restUntil)
+		}
+	}
+	return next
+}
+
+// rang notes that somebody has put a message on the lane of a destination. One that we know needs no look. Queues without activation
+// ring here too: what is rung for and then not found is taken for one of them, for a while.
+func (c *coordinator) rang(ctx context.Context, id int32, now time.Time) {
+	d := c.destinations[id]
+	if d == nil && now.Sub(c.strangers[id]) < strangerTime {
+		return
+	}
+	c.bell.heard(now, c.running)
+	switch {
+	case d == nil:
+		if len(c.strangers) >= strangersMax {
+			clear(c.strangers)
+		}
+		c.strangers[id] = now
+		c.nextLook = time.Time{}
+	case d.worker != nil:
+		d.worker.tell()
+	case !now.Before(d.notBefore):
+		c.start(ctx, d, now)
+	}
+}
+
+// look finds the destinations that have something to send, and starts workers for them.
+func (c *coordinator) look(ctx context.Context, now time.Time) (next time.Time) {
+	if c.superseded != nil && !c.isNamedAnew(ctx) {
+		return now.Add(safetyInterval)
+	}
+	found, err := c.readDestinations(ctx)
+	if err != nil {
+		return now.Add(c.trouble.Met(err))
+	}
+	c.trouble.Over()
+	next = now.Add(safetyInterval)
+	for _, one := range found {
+		d := c.destinations[one.ID]
+		if d == nil {
+			d = &destination{}
+			c.destinations[one.ID] = d
+			delete(c.strangers, one.ID)
+		}
+		switch {
+		case !one.HasProbes:
+			d.probesSince = time.Time{}
+		case d.probesSince.IsZero():
+			d.probesSince = now
+		}
+		if d.worker != nil {
+			d.worker.tell()
+			if one.HasProbes && now.Sub(d.probesSince) > probesMax {
+				// It has begun before there was something to compare, and may be kept at work by just that.
+				d.probesSince = now
+				d.worker.stop()
+			}
+			continue
+		}
+		d.Destination = one
+		d.isClean = d.isClean && !one.HasProbes
+		if one.Due > 0 {
+			d.notBefore = now.Add(one.Due)
+		}
+		switch at := latest(d.notBefore, d.restUntil); {
+		case at.After(now):
+			next = earliest(next, at)
+		default:
+			c.start(ctx, d, now)
+		}
+	}
+	c.bell.looked(now, time.Since(now), len(found) > 0 && c.running > 0, c.running)
+	return next
+}
+
+func (c *coordinator) readDestinations(ctx context.Context) (found []parley.Destination, err error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	return parley.ReadDestinations(ctx, c.pool.DB())
+}
+
+// start runs a worker for a destination.
+func (c *coordinator) start(ctx context.Context, d *destination, now time.Time) {
+	if c.superseded != nil {
+		return
+	}
+	if !c.leadership.IsFresh() {
+		// This process was paused, or the database does not answer: the next renewal of the lease tells whether we still lead.
+		d.restUntil = now.Add(restTime)
+		return
+	}
+	ctx, stop := context.WithCancel(ctx)
+	w := &worker{
+		Transmitter: c.Transmitter, destination: d, term: c.leadership.Term, window: newWindow(),
+		answers: make(chan answer, travellingMax+largeMax), kick: make(chan struct{}, 1), isAwake: &c.bell.isAwake, stop: stop,
+	}
+	d.worker = w
+	c.running++
+	c.working.Go(func() {
+		e := ended{destination: d, verdict: w.begin(ctx)}
+		stop()
+		select {
+		case c.ended <- e:
+		case <-c.stopped:
+		}
+	})
+}
+
+// workerEnded notes how a worker has ended, and when its destination is to be looked at again.
+func (c *coordinator) workerEnded(ctx context.Context, e ended, now time.Time) {
+	d, v := e.destination, e.verdict
+	told := len(d.worker.kick) > 0
+	speaker := d.worker.speaker
+	d.worker = nil
+	d.isClean = v.isClean
+	c.running--
+	if v.worked {
+		d.rests = 0
+	}
+	switch {
+	case v.superseded != "":
+		c.giveUp(ctx, speaker, d, v.superseded)
+	case v.broken != nil:
+		d.restUntil = now.Add(longestRest)
+		if !errors.Is(v.broken, context.Canceled) && !errors.Is(v.broken, errTermOver) {
+			d.restUntil = now.Add(c.trouble.Met(v.broken))
+		}
+	case v.failure != nil:
+		c.Observer.AttemptFailed(d.Address, v.failure)
+		// The others that this database could not reach should not all come at once.
+		d.notBefore = now.Add(v.retryIn + rand.N(v.retryIn/8+1))
+		d.Attempts++
+		transport.TransmissionFailed.In(c.Logger).Warn("messages could not be transmitted", "address", d.Address,
+			"error", v.failure, "attempts", d.Attempts, "retry_in", v.retryIn)
+	case v.again:
+		d.restUntil, c.nextLook = time.Time{}, now
+	case !v.isClean:
+		d.restUntil = now.Add(asideTime)
+	case !v.worked && !told:
+		// It was said to have something; somebody holds it.
+		d.restUntil = now.Add(min(restTime<<min(d.rests, 10), longestRest))
+		d.rests++
+	default:
+		d.restUntil = time.Time{}
+		if told {
+			c.nextLook = now
+		}
+	}
+	c.nextLook = earliest(c.nextLook, latest(d.restUntil, d.notBefore, now.Add(restTime)))
+}
+
+// giveUp stops speaking under a name that somebody else has taken.
+func (c *coordinator) giveUp(ctx context.Context, speaker parley.Speaker, d *destination, reason string) {
+	if _, err := c.askSpeaker(ctx, c.leadership.Term); errors.Is(err, errTermOver) {
+		return // another daemon leads, as it should
+	}
+	if c.superseded == nil {
+		c.Logger.Error("another copy of this broker speaks for it; nothing is transmitted until this daemon leads anew or the copy is gone",
+			"broker", speaker.Instance, "epoch", speaker.Epoch, "term", speaker.Term, "address", d.Address, "reason", reason)
+		c.Observer.Superseded(true)
+	}
+	c.superseded = &speaker
+	c.ask(ctx, func(ctx context.Context, db parley.DB) error {
+		_, err := parley.ReportAttempt(ctx, db, c.leadership.Term, d.ID, reason)
+		return err
+	})
+	for _, other := range c.destinations {
+		if other.worker != nil {
+			other.worker.stop()
+		}
+	}
+}
+
+// isNamedAnew tells whether we may speak again, because the database goes on under another epoch.
+func (c *coordinator) isNamedAnew(ctx context.Context) bool {
+	speaker, err := c.askSpeaker(ctx, c.leadership.Term)
+	if err != nil || speaker == *c.superseded {
+		return false
+	}
+	c.Logger.Info("this broker speaks again", "broker", speaker.Instance, "epoch", speaker.Epoch)
+	c.Observer.Superseded(false)
+	c.superseded = nil
+	return true
+}
+
+// resolve finds the databases of conversations whose route is LOCAL, and tells when to look for more.
+func (c *coordinator) resolve(ctx context.Context, now time.Time) (next time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	unresolved, err := parley.ReadUnresolved(ctx, c.pool.DB(), unresolvedAtOnce)
+	var locations []Location
+	if err == nil && len(unresolved) > 0 {
+		locations, err = c.Locate(ctx, unresolved)
+	}
+	bound := map[Location][]int64{}
+	for i, location := range locations {
+		bound[location] = append(bound[location], unresolved[i].EndpointID)
+	}
+	found := false
+	for location, endpoints := range bound {
+		if err == nil {
+			err = c.pool.Do(ctx, func(conn *pgx.Conn) error {
+				return parley.BindConversations(ctx, conn, c.leadership.Term, endpoints, location.Address, location.Status)
+			})
+		}
+		if location.Address != "" {
+			c.nextLook, found = now, true
+		}
+	}
+	switch {
+	case err != nil:
+		return now.Add(c.trouble.Met(err))
+	case len(unresolved) == unresolvedAtOnce && found:
+		return now
+	case c.bell.isAwake.Load() || !c.leadership.IsListening():
+		return now.Add(max(unresolvedInterval, unresolvedCost*time.Since(now)))
+	}
+	return now.Add(max(safetyInterval, unresolvedCost*time.Since(now)))
+}
+
+func earliest(first time.Time, others ...time.Time) time.Time {
+	for _, t := range others {
+		if t.Before(first) {
+			first = t
+		}
+	}
+	return first
+}
+
+func latest(last time.Time, others ...time.Time) time.Time {
+	for _, t := range others {
+		if t.After(last) {
+			last = t
+		}
+	}
+	return last
+}

@@ -1,0 +1,61 @@
+package trust
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/broker/identity"
+)
+
+const (
+	// WarnBefore is how long before its end a certificate is warned of.
+	WarnBefore = 30 * 24 * time.Hour
+	// reportInterval is how often the databases are told of the certificate; they forget it after a day.
+	reportInterval = time.Hour
+)
+
+// own is what was told of the certificate of this broker; only Run looks at it.
+type own struct {
+	warnedAt, reportedAt time.Time
+	warnedOf, reportedOf identity.Fingerprint
+}
+
+// watch tells the databases of the certificate of this broker, and the log when it ends soon: once a day, and when the daemon
+// begins.
+func (t *Trust) watch(ctx context.Context) {
+	c, err := t.source.Certificate()
+	if err != nil {
+		return // the next link says so
+	}
+	now := time.Now()
+	t.report(ctx, c, now)
+	if c.Leaf.NotAfter.Sub(now) > WarnBefore || now.Sub(t.told.warnedAt) < 24*time.Hour && t.told.warnedOf == c.Fingerprint {
+		return
+	}
+	t.told.warnedAt, t.told.warnedOf = now, c.Fingerprint
+	if err := identity.Check(c.Leaf, now); err != nil {
+		t.logger.Error("no link can be opened: parley certificate rotate", "reason", ofDates(err, "the certificate of this broker"))
+		return
+	}
+	t.logger.Warn("the certificate of this broker expires soon: parley certificate rotate",
+		"not_after", c.Leaf.NotAfter, "key", c.Fingerprint.String())
+}
+
+func (t *Trust) report(ctx context.Context, c *identity.Certificate, now time.Time) {
+	if t.name == "" || now.Sub(t.told.reportedAt) < reportInterval && t.told.reportedOf == c.Fingerprint {
+		return
+	}
+	t.told.reportedAt, t.told.reportedOf = now, c.Fingerprint
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	for _, d := range t.databases {
+		err := parley.ReportCertificate(ctx, d.DB, parley.ReportedCertificate{
+			Daemon: t.name, Fingerprint: c.Fingerprint.String(), NotBefore: c.Leaf.NotBefore, NotAfter: c.Leaf.NotAfter, Address: t.address,
+		})
+		if err != nil && ctx.Err() == nil {
+			t.logger.Debug("the database was not told of the certificate", "database", d.Name, "error", err)
+			t.told.reportedAt = now.Add(time.Minute - reportInterval) // it may be back then
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// argumentLists says which command lists what may stand for an argument.
+var argumentLists = map[string]string{
+	"QUEUE":        "parley queues",
+	"SERVICE":      "parley service list",
+	"CONVERSATION": "parley conversations",
+	"HANDLE":       "parley conversations",
+}
+
+// explainArguments makes each verb say how it is written when its arguments are not as many as it takes, in one line.
+func explainArguments(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil && cmd.HasParent() && cmd.RunE != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return exitError{argumentsError(cmd, args, err), exitUsage}
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		explainArguments(sub)
+	}
+}
+
+func argumentsError(cmd *cobra.Command, args []string, err error) error {
+	_, names, _ := strings.Cut(cmd.Use, " ")
+	usage := strings.TrimSpace(cmd.CommandPath() + " " + names)
+	fields := strings.Fields(names)
+	if len(args) >= len(fields) || strings.HasPrefix(fields[len(args)], "[") {
+		return fmt.Errorf("%s: %w; write: %s", cmd.CommandPath(), err, usage)
+	}
+	missing := fields[len(args)]
+	text := fmt.Sprintf("%s: %s is missing; write: %s", cmd.CommandPath(), missing, usage)
+	if list := argumentLists[missing]; list != "" {
+		text += fmt.Sprintf(" (%s lists them)", list)
+	}
+	return fmt.Errorf("%s", text)
+}

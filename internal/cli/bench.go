@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley/internal/measure/bench"
+	"github.com/parley-broker/parley/internal/measure/machine"
+)
+
+func newBenchCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure the speed of the broker against a bare INSERT, and its latency against River",
+		Long: `Measure the speed of the broker on the chosen server, in databases of its own that are dropped in the end.
+Everything is compared within one run, in turns; the median counts. How it is done, and what to make of the
+figures, is in docs/performance.md.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	for _, scenario := range bench.Scenarios() {
+		cmd.AddCommand(newScenarioCommand(a, scenario))
+	}
+	cmd.AddCommand(newLatencyCommand(a))
+	return cmd
+}
+
+func newScenarioCommand(a *app, scenario bench.Scenario) *cobra.Command {
+	var config bench.Config
+	cmd := &cobra.Command{
+		Use:   scenario.Name,
+		Short: "Measure " + scenario.Short,
+		Long:  "Measure " + scenario.Short + ".\n\nVariants:\n" + listVariants(scenario),
+		Example: fmt.Sprintf("  parley bench %[1]s\n  parley bench %[1]s --variant %[2]s --repeat 5 --json",
+			scenario.Name, scenario.Variants[0].Name),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runScenario(cmd, scenario, config) },
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&config.Variants, "variant", nil, "variants to measure, separated by commas (default all)")
+	flags.IntVar(&config.Sessions, "sessions", 0, "sessions at once (default the variant's own)")
+	flags.IntVar(&config.Conversations, "conversations", 0, "conversations, in variants with many (default the variant's own)")
+	flags.IntVar(&config.Size, "size", bench.DefaultSize, "bytes of a message body")
+	flags.IntVar(&config.Batch, "batch", 0, "messages of a call, in variants that send batches (default the variant's own)")
+	flags.IntVar(&config.Messages, "messages", 1_000_000, "messages that wait to be received, or that age a database")
+	flags.DurationVar(&config.Duration, "duration", 5*time.Second, "time of a run that has no end of its own")
+	flags.DurationVar(&config.WarmUp, "warm-up", time.Second, "time before such a run that does not count")
+	flags.IntVar(&config.Repeat, "repeat", 3, "runs of each kind, in turns, of which the median counts")
+	if scenario.MakesServers {
+		addDialogFlags(cmd, &config.Dialog)
+	}
+	return cmd
+}
+
+func (a *app) runScenario(cmd *cobra.Command, scenario bench.Scenario, config bench.Config) error {
+	// A mistake in the command line is told before a server is started.
+	err := config.Check(scenario)
+	if err != nil {
+		return usageError{err}
+	}
+	if !scenario.MakesServers || a.namesDatabase() {
+		config.DSN, err = a.resolveDSN(cmd.Context())
+		if err != nil {
+			return err
+		}
+	}
+	config.Dialog.PostgresVersion, config.Dialog.Logger = cmp.Or(a.postgresVersion, os.Getenv("PARLEY_POSTGRES_VERSION")), a.notices()
+	progress := newProgressLine(a.stderr)
+	config.Progress = progress.show
+	report, err := scenario.Run(cmd.Context(), config)
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+	}
+	return writeReport(cmd.OutOrStdout(), report)
+}
+
+func listVariants(scenario bench.Scenario) string {
+	var list strings.Builder
+	table := tabwriter.NewWriter(&list, 0, 0, 2, ' ', 0)
+	for _, variant := range scenario.Variants {
+		fmt.Fprintf(table, "  %s\t%s\n", variant.Name, variant.Short)
+	}
+	_ = table.Flush()
+	return strings.TrimRight(list.String(), "\n")
+}
+
+func writeReport(out io.Writer, report bench.Report) error {
+	writeMachine(out, report.Machine, report.Settings)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "variant\tsystem\tsessions\tconversations\tsize\tbatch\tmessages/s\tspread\tratio\t")
+	for _, r := range report.Results {
+		variant := strings.Join(append([]string{r.Variant}, nonEmpty(r.Operation, r.Phase)...), " ")
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%.0f\t%.0f%%\t%s\t\n",
+			variant, r.System, r.Sessions, r.Conversations, r.Size, r.Batch, r.MessagesPerSecond, 100*r.Spread,
+			ratioCell(report.Ratios, r.RatioKey()))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, r := range report.Results {
+		if l := r.Latency; l != nil {
+			fmt.Fprintf(out, "%s: p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n", r.Variant, l.P50MS, l.P90MS, l.P99MS, l.MaxMS)
+		}
+	}
+	if report.Paper != "" {
+		fmt.Fprintf(out, "\nThe paper: %s\n", report.Paper)
+	}
+	return nil
+}
+
+func writeMachine(out io.Writer, m machine.Machine, settings map[string]any) {
+	fmt.Fprintf(out, "%s, %d cores, %s\nPostgreSQL %s, fsync %v, synchronous_commit %v, shared_buffers %v\n\n",
+		m.CPU, m.Cores, m.OS, m.PostgresVersion, settings["fsync"], settings["synchronous_commit"], settings["shared_buffers"])
+}
+
+func nonEmpty(values ...string) []string {
+	var kept []string
+	for _, value := range values {
+		if value != "" {
+			kept = append(kept, value)
+		}
+	}
+	return kept
+}

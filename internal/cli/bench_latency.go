@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley/internal/measure/bench"
+)
+
+func newLatencyCommand(a *app) *cobra.Command {
+	var config bench.LatencyConfig
+	cmd := &cobra.Command{
+		Use:   "latency",
+		Short: "Measure the way from a sender's commit to the work on its message",
+		Long: `Measure how long it takes from a sender's commit to the first statement of the work on its message, beside the
+same work through River, a job queue for Go that is woken by LISTEN/NOTIFY.
+
+Messages are offered at a steady rate, each in a transaction of its own, whether or not those before it have been
+worked on. All times are the server's: the sender's is read in the round trip of its commit, directly after it.
+
+Systems:
+` + listSystems(),
+		Example: `  parley bench latency
+  parley bench latency --rate 200 --duration 5s --system parley_consumer --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runLatency(cmd, config) },
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&config.Systems, "system", nil, "systems to measure, separated by commas (default all)")
+	flags.IntVar(&config.Rate, "rate", 1000, "messages offered a second")
+	flags.DurationVar(&config.Duration, "duration", 30*time.Second, "time of a run")
+	flags.DurationVar(&config.WarmUp, "warm-up", 2*time.Second, "time before it that does not count")
+	flags.IntVar(&config.Senders, "senders", 4, "sessions that send")
+	flags.IntVar(&config.Readers, "readers", 4, "messages worked on at once")
+	flags.IntVar(&config.Conversations, "conversations", 100, "conversations that the messages are spread over")
+	flags.IntVar(&config.Size, "size", bench.DefaultSize, "bytes of a message body")
+	flags.IntVar(&config.Repeat, "repeat", 1, "runs of each system, in turns, of which the median counts")
+	return cmd
+}
+
+func listSystems() string {
+	var list strings.Builder
+	table := tabwriter.NewWriter(&list, 0, 0, 2, ' ', 0)
+	for _, system := range bench.LatencySystems() {
+		fmt.Fprintf(table, "  %s\t%s\n", system.Name, system.Short)
+	}
+	_ = table.Flush()
+	return strings.TrimRight(list.String(), "\n")
+}
+
+func (a *app) runLatency(cmd *cobra.Command, config bench.LatencyConfig) error {
+	// A mistake in the command line is told before a server is started.
+	err := config.Check()
+	if err != nil {
+		return usageError{err}
+	}
+	config.DSN, err = a.resolveDSN(cmd.Context())
+	if err != nil {
+		return err
+	}
+	progress := newProgressLine(a.stderr)
+	config.Progress = progress.show
+	report, err := bench.MeasureLatency(cmd.Context(), config)
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return encodeJSON(cmd.OutOrStdout(), report)
+	}
+	return writeLatency(cmd.OutOrStdout(), report)
+}
+
+func writeLatency(out io.Writer, report bench.LatencyReport) error {
+	writeMachine(out, report.Machine, report.Settings)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "system\tmessages\toffered/s\tsent/s\tp50 ms\tp90 ms\tp99 ms\tmax ms\tspread\tp50 ratio\tp99 ratio\t")
+	for _, r := range report.Results {
+		var messages int64
+		var rate float64
+		for _, run := range r.Runs {
+			messages += run.Messages
+			rate += run.SentPerSecond / float64(len(r.Runs))
+		}
+		fmt.Fprintf(table, "%s\t%d\t%v\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f%%\t%s\t%s\t\n",
+			r.System, messages, report.Settings["rate"], rate, r.P50MS, r.P90MS, r.P99MS, r.MaxMS, 100*r.Spread,
+			ratioCell(report.Ratios, "p50:"+r.System+"/river"), ratioCell(report.Ratios, "p99:"+r.System+"/river"))
+	}
+	return table.Flush()
+}
+
+// ratioCell shows a ratio, where it was measured.
+func ratioCell(ratios map[string]float64, key string) string {
+	value, ok := ratios[key]
+	if !ok {
+		return ""
+	}
+	return strconv.FormatFloat(value, 'f', 2, 64)
+}

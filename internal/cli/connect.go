@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+
+	"github.com/parley-broker/parley/internal/postgres"
+)
+
+// privateDatabase is the database that commands use in the private PostgreSQL.
+const privateDatabase = "parley"
+
+// stopTimeout leaves time for the checkpoint of a fast shutdown.
+const stopTimeout = 2 * time.Minute
+
+// privateServer is the private PostgreSQL once a verb has asked for it.
+type privateServer struct {
+	server *postgres.Server
+	dsn    string
+	// tcp asks for a server that listens on a port too.
+	tcp bool
+}
+
+// connect opens one connection to the database of this command. The caller closes it.
+func (a *app) connect(ctx context.Context) (*pgx.Conn, error) {
+	dsn, err := a.resolveDSN(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, a.badDSN(err)
+	}
+	// Ctrl-C ends the statement in the database too: a RECEIVE that nobody waits for any more would take messages.
+	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: closeTimeout}
+	}
+	config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) { a.tell(notice) }
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, explainConnection(err)
+	}
+	if err := pinSearchPath(ctx, conn); err != nil {
+		closeConnection(ctx, conn)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// tell passes on what the broker has to say beside its results.
+func (a *app) tell(notice *pgconn.Notice) {
+	if !strings.HasPrefix(notice.Detail, "Service Broker error ") {
+		return
+	}
+	fmt.Fprintf(a.stderr, "parley: %s\nDETAIL: %s\n", notice.Message, notice.Detail)
+	if notice.Hint != "" {
+		fmt.Fprintf(a.stderr, "HINT: %s\n", notice.Hint)
+	}
+}
+
+// resolveDSN says which database this command uses. The private PostgreSQL is started, or joined when
+// another command has started it, only if nothing else is named; it is released when the command ends.
+func (a *app) resolveDSN(ctx context.Context) (string, error) {
+	if a.dsn != "" {
+		return a.dsn, nil
+	}
+	// Asking for a private server by flag beats the environment.
+	if a.data == "" && a.postgresVersion == "" {
+		for _, name := range []string{"PARLEY_DSN", "DATABASE_URL"} {
+			if dsn := os.Getenv(name); dsn != "" {
+				return dsn, nil
+			}
+		}
+	}
+	return a.startPrivate(ctx)
+}
+
+// namesDatabase tells whether the command line or the environment says which database to use, or which private PostgreSQL.
+func (a *app) namesDatabase() bool {
+	for _, value := range []string{a.dsn, a.data, os.Getenv("PARLEY_DSN"), os.Getenv("DATABASE_URL"), os.Getenv("PARLEY_DATA")} {
+		if value != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// startPrivate starts or joins the private PostgreSQL and returns the DSN of its database.
+func (a *app) startPrivate(ctx context.Context) (string, error) {
+	if a.private.server != nil {
+		return a.private.dsn, nil
+	}
+	server, err := postgres.Start(ctx, postgres.Config{
+		Data:    cmp.Or(a.data, os.Getenv("PARLEY_DATA")),
+		Version: cmp.Or(a.postgresVersion, os.Getenv("PARLEY_POSTGRES_VERSION")),
+		TCP:     a.private.tcp,
+		Logger:  a.notices(),
+	})
+	if err != nil {
+		return "", fmt.Errorf("start the private PostgreSQL: %w", err)
+	}
+	a.private.server = server
+	if err := server.EnsureDatabase(ctx, privateDatabase); err != nil {
+		return "", err
+	}
+	if server.Created() {
+		a.warnOfNewCluster(server.Folder())
+	}
+	a.private.dsn = server.DSN(privateDatabase)
+	return a.private.dsn, nil
+}
+
+// warnOfNewCluster tells whoever forgot --dsn or --data that the database is a new and empty one.
+func (a *app) warnOfNewCluster(folder string) {
+	const text = "parley: a new private PostgreSQL was made in %s; " +
+		"if that is not meant, name a server with --dsn or an existing folder with --data\n"
+	fmt.Fprintf(a.stderr, text, folder)
+}
+
+// notices prints what takes long, such as a download, and what went wrong by itself, such as a crash.
+func (a *app) notices() *slog.Logger {
+	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
+			if attr.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return attr
+		},
+	}))
+}
+
+// release lets go of the private PostgreSQL, which stops it when no other command uses it.
+// It runs after Ctrl-C too, so it must not end with the command's context.
+func (a *app) release(ctx context.Context) error {
+	if a.private.server == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	server := a.private.server
+	a.private = privateServer{}
+	if err := server.Stop(ctx); err != nil {
+		return fmt.Errorf("stop the private PostgreSQL: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+// endpointStates are the states of a side of a conversation: code, then name.
+var endpointStates = [][2]string{
+	{"SO", "STARTED_OUTBOUND"},
+	{"SI", "STARTED_INBOUND"},
+	{"CO", "CONVERSING"},
+	{"DI", "DISCONNECTED_INBOUND"},
+	{"DO", "DISCONNECTED_OUTBOUND"},
+	{"ER", "ERROR"},
+	{"CD", "CLOSED"},
+}
+
+func newConversationsCommand(a *app) *cobra.Command {
+	var filter parley.EndpointFilter
+	var stuck bool
+	cmd := &cobra.Command{
+		Use:   "conversations",
+		Short: "List the sides of conversations and their states",
+		Long: `List the sides of conversations in this database, those that changed their state last first. A conversation between
+two services of this database has two sides. You see those of your own services; administrators see all.
+
+States: SO begun, nothing sent. CO conversing. DI the other side has ended. DO this side has ended, the other has
+not. ER failed. CD closed, remembered for a while.
+
+With --stuck only those that wait for somebody are listed, with the reason and what to do, longest first.`,
+		Example: `  parley conversations --state DI --limit 20
+  parley conversations --stuck
+  parley conversations --service //example.com/shop --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			state, err := stateCode(filter.State)
+			if err != nil {
+				return err
+			}
+			filter.State = state
+			if filter.Limit < 0 {
+				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
+			}
+			if stuck {
+				return a.listStuck(cmd, filter)
+			}
+			return a.listEndpoints(cmd, filter)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&filter.ServiceName, "service", "", "only sides of this service, by its exact name")
+	flags.StringVar(&filter.State, "state", "", "only sides in this state, such as CO or CONVERSING")
+	flags.BoolVar(&stuck, "stuck", false, "only conversations that wait for somebody, with the reason")
+	flags.IntVar(&filter.Limit, "limit", 100, "list at most so many; 0 for all")
+	a.completeFlag(cmd, "service", completeServices)
+	a.completeFlag(cmd, "state", completeStates)
+	return cmd
+}
+
+// stateCode finds the code of a state that is given by code or name.
+func stateCode(state string) (string, error) {
+	if state == "" {
+		return "", nil
+	}
+	wanted := strings.ReplaceAll(strings.ToUpper(state), " ", "_")
+	i := slices.IndexFunc(endpointStates, func(s [2]string) bool { return s[0] == wanted || s[1] == wanted })
+	if i < 0 {
+		return "", usagef("--state %s: there is no such state; use SO, SI, CO, DI, DO, ER or CD", state)
+	}
+	return endpointStates[i][0], nil
+}
+
+func (a *app) listEndpoints(cmd *cobra.Command, filter parley.EndpointFilter) error {
+	ctx := cmd.Context()
+	conn, err := a.attach(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeConnection(ctx, conn)
+	endpoints, err := parley.ReadEndpoints(ctx, conn, filter)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return encodeJSON(cmd.OutOrStdout(), append([]parley.Endpoint{}, endpoints...))
+	}
+	return writeEndpoints(cmd.OutOrStdout(), endpoints, filter.Limit)
+}
+
+func writeEndpoints(out io.Writer, endpoints []parley.Endpoint, limit int) error {
+	if len(endpoints) == 0 {
+		_, err := fmt.Fprintln(out, "no conversations")
+		return err
+	}
+	table := newTable(out)
+	fmt.Fprintln(table, "CONVERSATION HANDLE\tSTATE\tSINCE\tSIDE\tSERVICE\tFAR SERVICE\tCONTRACT\tPRIORITY")
+	for _, e := range endpoints {
+		side := "target"
+		if e.IsInitiator {
+			side = "initiator"
+		}
+		fmt.Fprintf(table, "%s\t%s %s\t%s\t%s\t%s\t%s\t%s\t%d\n",
+			e.ConversationHandle, e.State, strings.ToLower(e.StateDesc), moment(e.StateSince), side,
+			orNone(oneLine(e.ServiceName, 0)), oneLine(e.FarService, 0), orNone(oneLine(e.ServiceContractName, 0)), e.Priority)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return noteLimit(out, len(endpoints), limit)
+}
+
+func (a *app) listStuck(cmd *cobra.Command, filter parley.EndpointFilter) error {
+	ctx := cmd.Context()
+	conn, err := a.attach(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeConnection(ctx, conn)
+	stuck, err := parley.ReadStuckConversations(ctx, conn, filter)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return encodeJSON(cmd.OutOrStdout(), append([]parley.StuckConversation{}, stuck...))
+	}
+	return writeStuck(cmd.OutOrStdout(), stuck, filter.Limit)
+}
+
+func writeStuck(out io.Writer, stuck []parley.StuckConversation, limit int) error {
+	if len(stuck) == 0 {
+		_, err := fmt.Fprintln(out, "no conversation is stuck")
+		return err
+	}
+	for _, s := range stuck {
+		_, err := fmt.Fprintf(out, "%s  %s since %s  %s with %s, %d waiting\n  %s\n  %s\n",
+			s.ConversationHandle, s.State, moment(&s.StateSince), oneLine(s.ServiceName, 0), oneLine(s.FarService, 0), s.Waiting,
+			oneLine(s.Reason, 0), oneLine(s.Remedy, 0))
+		if err != nil {
+			return err
+		}
+	}
+	return noteLimit(out, len(stuck), limit)
+}
+
+// noteLimit tells that there may be more.
+func noteLimit(out io.Writer, shown, limit int) error {
+	if limit == 0 || shown < limit {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "%d shown; there may be more (--limit)\n", shown)
+	return err
+}

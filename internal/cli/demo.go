@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley/internal/measure/demo"
+)
+
+// errDemoFailed ends the program with exit code 1; the verdict has been printed by then.
+var errDemoFailed = errors.New("the demo found messages lost, duplicated, out of order or changed, or something left behind")
+
+func newDemoCommand(a *app) *cobra.Command {
+	var config demo.Config
+	var html string
+	var servers int
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Play the workload of the Service Broker performance paper, and check every message",
+		Long: `Play the workload of the 2009 paper "Service Broker: Performance and Scalability Techniques": sessions that
+send messages of 100 B, 1 KB, 4 KB and 8 KB in turn, one in each transaction, over many conversations. Nobody starts
+readers: the messages do, as under parley serve. Their procedure receives up to 10,000 at a time and writes them to a table.
+One reader is killed in the middle of a transaction, and the queue monitor starts another.
+Then every message is checked: it must have arrived exactly once, in order and unchanged.
+
+It runs in a database of its own, which is dropped at the end, on the private PostgreSQL or on the server that --dsn leads
+to; the role must be allowed to create databases. The result page is one HTML file that needs no network.
+
+With --servers 2 to 4 it plays the paper's own set-up on as many private PostgreSQL servers, made for it: one is the target, the
+others are initiators, each with a daemon of its own, joined by links with mutual TLS. One link is cut and restored while
+messages flow, and the page stands beside the paper's figures 2 to 5. Nothing of it is left when it ends.
+
+With --json the last line of standard output is one object. The exit code is 1 when anything was wrong.`,
+		Example: `  parley demo
+  parley demo --servers 4
+  parley demo --senders 32 --conversations 1000 --duration 2m
+  parley demo --json --html ''`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if servers != 1 {
+				return a.demoServers(cmd, demo.ServersConfig{Config: config, Servers: servers}, html)
+			}
+			if err := config.Validate(); err != nil {
+				return usageError{err}
+			}
+			ctx := cmd.Context()
+			conn, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			defer closeConnection(ctx, conn)
+			config.Observer = demo.NewLines(a.stderr)
+			if isTerminal(a.stderr) {
+				config.Observer = demo.NewTerminal(a.stderr)
+			}
+			result, err := demo.Run(ctx, conn, config)
+			switch {
+			case ctx.Err() != nil:
+				return errors.New("demo: interrupted")
+			case err != nil:
+				return fmt.Errorf("demo: %w", err)
+			}
+			if result.HTML, err = writeDemoPage(html, func(out io.Writer) error { return demo.WritePage(out, result) }); err != nil {
+				return err
+			}
+			return a.reportDemo(result, config)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&servers, "servers", 1, "PostgreSQL servers: 1, or 2 to 4 with one target and initiators")
+	flags.IntVar(&config.Senders, "senders", 16, "sessions that send at once")
+	flags.IntVar(&config.Conversations, "conversations", 64, "conversations that they share out")
+	flags.IntVar(&config.Readers, "readers", min(16, 2*runtime.NumCPU()), "readers that messages start at most; by default two for each core")
+	flags.DurationVar(&config.Duration, "duration", 20*time.Second, "time in which messages are sent, for all payload sizes together")
+	flags.StringVar(&config.Database, "database", "parley_demo", "name of the database that is made for the run")
+	flags.BoolVar(&config.Keep, "keep", false, "leave the database there for a closer look")
+	flags.StringVar(&html, "html", "parley-demo.html", "where to write the result page; empty for none")
+	return cmd
+}
+
+// reportDemo prints the table for people or the object for programs.
+func (a *app) reportDemo(result demo.Result, config demo.Config) error {
+	if result.HTML != "" {
+		fmt.Fprintf(a.stderr, "The result page is %s\n", result.HTML)
+	}
+	if config.Keep {
+		fmt.Fprintf(a.stderr, "The database %s is still there.\n", config.Database)
+	}
+	write := demo.WriteTable
+	if a.json {
+		write = func(out io.Writer, result demo.Result) error { return json.NewEncoder(out).Encode(result) }
+	}
+	if err := write(a.stdout, result); err != nil {
+		return err
+	}
+	if !result.Passed {
+		return errDemoFailed
+	}
+	return nil
+}
+
+// writeDemoPage writes the result page and returns its full path, or "" when none is wanted.
+func writeDemoPage(path string, write func(io.Writer) error) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("find the folder of the result page: %w", err)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return "", fmt.Errorf("write the result page: %w", err)
+	}
+	err = write(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return "", fmt.Errorf("write the result page: %w", err)
+	}
+	return path, nil
+}
+
+// isTerminal tells whether somebody looks on.
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/parley-broker/parley/internal/measure/demo"
+)
+
+// A run that found something wrong is told in full, and ends with exit code 1.
+func TestDemoThatFailedIsToldAndEndsWithOne(t *testing.T) {
+	t.Parallel()
+	for _, isJSON := range []bool{false, true} {
+		var out, errOut bytes.Buffer
+		a := &app{stdout: &out, stderr: &errOut, json: isJSON, verbReached: true}
+		result := demo.Result{
+			Findings:      demo.Findings{MessagesSent: 2, MessagesReceived: 1, Lost: 1, Examples: []string{"Message 2 did not arrive."}},
+			ReadersKilled: 1,
+		}
+		if code := a.report(a.reportDemo(result, demo.Config{})); code != 1 {
+			t.Errorf("the exit code is %d", code)
+		}
+		if !strings.Contains(out.String(), "Message 2 did not arrive.") {
+			t.Errorf("standard output does not tell: %s", &out)
+		}
+		if isJSON {
+			var object struct{ Passed, Lost any }
+			if err := json.Unmarshal(out.Bytes(), &object); err != nil || object.Passed != false || object.Lost != 1.0 {
+				t.Errorf("%v: %s", err, &out)
+			}
+		} else if !strings.Contains(out.String(), "Failed: 1 lost.") {
+			t.Errorf("no verdict in %s", &out)
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+// watchInterval is how often diagnose --timeout looks.
+const watchInterval = time.Second
+
+type diagnoseFlags struct {
+	from, to, contract string
+	farDSN             string
+	mirrorDSN          string // of the standby of the database
+	farMirrorDSN       string // and of the far one
+	conversation       string
+	filter             parley.DiagnosisFilter
+	patience           time.Duration
+	timeout            time.Duration
+	onlyNew            bool
+
+	part   string       // CONFIGURATION, RUNTIME, or "" for both
+	handle *parley.UUID // of --conversation
+	wait   *time.Duration
+}
+
+func newDiagnoseCommand(a *app) *cobra.Command {
+	var f diagnoseFlags
+	cmd := &cobra.Command{
+		Use:   "diagnose [CONFIGURATION | RUNTIME]",
+		Short: "Find what is wrong, and the statement that cures it",
+		Long: `Find what is wrong with the broker of the database: with its definitions (CONFIGURATION), with what happens just now
+(RUNTIME), or with both. Each finding names the object, the cause, since when, and what cures it, ready to paste.
+Nothing is changed, and nobody is disturbed. You have to be an administrator.
+
+With --from and --to only what a dialog between the two services needs is looked at; with --conversation only what
+concerns one conversation, and where its messages are is explained. With --timeout diagnosis looks again and again, and
+tells each finding once.
+
+The exit code is 0 when nothing is found, 1 when something is, and 2 when diagnosis could not look.`,
+		Example: `  parley diagnose
+  parley diagnose CONFIGURATION --from //example.com/web --to //example.com/shop --contract //example.com/order
+  parley diagnose --from //example.com/web --to //example.com/shop --far-dsn 'host=far dbname=shop'
+  parley diagnose --from //example.com/web --to //example.com/shop --far-dsn 'host=far dbname=shop' --far-mirror-dsn 'host=far2 dbname=shop'
+  parley diagnose --conversation 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f
+  parley diagnose RUNTIME --timeout 10m --new
+  parley diagnose --json | jq -r '.findings[].cure'`,
+		Args:      cobra.MaximumNArgs(1),
+		ValidArgs: []string{parley.PartConfiguration, parley.PartRuntime},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd, args); err != nil {
+				return err
+			}
+			found, err := a.diagnose(cmd, f)
+			if err != nil {
+				return exitError{err, 2}
+			}
+			return exitOf(found)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.from, "from", "", "initiating service of a dialog")
+	flags.StringVar(&f.to, "to", "", "target service of a dialog")
+	flags.StringVar(&f.contract, "contract", "", "contract of the dialog (default DEFAULT)")
+	flags.StringVar(&f.farDSN, "far-dsn", "", "with --from and --to: the database of the other side, whose definitions are looked at too")
+	flags.StringVar(&f.mirrorDSN, "mirror-dsn", "", "the same database on the standby of its server, which is to take over")
+	flags.StringVar(&f.farMirrorDSN, "far-mirror-dsn", "", "with --far-dsn: the far database on the standby of its server")
+	flags.StringVar(&f.conversation, "conversation", "", "handle, conversation id or group")
+	flags.StringVar(&f.filter.Level, "level", parley.LevelWarning, "tell ERROR, WARNING or INFO and what is graver")
+	flags.StringArrayVar(&f.filter.Ignore, "ignore", nil, "do not tell findings of this code (repeatable)")
+	flags.DurationVar(&f.patience, "patience", 0, "for how long things may last before they are told (default: each check has its own)")
+	flags.DurationVar(&f.timeout, "timeout", 0, "look again and again for so long")
+	flags.BoolVar(&f.onlyNew, "new", false, "with --timeout: only what was not there at the start")
+	a.completeFlag(cmd, "from", completeServices)
+	a.completeFlag(cmd, "to", completeServices)
+	a.completeFlag(cmd, "contract", completeContracts)
+	a.completeFlag(cmd, "conversation", completeHandles)
+	return cmd
+}
+
+func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
+	f.filter.Level = strings.ToUpper(f.filter.Level)
+	dialog := f.from != "" || f.to != ""
+	if len(args) == 1 {
+		f.part = strings.ToUpper(args[0])
+	} else if dialog {
+		f.part = parley.PartConfiguration
+	}
+	if cmd.Flags().Changed("patience") {
+		f.wait = &f.patience
+	}
+	switch {
+	case !slices.Contains([]string{"", parley.PartConfiguration, parley.PartRuntime}, f.part):
+		return usagef("%s: there is no such part; use CONFIGURATION or RUNTIME", args[0])
+	case !slices.Contains([]string{parley.LevelError, parley.LevelWarning, parley.LevelInfo}, f.filter.Level):
+		return usagef("--level %s: use ERROR, WARNING or INFO", f.filter.Level)
+	case dialog && (f.part != parley.PartConfiguration || f.conversation != ""):
+		return usagef("--from and --to are for CONFIGURATION; use --conversation for a conversation that there is")
+	case f.contract != "" && !dialog:
+		return usagef("--contract needs --from or --to")
+	case f.farDSN != "" && (f.from == "" || f.to == ""):
+		return usagef("--far-dsn needs --from and --to")
+	case f.mirrorDSN != "" && f.part != parley.PartConfiguration:
+		return usagef("--mirror-dsn is for CONFIGURATION")
+	case f.farMirrorDSN != "" && f.farDSN == "":
+		return usagef("--far-mirror-dsn needs --far-dsn")
+	case f.conversation != "" && f.part == parley.PartConfiguration:
+		return usagef("--conversation is for RUNTIME, which looks at the definitions too that it needs")
+	case f.onlyNew && f.timeout == 0:
+		return usagef("--new needs --timeout")
+	case f.timeout < 0 || f.patience < 0:
+		return usagef("--timeout and --patience must not be negative")
+	}
+	if f.conversation != "" {
+		handle, err := parseHandle(f.conversation)
+		if err != nil {
+			return err
+		}
+		f.handle = &handle
+	}
+	return nil
+}
+
+// exitOf is the exit code of what was found: a check that could not look weighs more than a finding.
+func exitOf(found []parley.Finding) error {
+	isProblem := func(f parley.Finding) bool { return f.Part == parley.PartProblem }
+	switch {
+	case slices.ContainsFunc(found, isProblem):
+		return exitError{code: 2}
+	case len(found) > 0:
+		return exitError{code: 1}
+	}
+	return nil
+}
+
+func (a *app) diagnose(cmd *cobra.Command, f diagnoseFlags) ([]parley.Finding, error) {
+	ctx := cmd.Context()
+	conn, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeConnection(ctx, conn)
+	report := newDiagnosisReport(cmd.OutOrStdout(), a.json)
+	if err := f.watch(ctx, conn, report); err != nil {
+		return nil, err
+	}
+	if f.handle != nil && ctx.Err() == nil {
+		if report.Explanation, err = parley.ExplainConversation(ctx, conn, *f.handle); err != nil {
+			return nil, err
+		}
+	}
+	return report.Findings, report.conclude()
+}
+
+// watch looks once, or again and again until the time is over or ctx ends.
+func (f diagnoseFlags) watch(ctx context.Context, conn *pgx.Conn, report *diagnosisReport) error {
+	until := time.Now().Add(f.timeout)
+	for first := true; ; first = false {
+		found, err := f.look(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if err := report.add(found, !f.onlyNew || !first); err != nil {
+			return err
+		}
+		left := time.Until(until)
+		if left <= 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(min(watchInterval, left)):
+		}
+	}
+}
+
+// definitions finds what is wrong with the definitions, on both sides of a dialog when the other database is named too, and
+// with the partners of mirrored databases. Which of the databases cannot be reached is a finding; what needs none of them is
+// checked all the same.
+func (f diagnoseFlags) definitions(ctx context.Context, conn *pgx.Conn) (found []parley.Finding, err error) {
+	var open [3]*pgx.Conn
+	defer func() {
+		for _, other := range open {
+			if other != nil {
+				closeConnection(ctx, other)
+			}
+		}
+	}()
+	for i, each := range []struct{ code, dsn string }{
+		{"far-unreachable", f.farDSN}, {"mirror-unreachable", f.mirrorDSN}, {"mirror-unreachable", f.farMirrorDSN},
+	} {
+		if each.dsn == "" {
+			continue
+		}
+		other, problem, err := openOther(ctx, each.code, each.dsn)
+		switch {
+		case err != nil:
+			return nil, err
+		case problem != nil:
+			found = append(found, *problem)
+		default:
+			open[i] = other
+		}
+	}
+	far, mirror, farMirror := open[0], open[1], open[2]
+	var more []parley.Finding
+	if far == nil {
+		more, err = parley.DiagnoseConfiguration(ctx, conn, f.from, f.to, f.contract, f.filter)
+	} else {
+		more, err = parley.DiagnoseDialog(ctx, conn, far, f.from, f.to, f.contract, f.filter)
+	}
+	found = append(found, more...)
+	if err == nil && mirror != nil {
+		var other parley.DB
+		if far != nil {
+			other = far
+		}
+		more, err = parley.DiagnoseMirror(ctx, conn, mirror, other, f.from, f.to, f.filter)
+		found = append(found, more...)
+	}
+	if err == nil && farMirror != nil && far != nil {
+		more, err = parley.DiagnoseMirror(ctx, far, farMirror, conn, f.from, f.to, f.filter)
+		found = append(found, more...)
+	}
+	return slices.DeleteFunc(found, func(of parley.Finding) bool { return slices.Contains(f.filter.Ignore, of.Code) }), err
+}
+
+// openOther connects to another database than that of the command; one that cannot be reached is a problem of diagnosis.
+func openOther(ctx context.Context, code, dsn string) (*pgx.Conn, *parley.Finding, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the DSN: %w", err)
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil && ctx.Err() == nil {
+		return nil, &parley.Finding{
+			Code: code, Level: parley.LevelError, Part: parley.PartProblem, ObjectKind: "server", ObjectName: config.Host,
+			Cause: fmt.Sprintf("The database %q cannot be reached, so nothing that needs it was checked: %v", config.Database, err),
+		}, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	if err := pinSearchPath(ctx, conn); err != nil {
+		closeConnection(ctx, conn)
+		return nil, nil, err
+	}
+	return conn, nil, nil
+}
+
+// look looks once.
+func (f diagnoseFlags) look(ctx context.Context, conn *pgx.Conn) ([]parley.Finding, error) {
+	found, fits, err := parley.DiagnoseConnection(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(of parley.Finding) bool {
+		return slices.Contains(f.filter.Ignore, of.Code) || weight(of.Level) > weight(f.filter.Level)
+	})
+	if !fits {
+		return found, nil
+	}
+	if f.handle != nil {
+		more, err := parley.DiagnoseConversation(ctx, conn, *f.handle, f.wait, f.filter)
+		return append(found, more...), err
+	}
+	if f.part != parley.PartRuntime {
+		more, err := f.definitions(ctx, conn)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	if f.part != parley.PartConfiguration {
+		more, err := parley.DiagnoseRuntime(ctx, conn, nil, f.wait, f.filter)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	return found, nil
+}
+
+func weight(level string) int {
+	return slices.Index([]string{parley.LevelError, parley.LevelWarning, parley.LevelInfo}, level)
+}

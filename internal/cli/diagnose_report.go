@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/parley-broker/parley"
+)
+
+// diagnosis is what diagnose prints; as JSON it is a stable format.
+type diagnosis struct {
+	Findings    []parley.Finding     `json:"findings"`
+	Explanation []parley.Explanation `json:"explanation"` // of --conversation
+}
+
+// diagnosisReport tells findings, each once: people at once, programs at the end.
+type diagnosisReport struct {
+	diagnosis
+	out  io.Writer
+	json bool
+	seen map[string]bool
+}
+
+func newDiagnosisReport(out io.Writer, json bool) *diagnosisReport {
+	empty := diagnosis{Findings: []parley.Finding{}, Explanation: []parley.Explanation{}}
+	return &diagnosisReport{diagnosis: empty, out: out, json: json, seen: map[string]bool{}}
+}
+
+// add takes what one look has found, and tells what was not known before if it is to be told.
+func (r *diagnosisReport) add(found []parley.Finding, tell bool) error {
+	for _, finding := range found {
+		// Counts and times in the cause change from one look to the next; what cures it does not.
+		key := strings.Join([]string{finding.Code, finding.ObjectKind, finding.ObjectName, cure(finding)}, "\x00")
+		if r.seen[key] {
+			continue
+		}
+		r.seen[key] = true
+		if !tell {
+			continue
+		}
+		r.Findings = append(r.Findings, finding)
+		if r.json {
+			continue
+		}
+		if err := writeFinding(r.out, finding); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cure(f parley.Finding) string {
+	if f.Cure == nil {
+		return ""
+	}
+	return *f.Cure
+}
+
+func writeFinding(out io.Writer, f parley.Finding) error {
+	head := fmt.Sprintf("%s %s", f.Level, f.Code)
+	if f.Part == parley.PartProblem {
+		head = "PROBLEM " + f.Code
+	}
+	if f.ErrorNumber != nil {
+		head += fmt.Sprintf(" (%d)", *f.ErrorNumber)
+	}
+	head += fmt.Sprintf("  %s %s", f.ObjectKind, oneLine(f.ObjectName, 0))
+	if f.Since != nil {
+		head += "  since " + moment(f.Since)
+	}
+	if _, err := fmt.Fprintf(out, "%s\n  %s\n", head, oneLine(f.Cause, 0)); err != nil {
+		return err
+	}
+	if f.Cure == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "  %s\n", oneLine(cure(f), 0))
+	return err
+}
+
+// conclude tells what is told at the end.
+func (r *diagnosisReport) conclude() error {
+	if r.json {
+		return encodeJSON(r.out, r.diagnosis)
+	}
+	for _, x := range r.Explanation {
+		side := "both sides"
+		if x.Side != nil {
+			side = "the " + *x.Side
+		}
+		if _, err := fmt.Fprintf(r.out, "step %d, what %s sent: %s\n", x.Step, side, oneLine(x.Answer, 0)); err != nil {
+			return err
+		}
+	}
+	text := "nothing found"
+	if n := len(r.Findings); n > 0 {
+		text = counted(n, "finding")
+	}
+	_, err := fmt.Fprintln(r.out, text)
+	return err
+}

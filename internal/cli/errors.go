@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// usageError marks a mistake in the command line that only the verb itself could see.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// usagef is for verbs: the command line asks for something that cannot be.
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+// exitUsage is the exit code of a command line that is not understood.
+const exitUsage = 2
+
+// exitError gives a verb an exit code of its own. With an error inside that is told as any other.
+type exitError struct {
+	error
+	code int
+}
+
+func (e exitError) Unwrap() error { return e.error }
+
+// hintedError is an error with advice, which is told as PostgreSQL tells it.
+type hintedError struct {
+	error
+	hint string
+}
+
+func (e hintedError) Unwrap() error { return e.error }
+
+// report tells a person what went wrong, with what PostgreSQL adds to it, and returns the exit code.
+func (a *app) report(err error) int {
+	if err == nil {
+		return 0
+	}
+	exit, hasCode := errors.AsType[exitError](err)
+	if hasCode && exit.error == nil {
+		return exit.code
+	}
+	fmt.Fprintf(a.stderr, "parley: %v\n", err)
+	if _, explained := errors.AsType[*connectionError](err); explained {
+		if hasCode {
+			return exit.code
+		}
+		return 1
+	}
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if pgErr.Detail != "" {
+			fmt.Fprintf(a.stderr, "DETAIL: %s\n", pgErr.Detail)
+		}
+		if pgErr.Hint != "" {
+			fmt.Fprintf(a.stderr, "HINT: %s\n", pgErr.Hint)
+		}
+	}
+	if hinted, ok := errors.AsType[hintedError](err); ok {
+		fmt.Fprintf(a.stderr, "HINT: %s\n", hinted.hint)
+	}
+	if hasCode {
+		return exit.code
+	}
+	var usage usageError
+	if errors.As(err, &usage) || !a.verbReached {
+		fmt.Fprintln(a.stderr, "Run 'parley --help' for the commands and flags.")
+		return exitUsage
+	}
+	return 1
+}

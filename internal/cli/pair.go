@@ -1,0 +1,293 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	"github.com/parley-broker/parley/internal/broker/identity"
+	"github.com/parley-broker/parley/internal/broker/pairing"
+)
+
+type pairFlags struct {
+	invite, accept bool
+	validFor       time.Duration
+	token          string
+	yes            bool
+	fingerprint    string
+	advertised     advertised
+	identity       string
+	certificate    string
+	key            string
+	choice         parley.PairingChoice
+	certificates   bool
+	masterKey      masterKeyFlag
+
+	expected *identity.Fingerprint // of --fingerprint
+	asker    asker
+}
+
+func newPairCommand(a *app) *cobra.Command {
+	var f pairFlags
+	cmd := &cobra.Command{
+		Use:   "pair [HOST:PORT]",
+		Short: "Let two brokers on different servers trust each other",
+		Long: `Let the brokers of two servers learn and trust each other's keys. No certificate authority is needed. One side waits, the
+other one calls the address on which the daemon there listens (parley serve --listen).
+
+With an invitation: one side makes it, and gives the token to the other one over a way that nobody else can read. It is good once.
+
+  there  parley pair --invite
+  here   parley pair there.example.com:4022 --token parley1-...
+
+Or people on both sides compare a code, over the phone say, and confirm that it is the same. Nobody in between can make it so.
+
+  there  parley pair --accept
+  here   parley pair there.example.com:4022
+
+Scripts that know the other side's key beforehand (parley certificate list) pair with --yes --fingerprint. With --role the peer
+acts as that role of your database; without, only what is granted to PUBLIC counts. With --route routes to its services are
+made. Dialog certificates are told too, and the other side's stands for --role: what is missing for full dialog security then is a
+remote service binding. Run the calling side as the user and on the host of its daemon, whose key it needs; the waiting side anywhere.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.validate(args); err != nil {
+				return err
+			}
+			f.asker = asker{in: a.stdin, out: a.stderr}
+			switch {
+			case f.invite:
+				return a.invitePeer(cmd, f)
+			case f.accept:
+				return a.acceptPeer(cmd, &f)
+			}
+			return a.callPeer(cmd, &f, args[0])
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.invite, "invite", false, "make an invitation and print its token")
+	flags.BoolVar(&f.accept, "accept", false, "wait for somebody to call, and confirm a code with him")
+	flags.DurationVar(&f.validFor, "for", 15*time.Minute, "how long the invitation is good, or to wait")
+	flags.StringVar(&f.token, "token", "", "token of an invitation; - reads it from standard input")
+	flags.BoolVar(&f.yes, "yes", false, "ask nothing; needs --token or --fingerprint")
+	flags.StringVar(&f.fingerprint, "fingerprint", "", "the other side's key; any other is refused")
+	flags.StringVar(&f.choice.Role, "role", "", "role of this database that the peer acts as (default none)")
+	flags.StringVar(&f.choice.Name, "name", "",
+		"name of the peer (default what it calls itself); that of a peer gives that one a further key")
+	flags.BoolVar(&f.choice.Routes, "route", false, "make routes to the services of the peer")
+	flags.BoolVar(&f.certificates, "dialog-certificates", true,
+		"know the other side's dialog certificate too, under --role, and let it know this side's: see parley dialog-certificate")
+	flags.StringVar((*string)(&f.advertised), "advertise", "",
+		advertiseUsage+"; without it, and when the daemon does not say so either, the other side can make no routes back")
+	flags.StringVar((*string)(&f.advertised), "address", "", "")
+	_ = flags.MarkDeprecated("address", "it is called --advertise")
+	addIdentityFlag(cmd, &f.identity)
+	f.masterKey.addFlag(cmd)
+	flags.StringVar(&f.certificate, "certificate", "", "file with the certificate of this broker instead, with --certificate-key")
+	flags.StringVar(&f.key, "certificate-key", "", "file with its private key")
+	return cmd
+}
+
+func (f *pairFlags) validate(args []string) error {
+	f.choice.IsWithoutCertificates = !f.certificates
+	waits := f.invite || f.accept
+	switch {
+	case f.invite && f.accept:
+		return usagef("--invite or --accept, not both")
+	case waits == (len(args) == 1):
+		return usagef("give HOST:PORT to call, or --invite or --accept to wait")
+	case waits && (f.token != "" || f.advertised != ""):
+		return usagef("--token and --advertise are for the side that calls; at the other side, parley serve has --advertise")
+	case f.invite && (f.yes || f.fingerprint != ""):
+		return usagef("--invite trusts whoever has the token; --yes and --fingerprint are for --accept")
+	case f.yes && f.token == "" && f.fingerprint == "":
+		return usagef("--yes needs --fingerprint or --token: somebody in between would be trusted")
+	case f.validFor < 10*time.Second || f.validFor > 24*time.Hour:
+		return usagef("--for %s: give 10s to 24h", f.validFor)
+	case (f.certificate == "") != (f.key == ""):
+		return usagef("--certificate and --certificate-key belong together")
+	}
+	for _, address := range args {
+		if err := checkAddress("", address); err != nil {
+			return err
+		}
+	}
+	if err := f.advertised.validate(); err != nil {
+		return err
+	}
+	if f.fingerprint != "" {
+		expected, err := identity.ParseFingerprint(f.fingerprint)
+		if err != nil {
+			return usageError{err}
+		}
+		f.expected = &expected
+	}
+	return nil
+}
+
+// own gives the certificate of the daemon on this host.
+func (f *pairFlags) own() (*identity.Certificate, error) {
+	if f.certificate != "" {
+		files, err := identity.OpenFiles(f.certificate, f.key, "")
+		if err != nil {
+			return nil, err
+		}
+		return files.Certificate()
+	}
+	folder, err := identity.OpenFolder(f.identity)
+	if err != nil {
+		return nil, err
+	}
+	host, _ := os.Hostname()
+	own, _, err := folder.Create(identity.Config{Name: host})
+	return own, err
+}
+
+// checkFingerprint refuses another key than the one that is expected.
+func (f *pairFlags) checkFingerprint(found string) error {
+	if f.expected != nil && f.expected.String() != found {
+		return fmt.Errorf("the other side has the key %s, not the one that was expected: somebody may be in between", found)
+	}
+	return nil
+}
+
+// callPeer calls a broker that waits.
+func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.validFor)
+	defer cancel()
+	conn, err := a.attach(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeConnection(cmd.Context(), conn)
+	own, err := f.own()
+	if err != nil {
+		return err
+	}
+	var ownCertificates []string
+	call := pairing.Call{Address: address, Own: own, Confirm: func(ctx context.Context, found pairing.Found) (bool, error) {
+		return f.confirmCalled(ctx, own, ownCertificates, found)
+	}}
+	if err := f.prepareOffer(ctx, conn, &call); err != nil {
+		return err
+	}
+	if call.Offer.Address, err = f.ownAddress(ctx, conn, own); err != nil {
+		return err
+	}
+	ownCertificates = call.Offer.DialogCertificates
+	if f.token != "" {
+		if call.Token, err = f.readToken(); err != nil {
+			return err
+		}
+	}
+	key, err := call.Do(ctx)
+	if err != nil {
+		return fmt.Errorf("pair with %s: %w", address, err)
+	}
+	if err := f.checkFingerprint(key.Fingerprint); err != nil {
+		return err
+	}
+	if called := "tcp://" + address; key.Offer.Address == "" {
+		key.Offer.Address = called
+	} else if key.Offer.Address != called {
+		f.asker.tell("It was called at %s, and says that it is reached at %s: that is what counts.\n", called, oneLine(key.Offer.Address, 0))
+	}
+	if err := f.ask(cmd.Context()); err != nil {
+		return err
+	}
+	name, err := parley.PairPeer(cmd.Context(), conn, key, f.choice)
+	if err != nil {
+		return err
+	}
+	return a.reportPaired(cmd, conn, key.Offer, paired{
+		Peer: name, Fingerprint: key.Fingerprint, Address: key.Offer.Address, Role: f.choice.Role,
+	})
+}
+
+// prepareOffer reads what this side says about itself. Its dialog certificates need the master key of the daemon, for the proof.
+func (f *pairFlags) prepareOffer(ctx context.Context, conn *pgx.Conn, call *pairing.Call) (err error) {
+	path, err := f.masterKey.find(f.identity)
+	if err != nil {
+		return err
+	}
+	keys, missing := dialogsecurity.OpenMasterKeys(path)
+	if missing == nil {
+		call.Keys = keys
+	}
+	call.DB = conn
+	var obstacle error
+	if call.Offer, obstacle, err = pairing.Offer(ctx, conn, call.Keys); err != nil {
+		return err
+	}
+	switch {
+	case !f.certificates:
+		call.Offer = call.Offer.WithoutDialogCertificates()
+	case obstacle != nil:
+		f.asker.tell("Your dialog certificates are not told: %v. Give --master-key.\n", cmp.Or(missing, obstacle))
+	}
+	return nil
+}
+
+// ownAddress is what the other side is told: what the flag says, or what the daemon does with whose key the call is made.
+func (f *pairFlags) ownAddress(ctx context.Context, conn *pgx.Conn, own *identity.Certificate) (string, error) {
+	if f.advertised != "" {
+		return f.advertised.route(), nil
+	}
+	return parley.AdvertisedAddress(ctx, conn, own.Fingerprint.String())
+}
+
+func (f *pairFlags) readToken() (*pairing.Token, error) {
+	text := f.token
+	if text == "-" {
+		line, err := f.asker.line(context.Background())
+		if err != nil {
+			return nil, fmt.Errorf("read the token: %w", err)
+		}
+		text = line
+	}
+	token, err := pairing.ParseToken(text)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return &token, nil
+}
+
+func (f *pairFlags) confirmCalled(
+	ctx context.Context, own *identity.Certificate, ownCertificates []string, found pairing.Found,
+) (bool, error) {
+	if err := f.checkFingerprint(found.Fingerprint.String()); err != nil {
+		return false, err
+	}
+	if f.yes {
+		return true, nil
+	}
+	f.asker.tell("%s answers.\n  its key:  %s\n  your key: %s\n",
+		cmp.Or(oneLine(found.Offer.Name, 60), "A broker"), found.Fingerprint.Words(), own.Fingerprint.Words())
+	f.tellCertificates("its", found.Offer.DialogCertificates)
+	f.tellCertificates("your", ownCertificates)
+	f.asker.tell("  code:     %s\n", found.Code)
+	return f.asker.confirm(ctx, "Does the other side show the same code?")
+}
+
+// ask asks for what was not said about the peer.
+func (f *pairFlags) ask(ctx context.Context) (err error) {
+	if f.yes || f.token != "" {
+		return nil
+	}
+	if f.choice.Role == "" {
+		if f.choice.Role, err = f.asker.question(ctx, "Which role of your database does it act as? (Enter for none)"); err != nil {
+			return err
+		}
+	}
+	if !f.choice.Routes {
+		f.choice.Routes, err = f.asker.confirm(ctx, "Make routes to its services?")
+	}
+	return err
+}

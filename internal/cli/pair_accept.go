@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/broker/identity"
+)
+
+func (a *app) invitePeer(cmd *cobra.Command, f pairFlags) error {
+	ctx := cmd.Context()
+	conn, err := a.attach(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeConnection(ctx, conn)
+	token, err := parley.InvitePeer(ctx, conn, f.validFor, f.choice)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return encodeJSON(cmd.OutOrStdout(), map[string]any{"token": token, "valid_seconds": int(f.validFor / time.Second)})
+	}
+	fmt.Fprintf(a.stderr, "Whoever has this token is trusted, once, within %s. At the other side: parley pair %s --token TOKEN\n",
+		f.validFor, whereToCall(ctx, conn))
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
+	return err
+}
+
+// whereToCall is the address that people at the other side are to be told, as far as a daemon of the database has said it.
+func whereToCall(ctx context.Context, conn *pgx.Conn) string {
+	address, err := parley.AdvertisedAddress(ctx, conn, "")
+	if err != nil || address == "" {
+		return "HOST:PORT"
+	}
+	return strings.TrimPrefix(address, "tcp://")
+}
+
+// acceptLook is how often --accept looks for somebody who asks.
+const acceptLook = 300 * time.Millisecond
+
+// acceptPeer waits for somebody to call.
+func (a *app) acceptPeer(cmd *cobra.Command, f *pairFlags) error {
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.validFor)
+	defer cancel()
+	conn, err := a.attach(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeConnection(cmd.Context(), conn)
+	open, err := parley.OpenPairing(ctx, conn, f.validFor)
+	if err != nil {
+		return err
+	}
+	// After Ctrl-C nobody may ask any more, and nobody waits.
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), closeTimeout)
+		defer cancel()
+		if conn.IsClosed() { // Ctrl-C has taken it
+			another, err := a.attach(ctx)
+			if err != nil {
+				return // the window closes by itself
+			}
+			defer closeConnection(ctx, another)
+			_ = parley.ClosePairing(ctx, another, open)
+			return
+		}
+		_ = parley.ClosePairing(ctx, conn, open)
+	}()
+	f.asker.tell("Waiting for the other side to call: parley pair %s\n", whereToCall(ctx, conn))
+	request, err := a.awaitRequest(ctx, conn, f, open)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("nobody was paired with within %s", f.validFor)
+	}
+	if err != nil {
+		return err
+	}
+	peers, err := parley.ReadPeers(ctx, conn)
+	if err != nil {
+		return err
+	}
+	for _, p := range peers {
+		if slices.Contains(p.Fingerprints, request.Fingerprint) {
+			return a.reportPaired(cmd, conn, request.Offer, paired{
+				Peer: p.Name, Fingerprint: request.Fingerprint, Address: orEmpty(p.Address), Role: orEmpty(p.Role),
+			})
+		}
+	}
+	return errors.New("the peer was dropped meanwhile")
+}
+
+// awaitRequest asks people about everybody who calls, until one of them is trusted.
+func (a *app) awaitRequest(ctx context.Context, conn *pgx.Conn, f *pairFlags, open parley.UUID) (r parley.PairingRequest, err error) {
+	asked := map[parley.UUID]bool{}
+	look := time.NewTicker(acceptLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return r, ctx.Err()
+		case <-look.C:
+		}
+		requests, err := parley.ReadPairingRequests(ctx, conn, open)
+		if err != nil {
+			return r, err
+		}
+		for _, r := range requests {
+			switch {
+			case r.State == parley.PairingDone:
+				return r, nil
+			case r.State == parley.PairingGone && asked[r.ID]:
+				asked[r.ID] = false
+				f.asker.tell("It has gone. Waiting for the next one to call.\n")
+			case r.State == parley.PairingWaiting && !asked[r.ID]:
+				asked[r.ID] = true
+				if err := f.decide(ctx, conn, r); err != nil {
+					return r, err
+				}
+			}
+		}
+	}
+}
+
+// decide asks people about somebody who has called.
+func (f *pairFlags) decide(ctx context.Context, conn *pgx.Conn, r parley.PairingRequest) error {
+	if err := f.checkFingerprint(r.Fingerprint); err != nil {
+		f.asker.tell("%s was sent away: %v\n", r.Remote, err)
+		return parley.RefusePairing(ctx, conn, r.ID)
+	}
+	if !f.yes {
+		caller, err := identity.ParseFingerprint(r.Fingerprint)
+		if err != nil {
+			return err
+		}
+		own, err := parley.OwnPairingOffer(ctx, conn)
+		if err != nil {
+			return err
+		}
+		f.asker.tell("%s calls from %s.\n  its key:  %s\n", cmp.Or(oneLine(r.Offer.Name, 60), "A broker"), r.Remote, caller.Words())
+		f.tellCertificates("its", r.Offer.DialogCertificates)
+		f.tellCertificates("your", own.DialogCertificates)
+		f.asker.tell("  code:     %s\n", r.Code)
+		isSame, err := f.asker.confirm(ctx, "Does the other side show the same code?")
+		if err != nil {
+			return err
+		}
+		if !isSame {
+			f.asker.tell("It was sent away. Waiting for the next one to call.\n")
+			return parley.RefusePairing(ctx, conn, r.ID)
+		}
+		if err := f.ask(ctx); err != nil {
+			return err
+		}
+	}
+	err := parley.ConfirmPairing(ctx, conn, r.ID, f.choice)
+	if number, _ := parley.ErrorNumber(err); number == 15151 {
+		f.asker.tell("%v\n", err) // it has gone, or there is no such role
+		f.choice.Role = ""
+		return parley.RefusePairing(ctx, conn, r.ID)
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+// completePoison lists what is set aside.
+const completePoison completer = `
+	select c.conversation_handle || chr(9) || c.queue_name || ' ' || coalesce(c.sqlstate || ' ', '') || left(coalesce(c.error, ''), 60)
+	from parley.poison_conversations as c
+	order by c.set_aside_since
+	limit 50`
+
+func newPoisonCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "poison",
+		Short: "Look at conversations that are set aside, put them back or give them up",
+		Long: `A message whose transaction was rolled back too often (five times, unless the queue says otherwise) is poison: its
+conversation is set aside, so that nothing is received from it and the others go on. Here you see which ones
+that are and why, and put them back when the cause is cured, or give them up.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(newPoisonListCommand(a), newPoisonShowCommand(a), newPoisonRetryCommand(a), newPoisonDiscardCommand(a))
+	return cmd
+}
+
+func newPoisonListCommand(a *app) *cobra.Command {
+	var filter parley.PoisonFilter
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the conversations that are set aside",
+		Long: `List the conversations that are set aside, those of longest ago first, with the last error that a reader reported. You see
+those of queues that you may receive from.
+
+With --failing those are listed whose last failure was reported and is not over, or whose message a web address did not
+accept, but that are not set aside yet.`,
+		Example: `  parley poison list
+  parley poison list --queue shop --json | jq '.[] | {conversation_handle, sqlstate, error}'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if filter.Limit < 0 {
+				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
+			}
+			ctx := cmd.Context()
+			conn, err := a.attach(ctx)
+			if err != nil {
+				return err
+			}
+			defer closeConnection(ctx, conn)
+			found, err := parley.ReadPoisonConversations(ctx, conn, filter)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return encodeJSON(cmd.OutOrStdout(), append([]parley.PoisonConversation{}, found...))
+			}
+			return writePoison(cmd.OutOrStdout(), found, filter)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&filter.Queue, "queue", "", "only conversations of this queue")
+	flags.BoolVar(&filter.Failing, "failing", false, "list those that fail and are not set aside yet")
+	flags.IntVar(&filter.Limit, "limit", 100, "list at most so many; 0 for all")
+	a.completeFlag(cmd, "queue", completeQueues)
+	return cmd
+}
+
+func writePoison(out io.Writer, found []parley.PoisonConversation, filter parley.PoisonFilter) error {
+	if len(found) == 0 {
+		none := "no conversation is set aside"
+		if filter.Failing {
+			none = "no conversation is failing"
+		}
+		_, err := fmt.Fprintln(out, none)
+		return err
+	}
+	table := newTable(out)
+	when := "SET ASIDE\tROLLBACKS"
+	if filter.Failing {
+		when = "FAILED\tTIMES\tNEXT"
+	}
+	fmt.Fprintf(table, "CONVERSATION HANDLE\tQUEUE\tSERVICE\t%s\tWAITING\tMESSAGE TYPE\tERROR\n", when)
+	for _, c := range found {
+		when := fmt.Sprintf("%s\t%d", moment(c.SetAsideSince), c.Rollbacks)
+		if filter.Failing {
+			when = fmt.Sprintf("%s\t%s\t%s", moment(c.ErrorTime), failedTimes(c), moment(c.RetryAt))
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			c.ConversationHandle, oneLine(c.Queue, 0), oneLine(c.ServiceName, 0), when, poisonWaiting(c),
+			orNone(oneLine(orEmpty(c.MessageTypeName), 0)), poisonError(c, bodyWidth))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return noteLimit(out, len(found), filter.Limit)
+}
+
+// failedTimes tells how often a message failed: came back, or was not accepted by a web address. What does not count is told apart.
+func failedTimes(c parley.PoisonConversation) string {
+	switch {
+	case c.Failures == nil || c.Attempts == nil:
+		return fmt.Sprint(c.Rollbacks)
+	case *c.Failures == *c.Attempts:
+		return fmt.Sprint(*c.Failures)
+	}
+	return fmt.Sprintf("%d, %d counted", *c.Failures, *c.Attempts)
+}
+
+func poisonWaiting(c parley.PoisonConversation) string {
+	if c.IsEstimated {
+		return fmt.Sprintf("%d or more", c.WaitingMessages)
+	}
+	return fmt.Sprint(c.WaitingMessages)
+}
+
+// poisonError tells what was reported last, with the SQLSTATE if there is one.
+func poisonError(c parley.PoisonConversation, width int) string {
+	switch {
+	case c.Error == nil:
+		return "not reported"
+	case c.SQLState == nil:
+		return oneLine(*c.Error, width)
+	}
+	return oneLine(*c.SQLState+" "+*c.Error, width)
+}
+
+func orEmpty(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}

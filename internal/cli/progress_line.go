@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// progressLine tells a person what is done now: on a terminal in one line that changes, elsewhere a line each.
+type progressLine struct {
+	out        io.Writer
+	isTerminal bool
+}
+
+func newProgressLine(out io.Writer) *progressLine {
+	p := &progressLine{out: out}
+	if file, ok := out.(*os.File); ok {
+		info, err := file.Stat()
+		p.isTerminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return p
+}
+
+// clearLine goes to the start of the line and empties it.
+const clearLine = "\r\x1b[K"
+
+func (p *progressLine) show(text string) {
+	if p.isTerminal {
+		fmt.Fprint(p.out, clearLine+text)
+		return
+	}
+	fmt.Fprintln(p.out, text)
+}
+
+// clear leaves nothing of the line that changes.
+func (p *progressLine) clear() {
+	if p.isTerminal {
+		fmt.Fprint(p.out, clearLine)
+	}
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+func newQueueCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "queue",
+		Short: "Create, alter, pause, resume and drop queues",
+		Long: `Create, alter, pause, resume and drop queues. parley queues lists them. Programs and web addresses that read a queue are set
+with parley activation.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(
+		newQueueSettingsCommand(a, "create"), newQueueSettingsCommand(a, "alter"),
+		newQueueSwitchCommand(a, "pause", false), newQueueSwitchCommand(a, "resume", true), newQueueDropCommand(a),
+	)
+	return cmd
+}
+
+// objectChange is what a command has done to a queue or a service; as JSON it is a stable format.
+type objectChange struct {
+	Kind   string `json:"kind"` // queue or service
+	Name   string `json:"name"`
+	Change string `json:"change"` // created, altered, paused, resumed or dropped
+}
+
+// changeObject runs one statement and reports what it has changed.
+func (a *app) changeObject(cmd *cobra.Command, change objectChange, run func(context.Context, *pgx.Conn) error) error {
+	ctx := cmd.Context()
+	conn, err := a.attach(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeConnection(ctx, conn)
+	if err := run(ctx, conn); err != nil {
+		return err
+	}
+	if a.json {
+		return encodeJSON(cmd.OutOrStdout(), change)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s\n", change.Kind, oneLine(change.Name, 0), change.Change)
+	return err
+}
+
+// newQueueSettingsCommand makes create or alter, which take the same flags.
+func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
+	var off, retention, poison, activation bool
+	var action, procedure, executeAs, owner string
+	var rollbacks, most int32
+	cmd := &cobra.Command{
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			settings := parley.QueueSettings{
+				Retention:             given(cmd, "retention", retention),
+				PoisonMessageHandling: given(cmd, "poison-handling", poison),
+				PoisonAction:          given(cmd, "poison-action", strings.ToUpper(strings.ReplaceAll(action, "-", "_"))),
+				PoisonRollbacks:       given(cmd, "poison-rollbacks", rollbacks),
+				ActivationProcedure:   given(cmd, "procedure", procedure),
+				MaxQueueReaders:       given(cmd, "max-readers", most),
+				ExecuteAs:             given(cmd, "execute-as", executeAs),
+				Activation:            given(cmd, "activation", activation),
+			}
+			if verb == "create" {
+				settings.Status = given(cmd, "off", !off)
+				settings.Authorization = given(cmd, "owner", owner)
+				return a.changeObject(cmd, objectChange{"queue", args[0], "created"}, func(ctx context.Context, conn *pgx.Conn) error {
+					return parley.CreateQueue(ctx, conn, args[0], settings)
+				})
+			}
+			if settings == (parley.QueueSettings{}) {
+				return exitError{fmt.Errorf("nothing to alter in queue %s; parley queue alter --help lists the settings", args[0]), exitUsage}
+			}
+			return a.changeObject(cmd, objectChange{"queue", args[0], "altered"}, func(ctx context.Context, conn *pgx.Conn) error {
+				return parley.AlterQueue(ctx, conn, args[0], settings)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&retention, "retention", false, "keep copies of messages until their conversation ends")
+	flags.BoolVar(&poison, "poison-handling", true, "count how often a message is rolled back")
+	flags.StringVar(&action, "poison-action", "set-aside", "what becomes of a message that came back too often: set-aside or disable-queue")
+	flags.Int32Var(&rollbacks, "poison-rollbacks", 5, "how often is too often, 1 to 15")
+	flags.StringVar(&procedure, "procedure", "", "procedure that the daemon calls while messages wait, with its schema: public.read_shop")
+	flags.Int32Var(&most, "max-readers", 0, "how many of it run at most")
+	flags.StringVar(&executeAs, "execute-as", "", "role that it runs as: SELF, OWNER or a name")
+	flags.BoolVar(&activation, "activation", false, "whether the procedure is started (default with --procedure at create)")
+	if verb == "create" {
+		cmd.Use, cmd.Short = "create QUEUE", "Create a queue"
+		cmd.Example = "  parley queue create shop\n" +
+			"  parley queue create shop --procedure public.read_shop --max-readers 4 --execute-as OWNER"
+		flags.BoolVar(&off, "off", false, "create it paused")
+		flags.StringVar(&owner, "owner", "", "role that owns it (default the current one)")
+		return cmd
+	}
+	cmd.Use, cmd.Short = "alter QUEUE", "Change settings of a queue"
+	cmd.Long = "Change settings of a queue. Flags that are not given keep what is set."
+	cmd.Example = "  parley queue alter shop --retention\n  parley queue alter shop --activation=false"
+	a.completeArgument(cmd, completeQueues, 1)
+	return cmd
+}
+
+// newQueueSwitchCommand makes pause or resume.
+func newQueueSwitchCommand(a *app, verb string, on bool) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:  verb + " QUEUE",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			change := objectChange{"queue", args[0], verb + "d"}
+			return a.changeObject(cmd, change, func(ctx context.Context, conn *pgx.Conn) error {
+				return parley.SetQueueStatus(ctx, conn, args[0], on)
+			})
+		},
+	}
+	if on {
+		cmd.Short = "Let messages be received from a queue again"
+		cmd.Long = "Let messages be received from a queue again (ALTER QUEUE ... WITH STATUS = ON), whoever had switched it off.\n" +
+			"The rollbacks that were counted are forgotten."
+	} else {
+		cmd.Short = "Let nothing be received from a queue"
+		cmd.Long = "Let nothing be received from a queue (ALTER QUEUE ... WITH STATUS = OFF).\n" +
+			"What is sent to it waits with its senders; nothing is lost."
+	}
+	a.completeArgument(cmd, completeQueues, 1)
+	return cmd
+}
+
+func newQueueDropCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "drop QUEUE",
+		Short: "Drop a queue that no service uses",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changeObject(cmd, objectChange{"queue", args[0], "dropped"}, func(ctx context.Context, conn *pgx.Conn) error {
+				return parley.DropQueue(ctx, conn, args[0])
+			})
+		},
+	}
+	a.completeArgument(cmd, completeQueues, 1)
+	return cmd
+}

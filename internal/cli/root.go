@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// app is what every verb shares: the streams, the persistent flags and the connections made on the way.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+
+	dsn             string
+	data            string
+	postgresVersion string
+	json            bool
+
+	private privateServer
+
+	// verbReached tells a failure of a verb from a command line that never got to one.
+	verbReached bool
+}
+
+func newRootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "parley",
+		Short: "Service Broker for PostgreSQL",
+		Long: `Parley is Service Broker for PostgreSQL: services hold ordered, exactly-once, durable conversations,
+and every send and receive is part of the same transaction as the application's own data.
+
+The database is the one named by --dsn, else by PARLEY_DSN, else by DATABASE_URL. Without any of these
+Parley starts a private PostgreSQL of its own, shared by all commands that use the same --data folder.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.dsn, "dsn", "",
+		"database to use (default PARLEY_DSN, then DATABASE_URL, then a private PostgreSQL)")
+	flags.StringVar(&a.data, "data", "",
+		"data folder of the private PostgreSQL (default PARLEY_DATA, then the user's data directory)")
+	flags.StringVar(&a.postgresVersion, "postgres-version", "",
+		"major version of the private PostgreSQL (default PARLEY_POSTGRES_VERSION, then the newest installed, then 18, fetched)")
+	flags.BoolVar(&a.json, "json", false, "print JSON for programs instead of tables for people")
+	root.MarkFlagsMutuallyExclusive("dsn", "data")
+	root.MarkFlagsMutuallyExclusive("dsn", "postgres-version")
+
+	root.AddCommand(
+		newActivationCommand(a),
+		newBenchCommand(a),
+		newCertificateCommand(a),
+		newConversationsCommand(a),
+		newDemoCommand(a),
+		newDiagnoseCommand(a),
+		newDialogCertificateCommand(a),
+		newEndCommand(a),
+		newInstallCommand(a),
+		newMasterKeyCommand(a),
+		newPairCommand(a),
+		newPeekCommand(a),
+		newPeersCommand(a),
+		newPoisonCommand(a),
+		newQueueCommand(a),
+		newQueuesCommand(a),
+		newReceiveCommand(a),
+		newSendCommand(a),
+		newServeCommand(a),
+		newServiceCommand(a),
+		newStatusCommand(a),
+		newTailCommand(a),
+		newTopCommand(a),
+		newTraceCommand(a),
+		newUninstallCommand(a),
+		newUpCommand(a),
+		newUpgradeCommand(a),
+		newVerifyCommand(a),
+		newVersionCommand(a),
+	)
+	noteWhenReached(a, root)
+	explainArguments(root)
+	completeInBareBash(root)
+	return root
+}
+
+// noteWhenReached makes every verb note that its command line was understood.
+func noteWhenReached(a *app, cmd *cobra.Command) {
+	if inner := cmd.RunE; inner != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			a.verbReached = true
+			return inner(cmd, args)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		noteWhenReached(a, sub)
+	}
+}
+
+// execute runs one command line and returns the exit code: 0 done, 1 failed, 2 not understood.
+func (a *app) execute(ctx context.Context, args []string) int {
+	root := newRootCommand(a)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if releaseErr := a.release(ctx); err == nil {
+		err = releaseErr
+	}
+	return a.report(err)
+}

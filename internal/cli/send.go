@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+// sendFlags are what send is told on the command line.
+type sendFlags struct {
+	conversation       string
+	from, to, contract string
+	messageType        string
+	file               string
+	batch, empty, end  bool
+	body               *string // the argument
+}
+
+// sentMessages is what send prints for programs; a stable format.
+type sentMessages struct {
+	ConversationHandle parley.UUID `json:"conversation_handle"`
+	BeganDialog        bool        `json:"began_dialog"`
+	MessagesSent       int         `json:"messages_sent"`
+	Ended              bool        `json:"ended"`
+}
+
+func newSendCommand(a *app) *cobra.Command {
+	var flags sendFlags
+	cmd := &cobra.Command{
+		Use:   "send [BODY]",
+		Short: "Send a message, on a conversation or on a new one",
+		Long: `Send a message on a conversation (--conversation), or begin a dialog from one service to another (--from, --to) and send
+on that: then the new conversation handle is printed. It is one transaction.
+
+With --end the conversation is ended behind what is sent, in the same transaction: for messages that need no answer.
+
+The body is the argument, or a file, or what comes from standard input. With --batch each line of it is a message of
+its own.
+
+That it was sent does not mean that it was delivered: when the target does not exist yet the message waits, and when
+it refuses an Error message comes back to the queue of the sending service.`,
+		Example: `  parley send --from //example.com/web --to //example.com/shop --contract //example.com/ordering \
+      --type //example.com/order '{"item": 7}'
+  parley send --conversation 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f --type //example.com/order --file order.json
+  parley send --from A --to B --end 'something happened'
+  seq 1000000 | parley send --from A --to B --batch`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				flags.body = &args[0]
+			}
+			if err := flags.check(); err != nil {
+				return err
+			}
+			source, err := flags.open(a.stdin)
+			if err != nil {
+				return err
+			}
+			defer source.Close()
+			ctx := cmd.Context()
+			conn, err := a.attach(ctx)
+			if err != nil {
+				return err
+			}
+			defer closeConnection(ctx, conn)
+			var sent sentMessages
+			err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
+				sent, err = flags.send(ctx, tx, source)
+				if err != nil || !flags.end {
+					return err
+				}
+				sent.Ended = true
+				return parley.EndConversation(ctx, tx, sent.ConversationHandle)
+			})
+			if err != nil {
+				return err
+			}
+			return a.printSent(cmd.OutOrStdout(), sent)
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&flags.conversation, "conversation", "", "send on the conversation with this handle")
+	set.StringVar(&flags.from, "from", "", "begin a dialog from this service, which must be of this database")
+	set.StringVar(&flags.to, "to", "", "begin a dialog to this service")
+	set.StringVar(&flags.contract, "contract", parley.DefaultMessageType, "contract of the dialog to begin")
+	set.StringVar(&flags.messageType, "type", parley.DefaultMessageType, "message type")
+	set.StringVar(&flags.file, "file", "", "read the body from this file; - is standard input")
+	set.BoolVar(&flags.batch, "batch", false, "each line is a message")
+	set.BoolVar(&flags.end, "end", false, "end the conversation behind what is sent: nothing is left open, and no answer is received")
+	set.BoolVar(&flags.empty, "empty", false, "send a message without body")
+	cmd.MarkFlagsMutuallyExclusive("conversation", "from")
+	cmd.MarkFlagsMutuallyExclusive("conversation", "contract")
+	cmd.MarkFlagsOneRequired("conversation", "from")
+	cmd.MarkFlagsRequiredTogether("from", "to")
+	cmd.MarkFlagsMutuallyExclusive("file", "empty")
+	cmd.MarkFlagsMutuallyExclusive("batch", "empty")
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	a.completeFlag(cmd, "conversation", completeHandles)
+	a.completeFlag(cmd, "from", completeServices)
+	a.completeFlag(cmd, "to", completeServices)
+	a.completeFlag(cmd, "contract", completeContracts)
+	a.completeFlag(cmd, "type", completeMessageTypes)
+	return cmd
+}
+
+// check refuses two bodies at once.
+func (f sendFlags) check() error {
+	switch {
+	case f.body != nil && f.file != "":
+		return usagef("give the body as argument or with --file, not both")
+	case f.body != nil && f.empty:
+		return usagef("--empty sends no body: leave the argument out")
+	case f.body != nil && f.batch:
+		return usagef("--batch reads lines from standard input or --file: leave the argument out")
+	}
+	return nil
+}
+
+// open gives what to read the body from. The caller closes it.
+func (f sendFlags) open(stdin io.Reader) (io.ReadCloser, error) {
+	if f.file == "" || f.file == "-" {
+		return io.NopCloser(stdin), nil
+	}
+	file, err := os.Open(f.file)
+	if err != nil {
+		return nil, fmt.Errorf("read the body: %w", err)
+	}
+	return file, nil
+}
+
+func (f sendFlags) send(ctx context.Context, tx pgx.Tx, source io.Reader) (sent sentMessages, err error) {
+	if f.conversation != "" {
+		sent.ConversationHandle, err = parseHandle(f.conversation)
+	} else {
+		sent.BeganDialog = true
+		sent.ConversationHandle, err = parley.BeginDialog(ctx, tx, f.from, f.to, parley.OnContract(f.contract))
+	}
+	if err != nil {
+		return sent, err
+	}
+	if f.batch {
+		sent.MessagesSent, err = sendLines(ctx, tx, sent.ConversationHandle, f.messageType, source)
+		return sent, err
+	}
+	body, err := f.readBody(source)
+	if err != nil {
+		return sent, err
+	}
+	sent.MessagesSent = 1
+	return sent, parley.Send(ctx, tx, sent.ConversationHandle, f.messageType, body)
+}
+
+func (f sendFlags) readBody(source io.Reader) ([]byte, error) {
+	switch {
+	case f.empty:
+		return nil, nil
+	case f.body != nil:
+		return []byte(*f.body), nil
+	}
+	body, err := io.ReadAll(source)
+	if err != nil {
+		return nil, fmt.Errorf("read the body: %w", err)
+	}
+	return body, nil
+}
+
+// printSent prints a new handle alone to standard output, for scripts; what a person wants to know besides goes to
+// standard error.
+func (a *app) printSent(out io.Writer, sent sentMessages) error {
+	if a.json {
+		return encodeJSON(out, sent)
+	}
+	fmt.Fprintf(a.stderr, "sent %s\n", counted(sent.MessagesSent, "message"))
+	if !sent.BeganDialog {
+		return nil
+	}
+	_, err := fmt.Fprintln(out, sent.ConversationHandle)
+	return err
+}

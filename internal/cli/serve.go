@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// serving is what the daemon was asked to do; each file serve_*.go adds what it needs.
+type serving struct {
+	dsns        []string
+	listenDSNs  []string
+	procedures  []string
+	ramp        time.Duration
+	graceTime   time.Duration
+	sessionsMax int
+	logLevel    string
+	logFormat   string
+	observing   observing
+	external    external
+	network     network
+
+	logger *slog.Logger
+}
+
+func newServeCommand(a *app) *cobra.Command {
+	s := &serving{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the daemon: start readers while messages wait, fire timers",
+		Long: `Run the daemon for one or more databases until Ctrl-C or SIGTERM: queues with activation on get readers while
+messages wait in them, timers fire and lifetimes end on time.
+
+Any number of daemons may serve one database: one leads, and another takes over at once when it stops, within seconds when
+it is killed. The role it logs in as has to own the schema parley, or be a member of that role, and be allowed to SET ROLE
+to each role that procedures execute as. It should be no superuser: what it runs can take its rights by RESET ROLE. With --procedure-dsn
+procedures run on a login of their own, which needs no right but that; with {role} in place of its user they log in as the very role.
+
+Services of the databases of one daemon talk to each other. With --listen they also talk to those of other servers, which connect to
+this address; nothing goes over the network without it. Others are trusted by their keys: see parley pair.
+
+A database may be reached through a pooler in transaction mode. Then --listen-dsn names the same database without the pooler,
+for one connection on which the daemon is notified; without it the daemon looks for messages ten times a second.
+
+Queues may name programs and web addresses to be read by. The daemon starts and calls only what --allow-program and
+--allow-webhook allow: without them none.`,
+		Example: `  parley serve --dsn postgres://daemon@db1/shop
+  parley serve --dsn postgres://daemon@db1/shop --dsn postgres://daemon@db2/stock --log-format json
+  parley serve --dsn postgres://daemon@db1/shop --listen :4022
+  parley serve --dsn postgres://daemon@pooler:6432/shop --listen-dsn postgres://daemon@db1/shop`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.serve(cmd.Context(), s)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&s.dsns, "dsn", nil,
+		"database to serve, may be given several times (default PARLEY_DSN, then DATABASE_URL, then a private PostgreSQL)")
+	flags.StringArrayVar(&s.listenDSNs, "listen-dsn", nil,
+		"how to reach the database without a pooler, for notifications; one for each --dsn, in their order, empty for none")
+	flags.StringArrayVar(&s.procedures, "procedure-dsn", nil,
+		"how procedures connect, with rights of their own; {role} stands for the role of each; one for each --dsn, empty for none")
+	flags.DurationVar(&s.ramp, "ramp", 0, "time between two further readers of a queue; Service Broker waits 5s, here all start at once")
+	flags.DurationVar(&s.graceTime, "grace-time", 10*time.Second, "how long readers may go on after the daemon was told to stop")
+	flags.IntVar(&s.sessionsMax, "sessions", 50, "sessions that run procedures at once, for each database")
+	s.observing.addFlags(cmd)
+	s.external.addFlags(cmd)
+	s.network.addFlags(cmd)
+	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error; debug tells of each reader")
+	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
+	return cmd
+}
+
+// validate finds what cannot be meant.
+func (s *serving) validate() error {
+	switch {
+	case len(s.listenDSNs) > 0 && len(s.listenDSNs) != max(1, len(s.dsns)):
+		return usagef("give one --listen-dsn for each --dsn, or none; an empty one is none for that database")
+	case len(s.procedures) > 0 && len(s.procedures) != max(1, len(s.dsns)):
+		return usagef("give one --procedure-dsn for each --dsn, or none; an empty one is none for that database")
+	case s.ramp < 0 || s.graceTime <= 0 || s.sessionsMax < 1:
+		return usagef("--ramp must not be negative, --grace-time and --sessions must be positive")
+	}
+	return errors.Join(s.external.validate(len(s.dsns)), s.network.validate())
+}
+
+// openLog makes the log, which is what the daemon writes to standard error.
+func (a *app) openLog(s *serving) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.logLevel)); err != nil {
+		return usagef("unknown --log-level %q: use debug, info, warn or error", s.logLevel)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch strings.ToLower(s.logFormat) {
+	case "text":
+		s.logger = slog.New(slog.NewTextHandler(a.stderr, options))
+	case "json":
+		s.logger = slog.New(slog.NewJSONHandler(a.stderr, options))
+	default:
+		return usagef("unknown --log-format %q: use text or json", s.logFormat)
+	}
+	return nil
+}
+
+// serve runs everything that the daemon does until ctx ends.
+func (a *app) serve(ctx context.Context, s *serving) error {
+	if err := errors.Join(s.validate(), a.openLog(s)); err != nil {
+		return err
+	}
+	if len(s.dsns) == 0 {
+		dsn, err := a.resolveDSN(ctx)
+		if err != nil {
+			return err
+		}
+		s.dsns = []string{dsn}
+	}
+	var databases []*servedDatabase
+	defer func() {
+		for _, database := range databases {
+			database.close()
+		}
+	}()
+	if err := s.observing.start(ctx, s); err != nil {
+		return err
+	}
+	defer s.observing.stop(ctx, s)
+	parts := s.observing.parts()
+	if a.private.server != nil {
+		parts = append(parts, a.private.server.Supervise)
+	}
+	for number := range s.dsns {
+		database, err := s.openDatabase(ctx, number)
+		if err != nil {
+			return err
+		}
+		databases = append(databases, database)
+	}
+	dialogs, err := s.network.open(ctx, databases, s.logger)
+	if err != nil {
+		return err
+	}
+	defer dialogs.Close()
+	parts = append(parts, s.network.parts(dialogs)...)
+	for number, database := range databases {
+		if err := database.prepare(ctx, s, number, dialogs); err != nil {
+			return err
+		}
+		parts = append(parts, database.run)
+	}
+	s.logger.Info("the daemon runs", "databases", len(s.dsns))
+	s.tellSystemd(ctx)
+	err = runTogether(ctx, parts)
+	s.logger.Info("the daemon has stopped")
+	return err
+}
+
+// runTogether runs parts until ctx ends or one of them fails, which ends the others.
+func runTogether(ctx context.Context, parts []func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	failures := make([]error, len(parts))
+	var running sync.WaitGroup
+	for i, part := range parts {
+		running.Go(func() {
+			if failures[i] = part(ctx); failures[i] != nil {
+				stop()
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(failures...)
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/broker/metrics"
+)
+
+// exportTimeout is how long the last metrics and spans may take when the daemon stops.
+const exportTimeout = 5 * time.Second
+
+// observing is what the daemon tells monitoring systems, and where.
+type observing struct {
+	address string
+
+	metrics  *metrics.Metrics
+	export   *metrics.Export
+	listener net.Listener
+	names    []string // of the databases
+}
+
+func (o *observing) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.address, "http", "",
+		"address for /metrics, /healthz and /readyz, such as 127.0.0.1:9187 (default: none)")
+}
+
+// start makes the metrics, and listens where --http says. OTEL_EXPORTER_OTLP_ENDPOINT asks to export them too.
+func (o *observing) start(ctx context.Context, s *serving) (err error) {
+	o.export, err = metrics.NewExport(ctx, parley.Release)
+	if err != nil {
+		return err
+	}
+	o.metrics = metrics.New(metrics.Config{Tracer: o.export.Tracer(), Logger: s.logger})
+	if err := o.export.ExportMetrics(ctx, o.metrics); err != nil {
+		return err
+	}
+	if o.address == "" {
+		return nil
+	}
+	var listening net.ListenConfig
+	if o.listener, err = listening.Listen(ctx, "tcp", o.address); err != nil {
+		return fmt.Errorf("listen on --http %s: %w", o.address, err)
+	}
+	s.logger.Info("metrics are served", "address", o.listener.Addr().String())
+	return nil
+}
+
+// parts gives what is to run while the daemon runs.
+func (o *observing) parts() []func(context.Context) error {
+	if o.listener == nil {
+		return nil
+	}
+	return []func(context.Context) error{
+		func(ctx context.Context) error { return o.metrics.Serve(ctx, o.listener) },
+	}
+}
+
+// database makes the metrics of a database, and lets the connections to it count their statements.
+func (o *observing) database(config *pgx.ConnConfig) *metrics.Database {
+	name := config.Database
+	if slices.Contains(o.names, name) {
+		name = fmt.Sprintf("%s@%s:%d", config.Database, config.Host, config.Port)
+	}
+	o.names = append(o.names, name)
+	database := o.metrics.Database(name)
+	config.Tracer = database
+	return database
+}
+
+// stop sends the last metrics and spans.
+func (o *observing) stop(ctx context.Context, s *serving) {
+	if o.listener != nil {
+		_ = o.listener.Close()
+	}
+	if o.export == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportTimeout)
+	defer cancel()
+	if err := o.export.Shutdown(ctx); err != nil {
+		s.logger.Warn("the last metrics and spans were not exported", "error", err)
+	}
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+func newServiceCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "service",
+		Short: "List, create, alter and drop services",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(newServiceListCommand(a), newServiceCreateCommand(a), newServiceAlterCommand(a), newServiceDropCommand(a))
+	return cmd
+}
+
+func newServiceListCommand(a *app) *cobra.Command {
+	return lists(a, &cobra.Command{
+		Use:   "list",
+		Short: "List the services, their queues and the contracts they accept",
+	}, listing[parley.ServiceStatus]{
+		read:     parley.ReadServices,
+		isSystem: func(service parley.ServiceStatus) bool { return service.IsSystem },
+		write:    writeServices,
+		allHelp:  "list the broker's own services too",
+	})
+}
+
+func writeServices(out io.Writer, services []parley.ServiceStatus) error {
+	if len(services) == 0 {
+		_, err := fmt.Fprintln(out, "no services; parley service create SERVICE QUEUE creates one")
+		return err
+	}
+	table := newTable(out)
+	fmt.Fprintln(table, "SERVICE\tQUEUE\tCONTRACTS")
+	for _, service := range services {
+		fmt.Fprintf(table, "%s\t%s\t%s\n",
+			oneLine(service.Service, 0), oneLine(service.Queue, 0), orNone(oneLine(strings.Join(service.Contracts, ", "), 0)))
+	}
+	return table.Flush()
+}
+
+func newServiceCreateCommand(a *app) *cobra.Command {
+	var contracts []string
+	cmd := &cobra.Command{
+		Use:   "create SERVICE QUEUE",
+		Short: "Create a service on a queue",
+		Long: `Create a service on a queue. It can be the target of dialogs on the contracts that it accepts; without any it can only
+begin dialogs. DEFAULT is the contract for messages of any kind.`,
+		Example: `  parley service create Web web
+  parley service create Shop shop --contract DEFAULT`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changeObject(cmd, objectChange{"service", args[0], "created"}, func(ctx context.Context, conn *pgx.Conn) error {
+				return parley.CreateService(ctx, conn, args[0], args[1], contracts...)
+			})
+		},
+	}
+	cmd.Flags().StringArrayVar(&contracts, "contract", nil, "contract that it accepts; may be given several times")
+	a.completeFlag(cmd, "contract", completeContracts)
+	return cmd
+}
+
+func newServiceAlterCommand(a *app) *cobra.Command {
+	var queue string
+	var change parley.ServiceChange
+	cmd := &cobra.Command{
+		Use:   "alter SERVICE",
+		Short: "Move a service to another queue, or change the contracts it accepts",
+		Long: `Move a service, with its waiting messages, to another queue, or change the contracts it accepts. Conversations on a contract
+that it no longer accepts end with an error on both sides.`,
+		Example: `  parley service alter Shop --queue orders
+  parley service alter Shop --add-contract //example.com/order --drop-contract DEFAULT`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			change.Queue = given(cmd, "queue", queue)
+			return a.changeObject(cmd, objectChange{"service", args[0], "altered"}, func(ctx context.Context, conn *pgx.Conn) error {
+				return parley.AlterService(ctx, conn, args[0], change)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&queue, "queue", "", "queue to move it to")
+	flags.StringArrayVar(&change.AddContracts, "add-contract", nil, "contract to accept besides; may be given several times")
+	flags.StringArrayVar(&change.DropContracts, "drop-contract", nil, "contract to accept no longer; may be given several times")
+	cmd.MarkFlagsOneRequired("queue", "add-contract", "drop-contract")
+	a.completeArgument(cmd, completeServices, 1)
+	a.completeFlag(cmd, "queue", completeQueues)
+	a.completeFlag(cmd, "add-contract", completeContracts)
+	a.completeFlag(cmd, "drop-contract", completeContracts)
+	return cmd
+}
+
+func newServiceDropCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "drop SERVICE",
+		Short: "Drop a service, its conversations and what waits in them",
+		Long:  "Drop a service, its conversations and what waits in them. The other sides of its open conversations get an Error.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changeObject(cmd, objectChange{"service", args[0], "dropped"}, func(ctx context.Context, conn *pgx.Conn) error {
+				return parley.DropService(ctx, conn, args[0])
+			})
+		},
+	}
+	a.completeArgument(cmd, completeServices, 1)
+	return cmd
+}

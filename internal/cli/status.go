@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+func newStatusCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Tell what is installed in the database",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			conn, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			defer closeConnection(ctx, conn)
+			return a.printStatus(cmd, conn)
+		},
+	}
+}
+
+// printStatus tells what is installed now; it is the last act of every verb that changes that.
+func (a *app) printStatus(cmd *cobra.Command, conn *pgx.Conn) error {
+	status, err := parley.ReadStatus(cmd.Context(), conn)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(status)
+	}
+	return writeStatus(cmd.OutOrStdout(), status)
+}
+
+func writeStatus(out io.Writer, status parley.Status) error {
+	if !status.Installed {
+		_, err := fmt.Fprintf(out, "schema parley is not installed; parley install creates version %d\n", status.CurrentSchemaVersion)
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "schema version\t%d%s\n", status.SchemaVersion, versionRemark(status))
+	fmt.Fprintf(table, "release\t%s\n", status.Release)
+	fmt.Fprintf(table, "owner\t%s\n", status.Owner)
+	fmt.Fprintf(table, "installed\t%s\n", status.InstalledAt.Format(time.RFC3339))
+	if status.UpgradedAt != nil {
+		fmt.Fprintf(table, "upgraded\t%s\n", status.UpgradedAt.Format(time.RFC3339))
+	}
+	fmt.Fprintf(table, "message types\t%d\n", status.MessageTypes)
+	fmt.Fprintf(table, "contracts\t%d\n", status.Contracts)
+	fmt.Fprintf(table, "queues\t%d\n", status.Queues)
+	fmt.Fprintf(table, "services\t%d\n", status.Services)
+	fmt.Fprintf(table, "conversation endpoints\t%d (estimated)\n", status.Conversations)
+	return table.Flush()
+}
+
+// versionRemark tells what to do when the program has another version.
+func versionRemark(status parley.Status) string {
+	switch {
+	case status.UpgradeNeeded():
+		return fmt.Sprintf(" (older than this program's %d: run parley upgrade)", status.CurrentSchemaVersion)
+	case status.SchemaVersion > status.CurrentSchemaVersion:
+		return fmt.Sprintf(" (newer than this program's %d: use a newer release)", status.CurrentSchemaVersion)
+	}
+	return ""
+}
+
+// closeTimeout bounds the farewell to a server that does not answer.
+const closeTimeout = 5 * time.Second
+
+// closeConnection says farewell even when the command was interrupted.
+func closeConnection(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	_ = conn.Close(ctx)
+}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+// following is what tail was asked to show.
+type following struct {
+	queue        string
+	handle       string
+	messageType  string
+	way          string
+	full         bool
+	count        int
+	position     int64
+	fromStart    bool
+	interval     time.Duration
+	conversation parley.UUID
+}
+
+func newTailCommand(a *app) *cobra.Command {
+	var f following
+	cmd := &cobra.Command{
+		Use:   "tail QUEUE",
+		Short: "Show messages as they pass through a queue, without taking them",
+		Long: `Show the messages that are sent to a queue, from now on until Ctrl-C, without taking them and without disturbing
+senders or readers. Only committed messages show.
+
+A message that is received before tail looks is never seen. Tail looks every --interval, and at once when a sender notifies;
+senders notify while readers sleep, and tail does not ask them to, since that would cost them. So of a queue whose readers keep up
+it shows a part; of a queue that is paused (parley top) or has no reader, all. What a transaction sends that stays open
+while thousands of other messages pass may be missed too.
+
+Each line is the time of arrival, the position, the conversation, the type, the size and the body. --position goes on where
+an earlier tail ended: give the position that it printed last, plus one. A body that is text is shown as text, any other in hex
+(base64 in JSON).`,
+		Example: `  parley tail shop
+  parley tail shop --from-start -n 100 --full
+  parley tail shop --json --body json | jq 'select(.body.amount > 1000)'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.queue = args[0]
+			if !cmd.Flags().Changed("position") {
+				f.position = -1
+			}
+			if err := f.check(); err != nil {
+				return err
+			}
+			return a.tail(cmd.Context(), cmd.OutOrStdout(), f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.handle, "conversation", "", "only messages of the conversation with this handle")
+	flags.StringVar(&f.messageType, "type", "", "only messages of this type")
+	flags.StringVar(&f.way, "body", bodyText, "show bodies as text, hex or json")
+	flags.BoolVar(&f.full, "full", false, "show bodies in full")
+	flags.IntVarP(&f.count, "count", "n", 0, "end after so many messages")
+	flags.BoolVar(&f.fromStart, "from-start", false, "begin with what waits already")
+	flags.Int64Var(&f.position, "position", 0, "begin at this position")
+	flags.DurationVar(&f.interval, "interval", 200*time.Millisecond, "time between two looks")
+	cmd.MarkFlagsMutuallyExclusive("from-start", "position")
+	a.completeArgument(cmd, completeQueues, 1)
+	a.completeFlag(cmd, "conversation", completeHandles)
+	a.completeFlag(cmd, "type", completeMessageTypes)
+	return cmd
+}
+
+// leastTailInterval keeps a tail from becoming a load.
+const leastTailInterval = 10 * time.Millisecond
+
+func (f *following) check() (err error) {
+	if err := checkBody(f.way); err != nil {
+		return err
+	}
+	switch {
+	case f.count < 0:
+		return usagef("-n %d: give a positive number", f.count)
+	case f.position < -1:
+		return usagef("--position %d: give a position that tail or peek has shown", f.position)
+	case f.interval < leastTailInterval:
+		return usagef("--interval %s: use %s or more", f.interval, leastTailInterval)
+	}
+	if f.fromStart {
+		f.position = 0
+	}
+	if f.handle != "" {
+		f.conversation, err = parseHandle(f.handle)
+	}
+	return err
+}
+
+// tail shows messages until there were enough or ctx ends.
+func (a *app) tail(ctx context.Context, out io.Writer, f following) error {
+	dsn, err := a.resolveDSN(ctx)
+	if err != nil {
+		return err
+	}
+	// Unlike other commands this one gives up waiting all the time, which must not cancel what comes next.
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return fmt.Errorf("connect to the database: %w", err)
+	}
+	defer closeConnection(ctx, conn)
+	follower, err := parley.Follow(ctx, conn, f.queue, f.position)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stderr, "watching %s; Ctrl-C ends\n", oneLine(f.queue, 0))
+	for shown := 0; ; {
+		messages, err := follower.Next(ctx)
+		if err != nil {
+			return untilStopped(ctx, err)
+		}
+		for _, m := range messages {
+			if !f.wants(m) {
+				continue
+			}
+			if err := a.printPassing(out, m, f); err != nil {
+				return err
+			}
+			shown++
+			if shown == f.count {
+				return nil
+			}
+		}
+		if len(messages) == 0 {
+			if err := follower.Wait(ctx, f.interval); err != nil {
+				return untilStopped(ctx, err)
+			}
+		}
+	}
+}
+
+// untilStopped takes Ctrl-C for the end that it is.
+func untilStopped(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func (f *following) wants(m parley.PassingMessage) bool {
+	return (f.messageType == "" || f.messageType == m.MessageTypeName) && (f.handle == "" || f.conversation == m.ConversationHandle)
+}
+
+// passingMessage is a message as tail prints it; as JSON it is a stable format.
+type passingMessage struct {
+	QueuingOrder        int64       `json:"queuing_order"`
+	Priority            int16       `json:"priority"`
+	ConversationHandle  parley.UUID `json:"conversation_handle"`
+	ConversationGroupID parley.UUID `json:"conversation_group_id"`
+	ServiceName         string      `json:"service_name"`
+	FarService          string      `json:"far_service"`
+	ServiceContractName string      `json:"service_contract_name"`
+	MessageTypeName     string      `json:"message_type_name"`
+	MessageEnqueueTime  time.Time   `json:"message_enqueue_time"`
+	BodyBytes           int         `json:"body_bytes"`
+	BodyEncoding        string      `json:"body_encoding"`
+	Body                any         `json:"body"`
+}
+
+func (a *app) printPassing(out io.Writer, m parley.PassingMessage, f following) error {
+	if a.json {
+		line := passingMessage{
+			QueuingOrder: m.QueuingOrder, Priority: m.Priority, ConversationHandle: m.ConversationHandle,
+			ConversationGroupID: m.ConversationGroupID, ServiceName: m.ServiceName, FarService: m.FarService,
+			ServiceContractName: m.ServiceContractName, MessageTypeName: m.MessageTypeName,
+			MessageEnqueueTime: m.MessageEnqueueTime, BodyBytes: len(m.MessageBody),
+		}
+		line.BodyEncoding, line.Body = encodeBody(m.MessageBody, f.way)
+		return encodeJSON(out, line)
+	}
+	width := bodyWidth
+	if f.full {
+		width = 0
+	}
+	_, err := fmt.Fprintf(out, "%s  %d  %s  %s  %d B  %s\n", m.MessageEnqueueTime.Local().Format("15:04:05.000"), m.QueuingOrder,
+		m.ConversationHandle, oneLine(m.MessageTypeName, 0), len(m.MessageBody), bodyCell(m.MessageBody, f.way, width))
+	return err
+}

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/cli/top"
+)
+
+// leastInterval keeps a screen from becoming a load.
+const leastInterval = 200 * time.Millisecond
+
+func newTopCommand(a *app) *cobra.Command {
+	var once bool
+	var interval time.Duration
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Watch queues, conversations and waits, live",
+		Long: `Watch what goes on: the queues (how much waits and for how long, what comes and goes, readers, who holds locks), the
+conversations at the heads of the queues (who has them locked), and the sessions that use the broker (who waits for whom).
+
+A look locks nothing and takes nothing, and costs no more when more waits. Numbers with ~ are estimates, a few percent off
+at most. IN/S and OUT/S are derived from two looks; a batch that came and went between them counts as few messages.
+READERS are those of the daemon. LOCK HOLDERS and LOCKED BY are process ids, of the conversations at the heads of the
+queues only. Roles that may not see the activity of others find few sessions: grant them pg_monitor.
+
+Keys: 1 2 3 or tab choose the screen, the arrows a line; s sorts by the next column, r the other way round; / filters, Esc
+shows all again; p pauses or resumes the selected queue (ALTER QUEUE ... WITH STATUS) after asking; space looks now; q quits.
+
+--once prints one look and ends; with --interval it takes two, so that there are rates.`,
+		Example: `  parley top
+  parley top --once
+  parley top --once --interval 5s --json | jq '.queues[] | {queue, waiting_messages, out_per_second}'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if interval < leastInterval {
+				return usagef("--interval %s: use %s or more", interval, leastInterval)
+			}
+			if !once && !a.json && !isTerminal(a.stdout) {
+				return exitError{errNoTerminal, exitUsage}
+			}
+			ctx, cancel := context.WithCancel(cmd.Context())
+			defer cancel()
+			pool, err := a.openPool(ctx)
+			if err != nil {
+				return err
+			}
+			defer pool.Close()
+			// A mistake in the DSN is better told than shown on a screen that tries again.
+			if err := pool.Ping(ctx); err != nil {
+				return explainConnection(err)
+			}
+			if !once && !a.json {
+				return a.showTop(ctx, cancel, pool, interval)
+			}
+			snapshot, err := takeSnapshot(ctx, pool, interval, cmd.Flags().Changed("interval"))
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return encodeJSON(cmd.OutOrStdout(), snapshot)
+			}
+			return top.Print(cmd.OutOrStdout(), snapshot)
+		},
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "print one look as tables and end; --json implies it")
+	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "time between two looks")
+	return cmd
+}
+
+// openPool opens the few connections of a screen, which come back after the server was restarted.
+func (a *app) openPool(ctx context.Context) (*pgxpool.Pool, error) {
+	dsn, err := a.resolveDSN(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, a.badDSN(err)
+	}
+	config.MaxConns = 2
+	config.ConnConfig.RuntimeParams["application_name"] = "parley top"
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open connections: %w", err)
+	}
+	return pool, nil
+}
+
+var errNoTerminal = errors.New("top draws on a terminal, and here is none: parley top --once prints tables, --json is for programs")
+
+// showTop shows the screen until the person quits. What is looked up then is cut off before the connections are closed.
+func (a *app) showTop(ctx context.Context, cancel context.CancelFunc, pool *pgxpool.Pool, interval time.Duration) error {
+	program := tea.NewProgram(top.New(ctx, pool, interval),
+		tea.WithContext(ctx), tea.WithInput(a.stdin), tea.WithOutput(a.stdout))
+	_, err := program.Run()
+	cancel()
+	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, tea.ErrInterrupted) {
+		return nil
+	}
+	return err
+}
+
+// takeSnapshot looks once, or twice when rates are asked for.
+func takeSnapshot(ctx context.Context, db parley.DB, interval time.Duration, twice bool) (top.Snapshot, error) {
+	now, err := top.Look(ctx, db)
+	if err != nil || !twice {
+		return top.Compare(nil, now), err
+	}
+	before := now
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return top.Snapshot{}, ctx.Err()
+	case <-timer.C:
+	}
+	now, err = top.Look(ctx, db)
+	return top.Compare(&before, now), err
+}

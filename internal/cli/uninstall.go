@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+func newUninstallCommand(a *app) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Remove the schema parley from the database",
+		Long: `Remove the schema parley with everything in it, in one transaction. While conversations exist, or objects
+of your own depend on the schema, that is refused unless --force is given: they would be gone too.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			conn, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			defer closeConnection(ctx, conn)
+			if err := parley.Uninstall(ctx, conn, force); err != nil {
+				return err
+			}
+			return a.printStatus(cmd, conn)
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "remove conversations, their messages and dependent objects too")
+	return cmd
+}

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+func newUpgradeCommand(a *app) *cobra.Command {
+	var repair bool
+	cmd := &cobra.Command{
+		Use:   "upgrade",
+		Short: "Bring the schema parley to the version of this program",
+		Long: `Bring the schema parley to the version of this program, in one transaction. Conversations and waiting
+messages stay. When the schema has this version already, nothing happens.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			conn, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			defer closeConnection(ctx, conn)
+			change := parley.Upgrade
+			if repair {
+				change = parley.Repair
+			}
+			if err := change(ctx, conn); err != nil {
+				return err
+			}
+			return a.printStatus(cmd, conn)
+		},
+	}
+	cmd.Flags().BoolVar(&repair, "repair", false, "re-create functions, views, comments and grants even when the version is right")
+	return cmd
+}

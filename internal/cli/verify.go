@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+func newVerifyCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Compare the installed schema with its definition",
+		Long: `Compare every function, table, column, constraint, index, view, sequence, grant and comment of the installed
+schema with its definition in this program. Nothing is changed, and senders and receivers notice nothing.
+The exit code is 1 when anything is different; parley upgrade --repair re-creates what holds no data.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			conn, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			defer closeConnection(ctx, conn)
+			differences, err := parley.Verify(ctx, conn)
+			if err != nil {
+				return err
+			}
+			if err := a.printDifferences(cmd.OutOrStdout(), differences); err != nil {
+				return err
+			}
+			if n := len(differences); n > 0 {
+				return fmt.Errorf("schema parley is not as version %d defines it: differences: %d", parley.SchemaVersion, n)
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) printDifferences(out io.Writer, differences []parley.Difference) error {
+	if a.json {
+		// A list even when it is empty.
+		return json.NewEncoder(out).Encode(map[string]any{
+			"schema_version": parley.SchemaVersion,
+			"differences":    append([]parley.Difference{}, differences...),
+		})
+	}
+	for _, difference := range differences {
+		if _, err := fmt.Fprintln(out, difference); err != nil {
+			return err
+		}
+	}
+	if len(differences) > 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "schema parley is as version %d defines it\n", parley.SchemaVersion)
+	return err
+}

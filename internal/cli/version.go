@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+// programVersion is what version prints; as JSON it is a stable format.
+type programVersion struct {
+	Release       string `json:"release"`
+	SchemaVersion int    `json:"schema_version"`
+	Go            string `json:"go"`
+	Platform      string `json:"platform"`
+	Commit        string `json:"commit,omitempty"`       // absent where Go was not told: go install of a release, go run
+	CommittedAt   string `json:"committed_at,omitempty"` // RFC 3339, UTC
+}
+
+// noteSource says which commit the program was built from, as far as Go has written it down.
+func (v *programVersion) noteSource() {
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return
+	}
+	for _, setting := range build.Settings {
+		switch setting.Key {
+		case "vcs.revision":
+			v.Commit = setting.Value
+		case "vcs.time":
+			v.CommittedAt = setting.Value
+		}
+	}
+}
+
+func newVersionCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program and of the schema it works with",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			version := programVersion{
+				Release:       parley.Release,
+				SchemaVersion: parley.SchemaVersion,
+				Go:            runtime.Version(),
+				Platform:      runtime.GOOS + "/" + runtime.GOARCH,
+			}
+			version.noteSource()
+			if a.json {
+				return json.NewEncoder(a.stdout).Encode(version)
+			}
+			source := ""
+			if version.Commit != "" {
+				source = ", commit " + version.Commit[:min(12, len(version.Commit))]
+			}
+			_, err := fmt.Fprintf(a.stdout, "parley %s (schema version %d, %s, %s%s)\n",
+				version.Release, version.SchemaVersion, version.Go, version.Platform, source)
+			return err
+		},
+	}
+}

@@ -1,0 +1,160 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/measure/machine"
+)
+
+// LatencyConfig says how messages are offered whose latency is measured.
+type LatencyConfig struct {
+	// DSN names a database of the server, where the role may create databases. The database itself is not touched.
+	DSN string
+	// Systems are the systems to measure; none: all of them.
+	Systems []string
+	// Rate is how many messages a second are offered, whether or not they are worked on in time.
+	Rate int
+	// Duration of a run, and before it WarmUp, whose messages do not count.
+	Duration, WarmUp time.Duration
+	// Senders are the sessions that send, Readers those that work, Conversations what the messages are spread over.
+	Senders, Readers, Conversations int
+	// Size is how many bytes a body has.
+	Size int
+	// Repeat is how often each system is run, in turns.
+	Repeat int
+	// Progress, if set, is told what is done now.
+	Progress func(text string)
+}
+
+// leastBody holds the number of a message.
+const leastBody = 8
+
+// Check tells what is wrong with a configuration, before there is a DSN.
+func (c LatencyConfig) Check() error {
+	for _, number := range []struct {
+		name  string
+		value int
+		least int
+	}{
+		{"rate", c.Rate, 1},
+		{"duration", int(c.Duration), 1},
+		{"warm-up", int(c.WarmUp), 0},
+		{"senders", c.Senders, 1},
+		{"readers", c.Readers, 1},
+		{"conversations", c.Conversations, 1},
+		{"size", c.Size, leastBody},
+		{"repeat", c.Repeat, 1},
+	} {
+		if number.value < number.least {
+			return fmt.Errorf("%s must be at least %d", number.name, number.least)
+		}
+	}
+	known := []string{}
+	for _, system := range latencySystems() {
+		known = append(known, system.name)
+	}
+	for _, name := range c.Systems {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("system %q is unknown: there are %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// A latencySystem is one way from a sender's commit to work that has begun.
+type latencySystem struct {
+	name, short string
+	// prepare furnishes a new database, on a connection to it.
+	prepare func(ctx context.Context, conn *pgx.Conn, c LatencyConfig) error
+	// work starts the readers; each message's work begins with the statement of begunStatement. The function
+	// that comes back stops them, and tells what happened.
+	work func(ctx context.Context, d database, c LatencyConfig) (stop func() error, err error)
+	// sender gives what sends one message on a connection, in the transaction that is open there.
+	sender func(ctx context.Context, conn *pgx.Conn, c LatencyConfig, session int) (send, error)
+}
+
+// send sends the message with a number.
+type send func(ctx context.Context, tx pgx.Tx, number int64) error
+
+// begunStatement is the first statement of the work on a message: it notes its number and the time.
+const begunStatement = "insert into bench.begun (number, begun_at) values ($1, clock_timestamp())"
+
+// LatencySystems lists what can be measured, with a line on each.
+func LatencySystems() []Variant {
+	var list []Variant
+	for _, system := range latencySystems() {
+		list = append(list, Variant{system.name, system.short})
+	}
+	return list
+}
+
+func latencySystems() []latencySystem {
+	return []latencySystem{activationSystem(), consumerSystem(), riverSystem()}
+}
+
+// MeasureLatency measures how long it takes from a sender's commit to the first statement of the work on its message. It
+// makes databases of its own on the server and drops them before it returns, also when ctx ends.
+func MeasureLatency(ctx context.Context, config LatencyConfig) (report LatencyReport, err error) {
+	if err := config.Check(); err != nil {
+		return LatencyReport{}, err
+	}
+	cluster, err := openCluster(ctx, config.DSN)
+	if err != nil {
+		return LatencyReport{}, err
+	}
+	defer func() {
+		config.progress("cleaning up")
+		err = errors.Join(err, cluster.cleanUp(ctx))
+	}()
+	report.Scenario = "latency"
+	if report.Machine, err = machine.Read(ctx, cluster.admin); err != nil {
+		return LatencyReport{}, err
+	}
+	if report.Settings, err = config.settings(ctx, cluster.admin); err != nil {
+		return LatencyReport{}, err
+	}
+	systems := slices.DeleteFunc(latencySystems(), func(s latencySystem) bool {
+		return len(config.Systems) > 0 && !slices.Contains(config.Systems, s.name)
+	})
+	runs := make([][]LatencyRun, len(systems))
+	for repeat := range config.Repeat {
+		for i, system := range systems {
+			config.progress("run %d of %d: %s", repeat+1, config.Repeat, system.name)
+			run, err := measureOnce(ctx, cluster, system, config)
+			if err != nil {
+				return LatencyReport{}, fmt.Errorf("measure %s: %w", system.name, err)
+			}
+			runs[i] = append(runs[i], run)
+		}
+	}
+	for i, system := range systems {
+		report.Results = append(report.Results, summarize(system.name, runs[i]))
+	}
+	report.Ratios = latencyRatios(report.Results)
+	return report, nil
+}
+
+func (c LatencyConfig) settings(ctx context.Context, conn *pgx.Conn) (map[string]any, error) {
+	settings := map[string]any{
+		"rate": c.Rate, "duration_seconds": c.Duration.Seconds(), "warm_up_seconds": c.WarmUp.Seconds(),
+		"senders": c.Senders, "readers": c.Readers, "conversations": c.Conversations, "size": c.Size, "repeat": c.Repeat,
+	}
+	ofServer, err := machine.Settings(ctx, conn, settingsThatMatter...)
+	for name, value := range ofServer {
+		settings[name] = value
+	}
+	return settings, err
+}
+
+func (c LatencyConfig) progress(format string, args ...any) {
+	if c.Progress != nil {
+		c.Progress(fmt.Sprintf(format, args...))
+	}
+}

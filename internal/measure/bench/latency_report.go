@@ -1,0 +1,104 @@
+package bench
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/parley-broker/parley/internal/measure/machine"
+)
+
+// LatencyReport is what MeasureLatency measured. As JSON it is a stable format, described in docs/json.md.
+type LatencyReport struct {
+	Scenario string          `json:"scenario"`
+	Machine  machine.Machine `json:"machine"`
+	Settings map[string]any  `json:"settings"`
+	Results  []LatencyResult `json:"results"`
+	// Ratios are quotients of medians, under "p50:parley_consumer/river" and so on.
+	Ratios map[string]float64 `json:"ratios"`
+}
+
+// LatencyResult is what one system needed from commit to work; the numbers are the medians of its runs.
+type LatencyResult struct {
+	System string `json:"system"`
+	Latency
+	Spread float64      `json:"spread"` // of the p50 of the runs: (max - min) / median
+	Runs   []LatencyRun `json:"runs"`
+}
+
+// Latency tells how long the way from commit to work took, in milliseconds.
+type Latency struct {
+	P50MS float64 `json:"p50_ms"`
+	P90MS float64 `json:"p90_ms"`
+	P99MS float64 `json:"p99_ms"`
+	MaxMS float64 `json:"max_ms"`
+}
+
+// LatencyRun is one run of a system.
+type LatencyRun struct {
+	Latency
+	Messages      int64   `json:"messages"`        // that counted
+	SentPerSecond float64 `json:"sent_per_second"` // how well the offered rate was kept
+}
+
+// takeTimes compares when messages were committed with when work on them began, from one number on.
+func takeTimes(committed, begun []time.Time, first int64) (LatencyRun, error) {
+	var spans []float64
+	for number := first; number < int64(len(committed)); number++ {
+		// A reader that is awake already may begin before the sender's session has come to read the clock.
+		span := max(0, begun[number].Sub(committed[number]))
+		spans = append(spans, float64(span)/float64(time.Millisecond))
+	}
+	if len(spans) == 0 {
+		return LatencyRun{}, errors.New("no message counts: the run was too short")
+	}
+	slices.Sort(spans)
+	return LatencyRun{
+		Messages: int64(len(spans)),
+		Latency: Latency{
+			P50MS: percentile(spans, 0.50), P90MS: percentile(spans, 0.90), P99MS: percentile(spans, 0.99), MaxMS: spans[len(spans)-1],
+		},
+	}, nil
+}
+
+// percentile gives the least of the sorted values that so great a part of them does not exceed.
+func percentile(sorted []float64, part float64) float64 {
+	return sorted[max(0, int(math.Ceil(part*float64(len(sorted))))-1)]
+}
+
+func summarize(system string, runs []LatencyRun) LatencyResult {
+	of := func(field func(Latency) float64) []float64 {
+		var values []float64
+		for _, run := range runs {
+			values = append(values, field(run.Latency))
+		}
+		return values
+	}
+	p50 := of(func(l Latency) float64 { return l.P50MS })
+	return LatencyResult{
+		System: system, Runs: runs, Spread: spread(p50),
+		Latency: Latency{
+			P50MS: median(p50),
+			P90MS: median(of(func(l Latency) float64 { return l.P90MS })),
+			P99MS: median(of(func(l Latency) float64 { return l.P99MS })),
+			MaxMS: median(of(func(l Latency) float64 { return l.MaxMS })),
+		},
+	}
+}
+
+// latencyRatios compares our systems with River, where both were measured.
+func latencyRatios(results []LatencyResult) map[string]float64 {
+	found := map[string]float64{}
+	i := slices.IndexFunc(results, func(r LatencyResult) bool { return r.System == systemRiver })
+	if i < 0 || results[i].P50MS == 0 || results[i].P99MS == 0 {
+		return found
+	}
+	for _, r := range results {
+		if r.System != systemRiver {
+			found["p50:"+r.System+"/"+systemRiver] = r.P50MS / results[i].P50MS
+			found["p99:"+r.System+"/"+systemRiver] = r.P99MS / results[i].P99MS
+		}
+	}
+	return found
+}

@@ -1,0 +1,99 @@
+package bench
+
+import "github.com/parley-broker/parley/internal/measure/machine"
+
+// Report is what a scenario measured. As JSON it is a stable format, described in docs/json.md.
+type Report struct {
+	Scenario string          `json:"scenario"`
+	Machine  machine.Machine `json:"machine"`
+	Settings map[string]any  `json:"settings"`
+	Results  []Result        `json:"results"`
+	// Ratios are quotients of medians, under "variant:parley/insert", "variant:operation/fresh" for what was
+	// done in an aged database, or "variant:operation/operation".
+	Ratios map[string]float64 `json:"ratios"`
+	// Paper is what the seed paper has measured of the kind, if it has.
+	Paper string `json:"paper,omitempty"`
+}
+
+// Result is what one system did under one variant.
+type Result struct {
+	System        string `json:"system"`
+	Variant       string `json:"variant"`
+	Sessions      int    `json:"sessions"`
+	Conversations int    `json:"conversations"`
+	Size          int    `json:"size"`  // bytes of a body
+	Batch         int    `json:"batch"` // messages of a call, at most
+	// Operation and Phase, "fresh" or "aged", are what decay compares.
+	Operation string `json:"operation,omitempty"`
+	Phase     string `json:"phase,omitempty"`
+
+	MessagesPerSecond float64   `json:"messages_per_second"` // median of Runs
+	Spread            float64   `json:"spread"`              // (max - min) / median of Runs
+	Runs              []float64 `json:"runs"`                // messages per second, in the order they were measured
+
+	// Latency is from the sender's commit to the first statement of the reader, the medians of the runs, where that was measured.
+	Latency *Latency `json:"latency,omitempty"`
+
+	// base is the operation of the same variant that this one is compared with, if it is not the bare INSERT.
+	base string
+}
+
+const (
+	systemParley = "parley"
+	systemInsert = "insert"
+
+	phaseFresh = "fresh"
+	phaseAged  = "aged"
+)
+
+// RatioKey is the key of the report's ratio that this result stands above the line in, or "" if it stands in none.
+func (r Result) RatioKey() string {
+	switch {
+	case r.base != "":
+		return r.Variant + ":" + r.Operation + "/" + r.base
+	case r.Phase == phaseAged:
+		return r.Variant + ":" + r.Operation + "/" + phaseFresh
+	case r.Phase == "" && r.System == systemParley:
+		return r.Variant + ":" + systemParley + "/" + systemInsert
+	}
+	return ""
+}
+
+// isBaseOf tells whether a result is what another is compared with.
+func (r Result) isBaseOf(above Result) bool {
+	if above.base != "" {
+		return r.Variant == above.Variant && r.Operation == above.base
+	}
+	if r.Variant != above.Variant || r.Operation != above.Operation {
+		return false
+	}
+	return r.Phase == phaseFresh && above.Phase == phaseAged || r.System == systemInsert && above.System == systemParley
+}
+
+// ratios compares each result with its base, where there is one.
+func ratios(results []Result) map[string]float64 {
+	found := map[string]float64{}
+	for _, above := range results {
+		for _, base := range results {
+			if key := above.RatioKey(); key != "" && base.isBaseOf(above) && base.MessagesPerSecond > 0 {
+				found[key] = above.MessagesPerSecond / base.MessagesPerSecond
+			}
+		}
+	}
+	return found
+}
+
+// title names a result in progress and errors.
+func (r Result) title() string {
+	title := r.Variant
+	if r.Operation != "" {
+		title += ", " + r.Operation
+	}
+	if r.Phase != "" {
+		title += ", " + r.Phase
+	}
+	if r.System != systemParley {
+		title += ", " + r.System
+	}
+	return title
+}
