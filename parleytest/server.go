@@ -74,10 +74,12 @@ func join(ctx context.Context) (*testRun, error) {
 			"fsync":            "off",
 			"full_page_writes": "off",
 			"wal_compression":  "off",
-			"shared_buffers":   "256MB",
-			"max_wal_size":     "1GB",
-			"max_connections":  "500",
-			"log_checkpoints":  "off",
+			// Compiling a query takes longer than what it does to a test's few rows.
+			"jit":             "off",
+			"shared_buffers":  "256MB",
+			"max_wal_size":    "1GB",
+			"max_connections": "500",
+			"log_checkpoints": "off",
 			// By default there are none, and what is said of them would go untested.
 			"max_prepared_transactions": "50",
 		},
