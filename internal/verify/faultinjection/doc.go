@@ -1,4 +1,4 @@
-// Package faulty has peers that misbehave, for tests of whoever must bear them.
+// Package faultinjection has peers that misbehave, for tests of whoever must bear them.
 //
 // A [Courier] stands in front of any transport.Deliverer and does to batches and fragments what networks, crashed daemons and copies of
 // databases do: it loses, repeats, delays, reorders, and speaks with the voice of an epoch or a term that is over. What it does follows
