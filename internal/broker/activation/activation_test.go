@@ -27,7 +27,7 @@ const gated = `
 
 func TestAMessageStartsAReader(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.activate(2)
 	b.start(activation.Config{})
 	b.send(1, 3)
@@ -39,7 +39,7 @@ func TestAMessageStartsAReader(t *testing.T) {
 
 func TestMessagesThatWaitedBeforeTheDaemonCameAreRead(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.send(1, 20)
 	b.activate(2)
 	b.start(activation.Config{})
@@ -48,7 +48,7 @@ func TestMessagesThatWaitedBeforeTheDaemonCameAreRead(t *testing.T) {
 
 func TestActivationIsSwitchedOnAndOffWhileTheDaemonRuns(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.start(activation.Config{})
 	b.send(1, 1)
 	b.activate(2)
@@ -62,7 +62,7 @@ func TestActivationIsSwitchedOnAndOffWhileTheDaemonRuns(t *testing.T) {
 
 func TestAsManyReadersAsFreeGroupsUpToTheLimit(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.procedure(gated)
 	b.exec("update app.gate set is_open = false")
 	b.activate(4)
@@ -84,7 +84,7 @@ func TestAsManyReadersAsFreeGroupsUpToTheLimit(t *testing.T) {
 
 func TestOneGroupIsForOneReader(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.procedure(gated)
 	b.exec("update app.gate set is_open = false")
 	b.activate(4)
@@ -101,7 +101,7 @@ func TestOneGroupIsForOneReader(t *testing.T) {
 
 func TestARampStartsReadersOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.procedure(gated)
 	b.exec("update app.gate set is_open = false")
 	b.activate(3)
@@ -120,7 +120,7 @@ func TestARampStartsReadersOneAfterTheOther(t *testing.T) {
 
 func TestTheProcedureRunsUnderTheRoleOfTheQueue(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	role := b.role()
 	b.activate(2)
 	b.exec("select parley.alter_queue('target', execute_as => '" + role + "')")
@@ -140,7 +140,7 @@ func TestTheProcedureRunsUnderTheRoleOfTheQueue(t *testing.T) {
 
 func TestAReaderLeavesNothingInItsSession(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.exec("alter table app.done add found text")
 	b.procedure(`
 		declare
@@ -170,7 +170,7 @@ func TestAReaderLeavesNothingInItsSession(t *testing.T) {
 }
 
 func TestAnEngineThatIsStoppedLetsReadersFinishAndLeavesNothingRunning(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.procedure(gated)
 	b.exec("update app.gate set is_open = false")
 	b.activate(2)
@@ -187,7 +187,7 @@ func TestAnEngineThatIsStoppedLetsReadersFinishAndLeavesNothingRunning(t *testin
 }
 
 func TestAnEngineThatIsStoppedCutsReadersOffAfterTheGraceTime(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.procedure(gated)
 	b.exec("update app.gate set is_open = false")
 	b.activate(2)
@@ -221,7 +221,7 @@ func requireNoGoroutines(t *testing.T) {
 
 func TestTheMonitorShowsWhoWaitsInReceive(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.procedure(`
 		declare
 			m record;

@@ -14,7 +14,7 @@ import (
 
 func TestOfTwoDaemonsOneLeadsAndTheOtherTakesOver(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.activate(2)
 	first := b.start(activation.Config{Name: "first"})
 	b.await("select leader = 'first' from parley._p_leader")
@@ -30,7 +30,7 @@ func TestOfTwoDaemonsOneLeadsAndTheOtherTakesOver(t *testing.T) {
 
 func TestALeaseThatIsOverIsTakenOver(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	const short = time.Second
 	term, leads, err := parley.Lead(t.Context(), b.pool, "dead", 0, short)
 	if err != nil || !leads || term != 1 {
@@ -66,7 +66,7 @@ func TestALeaseThatIsOverIsTakenOver(t *testing.T) {
 
 func TestALeaderWhoseTermIsTakenLeadsNoMore(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.activate(2)
 	b.start(activation.Config{Name: "first"})
 	b.await("select leader = 'first' from parley._p_leader")
@@ -80,7 +80,7 @@ func TestALeaderWhoseTermIsTakenLeadsNoMore(t *testing.T) {
 
 func TestConnectionsThatAreCutComeBack(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.withoutPoison()
 	b.activate(2)
 	b.start(activation.Config{Pool: namedPool(t, parleytest.DSN(t, b.pool))})
@@ -95,7 +95,7 @@ func TestConnectionsThatAreCutComeBack(t *testing.T) {
 
 func TestReadersThatAreCutInTheMiddleLoseNothing(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.withoutPoison()
 	b.procedure(gated)
 	b.exec("update app.gate set is_open = false")
@@ -127,7 +127,7 @@ func namedPool(t *testing.T, dsn string) *pgxpool.Pool {
 
 func TestThroughAPoolerReadersAreStartedWithoutNotifications(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.activate(2)
 	b.start(activation.Config{Pool: b.pooler()})
 	b.awaitLog("connected through a pooler")
@@ -137,7 +137,7 @@ func TestThroughAPoolerReadersAreStartedWithoutNotifications(t *testing.T) {
 
 func TestThroughAPoolerOneDirectConnectionIsNotified(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.activate(2)
 	direct, err := pgx.ParseConfig(parleytest.DSN(t, b.pool))
 	if err != nil {
@@ -151,7 +151,7 @@ func TestThroughAPoolerOneDirectConnectionIsNotified(t *testing.T) {
 
 func TestThroughAPoolerAProcedureOfAnotherRoleRunsInOneTransaction(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	role := b.role()
 	b.procedure(`
 		declare
@@ -172,7 +172,7 @@ func TestThroughAPoolerAProcedureOfAnotherRoleRunsInOneTransaction(t *testing.T)
 }
 
 // pooler gives an engine connections through PgBouncer in transaction mode.
-func (b *bed) pooler() *pgxpool.Pool {
+func (b *fixture) pooler() *pgxpool.Pool {
 	b.t.Helper()
 	return namedPool(b.t, parleytest.PgBouncer(b.t, b.pool))
 }
@@ -182,14 +182,14 @@ func TestALeaderThatIsReplacedOnTheWayToTheCallStartsNoReader(t *testing.T) {
 	t.Parallel()
 	for _, through := range []struct {
 		name string
-		pool func(b *bed) *pgxpool.Pool
+		pool func(b *fixture) *pgxpool.Pool
 	}{
-		{"directly", func(b *bed) *pgxpool.Pool { return namedPool(b.t, parleytest.DSN(b.t, b.pool)) }},
-		{"through a pooler", (*bed).pooler},
+		{"directly", func(b *fixture) *pgxpool.Pool { return namedPool(b.t, parleytest.DSN(b.t, b.pool)) }},
+		{"through a pooler", (*fixture).pooler},
 	} {
 		t.Run(through.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			b.activate(2)
 			b.start(activation.Config{Name: "first", Pool: through.pool(b)})
 			b.await("select leader = 'first' from parley._p_leader")
@@ -220,7 +220,7 @@ func TestALeaderThatIsReplacedOnTheWayToTheCallStartsNoReader(t *testing.T) {
 // What the daemon believes does not matter: a session that was allowed to call and does not is ended before another daemon can lead.
 func TestASessionThatIsAllowedToCallAndPausesIsEndedByTheServer(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	paused, err := pgx.Connect(t.Context(), parleytest.DSN(t, b.pool))
 	if err != nil {
 		t.Fatal(err)

@@ -16,13 +16,13 @@ const content = `select state = 'INACTIVE' and failures = 0 and failing_since is
 	from parley.dm_broker_queue_monitors where queue_name = 'target'`
 
 // withoutPoison keeps the queue on, however often its readers fail.
-func (b *bed) withoutPoison() {
+func (b *fixture) withoutPoison() {
 	b.exec("select parley.alter_queue('target', poison_message_handling => false)")
 }
 
 func TestAProcedureThatRaisesIsTriedAgainUntilItSucceeds(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.withoutPoison()
 	b.procedure(`begin
 		perform parley.receive('target');
@@ -43,7 +43,7 @@ func TestAProcedureThatRaisesIsTriedAgainUntilItSucceeds(t *testing.T) {
 
 func TestAProcedureThatIsDroppedIsMissedAndNoticedWhenItComesBack(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.activate(2)
 	b.start(activation.Config{})
 	b.send(1, 1)
@@ -58,7 +58,7 @@ func TestAProcedureThatIsDroppedIsMissedAndNoticedWhenItComesBack(t *testing.T) 
 
 func TestAReaderThatReturnsWithoutReceivingIsNoTrap(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.procedure("begin null; end")
 	b.activate(2)
 	b.start(activation.Config{})
@@ -73,7 +73,7 @@ func TestAReaderThatReturnsWithoutReceivingIsNoTrap(t *testing.T) {
 
 func TestAReaderThatLoopsWithoutReceivingDoesNotKeepTheQueue(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.exec("create sequence app.first")
 	b.procedure(`
 		declare
@@ -103,7 +103,7 @@ func TestAReaderThatLoopsWithoutReceivingDoesNotKeepTheQueue(t *testing.T) {
 
 func TestAReaderThatHoldsALockKeepsOnlyItsOwnGroup(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.exec("create table app.locked (n int); insert into app.locked values (1)")
 	b.procedure(`
 		declare
@@ -140,7 +140,7 @@ func TestAReaderThatHoldsALockKeepsOnlyItsOwnGroup(t *testing.T) {
 
 func TestABacklogBehindHeldGroupsIsFound(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.procedure(gated)
 	b.exec("update app.gate set is_open = false")
 	// More rows than an ordinary look reads, all of one group, and another group behind them.
@@ -156,7 +156,7 @@ func TestABacklogBehindHeldGroupsIsFound(t *testing.T) {
 
 func TestAQueueThatIsSwitchedOffStartsNoReader(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.activate(2)
 	b.start(activation.Config{})
 	b.exec("select parley.alter_queue('target', status => false)")
@@ -167,7 +167,7 @@ func TestAQueueThatIsSwitchedOffStartsNoReader(t *testing.T) {
 
 func TestARoleThatIsGoneIsMissed(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.activate(2)
 	b.exec("select parley.alter_queue('target', execute_as => 'OWNER')")
 	b.exec("alter table parley._p_queue disable trigger all; update parley._p_queue set execute_as = 'nobody at all' where lookup_name = 'target'")
@@ -180,7 +180,7 @@ func TestARoleThatIsGoneIsMissed(t *testing.T) {
 // it returns, and a transaction that it tries to begin is refused.
 func TestAProcedureCannotLeaveATransactionOpen(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.procedure(`
 		begin
 			insert into app.done (number) select convert_from(m.message_body, 'UTF8')::int from parley.receive('target') as m;
@@ -217,7 +217,7 @@ func TestAReaderOfAQueueThatIsSwitchedOffOrDroppedSaysSo(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(number), func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			b.withoutPoison()
 			b.procedure("begin perform parley.receive('target', timeout => -1); commit; insert into app.done (number) values (1); commit; " +
 				"perform parley.receive('target', timeout => -1); end")

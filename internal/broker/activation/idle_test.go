@@ -18,7 +18,7 @@ func TestAThousandIdleQueuesCostAFewStatements(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it creates a thousand queues")
 	}
-	b := newBed(t)
+	b := newFixture(t)
 	b.exec(`do $$ begin
 		for n in 1 .. 1000 loop
 			perform parley.create_queue('q' || n, activation_procedure => 'app.reader', max_queue_readers => 1, execute_as => 'SELF');

@@ -44,7 +44,7 @@ const resetting = `
 	end`
 
 // reader lets the queue be read by resetting, as a role of its own.
-func (b *bed) resetting() (role string) {
+func (b *fixture) resetting() (role string) {
 	b.t.Helper()
 	b.exec(`create table app.taken (how text, login text, role text)`)
 	role = b.role()
@@ -56,7 +56,7 @@ func (b *bed) resetting() (role string) {
 }
 
 // login makes a role that may log in, and do nothing but act as another one.
-func (b *bed) login(memberOf string) string {
+func (b *fixture) login(memberOf string) string {
 	b.t.Helper()
 	login := value[string](b, "select current_database() || '_login'")
 	b.exec("create role " + login + " login noinherit in role " + memberOf)
@@ -68,7 +68,7 @@ func (b *bed) login(memberOf string) string {
 	return login
 }
 
-func (b *bed) loginAs(user func(role string) string) func(role string) (*pgx.ConnConfig, error) {
+func (b *fixture) loginAs(user func(role string) string) func(role string) (*pgx.ConnConfig, error) {
 	return func(role string) (*pgx.ConnConfig, error) {
 		config, err := pgx.ParseConfig(parleytest.DSN(b.t, b.pool))
 		if err != nil {
@@ -79,7 +79,7 @@ func (b *bed) loginAs(user func(role string) string) func(role string) (*pgx.Con
 	}
 }
 
-func (b *bed) requireTaken(nothing string, allowed ...string) {
+func (b *fixture) requireTaken(nothing string, allowed ...string) {
 	b.t.Helper()
 	b.await("select exists (select from app.taken where how in ('refused', 'set session authorization'))")
 	if value[bool](b, "select exists (select from app.taken where role <> all ($1) or login <> all ($1))", allowed) {
@@ -95,7 +95,7 @@ func (b *bed) requireTaken(nothing string, allowed ...string) {
 
 func TestAProcedureThatResetsItsRoleHasTheLoginOfProceduresOnly(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	role := b.resetting()
 	login := b.login(role)
 	b.start(activation.Config{ProcedureConfig: b.loginAs(func(string) string { return login })})
@@ -105,7 +105,7 @@ func TestAProcedureThatResetsItsRoleHasTheLoginOfProceduresOnly(t *testing.T) {
 
 func TestAProcedureThatLogsInAsItsRoleHasNothingToResetTo(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	role := b.resetting()
 	b.exec("alter role " + role + " login")
 	b.start(activation.Config{ProcedureConfig: b.loginAs(func(role string) string { return role })})
@@ -115,7 +115,7 @@ func TestAProcedureThatLogsInAsItsRoleHasNothingToResetTo(t *testing.T) {
 
 func TestProceduresOfTwoRolesShareNoLogin(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	first := b.role()
 	second := b.login(first)
 	b.exec("alter role " + first + " login; alter role " + second + " inherit")
@@ -134,7 +134,7 @@ func TestProceduresOfTwoRolesShareNoLogin(t *testing.T) {
 
 func TestProceduresOfAnotherBrokerAreNotRun(t *testing.T) {
 	t.Parallel()
-	b, other := newBed(t), newBed(t)
+	b, other := newFixture(t), newFixture(t)
 	b.activate(1)
 	b.start(activation.Config{ProcedureConfig: other.loginAs(func(string) string { return "postgres" })})
 	b.send(1, 1)
@@ -143,7 +143,7 @@ func TestProceduresOfAnotherBrokerAreNotRun(t *testing.T) {
 
 func TestNoReaderIsStartedForWhoMayNoLongerActAsTheRole(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	role := b.role()
 	setter := b.login(role)
 	b.activate(1)

@@ -9,7 +9,7 @@ import (
 // Readers leave when they fail, and the conversation that made them fail is set aside with their error.
 func TestAMessageThatFailsItsReadersIsSetAsideWithTheirError(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.procedure(`
 		declare
 			m record;

@@ -7,7 +7,7 @@ import (
 )
 
 // dialog begins a conversation that has been answered for, and gives both of its handles.
-func (b *bed) dialog() (source, target string) {
+func (b *fixture) dialog() (source, target string) {
 	b.t.Helper()
 	source = value[string](b, "select parley.begin_dialog('source', 'target')::text")
 	b.exec("select parley.send($1::uuid, 'DEFAULT', '0'::text)", source)
@@ -21,7 +21,7 @@ const timerFired = "select exists (select from app.done where number = -1)"
 
 func TestAConversationTimerFiresAndActivates(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	_, target := b.dialog()
 	b.activate(2)
 	b.start(activation.Config{})
@@ -35,7 +35,7 @@ func TestAConversationTimerFiresAndActivates(t *testing.T) {
 
 func TestATimerFiresOnAQueueThatNobodyReads(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	source, _ := b.dialog()
 	b.start(activation.Config{})
 	b.exec("select parley.begin_conversation_timer($1::uuid, 1)", source)
@@ -44,7 +44,7 @@ func TestATimerFiresOnAQueueThatNobodyReads(t *testing.T) {
 
 func TestALifetimeEndsOnTime(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.start(activation.Config{})
 	b.exec("select parley.send(parley.begin_dialog('source', 'target', lifetime => 1), 'DEFAULT', '1'::text)")
 	b.await("select exists (select from parley.queue_contents('source') where message_type_name like '%Error')")
@@ -52,7 +52,7 @@ func TestALifetimeEndsOnTime(t *testing.T) {
 
 func TestATimerThatCannotFireKeepsNoOther(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	held, _ := b.dialog()
 	free, _ := b.dialog()
 	b.exec("select parley.begin_conversation_timer(h, 1) from unnest(array[$1, $2]::uuid[]) as h", held, free)
@@ -74,7 +74,7 @@ func TestATimerThatCannotFireKeepsNoOther(t *testing.T) {
 
 func TestTimersBehindAPoolerFireToo(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	_, target := b.dialog()
 	b.activate(2)
 	b.start(activation.Config{Pool: b.pooler()})
@@ -85,7 +85,7 @@ func TestTimersBehindAPoolerFireToo(t *testing.T) {
 // What is pending must not be read to find what is due.
 func TestAmongManyTimersOnlyThoseThatAreDueAreRead(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	_, target := b.dialog()
 	b.exec(`insert into parley._p_alarm (endpoint_id, kind, due_at)
 		select 1000000 + n, 'timer', clock_timestamp() + interval '1 hour' from generate_series(1, 100000) as n`)

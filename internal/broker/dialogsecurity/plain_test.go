@@ -122,7 +122,7 @@ func TestForeignPartOfALargeMessageIsFound(t *testing.T) {
 	})
 }
 
-// The certificates of the bed are good for an hour.
+// The certificates of the fixture are good for an hour.
 func TestLogTellsOfCertificatesThatExpireSoon(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)

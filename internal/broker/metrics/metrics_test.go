@@ -16,7 +16,7 @@ import (
 // Each metric is asserted to change when what it counts happens.
 func TestEachMetricMoves(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, metrics.Config{})
+	b := newFixture(t, metrics.Config{})
 	b.services()
 	b.until("a readable database", func(s map[string]float64) bool { return s[`parley_up{database="orders"}`] == 1 })
 
@@ -124,7 +124,7 @@ func TestEachMetricMoves(t *testing.T) {
 
 func TestAThousandQueuesHaveABoundedNumberOfSeries(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, metrics.Config{MaxQueues: 50})
+	b := newFixture(t, metrics.Config{MaxQueues: 50})
 	b.services()
 	for range 10 {
 		b.exec("select parley.create_queue('q' || gen_random_uuid()) from generate_series(1, 100)")
@@ -159,7 +159,7 @@ func TestAThousandQueuesHaveABoundedNumberOfSeries(t *testing.T) {
 
 func TestManyScrapersAskTheDatabaseOnceASecond(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, metrics.Config{})
+	b := newFixture(t, metrics.Config{})
 	b.until("a readable database", func(s map[string]float64) bool { return s[`parley_up{database="orders"}`] == 1 })
 	const statements = `parley_daemon_statements_total{database="orders"}`
 	started := time.Now()
@@ -177,7 +177,7 @@ func TestManyScrapersAskTheDatabaseOnceASecond(t *testing.T) {
 
 func TestReadBrokerMetricsNeedsARight(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, metrics.Config{})
+	b := newFixture(t, metrics.Config{})
 	tx, err := b.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

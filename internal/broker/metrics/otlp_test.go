@@ -59,7 +59,7 @@ func TestMetricsAndSpansAreExportedWhereTheEnvironmentSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBed(t, metrics.Config{Tracer: export.Tracer()})
+	b := newFixture(t, metrics.Config{Tracer: export.Tracer()})
 	b.services()
 	if err := export.ExportMetrics(ctx, b.metrics); err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestEachRunOfAReaderIsASpan(t *testing.T) {
 	t.Parallel()
 	exporter := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
-	b := newBed(t, metrics.Config{Tracer: provider.Tracer("test")})
+	b := newFixture(t, metrics.Config{Tracer: provider.Tracer("test")})
 	b.services()
 	queue := b.queue("pong")
 	b.database.ReaderEnded(queue, nil, time.Minute)
@@ -143,7 +143,7 @@ func TestEachRunOfAReaderIsASpan(t *testing.T) {
 func TestWhatReadersDoIsLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	b := newBed(t, metrics.Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	b := newFixture(t, metrics.Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	b.services()
 	queue := b.queue("pong")
 	b.database.ReaderStarted(queue)

@@ -22,7 +22,7 @@ type readiness struct {
 	Databases []metrics.Readiness `json:"databases"`
 }
 
-func (b *bed) ready() (answer readiness) {
+func (b *fixture) ready() (answer readiness) {
 	b.Helper()
 	status, body := b.get("/readyz")
 	if err := json.Unmarshal([]byte(body), &answer); err != nil {
@@ -34,7 +34,7 @@ func (b *bed) ready() (answer readiness) {
 	return answer
 }
 
-func (b *bed) untilReady(want bool) readiness {
+func (b *fixture) untilReady(want bool) readiness {
 	b.Helper()
 	deadline := time.After(time.Minute)
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -54,7 +54,7 @@ func (b *bed) untilReady(want bool) readiness {
 
 func TestReadinessTurnsFalseWhenTheDatabaseGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, metrics.Config{})
+	b := newFixture(t, metrics.Config{})
 	if answer := b.untilReady(true); answer.Databases[0].Role != "standby" || answer.Databases[0].SchemaVersion == 0 {
 		t.Errorf("it says %+v", answer)
 	}
@@ -106,7 +106,7 @@ func maintenance(t *testing.T, pool *pgxpool.Pool) *pgx.Conn {
 
 func TestReadinessAsksForASchemaThatThisDaemonCanWorkWith(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, metrics.Config{})
+	b := newFixture(t, metrics.Config{})
 	for _, c := range []struct {
 		schema, oldestClient int
 		want                 bool
@@ -126,7 +126,7 @@ func TestReadinessAsksForASchemaThatThisDaemonCanWorkWith(t *testing.T) {
 
 func TestACopyOfABrokerIsNotReady(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, metrics.Config{})
+	b := newFixture(t, metrics.Config{})
 	b.exec("update parley._p_broker set system_identifier = 1")
 	if answer := b.ready(); answer.Ready || answer.Databases[0].BrokerState != parley.BrokerElsewhere || answer.Databases[0].Reason == "" {
 		t.Errorf("it says %+v", answer)
@@ -142,7 +142,7 @@ func TestADatabaseWithoutBrokerIsNotReady(t *testing.T) {
 	m := metrics.New(metrics.Config{})
 	d := m.Database("orders")
 	d.Attach(parleytest.EmptyDatabase(t))
-	b := &bed{T: t, metrics: m, database: d, server: serve(t, m)}
+	b := &fixture{T: t, metrics: m, database: d, server: serve(t, m)}
 	answer := b.ready()
 	if answer.Ready || !strings.Contains(answer.Databases[0].Reason, "parley install") {
 		t.Errorf("it says %+v", answer)
@@ -152,7 +152,7 @@ func TestADatabaseWithoutBrokerIsNotReady(t *testing.T) {
 func TestADaemonWithoutDatabasesIsNotReady(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(metrics.Config{})
-	b := &bed{T: t, metrics: m, server: serve(t, m)}
+	b := &fixture{T: t, metrics: m, server: serve(t, m)}
 	if answer := b.ready(); answer.Ready {
 		t.Errorf("it says %+v", answer)
 	}

@@ -28,13 +28,13 @@ func dialogLatencyTrials(b *bench, variant string) []trial {
 			System: systemParley, Variant: variant, Sessions: t.sessions, Conversations: t.conversations, Size: t.size, Batch: 1,
 		},
 		run: func(ctx context.Context) (float64, error) {
-			made, err := b.layBed(ctx, t, latencyQueue, "bench.begin_work")
+			made, err := b.newDeployment(ctx, t, latencyQueue, "bench.begin_work")
 			if err != nil {
 				return 0, err
 			}
 			run, err := b.offerThrough(ctx, made, t)
 			runs = append(runs, run)
-			return run.SentPerSecond, closeBed(ctx, made, err)
+			return run.SentPerSecond, closeDeployment(ctx, made, err)
 		},
 		conclude: func(r *Result) {
 			latency := summarize(systemParley, runs).Latency
@@ -44,7 +44,7 @@ func dialogLatencyTrials(b *bench, variant string) []trial {
 }
 
 // offerThrough sends at the rate, and takes the times in both databases, whose clock is that of the machine.
-func (b *bench) offerThrough(ctx context.Context, made *bed, t traffic) (run LatencyRun, err error) {
+func (b *bench) offerThrough(ctx context.Context, made *deployment, t traffic) (run LatencyRun, err error) {
 	conns, err := made.senders(ctx, t.sessions)
 	if err != nil {
 		return run, err

@@ -19,17 +19,17 @@ const dialogReader = "bench.read_dialog"
 func (b *bench) throughTrial(r Result, t traffic) trial {
 	r.System, r.Sessions, r.Conversations, r.Size, r.Batch = systemParley, t.sessions, t.conversations, t.size, t.batch
 	return trial{result: r, run: func(ctx context.Context) (rate float64, err error) {
-		made, err := b.layBed(ctx, t, dialogQueue, dialogReader)
+		made, err := b.newDeployment(ctx, t, dialogQueue, dialogReader)
 		if err != nil {
 			return 0, err
 		}
 		rate, err = b.driveThrough(ctx, made, t)
-		return rate, closeBed(ctx, made, err)
+		return rate, closeDeployment(ctx, made, err)
 	}}
 }
 
-// closeBed clears the bed of a run that went well; after another one, its failure is what matters.
-func closeBed(ctx context.Context, made *bed, failure error) error {
+// closeDeployment clears the deployment of a run that went well; after another one, its failure is what matters.
+func closeDeployment(ctx context.Context, made *deployment, failure error) error {
 	if err := made.clear(ctx); failure == nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func closeBed(ctx context.Context, made *bed, failure error) error {
 }
 
 // driveThrough sends for a time, and waits until everything has arrived and is committed: so nothing counts that only piled up.
-func (b *bench) driveThrough(ctx context.Context, made *bed, t traffic) (float64, error) {
+func (b *bench) driveThrough(ctx context.Context, made *deployment, t traffic) (float64, error) {
 	conns, err := made.senders(ctx, t.sessions)
 	if err != nil {
 		return 0, err
@@ -73,7 +73,7 @@ func (b *bench) driveThrough(ctx context.Context, made *bed, t traffic) (float64
 }
 
 // senders opens sessions, shared out among the initiators.
-func (m *bed) senders(ctx context.Context, sessions int) ([]*pgx.Conn, error) {
+func (m *deployment) senders(ctx context.Context, sessions int) ([]*pgx.Conn, error) {
 	conns := make([]*pgx.Conn, 0, sessions)
 	for i := range sessions {
 		conn, err := m.initiators[i%len(m.initiators)].connect(ctx)
@@ -87,7 +87,7 @@ func (m *bed) senders(ctx context.Context, sessions int) ([]*pgx.Conn, error) {
 }
 
 // now is the time by the clock of the targets' server, which is that of all servers on this machine.
-func (m *bed) now(ctx context.Context) (at time.Time, err error) {
+func (m *deployment) now(ctx context.Context) (at time.Time, err error) {
 	if err := m.targets[0].control.QueryRow(ctx, "select clock_timestamp()").Scan(&at); err != nil {
 		return at, fmt.Errorf("ask for the time: %w", err)
 	}
@@ -95,7 +95,7 @@ func (m *bed) now(ctx context.Context) (at time.Time, err error) {
 }
 
 // sending is the operation that sends one message, or one batch, on any of the conversations of the session's initiator.
-func (m *bed) sending(t traffic) operation {
+func (m *deployment) sending(t traffic) operation {
 	bodies := randomBodies(t.batch, t.size)
 	return func(ctx context.Context, conn *pgx.Conn, session int) (int, error) {
 		handles := m.initiators[session%len(m.initiators)].handles
@@ -124,11 +124,11 @@ func counted(op operation, sum *atomic.Int64) operation {
 func (b *bench) insertAroundTrial(variant string, t traffic) trial {
 	r := Result{System: systemInsert, Variant: variant, Sessions: t.sessions, Size: t.size, Batch: t.batch}
 	return trial{result: r, run: func(ctx context.Context) (rate float64, err error) {
-		made := &bed{}
+		made := &deployment{}
 		for i := range t.initiators {
 			one, err := b.addInitiator(ctx, i+1, dialogQueue)
 			if err != nil {
-				return 0, closeBed(ctx, made, err)
+				return 0, closeDeployment(ctx, made, err)
 			}
 			made.initiators = append(made.initiators, one)
 		}
@@ -137,6 +137,6 @@ func (b *bench) insertAroundTrial(variant string, t traffic) trial {
 			rate, err = drive(ctx, conns, b.WarmUp, b.Duration, inserting(t.size, t.batch, t.in))
 			closeAll(ctx, conns)
 		}
-		return rate, closeBed(ctx, made, err)
+		return rate, closeDeployment(ctx, made, err)
 	}}
 }

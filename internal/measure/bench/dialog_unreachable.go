@@ -36,7 +36,7 @@ func unreachableTrials(b *bench, variant string) []trial {
 				Sessions: t.sessions, Conversations: t.conversations, Size: t.size, Batch: 1,
 			}
 			trials = append(trials, trial{result: r, run: func(ctx context.Context) (rate float64, err error) {
-				made, err := b.layBed(ctx, t, dialogQueue, dialogReader)
+				made, err := b.newDeployment(ctx, t, dialogQueue, dialogReader)
 				if err != nil {
 					return 0, err
 				}
@@ -50,7 +50,7 @@ func unreachableTrials(b *bench, variant string) []trial {
 				default:
 					rate, err = b.driveThrough(ctx, made, t)
 				}
-				return rate, closeBed(ctx, made, err)
+				return rate, closeDeployment(ctx, made, err)
 			}})
 		}
 	}

@@ -20,7 +20,7 @@ func TestCrash(t *testing.T) {
 	server := newOwnServer(t)
 	t.Run("BackendInAnyTransaction", func(t *testing.T) { crashPlays(t, server, someScenarios(8), server.killBackend) })
 	t.Run("ServerInAnyTransaction", func(t *testing.T) {
-		crashPlays(t, server, someScenarios(4), func(t testing.TB, b *bed, _ *session) {
+		crashPlays(t, server, someScenarios(4), func(t testing.TB, b *fixture, _ *session) {
 			t.Helper()
 			server.killServer(t, b)
 		})
@@ -39,16 +39,16 @@ func someScenarios(n int) []string {
 }
 
 // crashPlays crashes scenarios after some of their statements; keeps S1 to S5, S7, S8, S11.
-func crashPlays(t *testing.T, server *ownServer, names []string, crash func(testing.TB, *bed, *session)) {
+func crashPlays(t *testing.T, server *ownServer, names []string, crash func(testing.TB, *fixture, *session)) {
 	t.Helper()
-	l := newPlays(t, server.bed(t))
+	l := newPlays(t, server.fixture(t))
 	for _, name := range names {
 		steps := scenarios[name]
 		p := l.newPlay(t)
 		before := l.contents()
 		done := 1 + rand.IntN(len(steps))
 		p.run(t, steps[:done])
-		crash(t, l.bed, p.s)
+		crash(t, l.fixture, p.s)
 		if after := l.contents(); after != before {
 			t.Errorf("%s after %d of %d steps: there is\n%s\nbefore there was\n%s", name, done, len(steps), after, before)
 		}
@@ -56,34 +56,34 @@ func crashPlays(t *testing.T, server *ownServer, names []string, crash func(test
 		p.run(t, steps)
 		p.s.commit()
 	}
-	crash(t, l.bed, l.session(t))
+	crash(t, l.fixture, l.session(t))
 	l.finish(t)
 }
 
 func crashCommits(t *testing.T, server *ownServer, names []string) {
 	t.Helper()
-	l := newPlays(t, server.bed(t))
+	l := newPlays(t, server.fixture(t))
 	for _, name := range names {
 		p := l.newPlay(t)
 		p.run(t, scenarios[name])
 		p.s.commitAndCut()
-		server.killServer(t, l.bed)
+		server.killServer(t, l.fixture)
 	}
 	l.finish(t)
 }
 
 // crashInMidRun crashes the server while many sessions work.
 func crashInMidRun(t *testing.T, server *ownServer) {
-	st := newStress(t, server.bed(t), rand.Uint64())
+	st := newStress(t, server.fixture(t), rand.Uint64())
 	st.faults = true
 	done := st.start(t)
 	for i := range 3 {
 		pause(time.Second)
 		if i%2 == 0 {
-			server.killServer(t, st.bed)
+			server.killServer(t, st.fixture)
 		} else {
 			victim := st.session(t)
-			server.killBackend(t, st.bed, victim)
+			server.killBackend(t, st.fixture, victim)
 		}
 	}
 	pause(time.Second)
@@ -93,7 +93,7 @@ func crashInMidRun(t *testing.T, server *ownServer) {
 
 // A prepared transaction gets another name when the server restarts; it is still on its way.
 func crashPrepared(t *testing.T, server *ownServer) {
-	b := server.bed(t)
+	b := server.fixture(t)
 	handle, _ := b.admin.conversation("opening")
 	b.admin.receive(from{})
 	sender := b.session(t)
@@ -113,7 +113,7 @@ func crashPrepared(t *testing.T, server *ownServer) {
 // crashPoison has a message that takes the server down with its reader, and readers that set it aside and are shot.
 func crashPoison(t *testing.T, server *ownServer) {
 	t.Helper()
-	b := server.bed(t)
+	b := server.fixture(t)
 	b.admin.exec("select parley.alter_queue('target_queue', poison_rollbacks => 2)")
 	_, poison := b.admin.conversation("poison", "after")
 	b.admin.conversation("fine")

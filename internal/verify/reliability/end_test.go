@@ -5,7 +5,7 @@ import "testing"
 // Keeps S2, S11.
 func TestEndWaitsForSendersInFlightAndComesAfterTheirMessages(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	initiator, target := b.admin.conversation("1")
 	sender, ender := b.session(t), b.session(t)
 	sender.begin()
@@ -27,7 +27,7 @@ func TestEndWaitsForSendersInFlightAndComesAfterTheirMessages(t *testing.T) {
 // Keeps S11.
 func TestSendThatWaitsForEndIsRefused(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	initiator, _ := b.admin.conversation("1")
 	sender, ender := b.session(t), b.session(t)
 	ender.begin()
@@ -45,7 +45,7 @@ func TestSendThatWaitsForEndIsRefused(t *testing.T) {
 
 func TestSendThatWaitsForAnEndThatIsRolledBackIsDelivered(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	initiator, _ := b.admin.conversation("1")
 	sender, ender := b.session(t), b.session(t)
 	ender.begin()
@@ -62,7 +62,7 @@ func TestBothSidesMayEndAtOnce(t *testing.T) {
 	for name, first := range map[string]bool{"InitiatorFirst": true, "TargetFirst": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			one, other := b.admin.conversation("1")
 			if !first {
 				one, other = other, one
@@ -82,7 +82,7 @@ func TestBothSidesMayEndAtOnce(t *testing.T) {
 // Each holds its own group, as a reader does that has received and now ends.
 func TestBothReadersMayEndAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	initiator, target := b.admin.conversation("question")
 	b.admin.send(target, "answer")
 	atTarget, atInitiator := b.session(t), b.session(t)
@@ -101,7 +101,7 @@ func TestBothReadersMayEndAtOnce(t *testing.T) {
 
 func TestEndWaitsForTheReaderOfItsOwnSide(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	_, target := b.admin.conversation("1")
 	reader, ender := b.session(t), b.session(t)
 	reader.begin()
@@ -114,7 +114,7 @@ func TestEndWaitsForTheReaderOfItsOwnSide(t *testing.T) {
 
 func TestEndDoesNotWaitForTheReaderOfTheOtherSide(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	initiator, target := b.admin.conversation("1")
 	reader := b.session(t)
 	reader.begin()
@@ -132,7 +132,7 @@ func TestEndDoesNotWaitForTheReaderOfTheOtherSide(t *testing.T) {
 // A message that is under way to a side that ends at the same time is acknowledged and thrown away (spec 3.2), and leaves nothing behind.
 func TestMessageUnderWayToASideThatEndsVanishes(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	initiator, target := b.admin.conversation("1")
 	sender := b.session(t)
 	sender.begin()
@@ -150,7 +150,7 @@ func TestMessageUnderWayToASideThatEndsVanishes(t *testing.T) {
 // Keeps S2: the group of a side that ended long ago may get a new dialog while the other side ends too.
 func TestDialogBegunInAGroupThatIsAboutToVanishIsReachable(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	initiator, target := b.admin.conversation("1")
 	group := b.admin.group(target)
 	// The conversation is known to share its group already, so that the second dialog has no reason to touch it.
@@ -175,7 +175,7 @@ func TestDialogBegunInAGroupThatIsAboutToVanishIsReachable(t *testing.T) {
 const beginRelated = "select parley.begin_dialog('target', 'initiator', related_conversation_group => $1::uuid)::text"
 
 // wantNothingLeft checks that closed conversations are gone with all they had, but for the tombstones of targets.
-func (b *bed) wantNothingLeft(t testing.TB) {
+func (b *fixture) wantNothingLeft(t testing.TB) {
 	t.Helper()
 	for _, table := range []string{
 		"_p_endpoint", "_p_conversation_group", "_p_message", "_p_receive_progress", "_p_transmission", "_p_alarm", "_p_retained",

@@ -9,7 +9,7 @@ import (
 // Keeps S9.
 func TestTwoReceiversNeverHoldOneGroup(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.admin.conversation("a1", "a2")
 	b.admin.conversation("b1")
 	first, second, third := b.session(t), b.session(t), b.session(t)
@@ -31,7 +31,7 @@ func TestLockedGroupIsSkipped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			b.admin.conversation(many(beyondFirstLook)...)
 			b.admin.conversation("free")
 			holder, reader := b.session(t), b.session(t)
@@ -54,7 +54,7 @@ func TestNamedGroupIsWaitedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			_, target := b.admin.conversation("1", "2", "3")
 			holder, reader := b.session(t), b.session(t)
 			holder.begin()
@@ -70,7 +70,7 @@ func TestNamedGroupIsWaitedFor(t *testing.T) {
 
 func TestNamedConversationIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	_, target := b.admin.conversation("1", "2")
 	holder, reader := b.session(t), b.session(t)
 	holder.begin()
@@ -84,7 +84,7 @@ func TestNamedConversationIsWaitedFor(t *testing.T) {
 // A group that was found locked is remembered; when several of those are free again, a reader takes one and leaves the others.
 func TestReceiveLocksOnlyTheGroupItReturns(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	const groups = 5
 	for range groups {
 		b.admin.conversation(many(beyondFirstLook)...)
@@ -106,7 +106,7 @@ func TestReceiveLocksOnlyTheGroupItReturns(t *testing.T) {
 // Keeps S10.
 func TestGroupsThatWereLockedComeBackInTheirOrder(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	// The group that is older has the later message.
 	older, _ := b.admin.conversation("opening older")
 	younger, _ := b.admin.conversation("opening younger")
@@ -137,7 +137,7 @@ func TestMessagesOfALockedGroupAreThereWhenItIsFree(t *testing.T) {
 		for _, count := range []int{1, beyondFirstLook} {
 			t.Run(fmt.Sprint(how, count), func(t *testing.T) {
 				t.Parallel()
-				b := newBed(t)
+				b := newFixture(t)
 				b.passBy(t, 300)
 				_, target := b.admin.conversation(many(count)...)
 				holder := b.session(t)
@@ -164,7 +164,7 @@ func many(n int) []string {
 }
 
 // lockGroups locks the next n groups of the target's queue, each by a session of its own, and leaves their messages.
-func (b *bed) lockGroups(t testing.TB, n int) []*session {
+func (b *fixture) lockGroups(t testing.TB, n int) []*session {
 	t.Helper()
 	holders := make([]*session, n)
 	for i := range holders {
@@ -178,7 +178,7 @@ func (b *bed) lockGroups(t testing.TB, n int) []*session {
 }
 
 // passBy lets messages of another conversation through the target's queue, one by one, so that readers note how far they have got.
-func (b *bed) passBy(t testing.TB, n int) {
+func (b *fixture) passBy(t testing.TB, n int) {
 	t.Helper()
 	s := b.session(t)
 	s.exec("set synchronous_commit = off")

@@ -17,7 +17,7 @@ func TestWhoJoinsAGroupDoesNotDeadlockWithTheEndOfTheOtherSide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			initiator, ended := b.admin.conversation("1")
 			_, other := b.admin.conversation("2")
 			joiner, ender := b.session(t), b.session(t)

@@ -10,13 +10,13 @@ func TestTransactionThatIsCutOffAfterAnyStatementLeavesNothing(t *testing.T) {
 	for name, steps := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newPlays(t, newBed(t))
+			l := newPlays(t, newFixture(t))
 			for done := 1; done <= len(steps); done++ {
 				for how, cut := range cuts {
 					p := l.newPlay(t)
 					before := l.contents()
 					p.run(t, steps[:done])
-					cut(t, l.bed, p.s)
+					cut(t, l.fixture, p.s)
 					l.awaitGone(t, p.s.pid)
 					if after := l.contents(); after != before {
 						t.Errorf("%s after %d of %d steps: there is\n%s\nbefore there was\n%s", how, done, len(steps), after, before)
@@ -37,7 +37,7 @@ func TestCommitWithoutAnAnswerLosesAndRepeatsNothing(t *testing.T) {
 	for name, steps := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newPlays(t, newBed(t))
+			l := newPlays(t, newFixture(t))
 			for range 5 {
 				p := l.newPlay(t)
 				p.run(t, steps)
@@ -88,7 +88,7 @@ func TestStatementThatIsCutOffWhileItWaitsLeavesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newPlays(t, newBed(t))
+			l := newPlays(t, newFixture(t))
 			p := l.newPlay(t)
 			before := l.contents()
 			holder, waiter := l.session(t), l.session(t)
@@ -97,7 +97,7 @@ func TestStatementThatIsCutOffWhileItWaitsLeavesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			waiter.begin()
-			waiting := startTry(l.bed, waiter, func() error { return c.wait(p, waiter) })
+			waiting := startTry(l.fixture, waiter, func() error { return c.wait(p, waiter) })
 			waiting.awaitBlocked()
 			l.admin.exec("select pg_terminate_backend($1)", int(waiter.pid))
 			if _, err := waiting.result(); code(err) != "57P01" {

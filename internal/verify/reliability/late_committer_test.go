@@ -10,7 +10,7 @@ import (
 // Keeps S2, S19.
 func TestLateCommitterIsNotSkipped(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.passBy(t, 300)
 	handle, _ := b.admin.conversation("early")
 	b.admin.receive(from{})
@@ -30,7 +30,7 @@ func TestLateCommitterIsNotSkipped(t *testing.T) {
 
 func TestLateCommitterWithSavepointsIsNotSkipped(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	handle, _ := b.admin.conversation("early")
 	b.admin.receive(from{})
 	sender := b.session(t)
@@ -48,7 +48,7 @@ func TestLateCommitterWithSavepointsIsNotSkipped(t *testing.T) {
 // A reader whose snapshot is old must not tell others what to skip.
 func TestReaderAtRepeatableReadDoesNotHideMessages(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	handle, _ := b.admin.conversation("early")
 	b.admin.receive(from{})
 	reader := b.session(t)
@@ -68,7 +68,7 @@ func TestReaderAtRepeatableReadDoesNotHideMessages(t *testing.T) {
 // Keeps S3: what was taken since its snapshot began is an error for a reader at REPEATABLE READ, never a second delivery.
 func TestReaderAtRepeatableReadDoesNotReceiveTwice(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.admin.conversation("1")
 	reader := b.session(t)
 	reader.beginRepeatableRead()
@@ -83,7 +83,7 @@ func TestReaderAtRepeatableReadDoesNotReceiveTwice(t *testing.T) {
 // The reader has looked before the sender commits, and makes its note after others have found that all senders are done.
 func TestNoteOfASlowReaderDoesNotHideALateCommitter(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.passBy(t, 300)
 	late, lateTarget := b.admin.conversation("opening late")
 	slow, _ := b.admin.conversation("opening slow")
@@ -115,7 +115,7 @@ func TestMessagesOfOneTransactionAreNotSplitByAReader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			handle, target := b.admin.conversation("opening")
 			b.admin.receive(from{})
 			b.admin.exec(prepare, target)
@@ -134,7 +134,7 @@ func TestMessagesOfOneTransactionAreNotSplitByAReader(t *testing.T) {
 // Errors and timer messages stand outside the sequence, also when they arrive between a reader's look and its taking.
 func TestErrorThatArrivesWhileAReaderLooksStandsOutsideTheSequence(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	handle, _ := b.admin.conversation("1", "2")
 	reader := b.stallReader(t)
 	b.admin.exec("select parley.end_conversation($1::uuid, 7, 'seven')", handle)
@@ -158,7 +158,7 @@ func TestErrorThatArrivesWhileAReaderLooksStandsOutsideTheSequence(t *testing.T)
 
 func TestTimerThatFiresWhileAReaderLooksStandsOutsideTheSequence(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	handle, target := b.admin.conversation("1")
 	b.admin.exec("select parley.begin_conversation_timer($1::uuid, 0)", target)
 	reader := b.stallReader(t)
@@ -182,7 +182,7 @@ type stalled struct {
 
 // stallReader lets the message at the head of the target's queue come back once and then stops a reader where it counts that. The count is
 // guarded by an advisory lock, which the test holds.
-func (b *bed) stallReader(t testing.TB) stalled {
+func (b *fixture) stallReader(t testing.TB) stalled {
 	t.Helper()
 	failing, holder, reader := b.session(t), b.session(t), b.session(t)
 	failing.begin()

@@ -15,9 +15,9 @@ import (
 	accounts "github.com/parley-broker/parley/internal/verify/ledger"
 )
 
-// ledger is a bed whose workload keeps account of itself. The tables do not depend on what a client learns of its commits.
+// ledger is a fixture whose workload keeps account of itself. The tables do not depend on what a client learns of its commits.
 type ledger struct {
-	*bed
+	*fixture
 	birth time.Time
 
 	mu        sync.Mutex
@@ -33,12 +33,15 @@ type sending struct {
 	n      int64
 }
 
-func newLedger(t testing.TB, b *bed) *ledger {
+func newLedger(t testing.TB, b *fixture) *ledger {
 	t.Helper()
 	if err := accounts.Install(t.Context(), b.admin.conn); err != nil {
 		t.Fatal(err)
 	}
-	return &ledger{bed: b, birth: time.Now(), committed: map[sending]time.Duration{}, holders: map[string]holder{}, conflicts: map[*session]string{}}
+	return &ledger{
+		fixture: b, birth: time.Now(),
+		committed: map[sending]time.Duration{}, holders: map[string]holder{}, conflicts: map[*session]string{},
+	}
 }
 
 // now is the clock of the stamps; it is never zero, which stands for unknown.

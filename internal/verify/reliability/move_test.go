@@ -16,7 +16,7 @@ func TestDialogsBegunAtOnceInOneNewGroupShareIt(t *testing.T) {
 	for _, how := range []string{"commit", "rollback"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			first, second := b.session(t), b.session(t)
 			first.begin()
 			one := ask[string](first, beginInGroup, aGroup)
@@ -46,7 +46,7 @@ func TestMoveWaitsForTheReaderOfEitherGroup(t *testing.T) {
 	for _, name := range []string{"Old", "New"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			_, moved := b.admin.conversation("1")
 			_, resident := b.admin.conversation("2")
 			group := b.admin.group(resident)
@@ -65,7 +65,7 @@ func TestMoveWaitsForTheReaderOfEitherGroup(t *testing.T) {
 
 func TestReaderSkipsBothGroupsOfAMoveAndThenFindsTheConversation(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	_, moved := b.admin.conversation("1")
 	_, resident := b.admin.conversation("2")
 	mover, reader := b.session(t), b.session(t)
@@ -78,7 +78,7 @@ func TestReaderSkipsBothGroupsOfAMoveAndThenFindsTheConversation(t *testing.T) {
 
 func TestReaderThatWaitsForAConversationFollowsItsMove(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	_, moved := b.admin.conversation("1")
 	_, resident := b.admin.conversation("2")
 	group := b.admin.group(resident)
@@ -107,7 +107,7 @@ func TestStatementsFollowAConversationThatMovesToAGroupAReaderHolds(t *testing.T
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			_, last := b.admin.conversation("elsewhere")
 			lastGroup := b.admin.group(last)
 			// When the move commits, the reader and the statement both go for the group. Mostly the reader is first, as it waits for that group

@@ -14,14 +14,14 @@ func TestDiagnosisFindsTheSlotThatKeepsReceivedRows(t *testing.T) {
 		t.Skip("starts a server of its own")
 	}
 	server := newOwnServer(t, map[string]string{"wal_level": "logical", "max_replication_slots": "4", "max_wal_senders": "4"})
-	b := server.bed(t)
+	b := server.fixture(t)
 	if found := ask[int](b.admin, oldSlots); found != 0 {
 		t.Fatalf("%d slots are found before there is any", found)
 	}
 	b.admin.exec("select pg_create_logical_replication_slot('forgotten', 'pgoutput')")
 	// A slot that has nothing to hold, and one of another database, are none of ours.
 	b.admin.exec("select pg_create_physical_replication_slot('fresh')")
-	other := server.bed(t)
+	other := server.fixture(t)
 	if found := ask[int](other.admin, oldSlots); found != 0 {
 		t.Errorf("%d slots are found in another database", found)
 	}

@@ -7,26 +7,26 @@ import (
 )
 
 // A transaction that receives may fail in many ways; each counts.
-var failures = map[string]func(t *testing.T, b *bed, s *session){
-	"Rollback": func(_ *testing.T, _ *bed, s *session) { s.rollback() },
-	"Error": func(t *testing.T, _ *bed, s *session) {
+var failures = map[string]func(t *testing.T, b *fixture, s *session){
+	"Rollback": func(_ *testing.T, _ *fixture, s *session) { s.rollback() },
+	"Error": func(t *testing.T, _ *fixture, s *session) {
 		if s.try("select 1 / 0") == nil {
 			t.Fatal("a division by zero went well")
 		}
 		s.rollback()
 	},
-	"Terminate": func(t *testing.T, b *bed, s *session) {
+	"Terminate": func(t *testing.T, b *fixture, s *session) {
 		b.admin.exec("select pg_terminate_backend($1)", int(s.pid))
 		b.awaitGone(t, s.pid)
 	},
-	"Disconnect": func(t *testing.T, b *bed, s *session) {
+	"Disconnect": func(t *testing.T, b *fixture, s *session) {
 		if err := s.conn.PgConn().Conn().Close(); err != nil {
 			t.Fatal(err)
 		}
 		b.awaitGone(t, s.pid)
 	},
-	"Deadlock": func(t *testing.T, b *bed, s *session) { b.deadlock(t, s) },
-	"Cancel": func(t *testing.T, b *bed, s *session) {
+	"Deadlock": func(t *testing.T, b *fixture, s *session) { b.deadlock(t, s) },
+	"Cancel": func(t *testing.T, b *fixture, s *session) {
 		sleeping := startTry(b, s, func() error { return s.try("select pg_sleep(1000)") })
 		b.await(t, func() bool {
 			return ask[bool](b.admin, "select exists (select from pg_stat_activity where pid = $1 and wait_event = 'PgSleep')", int(s.pid))
@@ -45,7 +45,7 @@ func TestFifthFailureOfAMessageDisablesTheQueue(t *testing.T) {
 	for name, fail := range failures {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newDisablingBed(t)
+			b := newDisablingFixture(t)
 			b.admin.conversation("poison")
 			b.failToReceive(t, 5, "poison", fail)
 			b.wantDisabled(t)
@@ -55,16 +55,16 @@ func TestFifthFailureOfAMessageDisablesTheQueue(t *testing.T) {
 	}
 }
 
-// newDisablingBed has the target queue disabled by poison, as SQL Server does.
-func newDisablingBed(t testing.TB) *bed {
+// newDisablingFixture has the target queue disabled by poison, as SQL Server does.
+func newDisablingFixture(t testing.TB) *fixture {
 	t.Helper()
-	b := newBed(t)
+	b := newFixture(t)
 	b.admin.exec("select parley.alter_queue('target_queue', poison_action => 'DISABLE_QUEUE')")
 	return b
 }
 
 // failToReceive receives n times, in a transaction that fails.
-func (b *bed) failToReceive(t *testing.T, n int, body string, fail func(*testing.T, *bed, *session)) {
+func (b *fixture) failToReceive(t *testing.T, n int, body string, fail func(*testing.T, *fixture, *session)) {
 	t.Helper()
 	for range n {
 		s := b.session(t)
@@ -74,14 +74,14 @@ func (b *bed) failToReceive(t *testing.T, n int, body string, fail func(*testing
 	}
 }
 
-func (b *bed) wantDisabled(t testing.TB) {
+func (b *fixture) wantDisabled(t testing.TB) {
 	t.Helper()
 	if got, err := b.admin.tryReceive(context.Background(), from{}); code(err) != broker(9617) {
 		t.Errorf("received %q, error %v; want error 9617", bodies(got), err)
 	}
 }
 
-func (b *bed) awaitGone(t testing.TB, pid uint32) {
+func (b *fixture) awaitGone(t testing.TB, pid uint32) {
 	t.Helper()
 	b.await(t, func() bool {
 		return !ask[bool](b.admin, "select exists (select from pg_stat_activity where pid = $1)", int(pid))
@@ -89,7 +89,7 @@ func (b *bed) awaitGone(t testing.TB, pid uint32) {
 }
 
 // deadlock makes a session the victim of a deadlock.
-func (b *bed) deadlock(t testing.TB, s *session) {
+func (b *fixture) deadlock(t testing.TB, s *session) {
 	t.Helper()
 	other := b.session(t)
 	other.begin()
@@ -110,7 +110,7 @@ func (b *bed) deadlock(t testing.TB, s *session) {
 
 func TestFourFailuresDoNotDisableTheQueue(t *testing.T) {
 	t.Parallel()
-	b := newDisablingBed(t)
+	b := newDisablingFixture(t)
 	b.admin.conversation("1", "2")
 	b.failToReceive(t, 4, "1", failures["Rollback"])
 	wantBodies(t, b.admin.receive(from{top: 1}), "1")
@@ -121,7 +121,7 @@ func TestFourFailuresDoNotDisableTheQueue(t *testing.T) {
 // The last failure can still be seen on the message, so it is counted again.
 func TestQueueThatIsSwitchedOnAgainForgetsAllFailuresButTheLast(t *testing.T) {
 	t.Parallel()
-	b := newDisablingBed(t)
+	b := newDisablingFixture(t)
 	b.admin.conversation("1")
 	b.failToReceive(t, 5, "1", failures["Rollback"])
 	b.wantDisabled(t)
@@ -132,7 +132,7 @@ func TestQueueThatIsSwitchedOnAgainForgetsAllFailuresButTheLast(t *testing.T) {
 
 func TestPoisonMessageHandlingOffNeverDisables(t *testing.T) {
 	t.Parallel()
-	b := newDisablingBed(t)
+	b := newDisablingFixture(t)
 	b.admin.exec("select parley.alter_queue('target_queue', poison_message_handling => false)")
 	b.admin.conversation("1")
 	b.failToReceive(t, 8, "1", failures["Rollback"])
@@ -142,7 +142,7 @@ func TestPoisonMessageHandlingOffNeverDisables(t *testing.T) {
 // Two readers fail in turn, each at a message of its own.
 func TestTwoPoisonMessagesAreCountedApart(t *testing.T) {
 	t.Parallel()
-	b := newDisablingBed(t)
+	b := newDisablingFixture(t)
 	b.admin.conversation("one")
 	b.admin.conversation("other")
 	for range 4 {
@@ -168,7 +168,7 @@ func TestTwoPoisonMessagesAreCountedApart(t *testing.T) {
 // Many readers count at the same time, and none of the counts is lost.
 func TestFailuresThatAreCountedAtOnceAreAllCounted(t *testing.T) {
 	t.Parallel()
-	b := newDisablingBed(t)
+	b := newDisablingFixture(t)
 	b.admin.conversation("poison one")
 	b.admin.conversation("poison other")
 	for round := range 5 {
@@ -194,9 +194,9 @@ func TestFailuresThatAreCountedAtOnceAreAllCounted(t *testing.T) {
 
 func TestFailureOfATransactionThatHadSavepointsCountsOnce(t *testing.T) {
 	t.Parallel()
-	b := newDisablingBed(t)
+	b := newDisablingFixture(t)
 	b.admin.conversation("1")
-	b.failToReceive(t, 4, "1", func(_ *testing.T, _ *bed, s *session) {
+	b.failToReceive(t, 4, "1", func(_ *testing.T, _ *fixture, s *session) {
 		s.savepoint("a")
 		s.exec("release savepoint a")
 		s.rollback()
@@ -207,7 +207,7 @@ func TestFailureOfATransactionThatHadSavepointsCountsOnce(t *testing.T) {
 // The documented way to treat poison: SAVE, RECEIVE, and on failure back to the savepoint.
 func TestRollbackToASavepointDoesNotCountInItsOwnTransaction(t *testing.T) {
 	t.Parallel()
-	b := newDisablingBed(t)
+	b := newDisablingFixture(t)
 	b.admin.conversation("1")
 	s := b.session(t)
 	s.begin()
@@ -225,7 +225,7 @@ func TestRollbackToASavepointDoesNotCountInItsOwnTransaction(t *testing.T) {
 // Whoever has gone back and commits without the message has failed, once.
 func TestRollbackToASavepointCountsWhenItsTransactionHasCommitted(t *testing.T) {
 	t.Parallel()
-	b := newDisablingBed(t)
+	b := newDisablingFixture(t)
 	b.admin.conversation("1")
 	fail := func() {
 		s := b.session(t)
@@ -250,7 +250,7 @@ func TestRollbackToASavepointCountsWhenItsTransactionHasCommitted(t *testing.T) 
 // A function that catches its own error is a savepoint too.
 func TestErrorThatAFunctionCatchesCountsWhenItsTransactionHasCommitted(t *testing.T) {
 	t.Parallel()
-	b := newDisablingBed(t)
+	b := newDisablingFixture(t)
 	b.admin.conversation("1")
 	for range 5 {
 		b.admin.exec(`do $$
@@ -267,7 +267,7 @@ func TestErrorThatAFunctionCatchesCountsWhenItsTransactionHasCommitted(t *testin
 // A receive that sees a message while another reader takes it for good has seen no failure.
 func TestMessageThatAnotherReaderTakesDoesNotCount(t *testing.T) {
 	t.Parallel()
-	b := newDisablingBed(t)
+	b := newDisablingFixture(t)
 	handle, _ := b.admin.conversation("opening")
 	b.admin.receive(from{})
 	for i := range 20 {

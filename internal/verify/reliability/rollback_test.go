@@ -10,7 +10,7 @@ func TestRollbackReturnsTheMessagesInTheirOrder(t *testing.T) {
 	for name, what := range map[string]from{"All": {}, "Some": {top: 2}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			initiator, _ := b.admin.conversation("1", "2", "3")
 			s := b.session(t)
 			s.begin()
@@ -34,7 +34,7 @@ func TestRollbackReturnsTheMessagesInTheirOrder(t *testing.T) {
 // A row may hold many messages; a rollback puts the part that was taken back to the part that was not.
 func TestRollbackReturnsPartsOfABatch(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	initiator := b.admin.dialog()
 	b.admin.exec("select parley.send_batch($1::uuid, 'DEFAULT', array(select i::text from generate_series(1, 10) as i))", initiator)
 	s := b.session(t)
@@ -71,7 +71,7 @@ func TestRollbackUndoesEachStatement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			initiator, target := b.admin.conversation("1", "2")
 			b.admin.dialog()
 			b.admin.exec("select parley.begin_conversation_timer($1::uuid, 0)", target)
@@ -91,7 +91,7 @@ func TestRollbackUndoesEachStatement(t *testing.T) {
 }
 
 // contents is all that a client can see of conversations and queues, as text.
-func (b *bed) contents() string {
+func (b *fixture) contents() string {
 	b.admin.t.Helper()
 	return ask[string](b.admin, `
 		select string_agg(line, E'\n' order by line)
@@ -109,7 +109,7 @@ func (b *bed) contents() string {
 
 func TestRollbackToASavepointReturnsTheMessagesToTheSameTransaction(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.admin.conversation("1", "2", "3")
 	s, other := b.session(t), b.session(t)
 	s.begin()
@@ -125,7 +125,7 @@ func TestRollbackToASavepointReturnsTheMessagesToTheSameTransaction(t *testing.T
 
 func TestRollbackToASavepointDropsWhatWasSentSince(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	s := b.session(t)
 	s.begin()
 	initiator := s.dialog()

@@ -78,8 +78,8 @@ func (p *play) hear(queue string, top int) error {
 	return err
 }
 
-// newPlays prepares a bed for plays.
-func newPlays(t testing.TB, b *bed) *ledger {
+// newPlays prepares a fixture for plays.
+func newPlays(t testing.TB, b *fixture) *ledger {
 	t.Helper()
 	l := newLedger(t, b)
 	for _, queue := range []string{"target_queue", "initiator_queue"} {
@@ -141,9 +141,11 @@ func (l *ledger) finish(t testing.TB) {
 }
 
 // cuts are the ways in which a session may be cut off that leave the server running.
-var cuts = map[string]func(testing.TB, *bed, *session){
-	"Terminate": func(_ testing.TB, b *bed, s *session) { b.admin.exec("select pg_terminate_backend($1)", int(s.pid)) },
-	"Disconnect": func(t testing.TB, _ *bed, s *session) {
+var cuts = map[string]func(testing.TB, *fixture, *session){
+	"Terminate": func(_ testing.TB, b *fixture, s *session) {
+		b.admin.exec("select pg_terminate_backend($1)", int(s.pid))
+	},
+	"Disconnect": func(t testing.TB, _ *fixture, s *session) {
 		t.Helper()
 		if err := s.conn.PgConn().Conn().Close(); err != nil {
 			t.Fatal(err)

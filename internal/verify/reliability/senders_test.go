@@ -9,7 +9,7 @@ func TestSenderIsNotBlockedByAReader(t *testing.T) {
 	for name, queue := range map[string]string{"OfTheFarSide": "target_queue", "OfItsOwnSide": "initiator_queue"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			initiator, target := b.admin.conversation("1")
 			b.admin.send(target, "answer 1")
 			reader, sender := b.session(t), b.session(t)
@@ -27,7 +27,7 @@ func TestSenderIsNotBlockedByAReader(t *testing.T) {
 
 func TestSendersOfOneConversationDoNotBlockEachOther(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	initiator, _ := b.admin.conversation("0")
 	first, second := b.session(t), b.session(t)
 	first.begin()
@@ -52,7 +52,7 @@ func TestFirstSendsAtOnceMakeOneTarget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			initiator := b.admin.dialog()
 			first, second := b.session(t), b.session(t)
 			first.begin()
@@ -71,7 +71,7 @@ func TestFirstSendsAtOnceMakeOneTarget(t *testing.T) {
 
 func TestSendsOnSeveralConversationsAtOnceDoNotDeadlock(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	one, other := b.admin.dialog(), b.admin.dialog()
 	first, second := b.session(t), b.session(t)
 	first.begin()
@@ -89,7 +89,7 @@ func TestSendsOnSeveralConversationsAtOnceDoNotDeadlock(t *testing.T) {
 // What is sent before the target exists goes first, also when the sender commits only after the target was created; keeps S4.
 func TestMessagesSentWhileTheTargetIsCreatedKeepTheirOrder(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	handle := ask[string](b.admin, "select parley.begin_dialog('initiator', 'late target')::text")
 	sender := b.session(t)
 	sender.begin()

@@ -65,8 +65,8 @@ func newOwnServer(t *testing.T, settings ...map[string]string) *ownServer {
 	return &ownServer{Server: server}
 }
 
-// bed creates a database with the schema on the server. Only the first is installed; the others are copies of it as it was then.
-func (o *ownServer) bed(t testing.TB) *bed {
+// fixture creates a database with the schema on the server. Only the first is installed; the others are copies of it as it was then.
+func (o *ownServer) fixture(t testing.TB) *fixture {
 	t.Helper()
 	const installed = "bed_template"
 	maintenance, err := connect(t, o.DSN("postgres"))
@@ -86,7 +86,7 @@ func (o *ownServer) bed(t testing.TB) *bed {
 		_, err := parley.NewBroker(ctx, conn)
 		return err
 	})
-	return prepareBed(t, o.DSN(name))
+	return prepareFixture(t, o.DSN(name))
 }
 
 // in runs work on a connection to a database of the server.
@@ -103,7 +103,7 @@ func (o *ownServer) in(t testing.TB, database string, work func(context.Context,
 }
 
 // killBackend kills a session's process as the kernel would when memory runs out. The server restarts itself.
-func (o *ownServer) killBackend(t testing.TB, b *bed, s *session) {
+func (o *ownServer) killBackend(t testing.TB, b *fixture, s *session) {
 	t.Helper()
 	if err := syscall.Kill(int(s.pid), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func (o *ownServer) killBackend(t testing.TB, b *bed, s *session) {
 }
 
 // killServer stops the whole server on the spot, without a checkpoint, and waits until it is started again.
-func (o *ownServer) killServer(t testing.TB, b *bed) {
+func (o *ownServer) killServer(t testing.TB, b *fixture) {
 	t.Helper()
 	pid := ask[int](b.admin, "select split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::int")
 	if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil {
@@ -122,7 +122,7 @@ func (o *ownServer) killServer(t testing.TB, b *bed) {
 }
 
 // comeBack waits until the server has lost all its sessions and accepts new ones.
-func (*ownServer) comeBack(t testing.TB, b *bed) {
+func (*ownServer) comeBack(t testing.TB, b *fixture) {
 	t.Helper()
 	b.await(t, func() bool { return b.admin.try("select 1") != nil })
 	b.await(t, func() bool {

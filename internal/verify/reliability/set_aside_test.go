@@ -9,7 +9,7 @@ import (
 )
 
 // failUntilSetAside receives the poison that stands first as often as it takes until it is set aside, and rolls back.
-func (b *bed) failUntilSetAside(t testing.TB, body string) {
+func (b *fixture) failUntilSetAside(t testing.TB, body string) {
 	t.Helper()
 	s := b.session(t)
 	for range 5 {
@@ -20,14 +20,14 @@ func (b *bed) failUntilSetAside(t testing.TB, body string) {
 }
 
 // setAside gives the handles of what is set aside, with rollbacks and waiting messages.
-func (b *bed) setAside(t testing.TB) []string {
+func (b *fixture) setAside(t testing.TB) []string {
 	t.Helper()
 	return ask[[]string](b.admin, `
 		select coalesce(array_agg(format('%s %s %s', conversation_handle, rollbacks, waiting_messages) order by set_aside_since), '{}')
 		from parley.poison_conversations`)
 }
 
-func (b *bed) wantSetAside(t testing.TB, want ...string) {
+func (b *fixture) wantSetAside(t testing.TB, want ...string) {
 	t.Helper()
 	if got := b.setAside(t); !slices.Equal(got, want) {
 		t.Fatalf("set aside: %q, want %q", got, want)
@@ -40,7 +40,7 @@ func TestFifthFailureSetsTheConversationAsideAndOthersGoOn(t *testing.T) {
 	for name, fail := range failures {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			_, poison := b.admin.conversation("poison", "after")
 			b.admin.conversation("fine")
 			b.failToReceive(t, 5, "poison", fail)
@@ -56,7 +56,7 @@ func TestNumberOfRollbacksThatSetAsideIsASetting(t *testing.T) {
 	for _, limit := range []int{1, 2, 15} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			b.admin.exec("select parley.alter_queue('target_queue', poison_rollbacks => $1)", limit)
 			_, poison := b.admin.conversation("poison")
 			b.failToReceive(t, limit, "poison", failures["Rollback"])
@@ -72,7 +72,7 @@ func TestConversationIsSetAsideAgainWhenThatWasRolledBack(t *testing.T) {
 	for name, fail := range failures {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			_, poison := b.admin.conversation("poison", "after")
 			b.admin.conversation("fine")
 			b.failUntilSetAside(t, "poison")
@@ -86,7 +86,7 @@ func TestConversationIsSetAsideAgainWhenThatWasRolledBack(t *testing.T) {
 
 func TestRetryPutsBackInOrderAndForgetsTheCount(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	initiator, poison := b.admin.conversation("0", "1", "2")
 	b.failUntilSetAside(t, "0")
 	wantBodies(t, b.admin.receive(from{}))
@@ -115,7 +115,7 @@ func TestRetryPutsBackInOrderAndForgetsTheCount(t *testing.T) {
 // A sender that has sent and not committed keeps its place.
 func TestRetryWaitsForSendersThatAreUnderWay(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	initiator, poison := b.admin.conversation("0")
 	b.failUntilSetAside(t, "0")
 	wantBodies(t, b.admin.receive(from{}))
@@ -137,7 +137,7 @@ func TestRetryWaitsForSendersThatAreUnderWay(t *testing.T) {
 
 func TestSendersNoticeNothingOfSettingAside(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	initiator, poison := b.admin.conversation("0")
 	b.admin.conversation("fine")
 	b.failUntilSetAside(t, "0")
@@ -158,16 +158,16 @@ func TestSendersNoticeNothingOfSettingAside(t *testing.T) {
 // Readers that commit what they can handle, and roll back all else, get through whatever number of poisonous messages stands in front.
 func TestManyPoisonConversationsAtOnceAreAllSetAside(t *testing.T) {
 	t.Parallel()
-	for name, leave := range map[string]func(*bed, *session){
-		"ReadersCommitAnEmptyReceive": func(_ *bed, s *session) { s.commit() },
-		"ReadersRollBackAnEmptyReceive": func(b *bed, s *session) {
+	for name, leave := range map[string]func(*fixture, *session){
+		"ReadersCommitAnEmptyReceive": func(_ *fixture, s *session) { s.commit() },
+		"ReadersRollBackAnEmptyReceive": func(b *fixture, s *session) {
 			s.rollback()
 			b.admin.exec("select parley.fire_timers()")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			const poisonous, fine = 7, 3
 			order := rand.Perm(poisonous + fine)
 			for _, i := range order {
@@ -199,7 +199,7 @@ func TestManyPoisonConversationsAtOnceAreAllSetAside(t *testing.T) {
 
 func TestTwoReadersAndAPoisonConversation(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	_, poison := b.admin.conversation("poison")
 	const fine = 40
 	for i := range fine {
@@ -248,7 +248,7 @@ func TestTwoReadersAndAPoisonConversation(t *testing.T) {
 // Other conversations of a group that has one set aside are received.
 func TestGroupGoesOnWithoutTheConversationThatIsSetAside(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	_, poison := b.admin.conversation("poison")
 	other, fine := b.admin.conversation("fine")
 	b.admin.exec("select parley.move_conversation($1::uuid, $2::uuid)", fine, b.admin.group(poison))
@@ -281,7 +281,7 @@ func TestBacklogOfAPoisonConversationDoesNotSlowOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it sends 100,000 messages")
 	}
-	b := newBed(t)
+	b := newFixture(t)
 	initiator, poison := b.admin.conversation("0")
 	const backlog, others = 100_000, 400
 	b.admin.exec(`

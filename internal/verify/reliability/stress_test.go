@@ -31,14 +31,14 @@ func TestRandomInterleavingsKeepThePromises(t *testing.T) {
 		seed, _ = strconv.ParseUint(v, 10, 64)
 	}
 	t.Logf("PARLEY_STRESS_SEED=%d", seed)
-	st := newStress(t, newBed(t), seed)
+	st := newStress(t, newFixture(t), seed)
 	done := st.start(t)
 	pause(time.Duration(seconds) * time.Second)
 	done()
 	st.judge(t)
 }
 
-func newStress(t *testing.T, b *bed, seed uint64) *stress {
+func newStress(t *testing.T, b *fixture, seed uint64) *stress {
 	t.Helper()
 	return &stress{ledger: newPlays(t, b), t: t, seed: seed}
 }

@@ -12,7 +12,7 @@ import (
 // Keeps S12: whoever fires a timer waits for nobody, and so keeps nobody from ending the conversation that it belongs to.
 func TestReceiveWaitsForNobodyWhoHoldsATimersConversation(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	handle := b.admin.dialog()
 	b.admin.exec("select parley.begin_conversation_timer($1::uuid, 0)", handle)
 	sender, reader := b.session(t), b.session(t)
@@ -31,7 +31,7 @@ func TestReceiveWaitsForNobodyWhoHoldsATimersConversation(t *testing.T) {
 // fire on the way.
 func TestReadersThatFireTimersDoNotDeadlock(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	const dialogsEach, readersEach = 200, 3
 	var sending, reading sync.WaitGroup
 	var fired firings
@@ -112,7 +112,7 @@ func (s *session) answerWithTimers(queue string, random *rand.Rand, fired *firin
 // Timers of conversations that others hold stand in front of a free one, more of them than a reader tries to claim.
 func TestReaderFiresATimerBehindManyThatAreHeld(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	const held = 100
 	holder, reader := b.session(t), b.session(t)
 	holder.begin()

@@ -13,14 +13,14 @@ const poll = 2 * time.Millisecond
 // running is a statement under way on a session.
 type running[T any] struct {
 	s    *session
-	b    *bed
+	b    *fixture
 	done chan struct{}
 	out  T
 	err  error
 }
 
 // start runs work on a session in the background. Nothing else may use the session until result.
-func start[T any](b *bed, s *session, work func() (T, error)) *running[T] {
+func start[T any](b *fixture, s *session, work func() (T, error)) *running[T] {
 	r := &running[T]{s: s, b: b, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
@@ -30,7 +30,7 @@ func start[T any](b *bed, s *session, work func() (T, error)) *running[T] {
 }
 
 // startTry is start for statements without a result.
-func startTry(b *bed, s *session, work func() error) *running[struct{}] {
+func startTry(b *fixture, s *session, work func() error) *running[struct{}] {
 	return start(b, s, func() (struct{}, error) { return struct{}{}, work() })
 }
 
@@ -63,7 +63,7 @@ func (r *running[T]) must() T {
 	return out
 }
 
-func (b *bed) isBlocked(t testing.TB, pid uint32) bool {
+func (b *fixture) isBlocked(t testing.TB, pid uint32) bool {
 	t.Helper()
 	blocked, err := tryAsk[bool](b.admin, "select cardinality(pg_blocking_pids($1::int)) > 0", int(pid))
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -73,7 +73,7 @@ func (b *bed) isBlocked(t testing.TB, pid uint32) bool {
 }
 
 // await waits until something holds, at most as long as a statement may take.
-func (*bed) await(t testing.TB, holds func() bool) {
+func (*fixture) await(t testing.TB, holds func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for !holds() {

@@ -11,7 +11,7 @@ import (
 
 func TestMessagesAreDeliveredInOrderAndReceived(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", accept)
+	b := newFixture(t, "", accept)
 	handle := b.dialog("one", "", "\x00\xff")
 	b.run(1)
 	b.requireWaiting(0)
@@ -36,7 +36,7 @@ func TestMessagesAreDeliveredInOrderAndReceived(t *testing.T) {
 
 func TestBatchHoldsMessagesOfOneConversation(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, ", batch_size => 3", accept)
+	b := newFixture(t, ", batch_size => 3", accept)
 	b.dialog("1", "2", "3", "4")
 	b.dialog("x")
 	b.run(1)
@@ -57,7 +57,7 @@ func TestBatchHoldsMessagesOfOneConversation(t *testing.T) {
 
 func TestRawBodyComesAsItIs(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, ", body_format => 'raw'", accept)
+	b := newFixture(t, ", body_format => 'raw'", accept)
 	b.dialog("text", "\x00\xff")
 	b.run(1)
 	seen := b.seen()
@@ -76,7 +76,7 @@ func TestRawBodyComesAsItIs(t *testing.T) {
 
 func TestReplyAndEndHappenWithTheReceive(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", answerJSON(`{"reply": {"message_type": "DEFAULT", "body": "pong"},
+	b := newFixture(t, "", answerJSON(`{"reply": {"message_type": "DEFAULT", "body": "pong"},
 		"replies": [{"message_type": "DEFAULT", "body": {"n": 1}}, {"message_type": "DEFAULT", "body_base64": "AP8="}], "end": true}`))
 	b.dialog("ping")
 	b.run(1)
@@ -89,7 +89,7 @@ func TestReplyAndEndHappenWithTheReceive(t *testing.T) {
 
 func TestConversationEndsWithTheErrorThatTheAnswerGives(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", answerJSON(`{"end_with_error": {"code": 7, "description": "no such order"}}`))
+	b := newFixture(t, "", answerJSON(`{"end_with_error": {"code": 7, "description": "no such order"}}`))
 	b.dialog("ping")
 	b.run(1)
 	got, err := parley.Receive(t.Context(), b.pool, "initiator")
@@ -111,7 +111,7 @@ func TestAnswerThatCannotBeDoneIsARefusal(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t, ", max_attempts => 2", answerJSON("%s", c.answer))
+			b := newFixture(t, ", max_attempts => 2", answerJSON("%s", c.answer))
 			b.dialog("ping")
 			b.run(1)
 			if got := value[int](b, "select rollbacks from parley.poison_conversations"); got != 2 {
@@ -126,7 +126,7 @@ func TestAnswerThatCannotBeDoneIsARefusal(t *testing.T) {
 
 func TestFarSideThatEndsIsAnsweredWithoutARequest(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, ", batch_size => 10", accept)
+	b := newFixture(t, ", batch_size => 10", accept)
 	b.require(parley.EndConversation(t.Context(), b.pool, b.dialog("last")))
 	b.require(parley.EndConversationWithError(t.Context(), b.pool, b.dialog("lost"), 5, "gone"))
 	b.run(1)
@@ -150,7 +150,7 @@ func TestFarSideThatEndsIsAnsweredWithoutARequest(t *testing.T) {
 
 func TestSystemMessagesAreDeliveredWhenAskedFor(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, ", system_messages => true", func(w http.ResponseWriter, r request) {
+	b := newFixture(t, ", system_messages => true", func(w http.ResponseWriter, r request) {
 		if r.Messages[0].MessageTypeName == parley.EndDialogMessageType {
 			answerJSON(`{"end": true}`)(w, r)
 		}
@@ -168,7 +168,7 @@ func TestSystemMessagesAreDeliveredWhenAskedFor(t *testing.T) {
 
 func TestManyReadersDeliverEachMessageOnce(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", accept)
+	b := newFixture(t, "", accept)
 	for range 10 {
 		b.dialog("1", "2", "3", "4", "5")
 	}
@@ -190,7 +190,7 @@ func TestManyReadersDeliverEachMessageOnce(t *testing.T) {
 
 func TestATraceGoesOnAtTheReceiver(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", accept)
+	b := newFixture(t, "", accept)
 	handle := b.dialog("untraced")
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	b.require(parley.SendTraced(t.Context(), b.pool, handle, parley.DefaultMessageType, []byte("traced"), parent+" a=b"))

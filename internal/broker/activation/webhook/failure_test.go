@@ -14,7 +14,7 @@ import (
 
 func TestRefusedMessageComesAgainUnderTheSameID(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", func(w http.ResponseWriter, r request) {
+	b := newFixture(t, "", func(w http.ResponseWriter, r request) {
 		if r.number < 4 {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
@@ -42,7 +42,7 @@ func TestConversationThatFailsWaitsAndOthersGoOn(t *testing.T) {
 	const others = 5
 	var mu sync.Mutex
 	delivered := 0
-	b := newBed(t, ", max_attempts => 0", func(w http.ResponseWriter, r request) {
+	b := newFixture(t, ", max_attempts => 0", func(w http.ResponseWriter, r request) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -79,7 +79,7 @@ func TestRefusalsSetTheConversationAside(t *testing.T) {
 	}{{http.StatusInternalServerError, 3}, {http.StatusNotFound, 3}, {http.StatusFound, 3}, {http.StatusGone, 1}} {
 		t.Run(http.StatusText(c.status), func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t, ", max_attempts => 3", status(c.status))
+			b := newFixture(t, ", max_attempts => 3", status(c.status))
 			b.dialog("x")
 			b.run(1)
 			if got := len(b.seen()); got != c.requests {
@@ -104,7 +104,7 @@ func TestRefusalsSetTheConversationAside(t *testing.T) {
 
 func TestUnavailableAddressCountsNothing(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, ", max_attempts => 2", func(w http.ResponseWriter, r request) {
+	b := newFixture(t, ", max_attempts => 2", func(w http.ResponseWriter, r request) {
 		if r.number <= 4 {
 			w.Header().Set("Retry-After", "0")
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -120,7 +120,7 @@ func TestUnavailableAddressCountsNothing(t *testing.T) {
 
 func TestReaderFailsWhenTheAddressIsNotAvailableAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", status(http.StatusServiceUnavailable))
+	b := newFixture(t, "", status(http.StatusServiceUnavailable))
 	b.dialog("x")
 	if err := b.reader(1).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("got %v", err)
@@ -133,7 +133,7 @@ func TestReaderFailsWhenTheAddressIsNotAvailableAgainAndAgain(t *testing.T) {
 
 func TestReaderFailsWhenThereIsNobody(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", accept)
+	b := newFixture(t, "", accept)
 	b.dialog("x")
 	b.server.Close()
 	err := b.reader(1).Run(t.Context())
@@ -151,7 +151,7 @@ func TestAddressThatIsTooSlowIsNotWaitedForForEver(t *testing.T) {
 	t.Parallel()
 	others := make(chan struct{})
 	arrived := sync.OnceFunc(func() { close(others) })
-	b := newBed(t, ", timeout_ms => 2000", func(_ http.ResponseWriter, r request) {
+	b := newFixture(t, ", timeout_ms => 2000", func(_ http.ResponseWriter, r request) {
 		if r.text() == "quick" {
 			arrived()
 			return
@@ -170,7 +170,7 @@ func TestAddressThatIsTooSlowIsNotWaitedForForEver(t *testing.T) {
 
 func TestConnectionThatBreaksCountsAsAnAttempt(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, ", max_attempts => 2", func(w http.ResponseWriter, _ request) {
+	b := newFixture(t, ", max_attempts => 2", func(w http.ResponseWriter, _ request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
 			_ = conn.(*net.TCPConn).SetLinger(0)
@@ -188,7 +188,7 @@ func TestReaderThatIsStoppedFinishesItsRequest(t *testing.T) {
 	t.Parallel()
 	arrived, release := make(chan struct{}), make(chan struct{})
 	arrive := sync.OnceFunc(func() { close(arrived) })
-	b := newBed(t, "", func(_ http.ResponseWriter, r request) {
+	b := newFixture(t, "", func(_ http.ResponseWriter, r request) {
 		arrive()
 		r.await(release)
 	})
@@ -212,7 +212,7 @@ func TestReaderThatIsStoppedFinishesItsRequest(t *testing.T) {
 
 func TestReaderThatWaitsForARetryStopsAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", status(http.StatusBadRequest))
+	b := newFixture(t, "", status(http.StatusBadRequest))
 	b.exec("select parley.alter_webhook_activation('target', longest_retry_ms => 3600000, first_retry_ms => 3600000)")
 	b.dialog("x")
 	stops := []func() error{b.start(1), b.start(2)}
@@ -226,9 +226,9 @@ func TestReaderThatWaitsForARetryStopsAtOnce(t *testing.T) {
 
 func TestSenderThatComesInFrontIsDeliveredInFront(t *testing.T) {
 	t.Parallel()
-	var b *bed
+	var b *fixture
 	var late interface{ Commit(context.Context) error }
-	b = newBed(t, "", func(_ http.ResponseWriter, r request) {
+	b = newFixture(t, "", func(_ http.ResponseWriter, r request) {
 		if r.number == 1 {
 			if err := late.Commit(context.Background()); err != nil {
 				b.Error(err)

@@ -60,7 +60,7 @@ func TestMalformedPermissionsAreRefused(t *testing.T) {
 // Allowing every host allows no private network; a host that is named may be anywhere.
 func TestPrivateAddressesAreForHostsThatAreNamed(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", accept)
+	b := newFixture(t, "", accept)
 	b.dialog("x")
 	permission, err := webhook.ParsePermission([]string{"http://*"})
 	b.require(err)
@@ -80,7 +80,7 @@ func TestPrivateAddressesAreForHostsThatAreNamed(t *testing.T) {
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, ", max_attempts => 1", func(w http.ResponseWriter, _ request) {
+	b := newFixture(t, ", max_attempts => 1", func(w http.ResponseWriter, _ request) {
 		w.Header().Set("Location", "/elsewhere")
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	})

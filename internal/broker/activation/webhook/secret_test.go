@@ -19,7 +19,7 @@ import (
 const otherSecret = "whsec_YW5vdGhlciBrZXkgb2Ygc2l4dGVlbiBieXRlcw=="
 
 // masterKey makes a file with a master key.
-func (b *bed) masterKey() (path string, keys *dialogsecurity.MasterKeys) {
+func (b *fixture) masterKey() (path string, keys *dialogsecurity.MasterKeys) {
 	b.Helper()
 	path = filepath.Join(b.TempDir(), "master.key")
 	b.require(dialogsecurity.CreateMasterKey(path))
@@ -29,7 +29,7 @@ func (b *bed) masterKey() (path string, keys *dialogsecurity.MasterKeys) {
 }
 
 // restart starts the daemon anew with a master key, or without any.
-func (b *bed) restart(keys *dialogsecurity.MasterKeys) {
+func (b *fixture) restart(keys *dialogsecurity.MasterKeys) {
 	b.Helper()
 	permission, err := webhook.ParsePermission([]string{b.server.URL})
 	b.require(err)
@@ -38,7 +38,7 @@ func (b *bed) restart(keys *dialogsecurity.MasterKeys) {
 }
 
 // dump gives the table of activations as a dump of the database has it.
-func (b *bed) dump() string {
+func (b *fixture) dump() string {
 	b.Helper()
 	var text bytes.Buffer
 	conn, err := b.pool.Acquire(b.Context())
@@ -49,7 +49,7 @@ func (b *bed) dump() string {
 	return text.String()
 }
 
-func (b *bed) requireSealed(secret string) {
+func (b *fixture) requireSealed(secret string) {
 	b.Helper()
 	dump := b.dump()
 	if !strings.Contains(dump, "webhook") || strings.Contains(dump, secret) || strings.Contains(dump, hex.EncodeToString([]byte(secret))) {
@@ -58,7 +58,7 @@ func (b *bed) requireSealed(secret string) {
 }
 
 // requireSigned requires that the last request was signed with a secret.
-func (b *bed) requireSigned(secret string) {
+func (b *fixture) requireSigned(secret string) {
 	b.Helper()
 	seen := b.seen()
 	if len(seen) == 0 {
@@ -71,7 +71,7 @@ func (b *bed) requireSigned(secret string) {
 }
 
 // requireOpens requires that a reader can be made, or cannot for a reason.
-func (b *bed) requireOpens(when string, reason error) {
+func (b *fixture) requireOpens(when string, reason error) {
 	b.Helper()
 	if _, err := b.newReader(1); !errors.Is(err, reason) {
 		b.Errorf("%s: got %v, want %v", when, err, reason)
@@ -80,7 +80,7 @@ func (b *bed) requireOpens(when string, reason error) {
 
 func TestSecretIsSealedInTheDatabaseAndStillSigns(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", accept)
+	b := newFixture(t, "", accept)
 	if !strings.Contains(b.dump(), bedSecret) {
 		t.Fatal("the dump would not tell a secret")
 	}
@@ -105,7 +105,7 @@ func TestSecretIsSealedInTheDatabaseAndStillSigns(t *testing.T) {
 
 func TestSecretOfAWebhookThatIsOffIsSealedToo(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, ", activation => false", accept)
+	b := newFixture(t, ", activation => false", accept)
 	_, keys := b.masterKey()
 	b.restart(keys)
 	b.require(b.starter.Keep(t.Context()))
@@ -114,7 +114,7 @@ func TestSecretOfAWebhookThatIsOffIsSealedToo(t *testing.T) {
 
 func TestDaemonWithoutAMasterKeyUsesSecretsAsTheyAre(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", accept)
+	b := newFixture(t, "", accept)
 	b.require(b.starter.Keep(t.Context()))
 	b.dialog("one")
 	b.run(1)
@@ -123,7 +123,7 @@ func TestDaemonWithoutAMasterKeyUsesSecretsAsTheyAre(t *testing.T) {
 
 func TestSealedSecretOpensWithItsMasterKeyForItsQueueOnly(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", accept)
+	b := newFixture(t, "", accept)
 	_, keys := b.masterKey()
 	b.restart(keys)
 	b.require(b.starter.Keep(t.Context()))
@@ -145,7 +145,7 @@ func TestSealedSecretOpensWithItsMasterKeyForItsQueueOnly(t *testing.T) {
 
 func TestSecretsOfWebhooksFollowTheMasterKey(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", accept)
+	b := newFixture(t, "", accept)
 	path, keys := b.masterKey()
 	b.restart(keys)
 	b.require(b.starter.Keep(t.Context()))
@@ -166,7 +166,7 @@ func TestSecretsOfWebhooksFollowTheMasterKey(t *testing.T) {
 // A definition that is being altered waits for nobody, and its secret is not put back when it was sealed in between.
 func TestSecretThatIsChangedMeanwhileIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", accept)
+	b := newFixture(t, "", accept)
 	_, keys := b.masterKey()
 	b.restart(keys)
 	tx, err := b.pool.Begin(t.Context())
@@ -188,7 +188,7 @@ func TestSecretThatIsChangedMeanwhileIsLeftAlone(t *testing.T) {
 
 func TestDaemonSealsASecretAsSoonAsItIsDefined(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "", accept)
+	b := newFixture(t, "", accept)
 	_, keys := b.masterKey()
 	b.restart(keys)
 	engine, err := activation.New(activation.Config{

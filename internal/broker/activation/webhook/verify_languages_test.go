@@ -92,7 +92,7 @@ func TestReceiversInEachLanguageTellSignedRequestsFromOthers(t *testing.T) {
 // signedAndForged gives a request that the daemon made, first, and others that it did not make.
 func signedAndForged(t *testing.T) (requests []signedRequest, names []string) {
 	t.Helper()
-	b := newBed(t, "", accept)
+	b := newFixture(t, "", accept)
 	b.dialog("x")
 	b.run(1)
 	seen, now := b.seen()[0], time.Now().Unix()

@@ -40,7 +40,7 @@ func TestReceiversCanTellSignedRequestsFromOthers(t *testing.T) {
 	for _, format := range []string{"envelope", "raw"} {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t, ", body_format => '"+format+"'", accept)
+			b := newFixture(t, ", body_format => '"+format+"'", accept)
 			b.dialog("x")
 			b.run(1)
 			r, now := b.seen()[0], time.Now()

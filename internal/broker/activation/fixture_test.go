@@ -23,7 +23,7 @@ const patience = 60 * time.Second
 
 const lookEvery = 10 * time.Millisecond
 
-// The bed: a queue with a service, a sender, and a table of what readers did. A body holds the number of its message.
+// The fixture: a queue with a service, a sender, and a table of what readers did. A body holds the number of its message.
 const furniture = `
 	create schema app;
 	create table app.done (number int, reader int default pg_backend_pid(), role text default current_user, at timestamptz default clock_timestamp());
@@ -51,20 +51,20 @@ const furniture = `
 	select parley.create_service('source', queue => 'source');
 `
 
-type bed struct {
+type fixture struct {
 	t    *testing.T
 	pool *pgxpool.Pool
 	log  *record
 }
 
-func newBed(t *testing.T) *bed {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	b := &bed{t: t, pool: parleytest.Database(t), log: &record{}}
+	b := &fixture{t: t, pool: parleytest.Database(t), log: &record{}}
 	b.exec(furniture)
 	return b
 }
 
-func (b *bed) exec(statement string, args ...any) {
+func (b *fixture) exec(statement string, args ...any) {
 	b.t.Helper()
 	if len(args) == 0 {
 		args = []any{pgx.QueryExecModeSimpleProtocol}
@@ -75,20 +75,20 @@ func (b *bed) exec(statement string, args ...any) {
 }
 
 // activate switches activation of the queue on.
-func (b *bed) activate(readersMax int) {
+func (b *fixture) activate(readersMax int) {
 	b.t.Helper()
 	b.exec("select parley.alter_queue('target', activation_procedure => 'app.reader', max_queue_readers => $1, execute_as => 'SELF', activation => true)",
 		readersMax)
 }
 
 // procedure replaces the body of the reader.
-func (b *bed) procedure(body string) {
+func (b *fixture) procedure(body string) {
 	b.t.Helper()
 	b.exec("create or replace procedure app.reader() language plpgsql as $x$ " + body + " $x$")
 }
 
 // restore gives the reader its own body back.
-func (b *bed) restore() {
+func (b *fixture) restore() {
 	b.t.Helper()
 	from := strings.Index(furniture, "create procedure")
 	to := from + strings.Index(furniture[from:], "end $$;")
@@ -96,14 +96,14 @@ func (b *bed) restore() {
 }
 
 // send sends numbered messages, each on a conversation and in a transaction of its own.
-func (b *bed) send(from, to int) {
+func (b *fixture) send(from, to int) {
 	b.t.Helper()
 	for n := from; n <= to; n++ {
 		b.exec("select parley.send(parley.begin_dialog('source', 'target'), 'DEFAULT', $1::text)", fmt.Sprint(n))
 	}
 }
 
-func value[T any](b *bed, query string, args ...any) T {
+func value[T any](b *fixture, query string, args ...any) T {
 	b.t.Helper()
 	var v T
 	if err := b.pool.QueryRow(b.t.Context(), query, args...).Scan(&v); err != nil {
@@ -113,7 +113,7 @@ func value[T any](b *bed, query string, args ...any) T {
 }
 
 // await waits until a query gives true.
-func (b *bed) await(query string, args ...any) {
+func (b *fixture) await(query string, args ...any) {
 	b.t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
@@ -130,7 +130,7 @@ func (b *bed) await(query string, args ...any) {
 }
 
 // awaitDone waits until each message from 1 to n was worked on, and finds none that was worked on twice.
-func (b *bed) awaitDone(n int) {
+func (b *fixture) awaitDone(n int) {
 	b.t.Helper()
 	b.await("select count(distinct number) >= $1 from app.done where number > 0", n)
 	if twice := value[int](b, "select count(*) - count(distinct number) from app.done where number > 0"); twice != 0 {
@@ -139,7 +139,7 @@ func (b *bed) awaitDone(n int) {
 }
 
 // awaitReaders waits until so many readers run, as the view has it.
-func (b *bed) awaitReaders(n int) {
+func (b *fixture) awaitReaders(n int) {
 	b.t.Helper()
 	b.await("select running_readers = $1 from parley.dm_broker_queue_monitors where queue_name = 'target'", n)
 }
@@ -152,7 +152,7 @@ type running struct {
 }
 
 // start runs an engine to the end of the test.
-func (b *bed) start(config activation.Config) *running {
+func (b *fixture) start(config activation.Config) *running {
 	b.t.Helper()
 	if config.Pool == nil {
 		config.Pool = b.pool
@@ -204,7 +204,7 @@ func (r *record) String() string {
 }
 
 // awaitLog waits until the log holds a text.
-func (b *bed) awaitLog(text string) {
+func (b *fixture) awaitLog(text string) {
 	b.t.Helper()
 	deadline := time.Now().Add(patience)
 	for !strings.Contains(b.log.String(), text) {
@@ -216,7 +216,7 @@ func (b *bed) awaitLog(text string) {
 }
 
 // role creates a role that may receive from the queue and write down what it did.
-func (b *bed) role() string {
+func (b *fixture) role() string {
 	b.t.Helper()
 	role := value[string](b, "select current_database() || '_reader'")
 	b.exec("create role " + role)

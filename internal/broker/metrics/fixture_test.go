@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/parley-broker/parley/internal/postgres.(*Server).launch.func1"))
 }
 
-// bed is a daemon's metrics over a database of their own.
-type bed struct {
+// fixture is a daemon's metrics over a database of their own.
+type fixture struct {
 	*testing.T
 	metrics  *metrics.Metrics
 	database *metrics.Database
@@ -35,7 +35,7 @@ type bed struct {
 	server   *httptest.Server
 }
 
-func newBed(t *testing.T, config metrics.Config) *bed {
+func newFixture(t *testing.T, config metrics.Config) *fixture {
 	t.Helper()
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
@@ -44,7 +44,7 @@ func newBed(t *testing.T, config metrics.Config) *bed {
 	database := m.Database("orders")
 	pool := traced(t, parleytest.Database(t), database)
 	database.Attach(pool)
-	return &bed{t, m, database, pool, serve(t, m)}
+	return &fixture{t, m, database, pool, serve(t, m)}
 }
 
 func serve(t *testing.T, m *metrics.Metrics) *httptest.Server {
@@ -67,7 +67,7 @@ func traced(t *testing.T, pool *pgxpool.Pool, database *metrics.Database) *pgxpo
 	return own
 }
 
-func (b *bed) get(path string) (status int, body string) {
+func (b *fixture) get(path string) (status int, body string) {
 	b.Helper()
 	request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.server.URL+path, http.NoBody)
 	if err != nil {
@@ -88,7 +88,7 @@ func (b *bed) get(path string) (status int, body string) {
 var sampleLine = regexp.MustCompile(`(?m)^(parley_\w+)(\{[^}]*\})? (\S+)$`)
 
 // scrape gives the samples of the daemon by name and labels.
-func (b *bed) scrape() map[string]float64 {
+func (b *fixture) scrape() map[string]float64 {
 	b.Helper()
 	status, text := b.get("/metrics")
 	if status != http.StatusOK {
@@ -106,7 +106,7 @@ func (b *bed) scrape() map[string]float64 {
 }
 
 // until scrapes until it finds what it looks for; figures may be a second old, those of statistics two.
-func (b *bed) until(what string, found func(samples map[string]float64) bool) {
+func (b *fixture) until(what string, found func(samples map[string]float64) bool) {
 	b.Helper()
 	deadline := time.After(time.Minute)
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -124,7 +124,7 @@ func (b *bed) until(what string, found func(samples map[string]float64) bool) {
 	}
 }
 
-func (b *bed) exec(statement string, arguments ...any) {
+func (b *fixture) exec(statement string, arguments ...any) {
 	b.Helper()
 	if _, err := b.pool.Exec(b.Context(), statement, arguments...); err != nil {
 		b.Fatalf("%s: %v", statement, err)
@@ -132,14 +132,14 @@ func (b *bed) exec(statement string, arguments ...any) {
 }
 
 // services creates the services that talk: ping on queue ping, pong on queue pong.
-func (b *bed) services() {
+func (b *fixture) services() {
 	b.Helper()
 	for _, name := range []string{"ping", "pong"} {
 		b.exec(fmt.Sprintf("select parley.create_queue('%[1]s'), parley.create_service('%[1]s', '%[1]s', array['DEFAULT'])", name))
 	}
 }
 
-func (b *bed) dialog(to string) parley.UUID {
+func (b *fixture) dialog(to string) parley.UUID {
 	b.Helper()
 	handle, err := parley.BeginDialog(b.Context(), b.pool, "ping", to)
 	if err != nil {
@@ -148,7 +148,7 @@ func (b *bed) dialog(to string) parley.UUID {
 	return handle
 }
 
-func (b *bed) send(handle parley.UUID, text string) {
+func (b *fixture) send(handle parley.UUID, text string) {
 	b.Helper()
 	if err := parley.Send(b.Context(), b.pool, handle, parley.DefaultMessageType, []byte(text)); err != nil {
 		b.Fatal(err)
@@ -156,7 +156,7 @@ func (b *bed) send(handle parley.UUID, text string) {
 }
 
 // queue is the queue as the engine would tell of it.
-func (b *bed) queue(name string) activation.Queue {
+func (b *fixture) queue(name string) activation.Queue {
 	b.Helper()
 	var id int
 	if err := b.pool.QueryRow(b.Context(), "select object_id from parley.service_queues where name = $1", name).Scan(&id); err != nil {

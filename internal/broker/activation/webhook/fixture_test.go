@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/parley-broker/parley/internal/postgres.(*Server).launch.func1"))
 }
 
-// bed is a database with a dialog's two services, and a web address that the queue target is delivered to.
-type bed struct {
+// fixture is a database with a dialog's two services, and a web address that the queue target is delivered to.
+type fixture struct {
 	*testing.T
 	pool    *pgxpool.Pool
 	server  *httptest.Server
@@ -78,11 +78,11 @@ func (r request) text() string {
 	return *r.Messages[0].Body
 }
 
-// newBed gives a test a web address that answers as told. The definition is made of the arguments of
+// newFixture gives a test a web address that answers as told. The definition is made of the arguments of
 // create_webhook_activation that follow its address.
-func newBed(t *testing.T, settings string, answer func(http.ResponseWriter, request)) *bed {
+func newFixture(t *testing.T, settings string, answer func(http.ResponseWriter, request)) *fixture {
 	t.Helper()
-	b := &bed{T: t, pool: parleytest.Database(t), log: &logBuffer{}, answer: answer}
+	b := &fixture{T: t, pool: parleytest.Database(t), log: &logBuffer{}, answer: answer}
 	b.server = httptest.NewServer(http.HandlerFunc(b.serve))
 	t.Cleanup(b.server.Close)
 	permission, err := webhook.ParsePermission([]string{b.server.URL})
@@ -100,7 +100,7 @@ func newBed(t *testing.T, settings string, answer func(http.ResponseWriter, requ
 
 func accept(http.ResponseWriter, request) {}
 
-func (b *bed) serve(w http.ResponseWriter, r *http.Request) {
+func (b *fixture) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -115,33 +115,33 @@ func (b *bed) serve(w http.ResponseWriter, r *http.Request) {
 	answer(w, received)
 }
 
-func (b *bed) seen() []request {
+func (b *fixture) seen() []request {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]request(nil), b.requests...)
 }
 
-func (b *bed) require(err error) {
+func (b *fixture) require(err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
 	}
 }
 
-func (b *bed) exec(statement string) {
+func (b *fixture) exec(statement string) {
 	b.Helper()
 	_, err := b.pool.Exec(b.Context(), statement)
 	b.require(err)
 }
 
-func value[T any](b *bed, query string, arguments ...any) (v T) {
+func value[T any](b *fixture, query string, arguments ...any) (v T) {
 	b.Helper()
 	b.require(b.pool.QueryRow(b.Context(), query, arguments...).Scan(&v))
 	return v
 }
 
 // dialog begins a dialog and sends messages on it.
-func (b *bed) dialog(bodies ...string) parley.UUID {
+func (b *fixture) dialog(bodies ...string) parley.UUID {
 	b.Helper()
 	handle, err := parley.BeginDialog(b.Context(), b.pool, "initiator", "target")
 	b.require(err)
@@ -149,7 +149,7 @@ func (b *bed) dialog(bodies ...string) parley.UUID {
 	return handle
 }
 
-func (b *bed) send(handle parley.UUID, bodies ...string) {
+func (b *fixture) send(handle parley.UUID, bodies ...string) {
 	b.Helper()
 	for _, body := range bodies {
 		b.require(parley.Send(b.Context(), b.pool, handle, parley.DefaultMessageType, []byte(body)))
@@ -157,14 +157,14 @@ func (b *bed) send(handle parley.UUID, bodies ...string) {
 }
 
 // reader prepares a reader by what the database says now.
-func (b *bed) reader(number int) activation.Reader {
+func (b *fixture) reader(number int) activation.Reader {
 	b.Helper()
 	reader, err := b.newReader(number)
 	b.require(err)
 	return reader
 }
 
-func (b *bed) newReader(number int) (activation.Reader, error) {
+func (b *fixture) newReader(number int) (activation.Reader, error) {
 	b.Helper()
 	q := activation.Queue{Name: "target", Kind: activation.KindWebhook}
 	q.ID = value[int](b, "select queue_id from parley._p_queue where name = 'target'")
@@ -173,7 +173,7 @@ func (b *bed) newReader(number int) (activation.Reader, error) {
 }
 
 // run runs readers until they leave, which takes seconds at the most.
-func (b *bed) run(readers int) {
+func (b *fixture) run(readers int) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 2*time.Minute)
 	defer cancel()
@@ -190,7 +190,7 @@ func (b *bed) run(readers int) {
 }
 
 // start runs a reader until the test ends it.
-func (b *bed) start(number int) (stop func() error) {
+func (b *fixture) start(number int) (stop func() error) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan error, 1)
@@ -202,7 +202,7 @@ func (b *bed) start(number int) (stop func() error) {
 	}
 }
 
-func (b *bed) waitUntil(what string, is func() bool) {
+func (b *fixture) waitUntil(what string, is func() bool) {
 	b.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -216,7 +216,7 @@ func (b *bed) waitUntil(what string, is func() bool) {
 	}
 }
 
-func (b *bed) requireWaiting(want int) {
+func (b *fixture) requireWaiting(want int) {
 	b.Helper()
 	if got := value[int](b, "select count(*) from parley.queue_contents('target')"); got != want {
 		b.Errorf("%d messages wait, want %d", got, want)

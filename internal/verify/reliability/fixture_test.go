@@ -16,21 +16,21 @@ import (
 // patience bounds a statement that should not wait for anything. It is no measure of speed: a test that gets there has failed.
 const patience = 120 * time.Second
 
-// bed is a database with an initiator and a target, each on a queue of its own.
-type bed struct {
+// fixture is a database with an initiator and a target, each on a queue of its own.
+type fixture struct {
 	dsn   string
 	admin *session
 }
 
-func newBed(t testing.TB) *bed {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	return prepareBed(t, parleytest.DSN(t, parleytest.Database(t)))
+	return prepareFixture(t, parleytest.DSN(t, parleytest.Database(t)))
 }
 
-// prepareBed creates the services in a database that has the schema.
-func prepareBed(t testing.TB, dsn string) *bed {
+// prepareFixture creates the services in a database that has the schema.
+func prepareFixture(t testing.TB, dsn string) *fixture {
 	t.Helper()
-	b := &bed{dsn: dsn}
+	b := &fixture{dsn: dsn}
 	b.admin = b.session(t)
 	for _, statement := range []string{
 		"select parley.create_queue('initiator_queue')",
@@ -51,7 +51,7 @@ type session struct {
 	pid  uint32
 }
 
-func (b *bed) session(t testing.TB) *session {
+func (b *fixture) session(t testing.TB) *session {
 	t.Helper()
 	s, err := connect(t, b.dsn)
 	if err != nil {

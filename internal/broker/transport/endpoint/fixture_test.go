@@ -54,7 +54,7 @@ const furniture = `
 	select parley.create_service('target %[1]s', queue => 'inbound', contracts => array['DEFAULT']);
 `
 
-// base is a database of the bed, under a name that its services carry.
+// base is a database of the fixture, under a name that its services carry.
 type base struct {
 	t    *testing.T
 	name string

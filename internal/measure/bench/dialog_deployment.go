@@ -28,8 +28,8 @@ type broker struct {
 	handles  []parley.UUID // of the initiators' ends
 }
 
-// bed is the brokers and the daemons of one run.
-type bed struct {
+// deployment is the brokers and the daemons of one run.
+type deployment struct {
 	initiators, targets []*broker
 	daemons             []*site.Daemon
 }
@@ -49,9 +49,9 @@ func (b *bench) place(ctx context.Context, number int) (*bench, error) {
 	return b.places[number-1], nil
 }
 
-// layBed makes the databases of a run, starts their daemons and joins them. The caller must clear it.
-func (b *bench) layBed(ctx context.Context, t traffic, queue, procedure string) (made *bed, err error) {
-	made = &bed{}
+// newDeployment makes the databases of a run, starts their daemons and joins them. The caller must clear it.
+func (b *bench) newDeployment(ctx context.Context, t traffic, queue, procedure string) (made *deployment, err error) {
+	made = &deployment{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.clear(ctx))
@@ -119,7 +119,7 @@ func (b *bench) addBroker(ctx context.Context, place int, name string, build bui
 }
 
 // startDaemons starts one daemon for each side, or one for each database.
-func (b *bench) startDaemons(ctx context.Context, made *bed) error {
+func (b *bench) startDaemons(ctx context.Context, made *deployment) error {
 	sides := [][]*broker{made.targets, made.initiators}
 	if b.Dialog.SeparateServers {
 		sides = sides[:1]
@@ -149,7 +149,7 @@ func (b *bench) startDaemons(ctx context.Context, made *bed) error {
 }
 
 // join tells both sides of each other: keys and routes.
-func (m *bed) join(ctx context.Context, queue string) error {
+func (m *deployment) join(ctx context.Context, queue string) error {
 	for _, one := range m.initiators {
 		for _, other := range m.targets {
 			if err := one.know(ctx, other, queue); err != nil {
@@ -180,7 +180,7 @@ func (one *broker) know(ctx context.Context, other *broker, service string) erro
 }
 
 // begin begins the conversations, shared out among initiators and targets, and sends a first message on each.
-func (m *bed) begin(ctx context.Context, queue string, conversations int) error {
+func (m *deployment) begin(ctx context.Context, queue string, conversations int) error {
 	for i, one := range m.initiators {
 		for j, other := range m.targets {
 			number := i*len(m.targets) + j
@@ -209,7 +209,7 @@ func (m *bed) begin(ctx context.Context, queue string, conversations int) error 
 }
 
 // clear stops the daemons and drops the databases, also when ctx has ended.
-func (m *bed) clear(ctx context.Context) error {
+func (m *deployment) clear(ctx context.Context) error {
 	var failures []error
 	for _, d := range m.daemons {
 		failures = append(failures, d.Stop(ctx))
@@ -227,7 +227,7 @@ func (m *bed) clear(ctx context.Context) error {
 const stalled = time.Minute
 
 // arrived counts the messages whose rows the readers have committed, and tells when the last of them was.
-func (m *bed) arrived(ctx context.Context) (messages int64, last time.Time, err error) {
+func (m *deployment) arrived(ctx context.Context) (messages int64, last time.Time, err error) {
 	for _, one := range m.targets {
 		var n int64
 		var at *time.Time
@@ -245,7 +245,7 @@ func (m *bed) arrived(ctx context.Context) (messages int64, last time.Time, err 
 }
 
 // await waits until so many messages have arrived, all in all, and tells when the last did.
-func (m *bed) await(ctx context.Context, want int64) (last time.Time, err error) {
+func (m *deployment) await(ctx context.Context, want int64) (last time.Time, err error) {
 	var most int64
 	since := time.Now()
 	for {
@@ -272,7 +272,7 @@ func (m *bed) await(ctx context.Context, want int64) (last time.Time, err error)
 const arrivalPoll = 20 * time.Millisecond
 
 // complaints are of daemons that have ended.
-func (m *bed) complaints() string {
+func (m *deployment) complaints() string {
 	var text strings.Builder
 	for _, d := range m.daemons {
 		if err := d.Err(); err != nil {
