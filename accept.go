@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // AcceptArrival takes in what another broker has sent, in one transaction, and answers each run, in their order. With an error
@@ -26,10 +28,10 @@ func AcceptArrival(ctx context.Context, db DB, arrival Arrival) ([]Result, error
 			$18::text[], $19::boolean[], $20::bigint[], $21::bigint[], $22::timestamptz[]) as r
 		cross join parley._p_broker as b`,
 		arrival.Speaker.Instance, arrival.Speaker.Epoch, arrival.Speaker.Term, arrival.Speaker.Token,
-		uuidTexts(a.conversations), a.fromInitiators, a.firsts, a.types, a.counts, a.sizes, a.bodies, a.fromServices, a.toServices, a.contracts,
-		uuidTexts(a.toBrokers), a.endsAt, a.traces, a.identities, a.encrypted, a.given, a.expected, a.sealedAt)
+		pgdb.UUIDTexts(a.conversations), a.fromInitiators, a.firsts, a.types, a.counts, a.sizes, a.bodies, a.fromServices, a.toServices, a.contracts,
+		pgdb.UUIDTexts(a.toBrokers), a.endsAt, a.traces, a.identities, a.encrypted, a.given, a.expected, a.sealedAt)
 	if err != nil {
-		return nil, statementError(err, "accept messages")
+		return nil, pgdb.StatementError(err, "accept messages")
 	}
 	results := make([]Result, n)
 	answered := 0
@@ -45,7 +47,7 @@ func AcceptArrival(ctx context.Context, db DB, arrival Arrival) ([]Result, error
 	})
 	switch {
 	case err != nil:
-		return nil, statementError(err, "accept messages")
+		return nil, pgdb.StatementError(err, "accept messages")
 	case answered != n:
 		return nil, fmt.Errorf("parley: accept messages: the database has answered %d of %d runs", answered, n)
 	}
@@ -99,7 +101,7 @@ func AcceptFragment(ctx context.Context, db DB, f Fragment) (stored int64, err e
 		f.Speaker.Instance, f.Speaker.Epoch, f.Speaker.Term, f.Speaker.Token, f.ConversationID, f.FromInitiator, f.Sequence, f.Offset, f.Size,
 		f.Data, f.ToService, f.ToBroker, f.Identity, timeOrNull(f.SealedAt)).Scan(&count)
 	if err != nil {
-		return 0, statementError(err, "accept a part of a message")
+		return 0, pgdb.StatementError(err, "accept a part of a message")
 	}
 	if count == nil {
 		return -1, nil

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // What a daemon asks of a database and tells it. It has to be the owner of the schema, a member of that role, or a
@@ -18,7 +20,7 @@ func Lead(ctx context.Context, db DB, name string, term int64, lease time.Durati
 	var given *int64
 	err = db.QueryRow(ctx, "select parley._p_lead($1::text, $2::bigint, $3::integer)", name, term, lease.Milliseconds()).Scan(&given)
 	if err != nil {
-		return 0, false, statementError(err, "lead")
+		return 0, false, pgdb.StatementError(err, "lead")
 	}
 	if given == nil {
 		return 0, false, nil
@@ -29,7 +31,7 @@ func Lead(ctx context.Context, db DB, name string, term int64, lease time.Durati
 // Resign ends a term, so that another daemon can lead at once.
 func Resign(ctx context.Context, db DB, term int64) error {
 	if _, err := db.Exec(ctx, "select parley._p_resign($1::bigint)", term); err != nil {
-		return statementError(err, "resign")
+		return pgdb.StatementError(err, "resign")
 	}
 	return nil
 }
@@ -43,7 +45,7 @@ func BeginReader(ctx context.Context, db DB, term int64, queueID int32, role str
 	err := db.QueryRow(ctx, "select parley._p_begin_reader($1::bigint, $2::integer, $3::text, $4::boolean)",
 		term, queueID, role, isDirect).Scan(&may)
 	if err != nil {
-		return false, statementError(err, "begin a reader")
+		return false, pgdb.StatementError(err, "begin a reader")
 	}
 	return may, nil
 }
@@ -55,7 +57,7 @@ func MayBeginReader(ctx context.Context, db DB, term int64, queueID int32, role 
 	err := db.QueryRow(ctx, "select parley._p_may_begin_reader($1::bigint, $2::integer, nullif($3::text, ''), $4::integer)",
 		term, queueID, role, lease.Milliseconds()).Scan(&may)
 	if err != nil {
-		return false, statementError(err, "begin a reader")
+		return false, pgdb.StatementError(err, "begin a reader")
 	}
 	return may, nil
 }
@@ -83,11 +85,11 @@ func ReadActivatedQueues(ctx context.Context, db DB) ([]ActivatedQueue, error) {
 			q.external, q.version, q.refusal
 		from parley._p_activated_queues() as q`)
 	if err != nil {
-		return nil, statementError(err, "read the activated queues")
+		return nil, pgdb.StatementError(err, "read the activated queues")
 	}
 	queues, err := pgx.CollectRows(rows, pgx.RowToStructByPos[ActivatedQueue])
 	if err != nil {
-		return nil, statementError(err, "read the activated queues")
+		return nil, pgdb.StatementError(err, "read the activated queues")
 	}
 	return queues, nil
 }
@@ -110,11 +112,11 @@ func ReadReceivableQueues(ctx context.Context, db DB, queueIDs, readersMax []int
 		select q.queue_id, q.groups, coalesce(q.head, 0), q.is_partial
 		from parley._p_receivable($1::integer[], $2::integer[], $3::integer) as q`, queueIDs, readersMax, rowsMax)
 	if err != nil {
-		return nil, statementError(err, "look for receivable messages")
+		return nil, pgdb.StatementError(err, "look for receivable messages")
 	}
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[ReceivableQueue])
 	if err != nil {
-		return nil, statementError(err, "look for receivable messages")
+		return nil, pgdb.StatementError(err, "look for receivable messages")
 	}
 	return found, nil
 }
@@ -122,9 +124,9 @@ func ReadReceivableQueues(ctx context.Context, db DB, queueIDs, readersMax []int
 // ArmDoorbells asks senders to notify channel parley of messages to some queues, for a time. A few hundred queues at once
 // are enough for one statement.
 func ArmDoorbells(ctx context.Context, db DB, queueIDs []int32, d time.Duration) error {
-	_, err := db.Exec(ctx, "select parley._p_arm_doorbells($1::integer[], $2::integer)", queueIDs, seconds(d))
+	_, err := db.Exec(ctx, "select parley._p_arm_doorbells($1::integer[], $2::integer)", queueIDs, pgdb.Seconds(d))
 	if err != nil {
-		return statementError(err, "arm the doorbells")
+		return pgdb.StatementError(err, "arm the doorbells")
 	}
 	return nil
 }
@@ -132,7 +134,7 @@ func ArmDoorbells(ctx context.Context, db DB, queueIDs []int32, d time.Duration)
 // DisarmDoorbells tells senders that nobody has to be notified of messages to some queues, until they are armed again.
 func DisarmDoorbells(ctx context.Context, db DB, queueIDs []int32) error {
 	if _, err := db.Exec(ctx, "select parley._p_disarm_doorbells($1::integer[])", queueIDs); err != nil {
-		return statementError(err, "disarm the doorbells")
+		return pgdb.StatementError(err, "disarm the doorbells")
 	}
 	return nil
 }
@@ -146,7 +148,7 @@ func FireDue(ctx context.Context, db DB, term int64, top int, oneByOne bool) (fi
 		select d.fired, d.next_ms
 		from parley._p_fire_due($1::bigint, $2::integer, $3::boolean) as d`, term, top, oneByOne).Scan(&count, &nextMS)
 	if err != nil {
-		return 0, 0, false, statementError(err, "fire timers")
+		return 0, 0, false, pgdb.StatementError(err, "fire timers")
 	}
 	if count == nil || nextMS == nil {
 		return 0, 0, false, nil
@@ -211,7 +213,7 @@ func ReportActivation(ctx context.Context, db DB, term int64, monitors []Monitor
 	err = db.QueryRow(ctx, "select parley._p_report_activation($1::bigint, $2::text::jsonb, $3::text::jsonb)", term, string(about), running).
 		Scan(&leads)
 	if err != nil {
-		return false, statementError(err, "report activation")
+		return false, pgdb.StatementError(err, "report activation")
 	}
 	return leads, nil
 }

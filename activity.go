@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // Activity is what goes on in a broker at one moment; as JSON it is a stable format.
@@ -79,13 +81,13 @@ func ReadActivity(ctx context.Context, db DB, conversations int) (a Activity, er
 		return a, fmt.Errorf("read the time: %w", err)
 	}
 	if a.Queues, err = readQueueActivity(ctx, db); err != nil {
-		return a, statementError(err, "read what goes on in the queues")
+		return a, pgdb.StatementError(err, "read what goes on in the queues")
 	}
 	if a.Conversations, err = readConversationActivity(ctx, db, conversations); err != nil {
-		return a, statementError(err, "read what goes on in conversations")
+		return a, pgdb.StatementError(err, "read what goes on in conversations")
 	}
 	if a.Sessions, err = readSessionActivity(ctx, db); err != nil {
-		return a, statementError(err, "read the sessions")
+		return a, pgdb.StatementError(err, "read the sessions")
 	}
 	return a, nil
 }
@@ -155,7 +157,7 @@ func readSessionActivity(ctx context.Context, db DB) ([]SessionActivity, error) 
 func SetQueueStatus(ctx context.Context, db DB, queue string, on bool) error {
 	_, err := db.Exec(ctx, "select parley.alter_queue(queue => $1, status => $2)", queue, on)
 	if err != nil {
-		return statementError(err, "switch queue "+queue+" "+onOrOff(on))
+		return pgdb.StatementError(err, "switch queue "+queue+" "+onOrOff(on))
 	}
 	return nil
 }

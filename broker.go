@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // The values of [Broker.State].
@@ -78,7 +80,7 @@ func (d definition) attach(ctx context.Context, db DB) (Broker, error) {
 // copy whose original is on the same server, 15151 for others than administrators.
 func EnableBroker(ctx context.Context, db DB) error {
 	if _, err := db.Exec(ctx, "select parley.enable_broker()"); err != nil {
-		return statementError(err, "enable the broker")
+		return pgdb.StatementError(err, "enable the broker")
 	}
 	return nil
 }
@@ -88,7 +90,7 @@ func EnableBroker(ctx context.Context, db DB) error {
 // Errors: an [Error] with number 5061 or 15151, as [EnableBroker].
 func DisableBroker(ctx context.Context, db DB) error {
 	if _, err := db.Exec(ctx, "select parley.disable_broker()"); err != nil {
-		return statementError(err, "disable the broker")
+		return pgdb.StatementError(err, "disable the broker")
 	}
 	return nil
 }
@@ -100,7 +102,7 @@ func DisableBroker(ctx context.Context, db DB) error {
 func NewBroker(ctx context.Context, db DB) (UUID, error) {
 	var id UUID
 	if err := db.QueryRow(ctx, "select parley.new_broker()").Scan(&id); err != nil {
-		return UUID{}, statementError(err, "make a new broker")
+		return UUID{}, pgdb.StatementError(err, "make a new broker")
 	}
 	return id, nil
 }
@@ -112,7 +114,7 @@ func NewBroker(ctx context.Context, db DB) (UUID, error) {
 func ErrorBrokerConversations(ctx context.Context, db DB) (int, error) {
 	var told int
 	if err := db.QueryRow(ctx, "select parley.error_broker_conversations()").Scan(&told); err != nil {
-		return 0, statementError(err, "end all conversations with an error")
+		return 0, pgdb.StatementError(err, "end all conversations with an error")
 	}
 	return told, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // BrokerMetrics are figures of a whole broker, for monitoring systems. docs/monitoring.md tells what each is made of.
@@ -51,7 +53,7 @@ func ReadBrokerMetrics(ctx context.Context, db DB) (BrokerMetrics, error) {
 	var document []byte
 	err := db.QueryRow(ctx, "select parley.broker_metrics()").Scan(&document)
 	if err != nil {
-		return BrokerMetrics{}, statementError(err, "read the metrics of the broker")
+		return BrokerMetrics{}, pgdb.StatementError(err, "read the metrics of the broker")
 	}
 	var m BrokerMetrics
 	if err := json.Unmarshal(document, &m); err != nil {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // Certificate is a certificate of a role, for dialogs; as JSON it is a stable format.
@@ -32,11 +34,11 @@ func ReadCertificates(ctx context.Context, db DB, name string) ([]Certificate, e
 		where $1 in ('', name)
 		order by pg_get_userbyid(principal_id), expiry_date, name`, name)
 	if err != nil {
-		return nil, statementError(err, "read certificates")
+		return nil, pgdb.StatementError(err, "read certificates")
 	}
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Certificate])
 	if err != nil {
-		return nil, statementError(err, "read certificates")
+		return nil, pgdb.StatementError(err, "read certificates")
 	}
 	return found, nil
 }
@@ -57,7 +59,7 @@ func CreateCertificate(ctx context.Context, db DB, c NewCertificate) error {
 	_, err := db.Exec(ctx, "select parley.create_certificate($1::text, $2::bytea, nullif($3::text, ''), $4::bytea, $5::boolean)",
 		c.Name, c.Bytes, c.Owner, c.PrivateKey, c.IsActive)
 	if err != nil {
-		return statementError(err, "create certificate")
+		return pgdb.StatementError(err, "create certificate")
 	}
 	return nil
 }
@@ -65,7 +67,7 @@ func CreateCertificate(ctx context.Context, db DB, c NewCertificate) error {
 // AlterCertificate changes what is not nil.
 func AlterCertificate(ctx context.Context, db DB, name string, isActive, isRevoked *bool) error {
 	if _, err := db.Exec(ctx, "select parley.alter_certificate($1::text, $2::boolean, $3::boolean)", name, isActive, isRevoked); err != nil {
-		return statementError(err, "alter certificate")
+		return pgdb.StatementError(err, "alter certificate")
 	}
 	return nil
 }
@@ -73,7 +75,7 @@ func AlterCertificate(ctx context.Context, db DB, name string, isActive, isRevok
 // DropCertificate drops a certificate with its private key.
 func DropCertificate(ctx context.Context, db DB, name string) error {
 	if _, err := db.Exec(ctx, "select parley.drop_certificate($1::text)", name); err != nil {
-		return statementError(err, "drop certificate")
+		return pgdb.StatementError(err, "drop certificate")
 	}
 	return nil
 }
@@ -88,11 +90,11 @@ type SealedSecret struct {
 func ReadSealedSecrets(ctx context.Context, db DB) ([]SealedSecret, error) {
 	rows, err := db.Query(ctx, "select kind, id, sealed from parley._p_sealed_secrets()")
 	if err != nil {
-		return nil, statementError(err, "read sealed secrets")
+		return nil, pgdb.StatementError(err, "read sealed secrets")
 	}
 	secrets, err := pgx.CollectRows(rows, pgx.RowToStructByPos[SealedSecret])
 	if err != nil {
-		return nil, statementError(err, "read sealed secrets")
+		return nil, pgdb.StatementError(err, "read sealed secrets")
 	}
 	return secrets, nil
 }
@@ -103,7 +105,7 @@ func ReplaceSealedSecret(ctx context.Context, db DB, secret SealedSecret, sealed
 	err := db.QueryRow(ctx, "select parley._p_replace_sealed_secret($1::text, $2::bytea, $3::bytea, $4::bytea)",
 		secret.Kind, secret.ID, secret.Sealed, sealedAnew).Scan(&isReplaced)
 	if err != nil {
-		return false, statementError(err, "replace a sealed secret")
+		return false, pgdb.StatementError(err, "replace a sealed secret")
 	}
 	return isReplaced, nil
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // announcedSeconds is how long beyond a poll interval senders are asked to notify. It costs senders throughput, so it
@@ -71,7 +73,7 @@ func (b *doorbell) announce(ctx context.Context, logger *slog.Logger) bool {
 		return false
 	}
 	known := now.Before(b.announcedUntil)
-	asked := seconds(b.run.PollInterval) + announcedSeconds
+	asked := pgdb.Seconds(b.run.PollInterval) + announcedSeconds
 	var payload string
 	err := b.run.Pool.QueryRow(ctx, "select parley.listen_for_messages($1::text, $2::integer)", b.run.Queue, asked).Scan(&payload)
 	if err != nil {

@@ -3,6 +3,8 @@ package parley
 import (
 	"context"
 	"time"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // EndConversation ends this side of a conversation. What waits for it in the queue is gone; the far side gets an
@@ -11,7 +13,7 @@ import (
 // Errors: an [Error] with number [ConversationNotFound] or [EndNotAllowed].
 func EndConversation(ctx context.Context, db DB, handle UUID) error {
 	if _, err := db.Exec(ctx, "select parley.end_conversation($1::uuid)", handle); err != nil {
-		return statementError(err, "end conversation "+handle.String())
+		return pgdb.StatementError(err, "end conversation "+handle.String())
 	}
 	return nil
 }
@@ -23,7 +25,7 @@ func EndConversation(ctx context.Context, db DB, handle UUID) error {
 func EndConversationWithError(ctx context.Context, db DB, handle UUID, code int32, description string) error {
 	_, err := db.Exec(ctx, "select parley.end_conversation($1::uuid, $2::integer, $3::text)", handle, code, description)
 	if err != nil {
-		return statementError(err, "end conversation "+handle.String()+" with an error")
+		return pgdb.StatementError(err, "end conversation "+handle.String()+" with an error")
 	}
 	return nil
 }
@@ -35,7 +37,7 @@ func EndConversationWithError(ctx context.Context, db DB, handle UUID, code int3
 func CleanupConversation(ctx context.Context, db DB, handle UUID) error {
 	_, err := db.Exec(ctx, "select parley.end_conversation($1::uuid, cleanup => true)", handle)
 	if err != nil {
-		return statementError(err, "clean up conversation "+handle.String())
+		return pgdb.StatementError(err, "clean up conversation "+handle.String())
 	}
 	return nil
 }
@@ -47,7 +49,7 @@ func CleanupConversation(ctx context.Context, db DB, handle UUID) error {
 func MoveConversation(ctx context.Context, db DB, handle, group UUID) error {
 	_, err := db.Exec(ctx, "select parley.move_conversation($1::uuid, $2::uuid)", handle, group)
 	if err != nil {
-		return statementError(err, "move conversation "+handle.String())
+		return pgdb.StatementError(err, "move conversation "+handle.String())
 	}
 	return nil
 }
@@ -57,9 +59,9 @@ func MoveConversation(ctx context.Context, db DB, handle, group UUID) error {
 //
 // Errors: an [Error] with number [ConversationNotFound], [TimerNotAllowed], or 8410 when the conversation ends earlier.
 func BeginConversationTimer(ctx context.Context, db DB, handle UUID, timeout time.Duration) error {
-	_, err := db.Exec(ctx, "select parley.begin_conversation_timer($1::uuid, $2::integer)", handle, seconds(timeout))
+	_, err := db.Exec(ctx, "select parley.begin_conversation_timer($1::uuid, $2::integer)", handle, pgdb.Seconds(timeout))
 	if err != nil {
-		return statementError(err, "begin the timer of conversation "+handle.String())
+		return pgdb.StatementError(err, "begin the timer of conversation "+handle.String())
 	}
 	return nil
 }
@@ -70,7 +72,7 @@ func GetTransmissionStatus(ctx context.Context, db DB, handle UUID) (string, err
 	var status string
 	err := db.QueryRow(ctx, "select coalesce(parley.get_transmission_status($1::uuid), '')", handle).Scan(&status)
 	if err != nil {
-		return "", statementError(err, "get the transmission status of conversation "+handle.String())
+		return "", pgdb.StatementError(err, "get the transmission status of conversation "+handle.String())
 	}
 	return status, nil
 }
@@ -82,7 +84,7 @@ func GetTransmissionStatus(ctx context.Context, db DB, handle UUID) (string, err
 func FireTimers(ctx context.Context, db DB) (int, error) {
 	var fired int
 	if err := db.QueryRow(ctx, "select parley.fire_timers()").Scan(&fired); err != nil {
-		return 0, statementError(err, "fire timers")
+		return 0, pgdb.StatementError(err, "fire timers")
 	}
 	return fired, nil
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // DaemonReport is what a daemon knows and its database does not.
@@ -79,7 +81,7 @@ func ReportDaemon(ctx context.Context, db DB, id UUID, name string, report Daemo
 		"select parley._p_report_daemon($1::uuid, $2::text, $3::text::jsonb, $4::text::jsonb, $5::text::jsonb, $6::text::jsonb)",
 		id, name, parts[0], parts[1], parts[2], parts[3])
 	if err != nil {
-		return statementError(err, "report to the database")
+		return pgdb.StatementError(err, "report to the database")
 	}
 	return nil
 }
@@ -87,7 +89,7 @@ func ReportDaemon(ctx context.Context, db DB, id UUID, name string, report Daemo
 // ForgetDaemon takes back what a daemon has reported: it stops.
 func ForgetDaemon(ctx context.Context, db DB, id UUID) error {
 	if _, err := db.Exec(ctx, "select parley._p_forget_daemon($1::uuid)", id); err != nil {
-		return statementError(err, "take a report back")
+		return pgdb.StatementError(err, "take a report back")
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // NextDelivery shows the next messages of one conversation without receiving them, top at most, and locks their group to
@@ -18,11 +20,11 @@ import (
 func NextDelivery(ctx context.Context, tx pgx.Tx, queue string, top int) ([]Message, error) {
 	rows, err := tx.Query(ctx, "select "+messageColumns+" from parley.next_delivery(queue => $1, top => $2)", queue, int32(top))
 	if err != nil {
-		return nil, statementError(err, "look for a delivery of queue "+queue)
+		return nil, pgdb.StatementError(err, "look for a delivery of queue "+queue)
 	}
 	messages, err := pgx.CollectRows(rows, scanMessage)
 	if err != nil {
-		return nil, statementError(err, "look for a delivery of queue "+queue)
+		return nil, pgdb.StatementError(err, "look for a delivery of queue "+queue)
 	}
 	return messages, nil
 }
@@ -43,7 +45,7 @@ func FinishDelivery(ctx context.Context, tx pgx.Tx, queue string, messages []Mes
 	err := tx.QueryRow(ctx, "select parley.finish_delivery($1::text, $2::uuid, $3::bigint[])",
 		queue, messages[0].ConversationHandle, orders).Scan(&same)
 	if err != nil {
-		return false, statementError(err, "finish a delivery of queue "+queue)
+		return false, pgdb.StatementError(err, "finish a delivery of queue "+queue)
 	}
 	return same, nil
 }
@@ -71,7 +73,7 @@ type DeliveryFailure struct {
 func FailDelivery(ctx context.Context, db DB, failure DeliveryFailure) (attempts int, isSetAside bool, err error) {
 	var retry *int32
 	if failure.Retry > 0 {
-		retry = new(milliseconds(failure.Retry))
+		retry = new(pgdb.Milliseconds(failure.Retry))
 	}
 	err = db.QueryRow(ctx, `
 		select f.attempts, f.is_set_aside
@@ -79,10 +81,10 @@ func FailDelivery(ctx context.Context, db DB, failure DeliveryFailure) (attempts
 			queue => $1::text, conversation_handle => $2::uuid, error => $3::text, is_attempt => $4::boolean,
 			retry_ms => $5::integer, is_final => $6::boolean, answer => nullif($7::text, '')
 		) as f`,
-		failure.Queue, failure.ConversationHandle, storable(failure.Error), failure.IsAttempt, retry, failure.IsFinal, storable(failure.Answer),
+		failure.Queue, failure.ConversationHandle, pgdb.Storable(failure.Error), failure.IsAttempt, retry, failure.IsFinal, pgdb.Storable(failure.Answer),
 	).Scan(&attempts, &isSetAside)
 	if err != nil {
-		return 0, false, statementError(err, "note a failed delivery of queue "+failure.Queue)
+		return 0, false, pgdb.StatementError(err, "note a failed delivery of queue "+failure.Queue)
 	}
 	return attempts, isSetAside, nil
 }
@@ -93,7 +95,7 @@ func FailDelivery(ctx context.Context, db DB, failure DeliveryFailure) (attempts
 func TimeToNextDelivery(ctx context.Context, db DB, queue string) (time.Duration, bool, error) {
 	var wait *float64
 	if err := db.QueryRow(ctx, "select parley.seconds_to_next_delivery($1::text)", queue).Scan(&wait); err != nil {
-		return 0, false, statementError(err, "look for failed deliveries of queue "+queue)
+		return 0, false, pgdb.StatementError(err, "look for failed deliveries of queue "+queue)
 	}
 	if wait == nil {
 		return 0, false, nil

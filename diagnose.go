@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // The values of [Finding.Level], the gravest first, and of [Finding.Part].
@@ -159,7 +161,7 @@ func (s *dialogSide) read(ctx context.Context, fromService, toService, contract 
 		fromService, toService, contract,
 	).Scan(&s.services, &s.contract, &s.terms)
 	if err != nil {
-		return statementError(err, "diagnose a dialog")
+		return pgdb.StatementError(err, "diagnose a dialog")
 	}
 	return nil
 }
@@ -224,14 +226,14 @@ func DiagnoseConversation(
 
 func collectFindings(rows pgx.Rows, err error) ([]Finding, error) {
 	if err != nil {
-		return nil, statementError(err, "diagnose")
+		return nil, pgdb.StatementError(err, "diagnose")
 	}
 	findings, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Finding, err error) {
 		err = row.Scan(&f.Code, &f.Level, &f.Part, &f.ObjectKind, &f.ObjectName, &f.Cause, &f.Since, &f.Cure, &f.ErrorNumber)
 		return f, err
 	})
 	if err != nil {
-		return nil, statementError(err, "diagnose")
+		return nil, pgdb.StatementError(err, "diagnose")
 	}
 	return findings, nil
 }
@@ -256,11 +258,11 @@ func CheckBroker(ctx context.Context, db DB, repair bool) ([]Inconsistency, erro
 		from parley.check_broker(repair => $1) as c
 		where c.level = 'ERROR'`, repair)
 	if err != nil {
-		return nil, statementError(err, "check the broker")
+		return nil, pgdb.StatementError(err, "check the broker")
 	}
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Inconsistency])
 	if err != nil {
-		return nil, statementError(err, "check the broker")
+		return nil, pgdb.StatementError(err, "check the broker")
 	}
 	return found, nil
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // endpointFacts is what a database knows of the broker endpoints of its daemons, and of those that it trusts.
@@ -82,7 +84,7 @@ func readEndpointFacts(ctx context.Context, db DB, services []string) (f endpoin
 		return err
 	})
 	if err != nil {
-		return f, statementError(err, "read the broker endpoints")
+		return f, pgdb.StatementError(err, "read the broker endpoints")
 	}
 	return f, nil
 }

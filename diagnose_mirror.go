@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // databasePlace is which database of which server something is.
@@ -40,7 +42,7 @@ func readPlace(ctx context.Context, db DB) (p databasePlace, err error) {
 		cross join parley._p_installation as i`,
 	).Scan(&p.SystemIdentifier, &p.Database, &p.Broker, &p.SchemaVersion, &p.IsInRecovery, &p.Started, &p.Objects)
 	if err != nil {
-		return p, statementError(err, "read which database it is")
+		return p, pgdb.StatementError(err, "read which database it is")
 	}
 	return p, nil
 }
@@ -170,7 +172,7 @@ func readUnmirroredRoutes(ctx context.Context, db, other DB, broker UUID, fromSe
 	err := db.QueryRow(ctx, "select array(select s.name::text from parley.services as s where s.name in ($1, $2) order by 1)",
 		fromService, toService).Scan(&services)
 	if err != nil {
-		return nil, statementError(err, "read the services")
+		return nil, pgdb.StatementError(err, "read the services")
 	}
 	rows, err := other.Query(ctx, `
 		with candidate as (
@@ -209,7 +211,7 @@ func readUnmirroredRoutes(ctx context.Context, db, other DB, broker UUID, fromSe
 			)
 		order by 1, 2`, services, broker.String())
 	if err != nil {
-		return nil, statementError(err, "read the routes to a mirrored database")
+		return nil, pgdb.StatementError(err, "read the routes to a mirrored database")
 	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Finding, err error) {
 		f = Finding{Code: "mirror-address-missing", Level: LevelWarning, Part: PartConfiguration, ObjectKind: "route"}
@@ -217,7 +219,7 @@ func readUnmirroredRoutes(ctx context.Context, db, other DB, broker UUID, fromSe
 		return f, err
 	})
 	if err != nil {
-		return nil, statementError(err, "read the routes to a mirrored database")
+		return nil, pgdb.StatementError(err, "read the routes to a mirrored database")
 	}
 	return found, nil
 }

@@ -3,6 +3,8 @@ package parley
 import (
 	"context"
 	"time"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // dialog holds the arguments of BEGIN DIALOG that may be left out; nil is the broker's default.
@@ -35,7 +37,7 @@ const CurrentDatabase = "CURRENT DATABASE"
 // WithLifetime ends the dialog with an error on both sides when it is still open after so long, in whole seconds
 // (rounded up). Without it the dialog lives for 68 years.
 func WithLifetime(lifetime time.Duration) DialogOption {
-	return func(d *dialog) { d.lifetime = new(seconds(lifetime)) }
+	return func(d *dialog) { d.lifetime = new(pgdb.Seconds(lifetime)) }
 }
 
 // WithoutEncryption allows messages of the dialog to leave the database unencrypted.
@@ -69,7 +71,7 @@ func BeginDialog(ctx context.Context, db DB, fromService, toService string, opti
 			lifetime => coalesce($5, 2147483647), encryption => $6, related_conversation => $7, related_conversation_group => $8
 		)`, fromService, toService, d.contract, d.brokerInstance, d.lifetime, d.encryption, d.conversation, d.group).Scan(&handle)
 	if err != nil {
-		return UUID{}, statementError(err, "begin dialog from "+fromService+" to "+toService)
+		return UUID{}, pgdb.StatementError(err, "begin dialog from "+fromService+" to "+toService)
 	}
 	return handle, nil
 }

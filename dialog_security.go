@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // What the daemon asks of a database about the security of dialogs. It holds the secrets; the database knows who is who.
@@ -43,11 +45,11 @@ func PlanDialogs(ctx context.Context, db DB, endpointIDs []int64, isLinkEncrypte
 			coalesce(status, '')
 		from parley._p_plan_dialogs($1::bigint[], $2::boolean)`, endpointIDs, isLinkEncrypted)
 	if err != nil {
-		return nil, statementError(err, "plan the security of dialogs")
+		return nil, pgdb.StatementError(err, "plan the security of dialogs")
 	}
 	plans, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DialogPlan])
 	if err != nil {
-		return nil, statementError(err, "plan the security of dialogs")
+		return nil, pgdb.StatementError(err, "plan the security of dialogs")
 	}
 	return plans, nil
 }
@@ -65,7 +67,7 @@ func SecureDialog(ctx context.Context, db DB, plan DialogPlan) (DialogPlan, bool
 		from parley._p_secure_dialog($1::bigint, $2::text, $3::oid, $4::bytea)`,
 		plan.EndpointID, string(plan.Mode), far, plan.KeyID).Scan(&endpointID, &plan.Mode, &far, &plan.KeyID)
 	if err != nil {
-		return plan, false, statementError(err, "secure a dialog")
+		return plan, false, pgdb.StatementError(err, "secure a dialog")
 	}
 	plan.FarPrincipal = 0
 	if far != nil {
@@ -91,7 +93,7 @@ func FindDialogCertificate(ctx context.Context, db DB, principal uint32, isOwn b
 		from parley._p_find_dialog_certificate($1::oid, $2::boolean)`, principal, isOwn).Scan(
 		&c.Fingerprint, &c.Certificate, &c.PrivateKey, &c.Status)
 	if err != nil {
-		return c, statementError(err, "find a certificate")
+		return c, pgdb.StatementError(err, "find a certificate")
 	}
 	return c, nil
 }
@@ -116,7 +118,7 @@ func JudgeCertificates(ctx context.Context, db DB, signer, receiver []byte, serv
 		from parley._p_judge_certificates($1::bytea, $2::bytea, $3::text)`, signer, receiver, service).Scan(
 		&j.SignerPrincipal, &j.SignerCertificate, &j.PrivateKey, &j.Status)
 	if err != nil {
-		return j, statementError(err, "look up the certificates of a message")
+		return j, pgdb.StatementError(err, "look up the certificates of a message")
 	}
 	return j, nil
 }
@@ -143,20 +145,20 @@ func BindDialogs(ctx context.Context, tx pgx.Tx, bindings []DialogBinding) ([]bo
 			b.ConversationID, b.IsInitiator, string(b.Mode), far, b.KeyID).QueryRow(func(row pgx.Row) error { return row.Scan(&answers[i]) })
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, statementError(err, "bind dialogs")
+		return nil, pgdb.StatementError(err, "bind dialogs")
 	}
 	return answers, nil
 }
 
 // FindDowngraded tells for each message that came in clear whether its dialog is secured, so that it is not of the other side.
 func FindDowngraded(ctx context.Context, db DB, conversationIDs []UUID, isInitiators []bool) ([]bool, error) {
-	rows, err := db.Query(ctx, "select parley._p_find_downgraded($1::uuid[], $2::boolean[])", uuidTexts(conversationIDs), isInitiators)
+	rows, err := db.Query(ctx, "select parley._p_find_downgraded($1::uuid[], $2::boolean[])", pgdb.UUIDTexts(conversationIDs), isInitiators)
 	if err != nil {
-		return nil, statementError(err, "look for secured dialogs")
+		return nil, pgdb.StatementError(err, "look for secured dialogs")
 	}
 	found, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
-		return nil, statementError(err, "look for secured dialogs")
+		return nil, pgdb.StatementError(err, "look for secured dialogs")
 	}
 	answers := make([]bool, len(conversationIDs))
 	for _, ordinal := range found {
@@ -172,7 +174,7 @@ var ErrNoSessionKey = errors.New("the session key of the dialog is not here")
 func KeepSessionKey(ctx context.Context, db DB, keyID, sealedKey []byte) error {
 	_, err := db.Exec(ctx, "select parley._p_keep_session_key($1::bytea, $2::bytea)", keyID, sealedKey)
 	if err != nil {
-		return statementError(err, "store a session key")
+		return pgdb.StatementError(err, "store a session key")
 	}
 	return nil
 }
@@ -183,7 +185,7 @@ func KeepSessionKey(ctx context.Context, db DB, keyID, sealedKey []byte) error {
 func ReadSessionKey(ctx context.Context, db DB, keyID []byte) ([]byte, error) {
 	var sealedKey []byte
 	if err := db.QueryRow(ctx, "select parley._p_read_session_key($1::bytea)", keyID).Scan(&sealedKey); err != nil {
-		return nil, statementError(err, "read a session key")
+		return nil, pgdb.StatementError(err, "read a session key")
 	}
 	if sealedKey == nil {
 		return nil, ErrNoSessionKey
@@ -195,7 +197,7 @@ func ReadSessionKey(ctx context.Context, db DB, keyID []byte) ([]byte, error) {
 func ForgetDialogs(ctx context.Context, db DB, dialogsMax int) (int, error) {
 	var forgotten int
 	if err := db.QueryRow(ctx, "select parley._p_forget_dialogs($1::integer)", dialogsMax).Scan(&forgotten); err != nil {
-		return 0, statementError(err, "forget ended dialogs")
+		return 0, pgdb.StatementError(err, "forget ended dialogs")
 	}
 	return forgotten, nil
 }
@@ -210,7 +212,7 @@ func DigestBody(ctx context.Context, db DB, endpointID, sequence int64) ([]byte,
 	var digest []byte
 	err := db.QueryRow(ctx, "select parley._p_digest_body($1::bigint, $2::bigint)", endpointID, sequence).Scan(&digest)
 	if err != nil {
-		return nil, statementError(err, "digest a body")
+		return nil, pgdb.StatementError(err, "digest a body")
 	}
 	return digest, nil
 }
@@ -224,7 +226,7 @@ func VerifyFragments(
 	err := db.QueryRow(ctx, "select parley._p_verify_fragments($1::uuid, $2::boolean, $3::bigint, $4::bigint, $5::bytea)",
 		conversationID, fromInitiator, sequence, size, digest).Scan(&isGood)
 	if err != nil {
-		return false, statementError(err, "verify the parts of a message")
+		return false, pgdb.StatementError(err, "verify the parts of a message")
 	}
 	return isGood, nil
 }

@@ -1,24 +1,10 @@
 package parley
 
-import (
-	"errors"
-	"fmt"
-	"strconv"
-	"strings"
+import "github.com/parley-broker/parley/internal/pgdb"
 
-	"github.com/jackc/pgx/v5/pgconn"
-)
-
-// Error is an error of the broker. It wraps the *pgconn.PgError that brought it.
-type Error struct {
-	// Number is the SQL Server error number, such as 8426. The broker sends it in the SQLSTATE: class SB, then the
-	// number in base 36.
-	Number int
-	// Message states the fact, Detail the values, Hint the remedy.
-	Message, Detail, Hint string
-
-	cause *pgconn.PgError
-}
+// Error is an error of the broker. Number is the SQL Server error number, such as 8426; Message states the fact, Detail the values,
+// Hint the remedy. It wraps the *pgconn.PgError that brought it.
+type Error = pgdb.Error
 
 // Numbers that programs decide on; docs/reference.md tells which function raises which.
 const (
@@ -28,51 +14,12 @@ const (
 	ConversationGroupNotFound = 8436
 	TimerNotAllowed           = 8458
 	MessageTooLarge           = 8459
-	NoBroker                  = 8442 // nobody has installed the schema parley in this database
+	NoBroker                  = pgdb.NoBroker // nobody has installed the schema parley in this database
 	QueueDisabled             = 9617
 	PermissionDenied          = 229
 	QueueNotFound             = 208
 )
 
-func (e *Error) Error() string { return fmt.Sprintf("%s (error %d)", e.Message, e.Number) }
-
-// Unwrap gives the error that PostgreSQL sent.
-func (e *Error) Unwrap() error { return e.cause }
-
 // ErrorNumber returns the SQL Server number of an error of the broker, wherever it is in the chain of err.
 // It is false for every other error.
-func ErrorNumber(err error) (int, bool) {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Number, true
-	}
-	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return numberOf(pgErr.Code)
-	}
-	return 0, false
-}
-
-// numberOf reads the number out of a SQLSTATE of class SB.
-func numberOf(sqlstate string) (int, bool) {
-	digits, ok := strings.CutPrefix(sqlstate, "SB")
-	if !ok || len(digits) != 3 {
-		return 0, false
-	}
-	number, err := strconv.ParseInt(digits, 36, 32)
-	return int(number), err == nil
-}
-
-// statementError adds what was tried to an error, and makes an Error of one that the broker raised.
-func statementError(err error, statement string) error {
-	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
-		if number, ok := numberOf(pgErr.Code); ok {
-			err = &Error{Number: number, Message: pgErr.Message, Detail: pgErr.Detail, Hint: pgErr.Hint, cause: pgErr}
-		}
-		if pgErr.Code == "3F000" && strings.Contains(pgErr.Message, `"parley"`) {
-			err = &Error{
-				Number: NoBroker, Message: "there is no broker in this database", Detail: pgErr.Message,
-				Hint: "Connect to the database of the broker, or install one: parley install.", cause: pgErr,
-			}
-		}
-	}
-	return fmt.Errorf("%s: %w", statement, err)
-}
+func ErrorNumber(err error) (int, bool) { return pgdb.ErrorNumber(err) }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // Events of a queue that a service can be notified of.
@@ -55,7 +57,7 @@ func ReadEventNotifications(ctx context.Context, db DB) ([]EventNotification, er
 func NotifyActivation(ctx context.Context, db DB, queue string) (int, error) {
 	var sent int
 	if err := db.QueryRow(ctx, "select parley.notify_activation($1::text)", queue).Scan(&sent); err != nil {
-		return 0, statementError(err, "raise QUEUE_ACTIVATION of queue "+queue)
+		return 0, pgdb.StatementError(err, "raise QUEUE_ACTIVATION of queue "+queue)
 	}
 	return sent, nil
 }

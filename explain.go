@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // TraceEvent is one moment in the life of a conversation; as JSON it is a stable format.
@@ -27,11 +29,11 @@ func TraceConversation(ctx context.Context, db DB, conversation UUID) ([]TraceEv
 		select t.at, t.conversation_handle, t.side, t.event, t.message_type_name, t.body_bytes, t.detail
 		from parley.trace_conversation($1) as t`, conversation)
 	if err != nil {
-		return nil, statementError(err, "trace conversation "+conversation.String())
+		return nil, pgdb.StatementError(err, "trace conversation "+conversation.String())
 	}
 	events, err := pgx.CollectRows(rows, pgx.RowToStructByPos[TraceEvent])
 	if err != nil {
-		return nil, statementError(err, "trace conversation "+conversation.String())
+		return nil, pgdb.StatementError(err, "trace conversation "+conversation.String())
 	}
 	return events, nil
 }
@@ -54,11 +56,11 @@ func ExplainConversation(ctx context.Context, db DB, conversation UUID) ([]Expla
 		select x.step, x.conversation_handle, x.side, x.answer, x.is_finding, x.cure
 		from parley.explain_conversation($1) as x`, conversation)
 	if err != nil {
-		return nil, statementError(err, "explain conversation "+conversation.String())
+		return nil, pgdb.StatementError(err, "explain conversation "+conversation.String())
 	}
 	steps, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Explanation])
 	if err != nil {
-		return nil, statementError(err, "explain conversation "+conversation.String())
+		return nil, pgdb.StatementError(err, "explain conversation "+conversation.String())
 	}
 	return steps, nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // ProgramActivation says which program the daemon starts while messages wait in a queue. When an activation is altered,
@@ -53,27 +55,24 @@ func AlterProgramActivation(ctx context.Context, db DB, queue string, p ProgramA
 }
 
 func (p ProgramActivation) define(ctx context.Context, db DB, verb, queue string) error {
-	c := call{function: verb + "_program_activation"}
-	c.give("queue", "text", queue)
+	c := pgdb.Call{Function: verb + "_program_activation"}
+	c.Give("queue", "text", queue)
 	if p.Program != nil {
-		c.give("program", "text[]", p.Program)
+		c.Give("program", "text[]", p.Program)
 	}
 	if p.Environment != nil {
 		environment, err := json.Marshal(p.Environment)
 		if err != nil {
 			return fmt.Errorf("write the environment: %w", err)
 		}
-		c.give("environment", "jsonb", string(environment))
+		c.Give("environment", "jsonb", string(environment))
 	}
-	give(&c, "working_directory", "text", p.WorkingDirectory)
-	give(&c, "min_instances", "integer", p.MinInstances)
-	give(&c, "max_instances", "integer", p.MaxInstances)
-	giveMilliseconds(&c, "stop_timeout_ms", p.StopTimeout)
-	give(&c, "activation", "boolean", p.Activation)
-	if _, err := db.Exec(ctx, c.statement(), c.arguments...); err != nil {
-		return statementError(err, verb+" the program of queue "+queue)
-	}
-	return nil
+	pgdb.Give(&c, "working_directory", "text", p.WorkingDirectory)
+	pgdb.Give(&c, "min_instances", "integer", p.MinInstances)
+	pgdb.Give(&c, "max_instances", "integer", p.MaxInstances)
+	pgdb.GiveMilliseconds(&c, "stop_timeout_ms", p.StopTimeout)
+	pgdb.Give(&c, "activation", "boolean", p.Activation)
+	return c.Exec(ctx, db, verb+" the program of queue "+queue)
 }
 
 // CreateWebhookActivation lets the daemon deliver the messages of a queue to a web address. It returns the secret that
@@ -82,8 +81,8 @@ func (p ProgramActivation) define(ctx context.Context, db DB, verb, queue string
 // Errors: as [CreateProgramActivation].
 func CreateWebhookActivation(ctx context.Context, db DB, queue string, w WebhookActivation) (secret string, err error) {
 	c := w.call("create", queue)
-	if err := db.QueryRow(ctx, c.statement(), c.arguments...).Scan(&secret); err != nil {
-		return "", statementError(err, "create the webhook of queue "+queue)
+	if err := c.QueryRow(ctx, db).Scan(&secret); err != nil {
+		return "", pgdb.StatementError(err, "create the webhook of queue "+queue)
 	}
 	return secret, nil
 }
@@ -93,27 +92,24 @@ func CreateWebhookActivation(ctx context.Context, db DB, queue string, w Webhook
 // Errors: as [CreateProgramActivation], and 15151 when the queue has none.
 func AlterWebhookActivation(ctx context.Context, db DB, queue string, w WebhookActivation) error {
 	c := w.call("alter", queue)
-	if _, err := db.Exec(ctx, c.statement(), c.arguments...); err != nil {
-		return statementError(err, "alter the webhook of queue "+queue)
-	}
-	return nil
+	return c.Exec(ctx, db, "alter the webhook of queue "+queue)
 }
 
-func (w WebhookActivation) call(verb, queue string) call {
-	c := call{function: verb + "_webhook_activation"}
-	c.give("queue", "text", queue)
-	give(&c, "url", "text", w.URL)
-	give(&c, "secret", "text", w.Secret)
-	give(&c, "secret_name", "text", w.SecretName)
-	giveMilliseconds(&c, "timeout_ms", w.Timeout)
-	give(&c, "max_instances", "integer", w.MaxInstances)
-	give(&c, "batch_size", "integer", w.BatchSize)
-	give(&c, "body_format", "text", w.BodyFormat)
-	give(&c, "system_messages", "boolean", w.SystemMessages)
-	give(&c, "max_attempts", "integer", w.MaxAttempts)
-	giveMilliseconds(&c, "first_retry_ms", w.FirstRetry)
-	giveMilliseconds(&c, "longest_retry_ms", w.LongestRetry)
-	give(&c, "activation", "boolean", w.Activation)
+func (w WebhookActivation) call(verb, queue string) pgdb.Call {
+	c := pgdb.Call{Function: verb + "_webhook_activation"}
+	c.Give("queue", "text", queue)
+	pgdb.Give(&c, "url", "text", w.URL)
+	pgdb.Give(&c, "secret", "text", w.Secret)
+	pgdb.Give(&c, "secret_name", "text", w.SecretName)
+	pgdb.GiveMilliseconds(&c, "timeout_ms", w.Timeout)
+	pgdb.Give(&c, "max_instances", "integer", w.MaxInstances)
+	pgdb.Give(&c, "batch_size", "integer", w.BatchSize)
+	pgdb.Give(&c, "body_format", "text", w.BodyFormat)
+	pgdb.Give(&c, "system_messages", "boolean", w.SystemMessages)
+	pgdb.Give(&c, "max_attempts", "integer", w.MaxAttempts)
+	pgdb.GiveMilliseconds(&c, "first_retry_ms", w.FirstRetry)
+	pgdb.GiveMilliseconds(&c, "longest_retry_ms", w.LongestRetry)
+	pgdb.Give(&c, "activation", "boolean", w.Activation)
 	return c
 }
 
@@ -122,7 +118,7 @@ func (w WebhookActivation) call(verb, queue string) call {
 // Errors: an [Error] with number [QueueNotFound], [PermissionDenied], or 15151 when there is none.
 func DropExternalActivation(ctx context.Context, db DB, queue string) error {
 	if _, err := db.Exec(ctx, "select parley.drop_external_activation($1::text)", queue); err != nil {
-		return statementError(err, "drop the external activation of queue "+queue)
+		return pgdb.StatementError(err, "drop the external activation of queue "+queue)
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // PassingMessage is a message that waits in a queue, or is on its way through.
@@ -165,7 +167,7 @@ func (f *Follower) end(ctx context.Context) (queueEnd, error) {
 	err := f.conn.QueryRow(ctx, "select e.service_queue_id, e.position, e.senders from parley.queue_end(queue => $1) as e", f.queue).
 		Scan(&f.queueID, &end.position, &end.senders)
 	if err != nil {
-		return end, statementError(err, "look for the end of queue "+f.queue)
+		return end, pgdb.StatementError(err, "look for the end of queue "+f.queue)
 	}
 	return end, nil
 }
@@ -181,5 +183,5 @@ func (f *Follower) look(ctx context.Context, from int64) ([]PassingMessage, erro
 			return messages, nil
 		}
 	}
-	return nil, statementError(err, "look at queue "+f.queue)
+	return nil, pgdb.StatementError(err, "look at queue "+f.queue)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // PairingOffer is what a broker says about itself to one that it pairs with; as JSON it is what travels.
@@ -47,7 +49,7 @@ func (o PairingOffer) WithoutDialogCertificates() PairingOffer {
 func OwnPairingOffer(ctx context.Context, db DB) (offer PairingOffer, err error) {
 	var text []byte
 	if err := db.QueryRow(ctx, "select parley._p_own_offer()").Scan(&text); err != nil {
-		return offer, statementError(err, "read what the broker offers")
+		return offer, pgdb.StatementError(err, "read what the broker offers")
 	}
 	if err := json.Unmarshal(text, &offer); err != nil {
 		return offer, fmt.Errorf("read what the broker offers: %w", err)
@@ -73,7 +75,7 @@ func InvitePeer(ctx context.Context, db DB, validFor time.Duration, c PairingCho
 			valid_seconds => $1, role => nullif($2::text, ''), name => nullif($3::text, ''), with_routes => $4, with_certificates => $5
 		)`, int32(validFor/time.Second), c.Role, c.Name, c.Routes, !c.IsWithoutCertificates).Scan(&token)
 	if err != nil {
-		return "", statementError(err, "invite a peer")
+		return "", pgdb.StatementError(err, "invite a peer")
 	}
 	return token, nil
 }
@@ -84,7 +86,7 @@ func InvitePeer(ctx context.Context, db DB, validFor time.Duration, c PairingCho
 func OpenPairing(ctx context.Context, db DB, validFor time.Duration) (pairing UUID, err error) {
 	err = db.QueryRow(ctx, "select parley.open_pairing(valid_seconds => $1)", int32(validFor/time.Second)).Scan(&pairing)
 	if err != nil {
-		return pairing, statementError(err, "open a pairing")
+		return pairing, pgdb.StatementError(err, "open a pairing")
 	}
 	return pairing, nil
 }
@@ -92,7 +94,7 @@ func OpenPairing(ctx context.Context, db DB, validFor time.Duration) (pairing UU
 // ClosePairing ends a pairing before its time.
 func ClosePairing(ctx context.Context, db DB, pairing UUID) error {
 	if _, err := db.Exec(ctx, "select parley.close_pairing(pairing => $1)", pairing); err != nil {
-		return statementError(err, "close a pairing")
+		return pgdb.StatementError(err, "close a pairing")
 	}
 	return nil
 }
@@ -122,7 +124,7 @@ func ReadPairingRequests(ctx context.Context, db DB, pairing UUID) ([]PairingReq
 		select r.request_id, r.fingerprint, r.code, r.offer, r.remote, r.state
 		from parley.pairing_requests(pairing => $1) as r`, pairing)
 	if err != nil {
-		return nil, statementError(err, "read who asks to be paired")
+		return nil, pgdb.StatementError(err, "read who asks to be paired")
 	}
 	requests, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r PairingRequest, err error) {
 		var offer []byte
@@ -132,7 +134,7 @@ func ReadPairingRequests(ctx context.Context, db DB, pairing UUID) ([]PairingReq
 		return r, json.Unmarshal(offer, &r.Offer)
 	})
 	if err != nil {
-		return nil, statementError(err, "read who asks to be paired")
+		return nil, pgdb.StatementError(err, "read who asks to be paired")
 	}
 	return requests, nil
 }
@@ -146,7 +148,7 @@ func ConfirmPairing(ctx context.Context, db DB, request UUID, c PairingChoice) e
 			request => $1, role => nullif($2::text, ''), name => nullif($3::text, ''), with_routes => $4, with_certificates => $5
 		)`, request, c.Role, c.Name, c.Routes, !c.IsWithoutCertificates)
 	if err != nil {
-		return statementError(err, "confirm a pairing")
+		return pgdb.StatementError(err, "confirm a pairing")
 	}
 	return nil
 }
@@ -154,7 +156,7 @@ func ConfirmPairing(ctx context.Context, db DB, request UUID, c PairingChoice) e
 // RefusePairing sends a broker away that has asked.
 func RefusePairing(ctx context.Context, db DB, request UUID) error {
 	if _, err := db.Exec(ctx, "select parley.refuse_pairing(request => $1)", request); err != nil {
-		return statementError(err, "refuse a pairing")
+		return pgdb.StatementError(err, "refuse a pairing")
 	}
 	return nil
 }
@@ -187,7 +189,7 @@ func PairPeer(ctx context.Context, db DB, k PairedKey, c PairingChoice) (name st
 		)`, k.Fingerprint, k.Certificate, k.NotBefore, k.NotAfter, string(offer), c.Role, c.Name, c.Routes,
 		!c.IsWithoutCertificates).Scan(&name)
 	if err != nil {
-		return "", statementError(err, "trust the peer")
+		return "", pgdb.StatementError(err, "trust the peer")
 	}
 	return name, nil
 }
@@ -203,7 +205,7 @@ func ReadPeerDialogCertificates(ctx context.Context, db DB, peer string, offered
 			array(select c.fingerprint from parley.peer_dialog_certificates as c where c.peer_name = $1 and c.state = 'VALID' order by 1),
 			coalesce(parley._p_dialog_certificate_obstacle(peer => $1, fingerprints => $2), '')`, peer, offered).Scan(&taken, &obstacle)
 	if err != nil {
-		return nil, "", statementError(err, "read the dialog certificates of a peer")
+		return nil, "", pgdb.StatementError(err, "read the dialog certificates of a peer")
 	}
 	return taken, obstacle, nil
 }
@@ -211,7 +213,7 @@ func ReadPeerDialogCertificates(ctx context.Context, db DB, peer string, offered
 // IsPairingWindowOpen tells whether strangers without an invitation may ask to be trusted.
 func IsPairingWindowOpen(ctx context.Context, db DB) (isOpen bool, err error) {
 	if err := db.QueryRow(ctx, "select parley._p_is_pairing_window_open()").Scan(&isOpen); err != nil {
-		return false, statementError(err, "look for open pairings")
+		return false, pgdb.StatementError(err, "look for open pairings")
 	}
 	return isOpen, nil
 }
@@ -219,7 +221,7 @@ func IsPairingWindowOpen(ctx context.Context, db DB) (isOpen bool, err error) {
 // IsPairingOpen tells whether strangers may ask to be trusted.
 func IsPairingOpen(ctx context.Context, db DB) (isOpen bool, err error) {
 	if err := db.QueryRow(ctx, "select parley._p_is_pairing_open()").Scan(&isOpen); err != nil {
-		return false, statementError(err, "look for open pairings")
+		return false, pgdb.StatementError(err, "look for open pairings")
 	}
 	return isOpen, nil
 }
@@ -229,7 +231,7 @@ func IsPairingOpen(ctx context.Context, db DB) (isOpen bool, err error) {
 // Errors: [ErrPairingOver].
 func FindInvitation(ctx context.Context, db DB, invitation UUID) (secret []byte, err error) {
 	if err := db.QueryRow(ctx, "select parley._p_find_invitation(invitation => $1)", invitation).Scan(&secret); err != nil {
-		return nil, statementError(err, "find an invitation")
+		return nil, pgdb.StatementError(err, "find an invitation")
 	}
 	if secret == nil {
 		return nil, ErrPairingOver
@@ -240,7 +242,7 @@ func FindInvitation(ctx context.Context, db DB, invitation UUID) (secret []byte,
 // NotePairingFailure counts a wrong proof of an invitation.
 func NotePairingFailure(ctx context.Context, db DB, invitation UUID) error {
 	if _, err := db.Exec(ctx, "select parley._p_note_pairing_failure(invitation => $1)", invitation); err != nil {
-		return statementError(err, "count a wrong proof")
+		return pgdb.StatementError(err, "count a wrong proof")
 	}
 	return nil
 }
@@ -267,7 +269,7 @@ func RequestPairing(ctx context.Context, db DB, k PairedKey, code, remote string
 		select parley._p_request_pairing(fingerprint => $1, certificate => $2, offer => $3::jsonb, code => $4, remote => $5)`,
 		k.Fingerprint, k.Certificate, string(offer), code, remote).Scan(&request)
 	if err != nil {
-		return request, statementError(err, "note that somebody asks to be paired")
+		return request, pgdb.StatementError(err, "note that somebody asks to be paired")
 	}
 	if request.IsZero() {
 		return request, ErrPairingOver
@@ -279,7 +281,7 @@ func RequestPairing(ctx context.Context, db DB, k PairedKey, code, remote string
 func PairingRequestState(ctx context.Context, db DB, request UUID) (string, error) {
 	var state *string
 	if err := db.QueryRow(ctx, "select parley._p_pairing_request_state(request => $1)", request).Scan(&state); err != nil {
-		return "", statementError(err, "look at a pairing")
+		return "", pgdb.StatementError(err, "look at a pairing")
 	}
 	if state == nil {
 		return PairingGone, nil
@@ -290,7 +292,7 @@ func PairingRequestState(ctx context.Context, db DB, request UUID) (string, erro
 // LeavePairing notes that a broker that has asked waits no more.
 func LeavePairing(ctx context.Context, db DB, request UUID) error {
 	if _, err := db.Exec(ctx, "select parley._p_leave_pairing(request => $1)", request); err != nil {
-		return statementError(err, "leave a pairing")
+		return pgdb.StatementError(err, "leave a pairing")
 	}
 	return nil
 }
@@ -311,7 +313,7 @@ func completePairing(ctx context.Context, db DB, k PairedKey, statement string, 
 	var name *string
 	arguments := append([]any{id, k.NotBefore, k.NotAfter, string(offer)}, more...)
 	if err := db.QueryRow(ctx, statement, arguments...).Scan(&name); err != nil {
-		return "", statementError(err, "trust the peer")
+		return "", pgdb.StatementError(err, "trust the peer")
 	}
 	if name == nil {
 		return "", ErrPairingOver

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // Peek looks at the first messages of a queue, by priority and arrival, without taking them and without disturbing
@@ -19,11 +21,11 @@ func Peek(ctx context.Context, db DB, queue string, options ...ReceiveOption) ([
 	rows, err := db.Query(ctx, "select "+messageColumns+`
 		from parley.peek(queue => $1, top => coalesce($2, 10), conversation_handle => $3)`, queue, r.top, r.conversation)
 	if err != nil {
-		return nil, statementError(err, "peek at queue "+queue)
+		return nil, pgdb.StatementError(err, "peek at queue "+queue)
 	}
 	messages, err := pgx.CollectRows(rows, scanMessage)
 	if err != nil {
-		return nil, statementError(err, "peek at queue "+queue)
+		return nil, pgdb.StatementError(err, "peek at queue "+queue)
 	}
 	return messages, nil
 }

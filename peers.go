@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // Peer is a broker elsewhere that a database trusts, or trusted; as JSON it is a stable format.
@@ -34,11 +36,11 @@ func ReadPeers(ctx context.Context, db DB) ([]Peer, error) {
 		from parley.peers as p
 		order by p.name`)
 	if err != nil {
-		return nil, statementError(err, "read the peers")
+		return nil, pgdb.StatementError(err, "read the peers")
 	}
 	peers, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Peer])
 	if err != nil {
-		return nil, statementError(err, "read the peers")
+		return nil, pgdb.StatementError(err, "read the peers")
 	}
 	return peers, nil
 }
@@ -61,11 +63,11 @@ func ReadPeerKeys(ctx context.Context, db DB) ([]PeerKey, error) {
 		from parley.peer_certificates as c
 		join parley.peers as p using (peer_id)`)
 	if err != nil {
-		return nil, statementError(err, "read the keys of peers")
+		return nil, pgdb.StatementError(err, "read the keys of peers")
 	}
 	keys, err := pgx.CollectRows(rows, pgx.RowToStructByPos[PeerKey])
 	if err != nil {
-		return nil, statementError(err, "read the keys of peers")
+		return nil, pgdb.StatementError(err, "read the keys of peers")
 	}
 	return keys, nil
 }
@@ -92,9 +94,9 @@ func TrustPeer(ctx context.Context, db DB, p NewPeer) error {
 		select parley.trust_peer(
 			fingerprint => $1, name => $2, role => nullif($3::text, ''), certificate => $4, not_before => $5, not_after => $6,
 			address => nullif($7::text, ''), broker_instances => $8::uuid[]
-		)`, p.Fingerprint, p.Name, p.Role, p.Certificate, orNull(p.NotBefore), orNull(p.NotAfter), p.Address, uuidTexts(p.BrokerInstances))
+		)`, p.Fingerprint, p.Name, p.Role, p.Certificate, orNull(p.NotBefore), orNull(p.NotAfter), p.Address, pgdb.UUIDTexts(p.BrokerInstances))
 	if err != nil {
-		return statementError(err, "trust peer "+p.Name)
+		return pgdb.StatementError(err, "trust peer "+p.Name)
 	}
 	return nil
 }
@@ -115,7 +117,7 @@ func SetPeerRole(ctx context.Context, db DB, name, role string) error {
 		role = "public"
 	}
 	if _, err := db.Exec(ctx, "select parley.alter_peer(name => $1, role => $2)", name, role); err != nil {
-		return statementError(err, "alter peer "+name)
+		return pgdb.StatementError(err, "alter peer "+name)
 	}
 	return nil
 }
@@ -125,7 +127,7 @@ func SetPeerRole(ctx context.Context, db DB, name, role string) error {
 // Errors: an [Error] with number 15151 when there is none, or for others than administrators.
 func RevokePeer(ctx context.Context, db DB, name string) error {
 	if _, err := db.Exec(ctx, "select parley.revoke_peer(name => $1)", name); err != nil {
-		return statementError(err, "revoke peer "+name)
+		return pgdb.StatementError(err, "revoke peer "+name)
 	}
 	return nil
 }
@@ -135,7 +137,7 @@ func RevokePeer(ctx context.Context, db DB, name string) error {
 // Errors: as [RevokePeer].
 func DropPeer(ctx context.Context, db DB, name string) error {
 	if _, err := db.Exec(ctx, "select parley.drop_peer(name => $1)", name); err != nil {
-		return statementError(err, "drop peer "+name)
+		return pgdb.StatementError(err, "drop peer "+name)
 	}
 	return nil
 }
@@ -159,7 +161,7 @@ func SucceedPeerKey(ctx context.Context, db DB, s PeerSuccessor) error {
 		select parley._p_succeed_peer_key(predecessor => $1, fingerprint => $2, certificate => $3, not_before => $4, not_after => $5)`,
 		s.Predecessor, s.Fingerprint, s.Certificate, s.NotBefore, s.NotAfter).Scan(&done)
 	if err != nil {
-		return statementError(err, "add the new key of a peer")
+		return pgdb.StatementError(err, "add the new key of a peer")
 	}
 	if !done {
 		return ErrNoPredecessor
@@ -183,7 +185,7 @@ func ReportCertificate(ctx context.Context, db DB, c ReportedCertificate) error 
 			daemon => $1, fingerprint => $2, not_before => $3, not_after => $4, address => nullif($5::text, '')
 		)`, c.Daemon, c.Fingerprint, c.NotBefore, c.NotAfter, c.Address)
 	if err != nil {
-		return statementError(err, "report the certificate")
+		return pgdb.StatementError(err, "report the certificate")
 	}
 	return nil
 }
@@ -194,7 +196,7 @@ func AdvertisedAddress(ctx context.Context, db DB, fingerprint string) (address 
 	err = db.QueryRow(ctx, `
 		select coalesce(parley._p_advertised_address(fingerprint => nullif($1::text, '')), '')`, fingerprint).Scan(&address)
 	if err != nil {
-		return "", statementError(err, "read where the daemon is reached")
+		return "", pgdb.StatementError(err, "read where the daemon is reached")
 	}
 	return address, nil
 }

@@ -2,13 +2,12 @@ package parley
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // PoisonConversation is one side of a conversation of which a message was rolled back again and again; as JSON it is a
@@ -100,7 +99,7 @@ func ReadPoisonConversations(ctx context.Context, db DB, filter PoisonFilter) ([
 func RetryPoison(ctx context.Context, db DB, handle UUID) (int64, error) {
 	var messages int64
 	if err := db.QueryRow(ctx, "select parley.retry_poison($1::uuid)", handle).Scan(&messages); err != nil {
-		return 0, statementError(err, "retry conversation "+handle.String())
+		return 0, pgdb.StatementError(err, "retry conversation "+handle.String())
 	}
 	return messages, nil
 }
@@ -124,11 +123,11 @@ func DiscardPoisonConversation(ctx context.Context, db DB, handle UUID, code int
 func discardPoison(ctx context.Context, db DB, handle UUID, arguments string, values ...any) ([]Message, error) {
 	rows, err := db.Query(ctx, "select "+messageColumns+" from parley.discard_poison("+arguments+")", append([]any{handle}, values...)...)
 	if err != nil {
-		return nil, statementError(err, "discard conversation "+handle.String())
+		return nil, pgdb.StatementError(err, "discard conversation "+handle.String())
 	}
 	messages, err := pgx.CollectRows(rows, scanMessage)
 	if err != nil {
-		return nil, statementError(err, "discard conversation "+handle.String())
+		return nil, pgdb.StatementError(err, "discard conversation "+handle.String())
 	}
 	return messages, nil
 }
@@ -139,11 +138,11 @@ func discardPoison(ctx context.Context, db DB, handle UUID, arguments string, va
 //
 // Conversations that are gone, or of queues that the role may not receive from, are passed over.
 func NoteFailure(ctx context.Context, db DB, failure error, handles ...UUID) error {
-	sqlstate, text := describeFailure(failure)
+	sqlstate, text := pgdb.DescribeFailure(failure)
 	_, err := db.Exec(ctx, `
 		select parley.note_failure(h.handle, $2, $3) from unnest($1::text::uuid[]) as h (handle)`, arrayLiteral(handles), sqlstate, text)
 	if err != nil {
-		return statementError(err, "note a failure")
+		return pgdb.StatementError(err, "note a failure")
 	}
 	return nil
 }
@@ -151,23 +150,10 @@ func NoteFailure(ctx context.Context, db DB, failure error, handles ...UUID) err
 // NoteReaderFailure reports that a reader of a queue has failed whose conversation is not known: the broker finds that by
 // the message that came back. It is for the daemon, which starts readers and sees them fail.
 func NoteReaderFailure(ctx context.Context, db DB, queueID int, failure error) error {
-	sqlstate, text := describeFailure(failure)
+	sqlstate, text := pgdb.DescribeFailure(failure)
 	_, err := db.Exec(ctx, "select parley._p_note_reader_failure($1, $2, $3)", queueID, sqlstate, text)
 	if err != nil {
-		return statementError(err, "note the failure of a reader")
+		return pgdb.StatementError(err, "note the failure of a reader")
 	}
 	return nil
-}
-
-// describeFailure gives the SQLSTATE, if there is one, and a text that PostgreSQL takes, whatever the error says.
-func describeFailure(failure error) (sqlstate *string, text string) {
-	if pgErr, ok := errors.AsType[*pgconn.PgError](failure); ok {
-		sqlstate = &pgErr.Code
-	}
-	return sqlstate, storable(failure.Error())
-}
-
-// storable gives a text that PostgreSQL takes.
-func storable(text string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // receive holds the arguments of RECEIVE that may be left out; nil is the broker's default. A zero UUID was given, and is refused.
@@ -42,7 +44,7 @@ const WaitForever time.Duration = -1
 // The connection is busy meanwhile; a [Consumer] waits without one for each reader. When the wait had to fire a timer or
 // to set a conversation aside it ends early with nothing: commit, so that others see that, and receive again.
 func Wait(timeout time.Duration) ReceiveOption {
-	return func(r *receive) { r.timeout = new(milliseconds(timeout)) }
+	return func(r *receive) { r.timeout = new(pgdb.Milliseconds(timeout)) }
 }
 
 // Receive takes messages from a queue: all from one conversation group, which stays locked to the end of the
@@ -69,11 +71,11 @@ func Receive(ctx context.Context, db DB, queue string, options ...ReceiveOption)
 	rows, err := db.Query(ctx, "select "+messageColumns+`
 		from parley.receive(queue => $1, top => $2, timeout => $3`+named+`)`, arguments...)
 	if err != nil {
-		return nil, statementError(err, "receive from queue "+queue)
+		return nil, pgdb.StatementError(err, "receive from queue "+queue)
 	}
 	messages, err := pgx.CollectRows(rows, scanMessage)
 	if err != nil {
-		return nil, statementError(err, "receive from queue "+queue)
+		return nil, pgdb.StatementError(err, "receive from queue "+queue)
 	}
 	return messages, nil
 }
@@ -91,7 +93,7 @@ func GetConversationGroup(ctx context.Context, db DB, queue string, options ...R
 	var group UUID
 	err := db.QueryRow(ctx, "select parley.get_conversation_group(queue => $1, timeout => $2)", queue, r.timeout).Scan(&group)
 	if err != nil {
-		return UUID{}, statementError(err, "get a conversation group from queue "+queue)
+		return UUID{}, pgdb.StatementError(err, "get a conversation group from queue "+queue)
 	}
 	return group, nil
 }

@@ -3,6 +3,8 @@ package parley
 import (
 	"context"
 	"strings"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // DefaultMessageType is the message type, and the contract, that every database has and that asks for nothing.
@@ -28,7 +30,7 @@ func Send(ctx context.Context, db DB, handle UUID, messageType string, body []by
 func sendPlain(ctx context.Context, db DB, handle UUID, messageType string, body []byte) error {
 	_, err := db.Exec(ctx, "select parley.send($1::uuid, $2::text, $3::bytea)", handle, messageType, body)
 	if err != nil {
-		return statementError(err, "send on conversation "+handle.String())
+		return pgdb.StatementError(err, "send on conversation "+handle.String())
 	}
 	return nil
 }
@@ -52,7 +54,7 @@ func SendAndEnd(
 			broker_instance => $6, encryption => $7
 		)`, fromService, toService, messageType, body, d.contract, d.brokerInstance, d.encryption).Scan(&handle)
 	if err != nil {
-		return UUID{}, statementError(err, "send from "+fromService+" to "+toService)
+		return UUID{}, pgdb.StatementError(err, "send from "+fromService+" to "+toService)
 	}
 	return handle, nil
 }
@@ -63,7 +65,7 @@ func SendAndEnd(
 func SendToAll(ctx context.Context, db DB, handles []UUID, messageType string, body []byte) error {
 	_, err := db.Exec(ctx, "select parley.send_to_all($1::text::uuid[], $2::text, $3::bytea)", arrayLiteral(handles), messageType, body)
 	if err != nil {
-		return statementError(err, "send on several conversations")
+		return pgdb.StatementError(err, "send on several conversations")
 	}
 	return nil
 }
@@ -85,7 +87,7 @@ func SendBatch(ctx context.Context, db DB, handle UUID, messageType string, bodi
 func sendBatchPlain(ctx context.Context, db DB, handle UUID, messageType string, bodies [][]byte) error {
 	_, err := db.Exec(ctx, "select parley.send_batch_binary($1::uuid, $2::text, $3::bytea[])", handle, messageType, bodies)
 	if err != nil {
-		return statementError(err, "send a batch on conversation "+handle.String())
+		return pgdb.StatementError(err, "send a batch on conversation "+handle.String())
 	}
 	return nil
 }

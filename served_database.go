@@ -2,6 +2,10 @@ package parley
 
 import "context"
 
+import (
+	"github.com/parley-broker/parley/internal/pgdb"
+)
+
 // ServedDatabase is what a daemon has to know of a database to bring messages to it.
 type ServedDatabase struct {
 	// Broker is its service_broker_guid, Epoch as in [Speaker].
@@ -25,7 +29,7 @@ func ReadServedDatabase(ctx context.Context, db DB) (d ServedDatabase, err error
 				|| (select nspowner::text from pg_catalog.pg_namespace where nspname = 'parley')
 		from parley._p_broker as b`).Scan(&d.Broker, &d.Epoch, &d.IsEnabled, &d.Server, &d.Keepers)
 	if err != nil {
-		return ServedDatabase{}, statementError(err, "read which broker this is")
+		return ServedDatabase{}, pgdb.StatementError(err, "read which broker this is")
 	}
 	return d, nil
 }
@@ -34,7 +38,7 @@ func ReadServedDatabase(ctx context.Context, db DB) (d ServedDatabase, err error
 func HasService(ctx context.Context, db DB, name string) (has bool, err error) {
 	err = db.QueryRow(ctx, "select exists (select from parley._p_service as s where s.name = $1::text)", name).Scan(&has)
 	if err != nil {
-		return false, statementError(err, "look for a service")
+		return false, pgdb.StatementError(err, "look for a service")
 	}
 	return has, nil
 }

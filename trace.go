@@ -3,6 +3,8 @@ package parley
 import (
 	"context"
 	"sync/atomic"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // SendTracer is told of each [Send] and [SendBatch] before it happens. It may return a trace context for the message, or each
@@ -27,7 +29,7 @@ func TraceSends(tracer SendTracer) {
 func SendTraced(ctx context.Context, db DB, handle UUID, messageType string, body []byte, traceContext string) error {
 	_, err := db.Exec(ctx, "select parley.send_traced($1::uuid, $2::text, $3::bytea, $4::text)", handle, messageType, body, traceContext)
 	if err != nil {
-		return statementError(err, "send on conversation "+handle.String())
+		return pgdb.StatementError(err, "send on conversation "+handle.String())
 	}
 	return nil
 }
@@ -37,7 +39,7 @@ func SendBatchTraced(ctx context.Context, db DB, handle UUID, messageType string
 	_, err := db.Exec(ctx, "select parley.send_batch_traced($1::uuid, $2::text, $3::bytea[], $4::text)",
 		handle, messageType, bodies, traceContext)
 	if err != nil {
-		return statementError(err, "send a batch on conversation "+handle.String())
+		return pgdb.StatementError(err, "send a batch on conversation "+handle.String())
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // Classes of events that [StartTrace] traces, under the names that SQL Server's profiler gives them.
@@ -37,7 +39,7 @@ func StartTrace(ctx context.Context, db DB, settings TraceSettings) error {
 	_, err := db.Exec(ctx, "select parley.start_trace($1::text[], $2::uuid, $3::integer, $4::integer)",
 		settings.Events, settings.Conversation, int(settings.Duration/time.Second), settings.MaxEvents)
 	if err != nil {
-		return statementError(err, "start a trace")
+		return pgdb.StatementError(err, "start a trace")
 	}
 	return nil
 }
@@ -47,7 +49,7 @@ func StartTrace(ctx context.Context, db DB, settings TraceSettings) error {
 // Errors: as of [StartTrace].
 func StopTrace(ctx context.Context, db DB) error {
 	if _, err := db.Exec(ctx, "select parley.stop_trace()"); err != nil {
-		return statementError(err, "stop the trace")
+		return pgdb.StatementError(err, "stop the trace")
 	}
 	return nil
 }

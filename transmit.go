@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // What a daemon asks of a database that transmits. Statements that change something carry the daemon's term.
@@ -17,7 +19,7 @@ func ReadSpeaker(ctx context.Context, db DB, term int64) (Speaker, bool, error) 
 	const query = "select s.instance, s.epoch, s.token from parley._p_speaker($1::bigint) as s"
 	err := db.QueryRow(ctx, query, term).Scan(&s.Instance, &epoch, &s.Token)
 	if err != nil {
-		return Speaker{}, false, statementError(err, "read who speaks for the broker")
+		return Speaker{}, false, pgdb.StatementError(err, "read who speaks for the broker")
 	}
 	if epoch == nil {
 		return Speaker{}, false, nil
@@ -30,7 +32,7 @@ func ReadSpeaker(ctx context.Context, db DB, term int64) (Speaker, bool, error) 
 func ReadDestinations(ctx context.Context, db DB) ([]Destination, error) {
 	rows, err := db.Query(ctx, "select d.destination_id, d.address, d.due_ms, d.attempts, d.has_probes from parley._p_destinations() as d")
 	if err != nil {
-		return nil, statementError(err, "read the destinations")
+		return nil, pgdb.StatementError(err, "read the destinations")
 	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Destination, err error) {
 		var dueMS float64
@@ -39,7 +41,7 @@ func ReadDestinations(ctx context.Context, db DB) ([]Destination, error) {
 		return d, err
 	})
 	if err != nil {
-		return nil, statementError(err, "read the destinations")
+		return nil, pgdb.StatementError(err, "read the destinations")
 	}
 	return found, nil
 }
@@ -77,7 +79,7 @@ func ReadProbes(ctx context.Context, db DB, destination int32, top int) ([]Run, 
 			p.given, p.expected
 		from parley._p_probes($1::integer, $2::integer) as p`, destination, top)
 	if err != nil {
-		return nil, statementError(err, "read what to compare")
+		return nil, pgdb.StatementError(err, "read what to compare")
 	}
 	runs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Run, err error) {
 		r.Probe = &Probe{}
@@ -86,14 +88,14 @@ func ReadProbes(ctx context.Context, db DB, destination int32, top int) ([]Run, 
 		return r, err
 	})
 	if err != nil {
-		return nil, statementError(err, "read what to compare")
+		return nil, pgdb.StatementError(err, "read what to compare")
 	}
 	return runs, nil
 }
 
 func collectRuns(rows pgx.Rows, err error, what string) ([]Run, error) {
 	if err != nil {
-		return nil, statementError(err, what)
+		return nil, pgdb.StatementError(err, what)
 	}
 	runs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Run, err error) {
 		var endsAt *time.Time
@@ -110,7 +112,7 @@ func collectRuns(rows pgx.Rows, err error, what string) ([]Run, error) {
 		return r, err
 	})
 	if err != nil {
-		return nil, statementError(err, what)
+		return nil, pgdb.StatementError(err, what)
 	}
 	return runs, nil
 }
@@ -133,9 +135,9 @@ func AcknowledgeRuns(ctx context.Context, db DB, term int64, acknowledgements []
 		select parley._p_acknowledge($1::bigint, $2::bigint[], $3::bigint[], $4::boolean[], $5::boolean[], $6::text[], $7::bigint[],
 			$8::integer[], $9::text[], $10::uuid[], $11::bigint[])
 		from set_config('synchronous_commit', 'off', true)`,
-		term, endpoints, firsts, alone, probes, outcomes, nexts, numbers, descriptions, uuidTexts(brokers), epochs).Scan(&leads)
+		term, endpoints, firsts, alone, probes, outcomes, nexts, numbers, descriptions, pgdb.UUIDTexts(brokers), epochs).Scan(&leads)
 	if err != nil {
-		return false, statementError(err, "acknowledge messages")
+		return false, pgdb.StatementError(err, "acknowledge messages")
 	}
 	return leads, nil
 }
@@ -146,7 +148,7 @@ func ReadBodyPart(ctx context.Context, db DB, endpointID, sequence, offset int64
 	err := db.QueryRow(ctx, "select parley._p_read_body_part($1::bigint, $2::bigint, $3::bigint, $4::integer)",
 		endpointID, sequence, offset, length).Scan(&part)
 	if err != nil {
-		return nil, statementError(err, "read a part of a message")
+		return nil, pgdb.StatementError(err, "read a part of a message")
 	}
 	return part, nil
 }
@@ -157,7 +159,7 @@ func ReportAttempt(ctx context.Context, db DB, term int64, destination int32, fa
 	var dueMS *float64
 	err := db.QueryRow(ctx, "select parley._p_report_attempt($1::bigint, $2::integer, $3::text)", term, destination, failure).Scan(&dueMS)
 	if err != nil {
-		return 0, statementError(err, "report an attempt")
+		return 0, pgdb.StatementError(err, "report an attempt")
 	}
 	if dueMS == nil {
 		return 0, nil
@@ -170,11 +172,11 @@ func ReadUnresolved(ctx context.Context, db DB, top int) ([]Unresolved, error) {
 	const query = "select u.endpoint_id, u.conversation_id, u.to_service, u.to_broker from parley._p_unresolved($1::integer) as u"
 	rows, err := db.Query(ctx, query, top)
 	if err != nil {
-		return nil, statementError(err, "read conversations without a destination")
+		return nil, pgdb.StatementError(err, "read conversations without a destination")
 	}
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Unresolved])
 	if err != nil {
-		return nil, statementError(err, "read conversations without a destination")
+		return nil, pgdb.StatementError(err, "read conversations without a destination")
 	}
 	return found, nil
 }
@@ -185,7 +187,7 @@ func BindConversations(ctx context.Context, db DB, term int64, endpointIDs []int
 	const statement = "select parley._p_bind_conversations($1::bigint, $2::bigint[], $3::text, $4::text)"
 	_, err := db.Exec(ctx, statement, term, endpointIDs, address, status)
 	if err != nil {
-		return statementError(err, "bind conversations")
+		return pgdb.StatementError(err, "bind conversations")
 	}
 	return nil
 }
@@ -193,8 +195,8 @@ func BindConversations(ctx context.Context, db DB, term int64, endpointIDs []int
 // ArmTransmission asks senders to notify channel parley, for a time, of messages to other databases: with the id of the
 // destination, or "unresolved".
 func ArmTransmission(ctx context.Context, db DB, d time.Duration) error {
-	if _, err := db.Exec(ctx, "select parley._p_arm_transmission($1::integer)", seconds(d)); err != nil {
-		return statementError(err, "ask to be notified of messages to transmit")
+	if _, err := db.Exec(ctx, "select parley._p_arm_transmission($1::integer)", pgdb.Seconds(d)); err != nil {
+		return pgdb.StatementError(err, "ask to be notified of messages to transmit")
 	}
 	return nil
 }
@@ -202,7 +204,7 @@ func ArmTransmission(ctx context.Context, db DB, d time.Duration) error {
 // DisarmTransmission ends what ArmTransmission began.
 func DisarmTransmission(ctx context.Context, db DB) error {
 	if _, err := db.Exec(ctx, "select parley._p_arm_transmission(0)"); err != nil {
-		return statementError(err, "stop being notified of messages to transmit")
+		return pgdb.StatementError(err, "stop being notified of messages to transmit")
 	}
 	return nil
 }

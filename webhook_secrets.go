@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // PlainSecret is the secret of a webhook that stands in the database as it is.
@@ -16,11 +18,11 @@ type PlainSecret struct {
 func ReadPlainSecrets(ctx context.Context, db DB) ([]PlainSecret, error) {
 	rows, err := db.Query(ctx, "select queue_id, secret from parley._p_plain_secrets()")
 	if err != nil {
-		return nil, statementError(err, "read the secrets of webhooks")
+		return nil, pgdb.StatementError(err, "read the secrets of webhooks")
 	}
 	secrets, err := pgx.CollectRows(rows, pgx.RowToStructByPos[PlainSecret])
 	if err != nil {
-		return nil, statementError(err, "read the secrets of webhooks")
+		return nil, pgdb.StatementError(err, "read the secrets of webhooks")
 	}
 	return secrets, nil
 }
@@ -31,7 +33,7 @@ func SealWebhookSecret(ctx context.Context, db DB, plain PlainSecret, sealed []b
 	err := db.QueryRow(ctx, "select parley._p_seal_webhook_secret($1::integer, $2::text, $3::bytea)",
 		plain.QueueID, plain.Secret, sealed).Scan(&isSealed)
 	if err != nil {
-		return false, statementError(err, "seal the secret of a webhook")
+		return false, pgdb.StatementError(err, "seal the secret of a webhook")
 	}
 	return isSealed, nil
 }

@@ -1,4 +1,4 @@
-package parley
+package pgdb
 
 import (
 	"database/sql/driver"
@@ -75,8 +75,8 @@ func (u UUID) UUIDValue() (pgtype.UUID, error) {
 	return pgtype.UUID{Bytes: u, Valid: !u.IsZero()}, nil
 }
 
-// uuidTexts writes UUIDs as parameters that every query mode of pgx can send; zero values become NULL.
-func uuidTexts(uuids []UUID) []*string {
+// UUIDTexts writes UUIDs as parameters that every query mode of pgx can send; zero values become NULL.
+func UUIDTexts(uuids []UUID) []*string {
 	texts := make([]*string, len(uuids))
 	for i, u := range uuids {
 		if !u.IsZero() {
