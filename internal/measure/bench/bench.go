@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/measure/machine"
 	"github.com/parley-broker/parley/internal/measure/site"
+	"github.com/parley-broker/parley/internal/measure/statistics"
 )
 
 // Scenario is what one command measures.
@@ -119,8 +120,8 @@ func (b *bench) measure(ctx context.Context, trials []trial) ([]Result, error) {
 		}
 	}
 	for i := range results {
-		results[i].MessagesPerSecond = median(results[i].Runs)
-		results[i].Spread = spread(results[i].Runs)
+		results[i].MessagesPerSecond = statistics.Median(results[i].Runs)
+		results[i].Spread = statistics.Spread(results[i].Runs)
 		if conclude := trials[i].conclude; conclude != nil {
 			conclude(&results[i])
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/measure/driver"
 )
 
 // dialogReader is the activation procedure of the targets.
@@ -50,7 +51,7 @@ func (b *bench) driveThrough(ctx context.Context, made *deployment, t traffic) (
 	}
 	op := counted(made.sending(t), &sent)
 	if b.WarmUp > 0 {
-		if _, err := drive(ctx, conns, 0, b.WarmUp, op); err != nil {
+		if _, err := driver.Drive(ctx, conns, 0, b.WarmUp, op); err != nil {
 			return 0, err
 		}
 		if _, err := made.await(ctx, sent.Load()); err != nil {
@@ -62,7 +63,7 @@ func (b *bench) driveThrough(ctx context.Context, made *deployment, t traffic) (
 	if err != nil {
 		return 0, err
 	}
-	if _, err := drive(ctx, conns, 0, b.Duration, op); err != nil {
+	if _, err := driver.Drive(ctx, conns, 0, b.Duration, op); err != nil {
 		return 0, err
 	}
 	last, err := made.await(ctx, sent.Load())
@@ -95,7 +96,7 @@ func (m *deployment) now(ctx context.Context) (at time.Time, err error) {
 }
 
 // sending is the operation that sends one message, or one batch, on any of the conversations of the session's initiator.
-func (m *deployment) sending(t traffic) operation {
+func (m *deployment) sending(t traffic) driver.Operation {
 	bodies := randomBodies(t.batch, t.size)
 	return func(ctx context.Context, conn *pgx.Conn, session int) (int, error) {
 		handles := m.initiators[session%len(m.initiators)].handles
@@ -110,7 +111,7 @@ func (m *deployment) sending(t traffic) operation {
 }
 
 // counted adds up what an operation has done.
-func counted(op operation, sum *atomic.Int64) operation {
+func counted(op driver.Operation, sum *atomic.Int64) driver.Operation {
 	return func(ctx context.Context, conn *pgx.Conn, session int) (int, error) {
 		n, err := op(ctx, conn, session)
 		if err == nil {
@@ -134,7 +135,7 @@ func (b *bench) insertAroundTrial(variant string, t traffic) trial {
 		}
 		conns, err := made.senders(ctx, t.sessions)
 		if err == nil {
-			rate, err = drive(ctx, conns, b.WarmUp, b.Duration, inserting(t.size, t.batch, t.in))
+			rate, err = driver.Drive(ctx, conns, b.WarmUp, b.Duration, inserting(t.size, t.batch, t.in))
 			closeAll(ctx, conns)
 		}
 		return rate, closeDeployment(ctx, made, err)

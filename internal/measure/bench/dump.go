@@ -77,7 +77,10 @@ func awaitDump(ctx context.Context, d database) error {
 			if holds || err != nil {
 				return err
 			}
-			wait(ctx, nil, dumpPoll)
+			select {
+			case <-ctx.Done():
+			case <-time.After(dumpPoll):
+			}
 		}
 	})
 }

@@ -6,10 +6,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/measure/driver"
 )
 
 // insertTrial measures the bare INSERT, which a variant of the broker is compared with.
-func (b *bench) insertTrial(variant string, sessions, batch int, op operation) trial {
+func (b *bench) insertTrial(variant string, sessions, batch int, op driver.Operation) trial {
 	return trial{
 		result: Result{System: systemInsert, Variant: variant, Sessions: sessions, Size: b.Size, Batch: batch},
 		run: func(ctx context.Context) (float64, error) {
@@ -23,9 +24,11 @@ func (b *bench) insertTrial(variant string, sessions, batch int, op operation) t
 }
 
 // inserting is the operation that inserts one row, or the rows of a batch in one statement.
-func (b *bench) inserting(batch int, in transaction) operation { return inserting(b.Size, batch, in) }
+func (b *bench) inserting(batch int, in transaction) driver.Operation {
+	return inserting(b.Size, batch, in)
+}
 
-func inserting(size, batch int, in transaction) operation {
+func inserting(size, batch int, in transaction) driver.Operation {
 	bodies := randomBodies(batch, size)
 	return func(ctx context.Context, conn *pgx.Conn, _ int) (int, error) {
 		return batch, in(ctx, conn, func(db parley.DB) error {
@@ -39,7 +42,7 @@ func inserting(size, batch int, in transaction) operation {
 	}
 }
 
-func (b *bench) insertingInServer(batch int) operation {
+func (b *bench) insertingInServer(batch int) driver.Operation {
 	return func(ctx context.Context, conn *pgx.Conn, _ int) (int, error) {
 		_, err := conn.Exec(ctx, "call bench.insert_batches($1, $2, $3)", b.Size, batch, callsInServer)
 		return batch * callsInServer, err

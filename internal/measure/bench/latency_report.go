@@ -2,11 +2,11 @@ package bench
 
 import (
 	"errors"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/parley-broker/parley/internal/measure/machine"
+	"github.com/parley-broker/parley/internal/measure/statistics"
 )
 
 // LatencyReport is what MeasureLatency measured. As JSON it is a stable format, described in docs/json.md.
@@ -57,14 +57,9 @@ func takeTimes(committed, begun []time.Time, first int64) (LatencyRun, error) {
 	return LatencyRun{
 		Messages: int64(len(spans)),
 		Latency: Latency{
-			P50MS: percentile(spans, 0.50), P90MS: percentile(spans, 0.90), P99MS: percentile(spans, 0.99), MaxMS: spans[len(spans)-1],
+			P50MS: statistics.Percentile(spans, 0.50), P90MS: statistics.Percentile(spans, 0.90), P99MS: statistics.Percentile(spans, 0.99), MaxMS: spans[len(spans)-1],
 		},
 	}, nil
-}
-
-// percentile gives the least of the sorted values that so great a part of them does not exceed.
-func percentile(sorted []float64, part float64) float64 {
-	return sorted[max(0, int(math.Ceil(part*float64(len(sorted))))-1)]
 }
 
 func summarize(system string, runs []LatencyRun) LatencyResult {
@@ -77,12 +72,12 @@ func summarize(system string, runs []LatencyRun) LatencyResult {
 	}
 	p50 := of(func(l Latency) float64 { return l.P50MS })
 	return LatencyResult{
-		System: system, Runs: runs, Spread: spread(p50),
+		System: system, Runs: runs, Spread: statistics.Spread(p50),
 		Latency: Latency{
-			P50MS: median(p50),
-			P90MS: median(of(func(l Latency) float64 { return l.P90MS })),
-			P99MS: median(of(func(l Latency) float64 { return l.P99MS })),
-			MaxMS: median(of(func(l Latency) float64 { return l.MaxMS })),
+			P50MS: statistics.Median(p50),
+			P90MS: statistics.Median(of(func(l Latency) float64 { return l.P90MS })),
+			P99MS: statistics.Median(of(func(l Latency) float64 { return l.P99MS })),
+			MaxMS: statistics.Median(of(func(l Latency) float64 { return l.MaxMS })),
 		},
 	}
 }

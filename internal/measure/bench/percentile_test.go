@@ -5,25 +5,6 @@ import (
 	"time"
 )
 
-func TestPercentileIsAValueThatOccurred(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		sorted []float64
-		part   float64
-		want   float64
-	}{
-		{[]float64{7}, 0.5, 7},
-		{[]float64{1, 2}, 0.5, 1},
-		{[]float64{1, 2, 3}, 0.5, 2},
-		{[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 0.9, 9},
-		{[]float64{1, 2, 3}, 0.99, 3},
-	} {
-		if got := percentile(c.sorted, c.part); got != c.want {
-			t.Errorf("percentile %v of %v is %v, want %v", c.part, c.sorted, got, c.want)
-		}
-	}
-}
-
 func TestTimesCountFromTheEndOfTheWarmUp(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1000, 0)

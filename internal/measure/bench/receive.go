@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/measure/driver"
 )
 
 const (
@@ -114,7 +115,7 @@ func (b *bench) receiveTrial(v receiveVariant) trial {
 }
 
 // receivingOne is the operation that receives one message, until none of so many is left.
-func receivingOne(messages int, in transaction) operation {
+func receivingOne(messages int, in transaction) driver.Operation {
 	var received atomic.Int64
 	return func(ctx context.Context, conn *pgx.Conn, _ int) (int, error) {
 		var got []parley.Message
@@ -127,7 +128,7 @@ func receivingOne(messages int, in transaction) operation {
 		}
 		// An empty result is not the end: the last groups may be locked by other sessions.
 		if all := received.Add(int64(len(got))); len(got) == 0 && all >= int64(messages) {
-			return 0, errNothingLeft
+			return 0, driver.ErrNothingLeft
 		}
 		return len(got), nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/measure/driver"
 )
 
 const (
@@ -92,7 +93,7 @@ func (b *bench) sendTrial(v sendVariant) trial {
 }
 
 // sending is the operation that sends one message, or one batch, on any of the conversations.
-func (b *bench) sending(handles []parley.UUID, batch int, in transaction) operation {
+func (b *bench) sending(handles []parley.UUID, batch int, in transaction) driver.Operation {
 	bodies := randomBodies(batch, b.Size)
 	return func(ctx context.Context, conn *pgx.Conn, _ int) (int, error) {
 		handle := handles[rand.IntN(len(handles))]
@@ -108,7 +109,7 @@ func (b *bench) sending(handles []parley.UUID, batch int, in transaction) operat
 // callsInServer is how many transactions a procedure runs before its client hears of them.
 const callsInServer = 100
 
-func (b *bench) sendingInServer(handle parley.UUID, batch int) operation {
+func (b *bench) sendingInServer(handle parley.UUID, batch int) driver.Operation {
 	return func(ctx context.Context, conn *pgx.Conn, _ int) (int, error) {
 		_, err := conn.Exec(ctx, "call bench.send_batches($1, $2, $3, $4)", handle, b.Size, batch, callsInServer)
 		return batch * callsInServer, err
@@ -116,11 +117,11 @@ func (b *bench) sendingInServer(handle parley.UUID, batch int) operation {
 }
 
 // drive runs an operation in new sessions of a database.
-func (b *bench) drive(ctx context.Context, d database, sessions int, op operation) (float64, error) {
+func (b *bench) drive(ctx context.Context, d database, sessions int, op driver.Operation) (float64, error) {
 	conns, err := d.sessions(ctx, sessions)
 	if err != nil {
 		return 0, err
 	}
 	defer closeAll(ctx, conns)
-	return drive(ctx, conns, b.WarmUp, b.Duration, op)
+	return driver.Drive(ctx, conns, b.WarmUp, b.Duration, op)
 }

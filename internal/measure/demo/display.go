@@ -74,14 +74,18 @@ func (t *terminal) Progress(p Progress) {
 		if phase > p.Phase {
 			label = ""
 		}
-		full := min(barLength, int(shown/most*barLength+0.5))
-		bar := strings.Repeat("█", full) + strings.Repeat("·", barLength-full)
-		fmt.Fprintf(&text, "  %5s  %s  %s\n", bytesText(size), bar, rateOf(shown, label))
+		fmt.Fprintf(&text, "  %5s  %s  %s\n", bytesText(size), bar(shown, most), rateOf(shown, label))
 	}
 	fmt.Fprintf(&text, "  %s sent, %s received, %s under way; %.0f of about %.0f s\n",
 		thousands(p.Sent), thousands(p.Received), thousands(p.Sent-p.Received), p.Elapsed.Seconds(), p.Duration.Seconds())
 	t.drawn = len(PayloadBytes) + 1
 	_, _ = io.WriteString(t.out, text.String())
+}
+
+// bar draws a rate beside the largest one.
+func bar(perSecond, most float64) string {
+	full := min(barLength, int(perSecond/most*barLength+0.5))
+	return strings.Repeat("█", full) + strings.Repeat("·", barLength-full)
 }
 
 func rateOf(perSecond float64, label string) string {

@@ -51,20 +51,15 @@ func (t *flowTerminal) Flow(f Flow) {
 	var text strings.Builder
 	text.WriteString(t.erase())
 	for _, i := range f.Initiators {
-		fmt.Fprintf(&text, "  %-11s  %s %9s/s sent      %10s waiting  %s\n", i.Name, t.bar(i.SentPerSecond), rate(i.SentPerSecond),
+		fmt.Fprintf(&text, "  %-11s  %s %9s/s sent      %10s waiting  %s\n", i.Name, bar(i.SentPerSecond, t.most), rate(i.SentPerSecond),
 			thousands(i.Waiting), cable(i.Link))
 	}
-	fmt.Fprintf(&text, "  %-11s  %s %9s/s received  %10s under way\n", targetName, t.bar(f.ReceivedPerSecond), rate(f.ReceivedPerSecond),
+	fmt.Fprintf(&text, "  %-11s  %s %9s/s received  %10s under way\n", targetName, bar(f.ReceivedPerSecond, t.most), rate(f.ReceivedPerSecond),
 		thousands(max(0, f.Sent-f.Received)))
 	fmt.Fprintf(&text, "  %s; %s sent, %s received; %.0f of about %.0f s\n",
 		f.Phase, thousands(f.Sent), thousands(f.Received), f.Elapsed.Seconds(), f.Duration.Seconds())
 	t.drawn = len(f.Initiators) + 2
 	_, _ = io.WriteString(t.out, text.String())
-}
-
-func (t *flowTerminal) bar(perSecond float64) string {
-	full := min(barLength, int(perSecond/t.most*barLength+0.5))
-	return strings.Repeat("█", full) + strings.Repeat("·", barLength-full)
 }
 
 // cable draws a link.

@@ -39,28 +39,20 @@ func (w *flowWatch) sample(ctx context.Context) (FlowSample, error) {
 
 // run takes a sample now and then until it is told to stop, and shows the latest.
 func (w *flowWatch) run(ctx context.Context, stop <-chan struct{}, show func(latest []FlowSample)) error {
-	tick := time.NewTicker(samplePoll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-stop:
-			return nil
-		case <-tick.C:
-		}
+	return eachPoll(ctx, stop, func() error {
 		s, err := w.sample(ctx)
 		if err != nil {
 			return err
 		}
 		w.mu.Lock()
 		w.samples = append(w.samples, s)
-		latest := w.samples[max(0, len(w.samples)-rateSamples-1):]
+		recent := latest(w.samples)
 		w.mu.Unlock()
-		if len(latest) > 1 {
-			show(latest)
+		if len(recent) > 1 {
+			show(recent)
 		}
-	}
+		return nil
+	})
 }
 
 // since gives the samples from a time on.

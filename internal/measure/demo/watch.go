@@ -44,9 +44,23 @@ func look(ctx context.Context, conn *pgx.Conn) (at time.Time, received int64, er
 
 // run takes a sample now and then until it is told to stop, and shows the latest.
 func (w *watch) run(ctx context.Context, stop <-chan struct{}, show func(latest []Sample)) error {
+	w.samples = []Sample{{}}
+	return eachPoll(ctx, stop, func() error {
+		at, received, err := look(ctx, w.conn)
+		if err != nil {
+			return err
+		}
+		// A sender may not have counted yet what a reader has.
+		w.samples = append(w.samples, Sample{Seconds: at.Sub(w.start).Seconds(), Sent: max(w.sent.Load(), received), Received: received})
+		show(latest(w.samples))
+		return nil
+	})
+}
+
+// eachPoll takes a sample now and then until the context or stop ends it.
+func eachPoll(ctx context.Context, stop <-chan struct{}, sample func() error) error {
 	tick := time.NewTicker(samplePoll)
 	defer tick.Stop()
-	w.samples = []Sample{{}}
 	for {
 		select {
 		case <-ctx.Done():
@@ -55,12 +69,11 @@ func (w *watch) run(ctx context.Context, stop <-chan struct{}, show func(latest 
 			return nil
 		case <-tick.C:
 		}
-		at, received, err := look(ctx, w.conn)
-		if err != nil {
+		if err := sample(); err != nil {
 			return err
 		}
-		// A sender may not have counted yet what a reader has.
-		w.samples = append(w.samples, Sample{Seconds: at.Sub(w.start).Seconds(), Sent: max(w.sent.Load(), received), Received: received})
-		show(w.samples[max(0, len(w.samples)-rateSamples-1):])
 	}
 }
+
+// latest gives the samples that a rate of late spans.
+func latest[T any](samples []T) []T { return samples[max(0, len(samples)-rateSamples-1):] }

@@ -1,4 +1,4 @@
-package bench
+package statistics
 
 import (
 	"math"
@@ -18,10 +18,10 @@ func TestMedianIsTheMiddleAndSpreadTheWidthInMedians(t *testing.T) {
 		"one outlier of five":      {[]float64{100, 101, 99, 100, 10}, 100, 0.91},
 		"nothing was ever counted": {[]float64{0, 0, 0}, 0, 0},
 	} {
-		if got := median(test.values); got != test.median {
+		if got := Median(test.values); got != test.median {
 			t.Errorf("%s: median %v, want %v", name, got, test.median)
 		}
-		if got := spread(test.values); math.Abs(got-test.spread) > 1e-12 {
+		if got := Spread(test.values); math.Abs(got-test.spread) > 1e-12 {
 			t.Errorf("%s: spread %v, want %v", name, got, test.spread)
 		}
 	}
@@ -30,8 +30,27 @@ func TestMedianIsTheMiddleAndSpreadTheWidthInMedians(t *testing.T) {
 func TestMedianLeavesTheOrderOfTheRunsAlone(t *testing.T) {
 	t.Parallel()
 	runs := []float64{3, 1, 2}
-	median(runs)
+	Median(runs)
 	if runs[0] != 3 || runs[1] != 1 || runs[2] != 2 {
 		t.Errorf("the runs are %v", runs)
+	}
+}
+
+func TestPercentileIsAValueThatOccurred(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		sorted []float64
+		part   float64
+		want   float64
+	}{
+		{[]float64{7}, 0.5, 7},
+		{[]float64{1, 2}, 0.5, 1},
+		{[]float64{1, 2, 3}, 0.5, 2},
+		{[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 0.9, 9},
+		{[]float64{1, 2, 3}, 0.99, 3},
+	} {
+		if got := Percentile(c.sorted, c.part); got != c.want {
+			t.Errorf("percentile %v of %v is %v, want %v", c.part, c.sorted, got, c.want)
+		}
 	}
 }

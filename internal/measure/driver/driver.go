@@ -1,4 +1,5 @@
-package bench
+// Package driver repeats an operation in many sessions at once and measures its rate.
+package driver
 
 import (
 	"context"
@@ -10,15 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// errNothingLeft ends a run before its time: there is nothing left to do.
-var errNothingLeft = errors.New("nothing is left")
+// ErrNothingLeft ends a run before its time: there is nothing left to do.
+var ErrNothingLeft = errors.New("nothing is left")
 
-// operation does one call, on the connection of a session, and tells how many messages that was.
-type operation func(ctx context.Context, conn *pgx.Conn, session int) (messages int, err error)
+// Operation does one call, on the connection of a session, and tells how many messages that was.
+type Operation func(ctx context.Context, conn *pgx.Conn, session int) (messages int, err error)
 
-// drive repeats an operation in all sessions at once and gives the messages per second between the warm-up and the end.
+// Drive repeats an operation in all sessions at once and gives the messages per second between the warm-up and the end.
 // The end is when the time is up and something was counted, or when nothing is left.
-func drive(ctx context.Context, conns []*pgx.Conn, warmUp, duration time.Duration, op operation) (float64, error) {
+func Drive(ctx context.Context, conns []*pgx.Conn, warmUp, duration time.Duration, op Operation) (float64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -36,7 +37,7 @@ func drive(ctx context.Context, conns []*pgx.Conn, warmUp, duration time.Duratio
 			for !stopped.Load() {
 				// Not cancelled when the time is up: a statement cut off would cost its session the connection.
 				messages, err := op(ctx, conn, session)
-				if errors.Is(err, errNothingLeft) {
+				if errors.Is(err, ErrNothingLeft) {
 					once.Do(func() { close(emptied) })
 					return
 				}
