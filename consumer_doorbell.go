@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
@@ -94,7 +94,7 @@ func (b *doorbell) listen(ctx context.Context) {
 	var polling sync.WaitGroup
 	polling.Go(func() { b.poll(ctx) })
 	defer polling.Wait()
-	for failures := 0; ctx.Err() == nil; failures++ {
+	for failures := 1; ctx.Err() == nil; failures++ {
 		started := time.Now()
 		isPossible, err := b.listenOnce(ctx)
 		if !isPossible {
@@ -105,18 +105,17 @@ func (b *doorbell) listen(ctx context.Context) {
 		if ctx.Err() == nil {
 			b.run.Logger.Warn("not notified of messages for now; looking at intervals", "error", err, "interval", b.run.PollInterval)
 		}
-		if time.Since(started) > longPause {
-			failures = 0
+		if time.Since(started) > backoff.Consumer.Longest {
+			failures = 1
 		}
-		pause(ctx, min(longPause, time.Second<<min(failures, 10)))
+		pause(ctx, backoff.Consumer.Pause(failures))
 	}
 }
 
-// poll rings at each interval, give or take a tenth.
+// poll rings at each interval, or up to a fifth of it earlier.
 func (b *doorbell) poll(ctx context.Context) {
 	for ctx.Err() == nil {
-		interval := b.run.PollInterval
-		timer := time.NewTimer(interval - interval/10 + rand.N(interval/5+1))
+		timer := time.NewTimer(backoff.Jitter(b.run.PollInterval, 0.2))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:

@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 const (
-	firstPause = 100 * time.Millisecond
-	longPause  = 10 * time.Second
 	// disabledPolls is after how many poll intervals a disabled queue is tried again: somebody has to enable it by hand.
 	disabledPolls = 5
 	// rollbackTimeout bounds the rollback after work was cancelled, and the report of a failure.
@@ -205,7 +204,7 @@ func (run *consumerRun) report(work context.Context, logger *slog.Logger, err er
 
 // judge logs why a transaction was not committed, and says how long to wait before the next.
 func (run *consumerRun) judge(ctx, work context.Context, logger *slog.Logger, err error, failures int) time.Duration {
-	retry := min(longPause, firstPause<<min(failures-1, 10))
+	retry := backoff.Consumer.Pause(failures)
 	var failed *handlerError
 	var panicked *panicError
 	number, _ := ErrorNumber(err)
@@ -222,7 +221,7 @@ func (run *consumerRun) judge(ctx, work context.Context, logger *slog.Logger, er
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		// Stopped before anything was received.
 	case number == QueueDisabled:
-		retry = disabledPolls * run.PollInterval
+		retry = backoff.Jitter(disabledPolls*run.PollInterval, backoff.Consumer.Jitter)
 		if !run.disabled.Swap(true) {
 			logger.Error("queue is disabled; trying until it is enabled", "error", err, "retry_in", retry)
 		}
@@ -232,12 +231,9 @@ func (run *consumerRun) judge(ctx, work context.Context, logger *slog.Logger, er
 	return retry
 }
 
-// pause waits for about d, so that readers that failed together do not return together.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d/2 + rand.N(d/2+1))
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

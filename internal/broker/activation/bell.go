@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 // bell is the connection on which this engine is notified of messages, for as long as it runs.
@@ -38,7 +40,7 @@ func newBell(config Config) *bell {
 
 // listen receives notifications until ctx ends.
 func (b *bell) listen(ctx context.Context) {
-	trouble := NewTrouble(b.config.Logger, "no notifications can be received; looking at intervals")
+	failures := backoff.NewFailures(b.config.Logger, "no notifications can be received; looking at intervals")
 	for ctx.Err() == nil {
 		conn, isDirect, err := b.connect(ctx)
 		if err == nil && !isDirect {
@@ -47,7 +49,7 @@ func (b *bell) listen(ctx context.Context) {
 			return
 		}
 		if err == nil {
-			trouble.Over()
+			failures.Succeeded()
 			err = b.receive(ctx, conn)
 		}
 		if ctx.Err() != nil {
@@ -55,7 +57,7 @@ func (b *bell) listen(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(trouble.Met(err)):
+		case <-time.After(failures.Failed(err)):
 		}
 	}
 }

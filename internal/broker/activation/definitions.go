@@ -14,10 +14,10 @@ func (m *monitor) list(ctx context.Context) {
 		listed, err := parley.ReadActivatedQueues(within, m.config.Pool)
 		return func(now time.Time) {
 			if err != nil {
-				m.nextList = now.Add(m.trouble.Met(err))
+				m.nextList = now.Add(m.failures.Failed(err))
 				return
 			}
-			m.trouble.Over()
+			m.failures.Succeeded()
 			m.define(listed, now)
 		}
 	})

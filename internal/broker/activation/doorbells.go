@@ -104,7 +104,7 @@ func (m *monitor) arm(ctx context.Context, ids []int32) {
 		}
 		return func(now time.Time) {
 			if err != nil {
-				m.nextArm = now.Add(m.trouble.Met(err))
+				m.nextArm = now.Add(m.failures.Failed(err))
 				return
 			}
 			for _, id := range ids {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 // Numbers under which Service Broker logs what goes wrong with a reader.
@@ -22,8 +23,8 @@ const (
 )
 
 const (
-	firstPause  = 100 * time.Millisecond
-	lastBackOff = 30 * time.Second
+	// notStartedPause is when to try a reader again that was not started: this daemon may lead no more.
+	notStartedPause = 100 * time.Millisecond
 	// stallTime is how long readers may run without receiving what waits before another one is tried.
 	stallTime = time.Second
 )
@@ -62,7 +63,7 @@ func (f *failure) met(err error, now time.Time) (isNews bool) {
 	}
 	f.times++
 	f.err = err
-	f.nextAttempt = now.Add(min(lastBackOff, firstPause<<min(f.times-1, 20)))
+	f.nextAttempt = now.Add(backoff.Reader.Pause(f.times))
 	if f.logged == err.Error() && now.Sub(f.loggedAt) < logInterval {
 		f.suppressed++
 		return false

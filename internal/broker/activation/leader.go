@@ -2,11 +2,11 @@ package activation
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 const (
@@ -16,7 +16,6 @@ const (
 	renewInterval = 1500 * time.Millisecond
 	// campaignInterval is how often a daemon that does not lead asks whether it can.
 	campaignInterval = time.Second
-	longestPause     = 5 * time.Second
 )
 
 // term is the time for which this engine leads.
@@ -72,26 +71,26 @@ type campaign struct {
 
 // win returns the term when this engine leads, or false when ctx has ended.
 func (c *campaign) win(ctx context.Context) (*term, bool) {
-	trouble := NewTrouble(c.config.Logger, "the database cannot be asked who leads")
+	failures := backoff.NewFailures(c.config.Logger, "the database cannot be asked who leads")
 	waits := false
 	for ctx.Err() == nil {
 		asked := time.Since(processBegan)
 		within, cancel := context.WithTimeout(ctx, statementTimeout)
 		number, leads, err := parley.Lead(within, c.config.Pool, c.config.Name, 0, lease)
 		cancel()
-		pause := campaignInterval - campaignInterval/10 + rand.N(campaignInterval/5)
+		pause := backoff.Jitter(campaignInterval, 0.2)
 		switch {
 		case ctx.Err() != nil:
 			return nil, false
 		case err != nil:
-			pause = trouble.Met(err)
+			pause = failures.Failed(err)
 		case leads:
-			trouble.Over()
+			failures.Succeeded()
 			t := &term{config: c.config, number: number}
 			t.renewed.Store(int64(asked))
 			return t, true
 		default:
-			trouble.Over()
+			failures.Succeeded()
 			if !waits {
 				c.config.Logger.Info("another daemon leads; waiting to take over")
 			}

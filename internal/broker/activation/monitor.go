@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 const (
@@ -46,10 +47,10 @@ type monitor struct {
 	wanted map[int32]*queueMonitor
 	ended  chan *run
 	// answers brings what to do when a statement has come back; busy are those under way.
-	answers chan func(now time.Time)
-	busy    map[string]bool
-	asking  sync.WaitGroup
-	trouble Trouble
+	answers  chan func(now time.Time)
+	busy     map[string]bool
+	asking   sync.WaitGroup
+	failures backoff.Failures
 
 	// unarmed are the queues whose doorbells have yet to be armed, awake those to be disarmed.
 	unarmed, awake                           []int32
@@ -64,7 +65,7 @@ func newMonitor(
 		config: config, term: term, bell: b, starters: starters, reading: reading, needsSessions: needsSessions,
 		queues: map[int32]*queueMonitor{}, wanted: map[int32]*queueMonitor{},
 		ended: make(chan *run), answers: make(chan func(time.Time)), busy: map[string]bool{},
-		trouble: NewTrouble(config.Logger, "queues cannot be looked at"),
+		failures: backoff.NewFailures(config.Logger, "queues cannot be looked at"),
 	}
 }
 
@@ -198,13 +199,13 @@ func (m *monitor) look(ctx context.Context, now time.Time, queues map[int32]*que
 		found, err := parley.ReadReceivableQueues(within, m.config.Pool, ids, most, rowsMax)
 		return func(answered time.Time) {
 			if err != nil {
-				retry := answered.Add(m.trouble.Met(err))
+				retry := answered.Add(m.failures.Failed(err))
 				for _, id := range ids {
 					m.wantIf(id, retry)
 				}
 				return
 			}
-			m.trouble.Over()
+			m.failures.Succeeded()
 			m.see(ctx, ids, found, now, answered)
 		}
 	})

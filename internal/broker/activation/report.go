@@ -93,7 +93,7 @@ func (m *monitor) report(ctx context.Context, now time.Time) {
 		leads, err := parley.ReportActivation(within, m.config.Pool, m.term.number, monitors, tasks)
 		return func(now time.Time) {
 			if err != nil {
-				m.nextReport = now.Add(m.trouble.Met(err))
+				m.nextReport = now.Add(m.failures.Failed(err))
 				m.reported.gone = append(m.reported.gone, gone...)
 				for i, q := range told {
 					q.tally.takeBack(monitors[i])

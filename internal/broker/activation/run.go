@@ -28,7 +28,7 @@ var errNotStarted = errors.New("the reader was not started")
 func (m *monitor) start(ctx context.Context, q *queueMonitor, now time.Time) {
 	if !m.term.isFresh() {
 		// This process was paused, or the database does not answer; the next renewal of the lease tells whether we still lead.
-		m.want(q, now.Add(firstPause))
+		m.want(q, now.Add(notStartedPause))
 		return
 	}
 	number := 1
@@ -121,7 +121,7 @@ func (m *monitor) left(r *run, now time.Time) {
 	}
 	switch {
 	case errors.Is(r.err, errNotStarted):
-		m.want(q, now.Add(firstPause))
+		m.want(q, now.Add(notStartedPause))
 		return
 	case r.err != nil:
 		q.tally.aborted++

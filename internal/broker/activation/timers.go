@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 const (
@@ -20,10 +21,10 @@ const (
 
 // fireTimers fires timers and ends lifetimes when they are due, until ctx ends or the term is over.
 func fireTimers(ctx context.Context, config Config, term *term, b *bell) {
-	trouble := NewTrouble(config.Logger, "timers cannot be fired")
+	failures := backoff.NewFailures(config.Logger, "timers cannot be fired")
 	nextCare := time.Now().Add(careInterval)
 	for {
-		pause, leads := fireOnce(ctx, config, term, &trouble)
+		pause, leads := fireOnce(ctx, config, term, &failures)
 		if !leads {
 			return
 		}
@@ -43,7 +44,7 @@ func fireTimers(ctx context.Context, config Config, term *term, b *bell) {
 }
 
 // fireOnce fires what is due and tells how long to pause; false means that this engine leads no more.
-func fireOnce(ctx context.Context, config Config, term *term, trouble *Trouble) (pause time.Duration, leads bool) {
+func fireOnce(ctx context.Context, config Config, term *term, failures *backoff.Failures) (pause time.Duration, leads bool) {
 	within, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	fired, next, leads, err := parley.FireDue(within, config.Pool, term.number, alarmsAtOnce, false)
@@ -55,11 +56,11 @@ func fireOnce(ctx context.Context, config Config, term *term, trouble *Trouble) 
 	case ctx.Err() != nil:
 		return 0, false
 	case err != nil:
-		return trouble.Met(err), true
+		return failures.Failed(err), true
 	case !leads:
 		return 0, false
 	}
-	trouble.Over()
+	failures.Succeeded()
 	switch {
 	case fired > 0 && next <= 0:
 		return 0, true

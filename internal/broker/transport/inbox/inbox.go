@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/durable"
@@ -28,9 +28,8 @@ const (
 	defaultConnections = 8
 	// acceptTimeout bounds how long a batch may take altogether.
 	acceptTimeout = 30 * time.Second
-	// A batch whose transaction had to yield to another one is tried again, so often and after such a pause.
+	// triesMax is how often a batch is tried whose transaction has to yield to others.
 	triesMax = 4
-	tryPause = 5 * time.Millisecond
 	// undelivered is the number under which Service Broker says that a message could not be put into its queue.
 	undelivered = 28021
 )
@@ -198,7 +197,7 @@ func (b *Inbox) accept(ctx context.Context, arrival parley.Arrival, guard dialog
 
 // try gives an arrival to the database, again when it had to yield.
 func (b *Inbox) try(ctx context.Context, arrival parley.Arrival, guard dialogsecurity.Guard) (results []parley.Result, err error) {
-	for n := range triesMax {
+	for tries := 1; ; tries++ {
 		err = b.pool.Do(ctx, func(conn *pgx.Conn) (err error) {
 			if guard != nil {
 				results, err = guard.Accept(ctx, conn, arrival)
@@ -207,13 +206,13 @@ func (b *Inbox) try(ctx context.Context, arrival parley.Arrival, guard dialogsec
 			}
 			return err
 		})
-		if raised, ok := errors.AsType[*pgconn.PgError](err); !ok || !hasYielded(raised.Code) {
+		if raised, ok := errors.AsType[*pgconn.PgError](err); !ok || !hasYielded(raised.Code) || tries == triesMax {
 			break
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(tryPause<<n + rand.N(tryPause)):
+		case <-time.After(backoff.Serialization.Pause(tries)):
 		}
 	}
 	if err != nil {

@@ -117,7 +117,7 @@ func (c *coordinator) ask(ctx context.Context, statement func(ctx context.Contex
 	defer cancel()
 	if err := statement(ctx, c.pool.DB()); err != nil {
 		if ctx.Err() == nil {
-			c.trouble.Met(err)
+			c.failures.Failed(err)
 		}
 		return false
 	}

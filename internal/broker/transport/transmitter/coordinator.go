@@ -3,13 +3,13 @@ package transmitter
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/internal/broker/transport"
 )
@@ -19,10 +19,8 @@ const (
 	safetyInterval = 5 * time.Second
 	// unresolvedInterval is how often those conversations are looked for whose bell we cannot hear.
 	unresolvedInterval = 250 * time.Millisecond
-	// restTime is how long a destination is left alone whose worker has found nothing it could do: a look may be older than what
-	// another one has done, so it begins with little, and gets long when that goes on.
-	restTime    = 2 * time.Millisecond
-	longestRest = 2 * time.Second
+	// restTime is how long a destination is left alone at least between two workers.
+	restTime = 2 * time.Millisecond
 	// asideTime is how long to leave a conversation alone that does not get further.
 	asideTime = 4 * time.Second
 	// probesMax is how long a worker may go on while conversations of its destination have to be compared.
@@ -68,7 +66,7 @@ type coordinator struct {
 	working      sync.WaitGroup
 	running      int
 	bell         bell
-	trouble      activation.Trouble
+	failures     backoff.Failures
 
 	nextLook, nextUnresolved time.Time
 	// superseded is under which name we must not speak any more.
@@ -154,9 +152,9 @@ func (c *coordinator) look(ctx context.Context, now time.Time) (next time.Time) 
 	}
 	found, err := c.readDestinations(ctx)
 	if err != nil {
-		return now.Add(c.trouble.Met(err))
+		return now.Add(c.failures.Failed(err))
 	}
-	c.trouble.Over()
+	c.failures.Succeeded()
 	next = now.Add(safetyInterval)
 	for _, one := range found {
 		d := c.destinations[one.ID]
@@ -244,14 +242,14 @@ func (c *coordinator) workerEnded(ctx context.Context, e ended, now time.Time) {
 	case v.superseded != "":
 		c.giveUp(ctx, speaker, d, v.superseded)
 	case v.broken != nil:
-		d.restUntil = now.Add(longestRest)
+		d.restUntil = now.Add(backoff.EmptyLane.Longest)
 		if !errors.Is(v.broken, context.Canceled) && !errors.Is(v.broken, errTermOver) {
-			d.restUntil = now.Add(c.trouble.Met(v.broken))
+			d.restUntil = now.Add(c.failures.Failed(v.broken))
 		}
 	case v.failure != nil:
 		c.Observer.AttemptFailed(d.Address, v.failure)
 		// The others that this database could not reach should not all come at once.
-		d.notBefore = now.Add(v.retryIn + rand.N(v.retryIn/8+1))
+		d.notBefore = now.Add(v.retryIn + backoff.Jitter(v.retryIn/8, 1))
 		d.Attempts++
 		transport.TransmissionFailed.In(c.Logger).Warn("messages could not be transmitted", "address", d.Address,
 			"error", v.failure, "attempts", d.Attempts, "retry_in", v.retryIn)
@@ -261,8 +259,8 @@ func (c *coordinator) workerEnded(ctx context.Context, e ended, now time.Time) {
 		d.restUntil = now.Add(asideTime)
 	case !v.worked && !told:
 		// It was said to have something; somebody holds it.
-		d.restUntil = now.Add(min(restTime<<min(d.rests, 10), longestRest))
 		d.rests++
+		d.restUntil = now.Add(backoff.EmptyLane.Pause(d.rests))
 	default:
 		d.restUntil = time.Time{}
 		if told {
@@ -332,7 +330,7 @@ func (c *coordinator) resolve(ctx context.Context, now time.Time) (next time.Tim
 	}
 	switch {
 	case err != nil:
-		return now.Add(c.trouble.Met(err))
+		return now.Add(c.failures.Failed(err))
 	case len(unresolved) == unresolvedAtOnce && found:
 		return now
 	case c.bell.isAwake.Load() || !c.leadership.IsListening():

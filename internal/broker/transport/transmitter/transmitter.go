@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/internal/broker/transport/durable"
 )
@@ -33,7 +34,7 @@ func (t *Transmitter) Run(ctx context.Context, leadership activation.Leadership)
 	c := &coordinator{
 		Transmitter: t, leadership: leadership,
 		destinations: map[int32]*destination{}, strangers: map[int32]time.Time{}, ended: make(chan ended), stopped: make(chan struct{}),
-		trouble: activation.NewTrouble(t.Logger, "the transmission queue cannot be looked at"),
+		failures: backoff.NewFailures(t.Logger, "the transmission queue cannot be looked at"),
 	}
 	t.mu.Lock()
 	t.generation = 0 // the term belongs to the name

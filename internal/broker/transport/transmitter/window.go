@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 // window is what a destination has in transit and in memory: for each conversation, in the order of their numbers, the runs that
@@ -53,12 +54,6 @@ type piece struct {
 
 // strikesMax is how often a conversation may be answered Expected without getting further before it is left alone for a while.
 const strikesMax = 3
-
-// How long a conversation rests that could not be taken just then: longer each time.
-const (
-	firstBusy   = 10 * time.Millisecond
-	longestBusy = 250 * time.Millisecond
-)
 
 func newWindow() *window {
 	return &window{conversations: map[key]*conversation{}, aside: map[key]bool{}, targets: map[target]*traffic{}}
@@ -185,7 +180,7 @@ func (w *window) answer(
 		}
 		if c.strikes > 0 && len(c.runs) > 0 {
 			w.later = append(w.later, c)
-			c.at = now.Add(min(firstBusy<<min(c.strikes-1, 10), longestBusy))
+			c.at = now.Add(backoff.Conversation.Pause(c.strikes))
 			continue
 		}
 		w.offer(c)
