@@ -119,6 +119,7 @@ func Check(files []File) []Violation {
 		checkFunctions(f, raising, report)
 		checkQueries(f, report)
 		checkRights(f, asking, report)
+		checkWing(f, report)
 		slices.SortStableFunc(inFile, func(a, b Violation) int { return a.Line - b.Line })
 		found = append(found, inFile...)
 	}

@@ -125,6 +125,23 @@ func TestRulesAccept(t *testing.T) {
 	}
 }
 
+// A system beside the broker has a schema of its own.
+func TestRulesRefuseAPrivateObjectOfAnotherSchema(t *testing.T) {
+	t.Parallel()
+	wing := func(body string) string { return "-- Head.\n" + fn("parley_mail._p_take", body) }
+	for body, want := range map[string]int{
+		"perform parley.receive('q');":                     0,
+		"perform parley_mail._p_take();":                   0,
+		"insert into parley._p_message (position) select;": 1,
+		"perform parley._p_append(1);":                     1,
+	} {
+		found := slices.DeleteFunc(check("mail/take.sql", wing(body)), func(v sqlrules.Violation) bool { return v.Rule != "private object" })
+		if len(found) != want {
+			t.Errorf("%s: got %v, want %d violations", body, found, want)
+		}
+	}
+}
+
 func TestRulesRefuseACallOfALaterFolder(t *testing.T) {
 	t.Parallel()
 	low := sqlrules.Parse("base/low.sql", "-- Head.\n"+fn("parley._p_low", "perform parley._p_high();"))
