@@ -79,6 +79,39 @@ func TestRightsNamesAreSuggestedToThoseWhoMaySeeThem(t *testing.T) {
 	}
 }
 
+// Whoever gives the name of a service for that of its queue is told the queue, if the catalog shows him both.
+func TestRightsServiceGivenForItsQueueIsToldToThoseWhoMaySeeBoth(t *testing.T) {
+	t.Parallel()
+	b, reader, role := newHiddenNames(t)
+	b.exec("select parley.create_service('http://hidden.example.com/Service', 'Hidden')")
+	for service, number := range map[string]int{"//hidden/Service": 208, "http://hidden.example.com/Service": 9609} {
+		hint := func(s session, asked string) string {
+			var refusal *pgconn.PgError
+			if err := s.try("select parley.receive('" + asked + "')"); !errors.As(err, &refusal) || refusal.Code != sqlState(number) {
+				t.Fatalf("receiving from %s: got %v, want error %d", asked, err, number)
+			}
+			return refusal.Hint
+		}
+		want := fmt.Sprintf(`"%s" is a service; its queue is "Hidden".`, service)
+		b.grant(right{"VIEW DEFINITION", "service", service}, role)
+		if got := hint(reader, service); strings.Contains(got, "Hidden") {
+			t.Errorf("a role that may not see the queue is told: %s", got)
+		}
+		b.grant(right{"RECEIVE", "queue", "Hidden"}, role)
+		if got := hint(reader, service); got != want {
+			t.Errorf("a role that may see both is told %q, want %q", got, want)
+		}
+		b.revoke(right{"VIEW DEFINITION", "service", service}, role)
+		if got := hint(reader, service); strings.Contains(got, "Hidden") {
+			t.Errorf("a role that may not see the service is told: %s", got)
+		}
+		b.revoke(right{"RECEIVE", "queue", "Hidden"}, role)
+		if got := hint(b.connection(), service); got != want {
+			t.Errorf("an administrator is told %q, want %q", got, want)
+		}
+	}
+}
+
 // Who will read why a message waits nobody knows when it is written, and the sender may be far away: what everybody may see is suggested.
 func TestRightsNamesAreSuggestedInAStatusWhenEverybodyMaySeeThem(t *testing.T) {
 	t.Parallel()

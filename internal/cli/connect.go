@@ -63,7 +63,7 @@ func (a *app) tell(notice *pgconn.Notice) {
 	}
 	fmt.Fprintf(a.stderr, "parley: %s\nDETAIL: %s\n", notice.Message, notice.Detail)
 	if notice.Hint != "" {
-		fmt.Fprintf(a.stderr, "HINT: %s\n", notice.Hint)
+		fmt.Fprintf(a.stderr, "HINT: %s\n", inVerbs(notice.Hint))
 	}
 }
 

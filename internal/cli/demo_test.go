@@ -19,7 +19,7 @@ func TestDemoThatFailedIsToldAndEndsWithOne(t *testing.T) {
 			Findings:      demo.Findings{MessagesSent: 2, MessagesReceived: 1, Lost: 1, Examples: []string{"Message 2 did not arrive."}},
 			ReadersKilled: 1,
 		}
-		if code := a.report(a.reportDemo(result, demo.Config{})); code != 1 {
+		if code := a.report(newRootCommand(a), a.reportDemo(result, demo.Config{})); code != 1 {
 			t.Errorf("the exit code is %d", code)
 		}
 		if !strings.Contains(out.String(), "Message 2 did not arrive.") {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/cobra"
 )
 
 // usageError marks a mistake in the command line that only the verb itself could see.
@@ -36,8 +37,8 @@ type hintedError struct {
 
 func (e hintedError) Unwrap() error { return e.error }
 
-// report tells a person what went wrong, with what PostgreSQL adds to it, and returns the exit code.
-func (a *app) report(err error) int {
+// report tells a person what went wrong in a command, with what PostgreSQL adds to it, and returns the exit code.
+func (a *app) report(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return 0
 	}
@@ -45,7 +46,7 @@ func (a *app) report(err error) int {
 	if hasCode && exit.error == nil {
 		return exit.code
 	}
-	fmt.Fprintf(a.stderr, "parley: %v\n", err)
+	fmt.Fprintf(a.stderr, "parley: %s\n", inWords(err))
 	if _, explained := errors.AsType[*connectionError](err); explained {
 		if hasCode {
 			return exit.code
@@ -57,7 +58,7 @@ func (a *app) report(err error) int {
 			fmt.Fprintf(a.stderr, "DETAIL: %s\n", pgErr.Detail)
 		}
 		if pgErr.Hint != "" {
-			fmt.Fprintf(a.stderr, "HINT: %s\n", pgErr.Hint)
+			fmt.Fprintf(a.stderr, "HINT: %s\n", inVerbs(pgErr.Hint))
 		}
 	}
 	if hinted, ok := errors.AsType[hintedError](err); ok {
@@ -68,7 +69,11 @@ func (a *app) report(err error) int {
 	}
 	var usage usageError
 	if errors.As(err, &usage) || !a.verbReached {
-		fmt.Fprintln(a.stderr, "Run 'parley --help' for the commands and flags.")
+		what := "its arguments and flags"
+		if cmd.HasSubCommands() {
+			what = "the commands and flags"
+		}
+		fmt.Fprintf(a.stderr, "Run '%s --help' for %s.\n", cmd.CommandPath(), what)
 		return exitUsage
 	}
 	return 1

@@ -104,9 +104,12 @@ func noteWhenReached(a *app, cmd *cobra.Command) {
 func (a *app) execute(ctx context.Context, args []string) int {
 	root := newRootCommand(a)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := unknownSubcommand(root, args)
+	if err == nil {
+		cmd, err = root.ExecuteContextC(ctx)
+	}
 	if releaseErr := a.release(ctx); err == nil {
 		err = releaseErr
 	}
-	return a.report(err)
+	return a.report(cmd, err)
 }

@@ -96,8 +96,6 @@ it refuses an Error message comes back to the queue of the sending service.`,
 	set.BoolVar(&flags.empty, "empty", false, "send a message without body")
 	cmd.MarkFlagsMutuallyExclusive("conversation", "from")
 	cmd.MarkFlagsMutuallyExclusive("conversation", "contract")
-	cmd.MarkFlagsOneRequired("conversation", "from")
-	cmd.MarkFlagsRequiredTogether("from", "to")
 	cmd.MarkFlagsMutuallyExclusive("file", "empty")
 	cmd.MarkFlagsMutuallyExclusive("batch", "empty")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
@@ -109,9 +107,14 @@ it refuses an Error message comes back to the queue of the sending service.`,
 	return cmd
 }
 
-// check refuses two bodies at once.
+// check refuses a message for no conversation, and two bodies at once.
 func (f sendFlags) check() error {
 	switch {
+	case f.conversation == "" && (f.from == "" || f.to == ""):
+		return usagef("say who sends to whom, as in: parley send --from web --to shop 'hello'; " +
+			"or on which conversation, with --conversation HANDLE (parley conversations lists them)")
+	case f.conversation != "" && f.to != "":
+		return usagef("--conversation and --to exclude each other: a conversation has its two services")
 	case f.body != nil && f.file != "":
 		return usagef("give the body as argument or with --file, not both")
 	case f.body != nil && f.empty:

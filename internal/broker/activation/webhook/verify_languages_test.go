@@ -57,6 +57,9 @@ func TestReceiversInEachLanguageTellSignedRequestsFromOthers(t *testing.T) {
 		t.Run(r.language, func(t *testing.T) {
 			t.Parallel()
 			command, err := exec.LookPath(r.command)
+			if err != nil && os.Getenv("PARLEY_TEST_REQUIRE_LANGUAGES") != "" {
+				t.Fatalf("%s is not installed, and PARLEY_TEST_REQUIRE_LANGUAGES asks for it", r.command)
+			}
 			if err != nil {
 				t.Skipf("%s is not installed", r.command)
 			}

@@ -1,0 +1,37 @@
+package main
+
+import "regexp"
+
+// A remedy in SQL has a form on the command line where there is a verb for it.
+type remedy struct {
+	sql  *regexp.Regexp
+	verb string
+}
+
+// A name stays in its quotes, which a shell takes as SQL does. One with a quote in it is not matched: a shell writes that in another way.
+var remedies = []remedy{
+	{regexp.MustCompile(`See parley\.service_queues, or create it with parley\.create_queue\.`), "parley queues lists them; parley queue create makes one."},
+	{regexp.MustCompile(`See parley\.services\.`), "parley service list lists them."},
+	{regexp.MustCompile(`See parley\.conversation_endpoints([;.])`), "parley conversations lists them$1"},
+	{regexp.MustCompile(`parley\.conversation_endpoints shows`), "parley conversations --json shows"},
+	{regexp.MustCompile(`See parley\.conversation_groups([;.])`), "parley conversations --json shows them$1"},
+	{regexp.MustCompile(`See parley\.poison_conversations\.`), "parley poison list lists them."},
+	{regexp.MustCompile(`See parley\.peers\.`), "parley peers list lists them."},
+	{regexp.MustCompile(`See parley\.certificates\.`), "parley certificate list lists them."},
+	{regexp.MustCompile(`See parley\.external_activations\.`), "parley activation list lists them."},
+	{regexp.MustCompile(`select parley\.alter_queue\(('[^']*'), status => true\)`), "parley queue resume $1"},
+	{regexp.MustCompile(`select parley\.alter_queue\(('[^']*'), activation => false\)`), "parley queue alter $1 --activation=false"},
+	{regexp.MustCompile(`select parley\.alter_service\(('[^']*'), add_contracts => array\[('[^']*')\]\)`), "parley service alter $1 --add-contract $2"},
+	{regexp.MustCompile(`select parley\.end_conversation\(('[^']*')\)`), "parley end $1"},
+	{regexp.MustCompile(`select parley\.retry_poison\(('[^']*')\)`), "parley poison retry $1"},
+	{regexp.MustCompile(`select parley\.drop_external_activation\(('[^']*')\)`), "parley activation drop $1"},
+	{regexp.MustCompile(`[Dd]rop it with parley\.drop_peer`), "drop it with parley peers drop"},
+}
+
+// inVerbs gives a hint of the database as somebody on the command line follows it.
+func inVerbs(hint string) string {
+	for _, r := range remedies {
+		hint = r.sql.ReplaceAllString(hint, r.verb)
+	}
+	return hint
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// unknownSubcommand refuses a word behind a group of verbs that is none of them: by itself it would print the help of the group, and succeed.
+func unknownSubcommand(root *cobra.Command, args []string) (*cobra.Command, error) {
+	group, rest, err := root.Find(args)
+	if err != nil || group.Runnable() || !group.HasParent() || group.ParseFlags(rest) != nil || group.Flags().NArg() == 0 {
+		return nil, nil // what is wrong here is told when it is run
+	}
+	word := group.Flags().Arg(0)
+	if like := group.SuggestionsFor(word); len(like) > 0 {
+		return group, usagef("%s has no command %q; did you mean %q?", group.CommandPath(), word, like[0])
+	}
+	var names []string
+	for _, sub := range group.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return group, usagef("%s has no command %q; it has %s", group.CommandPath(), word, strings.Join(names, ", "))
+}
+
+// How cobra says which flags go together, and which do not.
+var (
+	oneRequired = regexp.MustCompile(`^at least one of the flags in the group \[(.+)\] is required$`)
+	together    = regexp.MustCompile(`^if any flags in the group \[(.+)\] are set they must all be set; missing \[(.+)\]$`)
+	exclusive   = regexp.MustCompile(`^if any flags in the group \[.+\] are set none of the others can be; \[(.+)\] were all set$`)
+)
+
+// inWords says the same with the flags as they are written.
+func inWords(err error) string {
+	text := err.Error()
+	if m := oneRequired.FindStringSubmatch(text); m != nil {
+		return "give " + listed(m[1], "or")
+	}
+	if m := together.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("%s go together: give %s too", listed(m[1], "and"), listed(m[2], "and"))
+	}
+	if m := exclusive.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("%s exclude each other: give one of them", listed(m[1], "and"))
+	}
+	return text
+}
+
+func listed(names, conjunction string) string {
+	flags := strings.Fields(names)
+	for i := range flags {
+		flags[i] = "--" + flags[i]
+	}
+	last := len(flags) - 1
+	if last == 0 {
+		return flags[0]
+	}
+	return strings.Join(flags[:last], ", ") + " " + conjunction + " " + flags[last]
+}
