@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// unknownSubcommand refuses a word behind a group of verbs that is none of them: by itself it would print the help of the group, and succeed.
+// unknownSubcommand refuses a word behind a group of verbs that is none of them: by itself it would print the help of the group and
+// succeed.
 func unknownSubcommand(root *cobra.Command, args []string) (*cobra.Command, error) {
 	group, rest, err := root.Find(args)
 	if err != nil || group.Runnable() || !group.HasParent() || group.ParseFlags(rest) != nil || group.Flags().NArg() == 0 {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import "regexp"
 
@@ -8,9 +8,12 @@ type remedy struct {
 	verb string
 }
 
-// A name stays in its quotes, which a shell takes as SQL does. One with a quote in it is not matched: a shell writes that in another way.
+// A name stays in its quotes, which a shell takes as SQL does. One with a quote in it is not matched: a shell writes it in another way.
 var remedies = []remedy{
-	{regexp.MustCompile(`See parley\.service_queues, or create it with parley\.create_queue\.`), "parley queues lists them; parley queue create makes one."},
+	{
+		regexp.MustCompile(`See parley\.service_queues, or create it with parley\.create_queue\.`),
+		"parley queues lists them; parley queue create makes one.",
+	},
 	{regexp.MustCompile(`See parley\.services\.`), "parley service list lists them."},
 	{regexp.MustCompile(`See parley\.conversation_endpoints([;.])`), "parley conversations lists them$1"},
 	{regexp.MustCompile(`parley\.conversation_endpoints shows`), "parley conversations --json shows"},
@@ -21,7 +24,10 @@ var remedies = []remedy{
 	{regexp.MustCompile(`See parley\.external_activations\.`), "parley activation list lists them."},
 	{regexp.MustCompile(`select parley\.alter_queue\(('[^']*'), status => true\)`), "parley queue resume $1"},
 	{regexp.MustCompile(`select parley\.alter_queue\(('[^']*'), activation => false\)`), "parley queue alter $1 --activation=false"},
-	{regexp.MustCompile(`select parley\.alter_service\(('[^']*'), add_contracts => array\[('[^']*')\]\)`), "parley service alter $1 --add-contract $2"},
+	{
+		regexp.MustCompile(`select parley\.alter_service\(('[^']*'), add_contracts => array\[('[^']*')\]\)`),
+		"parley service alter $1 --add-contract $2",
+	},
 	{regexp.MustCompile(`select parley\.end_conversation\(('[^']*')\)`), "parley end $1"},
 	{regexp.MustCompile(`select parley\.retry_poison\(('[^']*')\)`), "parley poison retry $1"},
 	{regexp.MustCompile(`select parley\.drop_external_activation\(('[^']*')\)`), "parley activation drop $1"},
