@@ -1964,7 +1964,7 @@ create table parley._p_queue (
 
 comment on table parley._p_queue is 'Queues (spec 2.4).';
 
-create function parley._p_queue_name(queue text, out schema_name text, out name text)
+create function parley._p_queue_name(queue text, hint text default null, out schema_name text, out name text)
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -1992,7 +1992,7 @@ begin
       9609,
       format('queue name "%s" has too many parts or names another database', queue),
       null,
-      'Write queue, schema.queue or [schema].[queue].'
+      coalesce(hint, 'Write queue, schema.queue or [schema].[queue].')
     );
   end if;
   name := v_parts[cardinality(v_parts)];
@@ -2008,8 +2008,9 @@ begin
 end
 $$;
 
-comment on function parley._p_queue_name(text) is
+comment on function parley._p_queue_name(text, text) is
 'Takes a queue name of one to three parts apart; parts may be in brackets or double quotes, the default schema is dbo.
+Arguments: queue; hint, what to say to a name of too many parts, null for how a name is written.
 Errors: 9609.';
 
 create function parley._p_lookup_name(schema_name text, name text) returns text
@@ -2039,7 +2040,8 @@ declare
 begin
   select * into v_queue from parley._p_queue as q where q.lookup_name = queue;
   if not found then
-    v_name := parley._p_queue_name(queue);
+    -- With fewer points the name parses, and the service is looked for when there is no such queue.
+    v_name := parley._p_queue_name(queue, case when queue like '%.%.%' then parley._p_hint_of_service(caller, queue) end);
     select * into v_queue from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   end if;
   if not found then
@@ -2047,7 +2049,7 @@ begin
       208,
       format('queue "%s" does not exist', queue),
       'Names are compared exactly.' || parley._p_did_you_mean(caller, 'queue', queue),
-      'See parley.service_queues, or create it with parley.create_queue.'
+      coalesce(parley._p_hint_of_service(caller, queue), 'See parley.service_queues, or create it with parley.create_queue.')
     );
   end if;
   return v_queue;
@@ -4104,6 +4106,25 @@ $$;
 
 comment on function parley._p_did_you_mean_far(oid, text) is
 'The same for a service elsewhere: names the one to which a route leads that the role may see.';
+
+create function parley._p_hint_of_service(role oid, name text) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (
+    select format('"%s" is a service; its queue is "%s".', s.name, q.lookup_name)
+    from parley._p_service as s
+    join parley._p_queue as q using (queue_id)
+    where s.name = _p_hint_of_service.name
+      and parley._p_is_visible(role, 'service', s.service_id, s.owner)
+      and parley._p_is_visible(role, 'queue', q.queue_id, q.owner)
+  );
+end
+$$;
+
+comment on function parley._p_hint_of_service(oid, text) is
+'Names the queue of a service whose name was given for a queue, if the role may see both; null otherwise.';
 
 create function parley._p_common_length(one text, other text) returns integer
 language plpgsql immutable
