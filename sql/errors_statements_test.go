@@ -43,6 +43,8 @@ var conversationRefusals = []refusal{
 	{number: 8402, because: "texts in two dimensions", statement: `select parley.send_batch(public.h('talking'), '//test/Note', array[['x'], ['y']])`},
 	{number: 8402, because: "bytes in two dimensions", statement: `select parley.send_batch_binary(public.h('talking'), '//test/Note', '{{x},{y}}')`},
 	{number: 8402, because: "JSON in two dimensions", statement: `select parley.send_batch_json(public.h('talking'), '//test/Note', '{{1},{2}}')`},
+	{number: 8402, because: "an array of whoever sends", ordinary: true, statement: `select parley.send(gen_random_uuid(), '//test/Note', array['x', 'y'])`},
+	{number: 8402, because: "two dimensions of whoever sends", ordinary: true, statement: `select parley.send_batch(gen_random_uuid(), '//test/Note', array[['x'], ['y']])`},
 	{number: 8402, because: "traced bytes in two dimensions", statement: `select parley.send_batch_traced(public.h('talking'), '//test/Note', '{{x},{y}}', null)`},
 	{number: 9618, because: "retention on a queue that is off", statement: `select parley.send(public.h('from off'), 'DEFAULT', 'x')`},
 

@@ -33,11 +33,11 @@ func TestMachineIsDescribed(t *testing.T) {
 
 func TestSettingsThatTheServerDoesNotKnowAreLeftOut(t *testing.T) {
 	t.Parallel()
-	settings, err := machine.Settings(t.Context(), connect(t), "full_page_writes", "no_such_setting")
+	settings, err := machine.Settings(t.Context(), connect(t), "synchronous_commit", "no_such_setting")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(settings) != 1 || settings["full_page_writes"] != "on" {
+	if len(settings) != 1 || settings["synchronous_commit"] != "on" {
 		t.Errorf("%v", settings)
 	}
 }
