@@ -23292,6 +23292,8 @@ begin
   grant execute on function parley._p_performance_counters(parley.caller), parley._p_may_view_state(oid) to public;
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
+  -- What SEND checks before it inserts, and what refuses; neither has rights of its own.
+  grant execute on function parley._p_require_one_dimension(anyarray), parley._p_raise(integer, text, text, text) to public;
   -- What ask who calls, behind functions of several forms.
   grant execute on function parley._p_end_without_error(uuid, parley.caller), parley._p_clean_up(uuid, boolean, parley.caller) to public;
   grant execute on function parley._p_create_contract(text, jsonb, text, parley.caller) to public;
