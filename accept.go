@@ -28,8 +28,9 @@ func AcceptArrival(ctx context.Context, db DB, arrival Arrival) ([]Result, error
 			$18::text[], $19::boolean[], $20::bigint[], $21::bigint[], $22::timestamptz[]) as r
 		cross join parley._p_broker as b`,
 		arrival.Speaker.Instance, arrival.Speaker.Epoch, arrival.Speaker.Term, arrival.Speaker.Token,
-		pgdb.UUIDTexts(a.conversations), a.fromInitiators, a.firsts, a.types, a.counts, a.sizes, a.bodies, a.fromServices, a.toServices, a.contracts,
-		pgdb.UUIDTexts(a.toBrokers), a.endsAt, a.traces, a.identities, a.encrypted, a.given, a.expected, a.sealedAt)
+		pgdb.UUIDTexts(a.conversations), a.fromInitiators, a.firsts, a.types, a.counts, a.sizes, a.bodies,
+		a.fromServices, a.toServices, a.contracts, pgdb.UUIDTexts(a.toBrokers), a.endsAt,
+		a.traces, a.identities, a.encrypted, a.given, a.expected, a.sealedAt)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "accept messages")
 	}

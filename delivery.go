@@ -81,7 +81,8 @@ func FailDelivery(ctx context.Context, db DB, failure DeliveryFailure) (attempts
 			queue => $1::text, conversation_handle => $2::uuid, error => $3::text, is_attempt => $4::boolean,
 			retry_ms => $5::integer, is_final => $6::boolean, answer => nullif($7::text, '')
 		) as f`,
-		failure.Queue, failure.ConversationHandle, pgdb.Storable(failure.Error), failure.IsAttempt, retry, failure.IsFinal, pgdb.Storable(failure.Answer),
+		failure.Queue, failure.ConversationHandle, pgdb.Storable(failure.Error), failure.IsAttempt, retry, failure.IsFinal,
+		pgdb.Storable(failure.Answer),
 	).Scan(&attempts, &isSetAside)
 	if err != nil {
 		return 0, false, pgdb.StatementError(err, "note a failed delivery of queue "+failure.Queue)

@@ -1,8 +1,8 @@
 package parley
 
-import "context"
-
 import (
+	"context"
+
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 

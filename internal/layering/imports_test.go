@@ -19,7 +19,7 @@ func TestPackagesImportOnlyWhatTheArchitectureAllows(t *testing.T) {
 			name := ours(imported)
 			switch {
 			case name == "" || layer.all || slices.Contains(layer.allowed, name):
-			case f.isTest() && (name == f.pkg || name == "parleytest"):
+			case f.isTest() && (name == f.pkg || name == "parley" || name == "parleytest"):
 			default:
 				t.Errorf("%s imports %s, which %s does not allow to %s", f.path, name, architecturePage, f.pkg)
 			}

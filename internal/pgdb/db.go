@@ -1,5 +1,5 @@
-// Package pgdb holds what every statement on the schema parley needs, whoever makes it: the public package or the daemon's statements. It is
-// what a statement runs on, UUIDs as parameters and results, errors that the broker raises, and arguments in the broker's units.
+// Package pgdb holds what every statement on the schema parley needs, whether the public package makes it or the daemon: what it runs on,
+// UUIDs as parameters and results, errors that the broker raises, and arguments in the broker's units.
 package pgdb
 
 import (

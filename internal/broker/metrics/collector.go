@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/parley-broker/parley"
+	metricsstore "github.com/parley-broker/parley/internal/store/metrics"
 )
 
 // others is the name of the queues that have no series of their own, and no name that a queue could have: names of queues
@@ -84,7 +84,7 @@ func tell[S any](out chan<- prometheus.Metric, metrics []metric[S], from S, labe
 }
 
 // ownSeries gives the names of the queues that have series of their own, by id: the oldest.
-func ownSeries(queues []parley.QueueMetrics, most int) map[int]string {
+func ownSeries(queues []metricsstore.QueueMetrics, most int) map[int]string {
 	own := make(map[int]string, min(len(queues), most))
 	for _, q := range queues[:min(len(queues), most)] {
 		own[q.QueueID] = q.Queue
@@ -93,8 +93,8 @@ func ownSeries(queues []parley.QueueMetrics, most int) map[int]string {
 }
 
 // joinQueues gives the figures by the name under which they are told.
-func joinQueues(queues []parley.QueueMetrics, own map[int]string) map[string]parley.QueueMetrics {
-	joined := make(map[string]parley.QueueMetrics, len(own)+1)
+func joinQueues(queues []metricsstore.QueueMetrics, own map[int]string) map[string]metricsstore.QueueMetrics {
+	joined := make(map[string]metricsstore.QueueMetrics, len(own)+1)
 	for _, q := range queues {
 		if name, ok := own[q.QueueID]; ok {
 			joined[name] = q
@@ -102,7 +102,7 @@ func joinQueues(queues []parley.QueueMetrics, own map[int]string) map[string]par
 		}
 		all, ok := joined[others]
 		if !ok {
-			all = parley.QueueMetrics{Queue: others, IsReceiveEnabled: true}
+			all = metricsstore.QueueMetrics{Queue: others, IsReceiveEnabled: true}
 		}
 		all.IsReceiveEnabled = all.IsReceiveEnabled && q.IsReceiveEnabled
 		all.IsPoisoned = all.IsPoisoned || q.IsPoisoned

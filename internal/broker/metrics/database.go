@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	metricsstore "github.com/parley-broker/parley/internal/store/metrics"
 )
 
 // Database is what is known of one database.
@@ -31,7 +31,7 @@ type Database struct {
 
 	reading sync.Mutex // held while figures are read, before mu
 	// The rest is guarded by reading.
-	figures    parley.BrokerMetrics
+	figures    metricsstore.BrokerMetrics
 	readAt     time.Time
 	isUp       bool
 	readErrors int64
@@ -63,7 +63,7 @@ func (d *Database) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	started := time.Now()
-	figures, err := parley.ReadBrokerMetrics(ctx, pool)
+	figures, err := metricsstore.ReadBrokerMetrics(ctx, pool)
 	d.readAt, d.readTime = time.Now(), time.Since(started)
 	if err != nil {
 		d.readErrors++
@@ -91,7 +91,7 @@ func (d *Database) keepDequeued() {
 }
 
 // noteDisabled logs the queues that poison message handling has disabled since the last look.
-func (d *Database) noteDisabled(figures parley.BrokerMetrics) {
+func (d *Database) noteDisabled(figures metricsstore.BrokerMetrics) {
 	before := map[int]bool{}
 	for _, q := range d.figures.Queues {
 		before[q.QueueID] = q.IsPoisoned

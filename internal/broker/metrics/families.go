@@ -5,14 +5,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	metricsstore "github.com/parley-broker/parley/internal/store/metrics"
 )
 
 // state is all that is told of a database, as it was at one instant.
 type state struct {
 	isUp             bool
-	figures          parley.BrokerMetrics
+	figures          metricsstore.BrokerMetrics
 	readErrors       int64
 	readTime         time.Duration
 	leads            bool
@@ -69,57 +69,57 @@ var daemonMetrics = []metric[state]{
 }
 
 // databaseMetrics are the figures of a whole broker.
-var databaseMetrics = []metric[parley.BrokerMetrics]{
+var databaseMetrics = []metric[metricsstore.BrokerMetrics]{
 	family("schema_version", "Version of the schema that is installed.", gauge, ofDatabase,
-		func(m parley.BrokerMetrics) (float64, bool) { return float64(m.SchemaVersion), true }),
+		func(m metricsstore.BrokerMetrics) (float64, bool) { return float64(m.SchemaVersion), true }),
 	family("conversation_endpoints", "Sides of conversations, estimated beyond 10,000.", gauge, ofDatabase,
-		func(m parley.BrokerMetrics) (float64, bool) { return float64(m.ConversationEndpoints), true }),
+		func(m metricsstore.BrokerMetrics) (float64, bool) { return float64(m.ConversationEndpoints), true }),
 	family("timers_pending", "Conversation timers, ends of lifetime and clean-ups that are set, estimated beyond 10,000.", gauge, ofDatabase,
-		func(m parley.BrokerMetrics) (float64, bool) { return float64(m.TimersPending), true }),
+		func(m metricsstore.BrokerMetrics) (float64, bool) { return float64(m.TimersPending), true }),
 	family("timers_late", "Those of them that are more than a second late, up to 10,000.", gauge, ofDatabase,
-		func(m parley.BrokerMetrics) (float64, bool) { return float64(m.TimersLate), true }),
+		func(m metricsstore.BrokerMetrics) (float64, bool) { return float64(m.TimersLate), true }),
 	family("timer_lateness_seconds", "How late the one is that is late most.", gauge, ofDatabase,
-		func(m parley.BrokerMetrics) (float64, bool) { return seconds(m.TimerOldestDueSeconds), true }),
+		func(m metricsstore.BrokerMetrics) (float64, bool) { return seconds(m.TimerOldestDueSeconds), true }),
 	family("transmission_messages", "Messages that cannot be delivered yet, estimated beyond 10,000.", gauge, ofDatabase,
-		func(m parley.BrokerMetrics) (float64, bool) { return float64(m.TransmissionMessages), true }),
+		func(m metricsstore.BrokerMetrics) (float64, bool) { return float64(m.TransmissionMessages), true }),
 	family("transmission_oldest_seconds", "How long the oldest of them has waited.", gauge, ofDatabase,
-		func(m parley.BrokerMetrics) (float64, bool) { return seconds(m.TransmissionOldestSeconds), true }),
+		func(m metricsstore.BrokerMetrics) (float64, bool) { return seconds(m.TransmissionOldestSeconds), true }),
 	family("certificate_expiry_timestamp_seconds", "When the certificate of a daemon expires, the first of them.", gauge, ofDatabase,
-		func(m parley.BrokerMetrics) (float64, bool) {
+		func(m metricsstore.BrokerMetrics) (float64, bool) {
 			return seconds(m.CertificateNotAfter), m.CertificateNotAfter != nil
 		}),
 	family("receives_total", "RECEIVEs that found messages, once for each conversation.", counter, ofDatabase,
-		func(m parley.BrokerMetrics) (float64, bool) { return float64(m.Receives), true }),
+		func(m metricsstore.BrokerMetrics) (float64, bool) { return float64(m.Receives), true }),
 	family("transactions_rolled_back_total", "Transactions of the database that rolled back, for whatever reason.", counter, ofDatabase,
-		func(m parley.BrokerMetrics) (float64, bool) { return float64(m.TransactionsRolledBack), true }),
+		func(m metricsstore.BrokerMetrics) (float64, bool) { return float64(m.TransactionsRolledBack), true }),
 	family("store_rows_inserted_total", "Rows put into the message store, rolled back ones included.", counter, ofDatabase,
-		func(m parley.BrokerMetrics) (float64, bool) { return float64(m.RowsInserted), true }),
+		func(m metricsstore.BrokerMetrics) (float64, bool) { return float64(m.RowsInserted), true }),
 	family("store_rows_deleted_total", "Rows taken out of the message store, rolled back ones included.", counter, ofDatabase,
-		func(m parley.BrokerMetrics) (float64, bool) { return float64(m.RowsDeleted), true }),
+		func(m metricsstore.BrokerMetrics) (float64, bool) { return float64(m.RowsDeleted), true }),
 	family("store_rows_dead", "Rows that were received and wait for vacuum.", gauge, ofDatabase,
-		func(m parley.BrokerMetrics) (float64, bool) { return float64(m.RowsDead), true }),
+		func(m metricsstore.BrokerMetrics) (float64, bool) { return float64(m.RowsDead), true }),
 	family("store_bytes", "Size of the message store with its indexes.", gauge, ofDatabase,
-		func(m parley.BrokerMetrics) (float64, bool) { return float64(m.StoreBytes), true }),
+		func(m metricsstore.BrokerMetrics) (float64, bool) { return float64(m.StoreBytes), true }),
 }
 
 // queueMetrics are the figures of each queue.
-var queueMetrics = []metric[parley.QueueMetrics]{
+var queueMetrics = []metric[metricsstore.QueueMetrics]{
 	family("queue_depth_messages", "Messages that wait, estimated beyond 1,000 rows.", gauge, ofQueue,
-		func(q parley.QueueMetrics) (float64, bool) { return float64(q.WaitingMessages), true }),
+		func(q metricsstore.QueueMetrics) (float64, bool) { return float64(q.WaitingMessages), true }),
 	family("queue_oldest_message_seconds", "How long the oldest message has waited; 0 when none does.", gauge, ofQueue,
-		func(q parley.QueueMetrics) (float64, bool) { return seconds(q.OldestSeconds), true }),
+		func(q metricsstore.QueueMetrics) (float64, bool) { return seconds(q.OldestSeconds), true }),
 	family("queue_enqueued_rows_total", "Rows ever put on the queue: a message each, or a frame of a batch.", counter, ofQueue,
-		func(q parley.QueueMetrics) (float64, bool) { return float64(q.EnqueuedRows), true }),
+		func(q metricsstore.QueueMetrics) (float64, bool) { return float64(q.EnqueuedRows), true }),
 	family("queue_dequeued_rows_total", "Rows that are on the queue no more.", counter, ofQueue,
-		func(q parley.QueueMetrics) (float64, bool) { return float64(q.DequeuedRows), true }),
+		func(q metricsstore.QueueMetrics) (float64, bool) { return float64(q.DequeuedRows), true }),
 	family("queue_receive_enabled", "1 when messages can be received.", gauge, ofQueue,
-		func(q parley.QueueMetrics) (float64, bool) { return truth(q.IsReceiveEnabled), true }),
+		func(q metricsstore.QueueMetrics) (float64, bool) { return truth(q.IsReceiveEnabled), true }),
 	family("queue_poisoned", "1 when poison message handling has disabled the queue.", gauge, ofQueue,
-		func(q parley.QueueMetrics) (float64, bool) { return truth(q.IsPoisoned), true }),
+		func(q metricsstore.QueueMetrics) (float64, bool) { return truth(q.IsPoisoned), true }),
 	family("queue_set_aside_conversations", "Conversations that poison message handling has set aside.", gauge, ofQueue,
-		func(q parley.QueueMetrics) (float64, bool) { return float64(q.SetAside), true }),
+		func(q metricsstore.QueueMetrics) (float64, bool) { return float64(q.SetAside), true }),
 	family("queue_max_readers", "Most readers that activation may run; told for activated queues.", gauge, ofQueue,
-		func(q parley.QueueMetrics) (float64, bool) { return float64(q.MaxReaders), q.IsActivated }),
+		func(q metricsstore.QueueMetrics) (float64, bool) { return float64(q.MaxReaders), q.IsActivated }),
 }
 
 // readerMetrics are what this daemon did for each queue that it has activated.

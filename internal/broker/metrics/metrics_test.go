@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/metrics"
+	metricsstore "github.com/parley-broker/parley/internal/store/metrics"
 )
 
 // Each metric is asserted to change when what it counts happens.
@@ -186,7 +187,7 @@ func TestReadBrokerMetricsNeedsARight(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "create role metrics_stranger; set local role metrics_stranger"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = parley.ReadBrokerMetrics(t.Context(), tx)
+	_, err = metricsstore.ReadBrokerMetrics(t.Context(), tx)
 	if number, _ := parley.ErrorNumber(err); number != parley.PermissionDenied {
 		t.Errorf("got %v, want error %d", err, parley.PermissionDenied)
 	}

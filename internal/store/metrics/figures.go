@@ -1,4 +1,4 @@
-package parley
+package metrics
 
 import (
 	"context"
@@ -48,8 +48,8 @@ type QueueMetrics struct {
 
 // ReadBrokerMetrics reads all figures in one statement, whose cost does not grow with what waits in the queues.
 //
-// Errors: an [Error] with number [PermissionDenied] for roles that are neither administrators nor members of pg_monitor.
-func ReadBrokerMetrics(ctx context.Context, db DB) (BrokerMetrics, error) {
+// Errors: an [pgdb.Error] with number parley.PermissionDenied for roles that are neither administrators nor members of pg_monitor.
+func ReadBrokerMetrics(ctx context.Context, db pgdb.DB) (BrokerMetrics, error) {
 	var document []byte
 	err := db.QueryRow(ctx, "select parley.broker_metrics()").Scan(&document)
 	if err != nil {
