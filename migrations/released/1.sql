@@ -7735,13 +7735,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   -- Assignments cost less than statements.
-  v_drawn bigint;
+  v_drawn bigint := 0;
 begin
   for i in 1 .. messages / 32 loop
-    v_drawn := nextval('parley._p_framed_32');
+    v_drawn := v_drawn + nextval('parley._p_framed_32');
   end loop;
   for i in 1 .. messages % 32 loop
-    v_drawn := nextval('parley._p_framed_1');
+    v_drawn := v_drawn + nextval('parley._p_framed_1');
   end loop;
 end
 $$;
