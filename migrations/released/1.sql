@@ -851,6 +851,38 @@ comment on function parley._p_last_values(regclass[]) is
 'Gives the last values of sequences, 0 for those never used, and leaves no lock behind.
 Errors: none of its own.';
 
+-- sql/base/lanes.sql
+
+-- Lanes: a queue, or a destination elsewhere, and a priority in one number, so that one index finds what goes first.
+--
+-- None of them is called by a view that everybody may use, since PostgreSQL asks the caller's right to each function of a view:
+-- views/transmission_queue.sql spells them out. No search_path is pinned: the planner puts them in line, and they cost nothing.
+
+create function parley._p_lane(queue_id integer, priority integer) returns integer
+language sql immutable parallel safe
+as $$
+  select queue_id operator(pg_catalog.*) 16 operator(pg_catalog.+) 11 operator(pg_catalog.-) priority
+$$;
+
+comment on function parley._p_lane(integer, integer) is
+'Gives the lane of a queue for a priority: lanes of one queue in ascending order are priorities 10 to 1.';
+
+create function parley._p_aside_lane(queue_id integer) returns integer
+language sql immutable parallel safe
+as $$
+  select parley._p_lane(queue_id, 0)
+$$;
+
+comment on function parley._p_aside_lane(integer) is 'Gives the lane of a queue for messages of conversations that are set aside; readers never look there.';
+
+create function parley._p_owner_of_lane(lane integer) returns integer
+language sql immutable parallel safe
+as $$
+  select lane operator(pg_catalog./) 16
+$$;
+
+comment on function parley._p_owner_of_lane(integer) is 'Gives the queue or the destination that a lane belongs to.';
+
 -- sql/base/transactions.sql
 
 -- Which transactions are under way.
@@ -2285,7 +2317,7 @@ begin
   ));
   execute format('drop view if exists parley_queue.%I', parley._p_queue_view_name(v_queue.queue_id));
   delete from parley._p_permission as p where p.class = 'queue' and p.object_id = v_queue.queue_id;
-  delete from parley._p_scan_hint as h where h.lane / 16 = v_queue.queue_id;
+  delete from parley._p_scan_hint as h where parley._p_owner_of_lane(h.lane) = v_queue.queue_id;
   perform parley._p_keep_totals(v_queue.queue_id);
   delete from parley._p_queue as q where q.queue_id = v_queue.queue_id;
   perform parley._p_drop_unused_sequences();
@@ -6634,15 +6666,6 @@ $$;
 
 comment on function parley._p_set_alarm(bigint, text, timestamptz) is 'Sets or replaces an alarm of an endpoint.';
 
-create function parley._p_lane(queue_id integer, priority integer) returns integer
-language sql immutable parallel safe
-as $$
-  select queue_id operator(pg_catalog.*) 16 operator(pg_catalog.+) 11 operator(pg_catalog.-) priority
-$$;
-
-comment on function parley._p_lane(integer, integer) is
-'Gives the lane of a queue for a priority: lanes of one queue in ascending order are priorities 10 to 1.';
-
 create function parley._p_keeps_snapshot() returns boolean
 language sql stable parallel safe
 as $$
@@ -7254,6 +7277,19 @@ comment on function parley._p_append(bigint, integer, regclass, integer, bytea[]
 
 create sequence parley._p_next_probe minvalue 0 start 0;
 
+create function parley._p_newest_hint(lane integer) returns setof parley._p_scan_hint
+language sql stable
+as $$
+  select *
+  from parley._p_scan_hint as h
+  where h.lane operator(pg_catalog.=) $1
+  order by h.lane desc, h.hint_id desc
+  limit 1
+$$;
+
+comment on function parley._p_newest_hint(integer) is
+'Gives the newest hint about a lane: no row without one. It is put in line where it stands in FROM, unless its argument holds a sub-select.';
+
 create function parley._p_begin_of(hint parley._p_scan_hint, endpoint_id bigint) returns bigint
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
@@ -7315,7 +7351,7 @@ begin
   if parley._p_keeps_snapshot() then
     return;
   end if;
-  select * into v_old from parley._p_scan_hint as h where h.lane = _p_note_scan.lane order by h.lane desc, h.hint_id desc limit 1;
+  select * into v_old from parley._p_newest_hint(_p_note_scan.lane) as h;
   v_old.low_position := coalesce(v_old.low_position, 0);
   v_old.safe_position := coalesce(v_old.safe_position, 0);
   v_old.resume_position := coalesce(v_old.resume_position, 0);
@@ -10847,15 +10883,6 @@ comment on function parley._p_sees_poisoned(integer, parley.caller) is
 --   a conversation is set aside again when whoever did it rolls back   the count, which is outside
 -- Locks: groups before, endpoint rows in their order. Cost: a row moved is one update; see receive/find_group.sql for looking past.
 
-create function parley._p_aside_lane(queue_id integer) returns integer
-language sql immutable parallel safe
-set search_path = pg_catalog, pg_temp
-as $$
-  select queue_id * 16 + 11
-$$;
-
-comment on function parley._p_aside_lane(integer) is 'Gives the lane of a queue for messages of conversations that are set aside; readers never look there.';
-
 create function parley._p_set_aside_conversation(queue_id integer, endpoint_id bigint, "position" bigint, rollbacks integer) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -10948,7 +10975,7 @@ begin
     and e.endpoint_id <> _p_pass_by.endpoint_id
     and e.state <> 'DO'
     and not parley._p_is_set_aside(e.endpoint_id)
-    and exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id and m.lane / 16 = _p_pass_by.queue_id);
+    and exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id and parley._p_owner_of_lane(m.lane) = _p_pass_by.queue_id);
   return case when not found then v_moved end;
 end
 $$;
@@ -11170,13 +11197,7 @@ as $$
     -- What is set aside may stand before the hint; what is received does too.
     and m.position >= coalesce(
       (select s.position from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id),
-      (
-        select h.low_position
-        from parley._p_scan_hint as h
-        where h.lane = parley._p_lane(queue.queue_id, endpoint.priority)
-        order by h.lane desc, h.hint_id desc
-        limit 1
-      ),
+      (select h.low_position from parley._p_newest_hint(parley._p_lane(queue.queue_id, endpoint.priority)) as h),
       0
     )
   order by m.position
@@ -11393,14 +11414,7 @@ begin
       from parley._p_message as o
       where o.lane = parley._p_lane(v_queue.queue_id, p.n)
         and o.position >= coalesce(
-          (
-            select h.low_position
-            from parley._p_scan_hint as h
-            where h.lane = parley._p_lane(v_queue.queue_id, p.n)
-            order by h.lane desc, h.hint_id desc
-            limit 1
-          ),
-          0
+          (select h.low_position from parley._p_newest_hint(parley._p_lane(v_queue.queue_id, p.n)) as h), 0
         )
       order by o.position
       limit 64
@@ -12088,9 +12102,7 @@ set jit = off
 set enable_bitmapscan = off
 as $$
 declare
-  v_low bigint := coalesce(
-    (select h.low_position from parley._p_scan_hint as h where h.lane = _p_low_position.lane order by h.lane desc, h.hint_id desc limit 1), 0
-  );
+  v_low bigint := coalesce((select h.low_position from parley._p_newest_hint(_p_low_position.lane) as h), 0);
   v_first bigint;
 begin
   select m.position into v_first
@@ -12598,13 +12610,7 @@ begin
           from parley._p_message as m
           where m.lane = parley._p_lane(d.destination_id, p.priority)
             and m.position >= coalesce(
-              (
-                select h.low_position
-                from parley._p_scan_hint as h
-                where h.lane = parley._p_lane(d.destination_id, p.priority)
-                order by h.lane desc, h.hint_id desc
-                limit 1
-              ), 0
+              (select h.low_position from parley._p_newest_hint(parley._p_lane(d.destination_id, p.priority)) as h), 0
             )
         )
     )
@@ -14083,7 +14089,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_ring(lane / 16, doorbell);
+  perform parley._p_ring(parley._p_owner_of_lane(lane), doorbell);
   return clock_timestamp();
 end
 $$;
@@ -14632,7 +14638,7 @@ declare
 begin
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where priorities & (1 << p.n) > 0 loop
     v_lane := parley._p_lane(queue_id, v_priority);
-    select * into v_hint from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
+    select * into v_hint from parley._p_newest_hint(v_lane) as h;
     v_seen := '{}';
     -- Groups that were locked when somebody passed them by, in the order of their first message.
     for v_group, v_taker in
@@ -14862,13 +14868,7 @@ begin
     -- A column of its own costs more than a whole row.
     select
       q as queue,
-      (
-        select h
-        from parley._p_scan_hint as h
-        where h.lane = q.queue_id * 16 + 6
-        order by h.lane desc, h.hint_id desc
-        limit 1
-      ) as hint
+      (select h from parley._p_newest_hint(parley._p_lane(q.queue_id, 5)) as h) as hint
     into v_look
     from parley._p_queue as q
     where q.lookup_name = queue;
@@ -14938,7 +14938,7 @@ begin
       return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
       exit looking when found;
     else
-      v_lane := v_queue.queue_id * 16 + 6;
+      v_lane := parley._p_lane(v_queue.queue_id, 5);
       -- Two hundred positions past the hint the first message has nearly always been.
       v_first := v_low;
       v_bound := v_low + 204800;
@@ -15218,19 +15218,13 @@ begin
     v_is_aside := false;
     v_count := 0;
     for v_endpoint in
-      select e.endpoint_id, e.is_plain, m.position, m.came_back, coalesce((h.hint).safe_position, 0) as safe_position
+      select e.endpoint_id, e.is_plain, m.position, m.came_back, coalesce(h.safe_position, 0) as safe_position
       from parley._p_endpoint as e
-      left join lateral (
-        select s as hint
-        from parley._p_scan_hint as s
-        where s.lane = parley._p_lane(v_queue.queue_id, e.priority)
-        order by s.lane desc, s.hint_id desc
-        limit 1
-      ) as h on true
+      left join lateral parley._p_newest_hint(parley._p_lane(v_queue.queue_id, e.priority)) as h on true
       cross join lateral (
         select n.position, n.lane, n.xmax::text <> '0' as came_back
         from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h.hint, e.endpoint_id)
+        where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h, e.endpoint_id)
         order by n.position
         limit 1
       ) as m
@@ -15863,17 +15857,11 @@ begin
     v_group_id := v_named.group_id;
     select count(*) > 0, max(parley._p_keeper(m.taker)) filter (where m.taker <> '0') into is_ready, v_keeper
     from parley._p_endpoint as e
-    left join lateral (
-      select s as hint
-      from parley._p_scan_hint as s
-      where s.lane = parley._p_lane(_p_look_at_named.queue_id, e.priority)
-      order by s.lane desc, s.hint_id desc
-      limit 1
-    ) as h on true
+    left join lateral parley._p_newest_hint(parley._p_lane(_p_look_at_named.queue_id, e.priority)) as h on true
     cross join lateral (
       select n.lane, n.xmax as taker
       from parley._p_message as n
-      where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h.hint, e.endpoint_id)
+      where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h, e.endpoint_id)
       order by n.position
       limit 1
     ) as m
@@ -16199,18 +16187,12 @@ begin
     from unnest(_p_receivable.queue_ids, _p_receivable.readers_max) as w (queue_id, readers_max)
     join parley._p_queue as q on q.queue_id = w.queue_id
     cross join lateral (
-      -- The lanes of _p_lane, spelled out for the usual case.
-      select q.queue_id * 16 + 6 as lane where q.priorities = 32
+      -- The usual case, one priority, needs no series.
+      select parley._p_lane(q.queue_id, 5) as lane where q.priorities = 32
       union all
-      select q.queue_id * 16 + 11 - p.n from generate_series(10, 1, -1) as p (n) where q.priorities <> 32 and q.priorities & (1 << p.n) > 0
+      select parley._p_lane(q.queue_id, p.n) from generate_series(10, 1, -1) as p (n) where q.priorities <> 32 and q.priorities & (1 << p.n) > 0
     ) as a
-    left join lateral (
-      select s.blocked_endpoints, s.blocked_positions, s.low_position, s.resume_position
-      from parley._p_scan_hint as s
-      where s.lane = a.lane
-      order by s.lane desc, s.hint_id desc
-      limit 1
-    ) as h on true
+    left join lateral parley._p_newest_hint(a.lane) as h on true
     where q.is_receive_enabled
       and exists (select from parley._p_message as m where m.lane = a.lane and m.position >= coalesce(h.low_position, 0))
     order by q.queue_id, a.lane
@@ -17250,7 +17232,7 @@ declare
   v_lane integer := parley._p_lane(queue.queue_id, priority);
   v_low bigint;
 begin
-  select h.low_position into v_low from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
+  select h.low_position into v_low from parley._p_newest_hint(v_lane) as h;
   select e.endpoint_id, e.group_id into endpoint_id, group_id
   from (
     select n.endpoint_id, n.position
@@ -17365,14 +17347,9 @@ as $$
     m.trace_context
   from parley._p_endpoint as e
   join parley._p_conversation_group as g using (group_id)
-  left join lateral (
-    select s as hint
-    from parley._p_scan_hint as s
-    where s.lane = parley._p_lane((select v.queue_id from parley._p_service as v where v.service_id = e.service_id), e.priority)
-    order by s.lane desc, s.hint_id desc
-    limit 1
-  ) as h on true
-  cross join lateral parley._p_messages_in_order(e, parley._p_begin_of(h.hint, e.endpoint_id), top) with ordinality as m
+  join parley._p_service as v on v.service_id = e.service_id
+  left join lateral parley._p_newest_hint(parley._p_lane(v.queue_id, e.priority)) as h on true
+  cross join lateral parley._p_messages_in_order(e, parley._p_begin_of(h, e.endpoint_id), top) with ordinality as m
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
   left join lateral (
     select r.sequence from parley._p_receive_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1
@@ -17533,7 +17510,7 @@ begin
     from parley._p_delivery_failure as f
     join parley._p_endpoint as e using (endpoint_id)
     where f.queue_id = v_queue.queue_id
-      and exists (select from parley._p_message as m where m.endpoint_id = f.endpoint_id and m.lane / 16 = v_queue.queue_id)
+      and exists (select from parley._p_message as m where m.endpoint_id = f.endpoint_id and parley._p_owner_of_lane(m.lane) = v_queue.queue_id)
   );
 end
 $$;
@@ -18212,7 +18189,7 @@ as $$
     (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
     m.trace_context
   from parley._p_queue as q
-  join parley._p_message as m on m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 11
+  join parley._p_message as m on m.lane between parley._p_lane(q.queue_id, 10) and parley._p_aside_lane(q.queue_id)
   join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
   join parley._p_conversation_group as g using (group_id)
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
@@ -18362,7 +18339,7 @@ begin
       join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
       where v_endpoint is null
         and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
-        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 10
+        and m.lane between parley._p_lane(v_queue.queue_id, 10) and parley._p_lane(v_queue.queue_id, 1)
         and m.position < v_end
       order by m.lane, m.position
       limit top
@@ -18372,7 +18349,7 @@ begin
       select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
       from parley._p_message as m
       where m.endpoint_id = v_endpoint
-        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 11
+        and m.lane between parley._p_lane(v_queue.queue_id, 10) and parley._p_aside_lane(v_queue.queue_id)
         and m.position < v_end
       order by m.position
       limit top
@@ -18457,7 +18434,7 @@ begin
   for v_lane in
     select parley._p_lane(queue.queue_id, p.n) from generate_series(10, 1, -1) as p (n) where queue.priorities & (1 << p.n) > 0
   loop
-    select h.low_position into v_low from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
+    select h.low_position into v_low from parley._p_newest_hint(v_lane) as h;
     v_low := greatest(from_position, coalesce(v_low, 0));
     v_seen := parley._p_count_messages(v_lane, v_low, up_to_position, 1000);
     oldest_enqueue_time := least(oldest_enqueue_time, v_seen.oldest);
@@ -19408,13 +19385,7 @@ as $$
     cross join lateral (
       select sum(c.rows)::bigint as rows, sum(c.messages)::bigint as messages, min(c.oldest) as oldest, max(c.rows) as longest
       from generate_series(1, 10) as p (n)
-      left join lateral (
-        select s.low_position
-        from parley._p_scan_hint as s
-        where s.lane = parley._p_lane(k.queue_id, p.n)
-        order by s.lane desc, s.hint_id desc
-        limit 1
-      ) as h on true
+      left join lateral parley._p_newest_hint(parley._p_lane(k.queue_id, p.n)) as h on true
       cross join lateral parley._p_count_messages(
         parley._p_lane(k.queue_id, p.n), coalesce(h.low_position, 0), k.disabled_position, 1000
       ) as c
@@ -19723,13 +19694,7 @@ as $$
     select q.queue_id, m.endpoint_id, min(m.position) as position, min(m.enqueued_at) as oldest
     from parley._p_queue as q
     cross join generate_series(1, 10) as p (n)
-    left join lateral (
-      select s.low_position
-      from parley._p_scan_hint as s
-      where s.lane = parley._p_lane(q.queue_id, p.n)
-      order by s.lane desc, s.hint_id desc
-      limit 1
-    ) as h on true
+    left join lateral parley._p_newest_hint(parley._p_lane(q.queue_id, p.n)) as h on true
     cross join lateral (
       select r.endpoint_id, r.position, r.enqueued_at
       from parley._p_message as r
@@ -20097,9 +20062,7 @@ begin
       select m.position, coalesce(cardinality(m.frame), 1) as messages, m.enqueued_at
       from parley._p_message as m
       where m.lane = v_lane
-        and m.position >= coalesce(
-          (select h.low_position from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1), 0
-        )
+        and m.position >= coalesce((select h.low_position from parley._p_newest_hint(v_lane) as h), 0)
       order by m.position
       limit 10000
     ) as w;
@@ -21974,9 +21937,10 @@ as $$
   where not exists (select from parley._p_endpoint as e where e.group_id = g.group_id)
     or s.service_id is null and exists (select from parley._p_endpoint as e where e.group_id = g.group_id and e.state <> 'DO')
   union all
-  select f.error_number, 'queue', m.lane / 16, coalesce(q.lookup_name, 'lane ' || m.lane), format('%s messages in it are of %s.', count(*), f.finding)
+  select f.error_number, 'queue', parley._p_owner_of_lane(m.lane), coalesce(q.lookup_name, 'lane ' || m.lane),
+    format('%s messages in it are of %s.', count(*), f.finding)
   from parley._p_message as m
-  left join parley._p_queue as q on q.queue_id = m.lane / 16
+  left join parley._p_queue as q on q.queue_id = parley._p_owner_of_lane(m.lane)
   left join parley._p_endpoint as e on e.endpoint_id = abs(m.endpoint_id)
   left join parley._p_service as s on s.service_id = e.service_id
   cross join lateral (
@@ -21985,9 +21949,9 @@ as $$
     select 9709, 'message types that do not exist'
     where not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))
     union all
-    select 8444, 'services on other queues' where s.queue_id <> m.lane / 16 and m.endpoint_id > 0
+    select 8444, 'services on other queues' where s.queue_id <> parley._p_owner_of_lane(m.lane) and m.endpoint_id > 0
   ) as f
-  group by f.error_number, f.finding, m.lane / 16, q.lookup_name, coalesce(q.lookup_name, 'lane ' || m.lane)
+  group by f.error_number, f.finding, parley._p_owner_of_lane(m.lane), q.lookup_name, coalesce(q.lookup_name, 'lane ' || m.lane)
   union all
   select 9711, 'transmission queue', null, 'transmission queue', format('%s messages in it are of conversations that do not exist.', count(*))
   from (select w.endpoint_id from parley._p_transmission as w union all select r.endpoint_id from parley._p_transit as r) as t
@@ -22111,7 +22075,7 @@ begin
       end if;
     when object_kind = 'queue' then
       delete from parley._p_message as m
-      where m.lane / 16 = object_id
+      where parley._p_owner_of_lane(m.lane) = object_id
         and case error_number
           when 9705 then not exists (select from parley._p_endpoint as e where e.endpoint_id = m.endpoint_id)
           when 9709 then not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))
@@ -22375,7 +22339,7 @@ begin
         order by m.position, b.ordinal
         limit 1000
       ) as w
-      join parley._p_destination as d on d.destination_id = w.lane / 16
+      join parley._p_destination as d on d.destination_id = parley._p_owner_of_lane(w.lane)
     ) as o
     union all
     select 6, f.failed_at, e.conversation_handle, e.side, 'reader failed', null, null, f.error || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '')

@@ -21,7 +21,7 @@ declare
   v_lane integer := parley._p_lane(queue.queue_id, priority);
   v_low bigint;
 begin
-  select h.low_position into v_low from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
+  select h.low_position into v_low from parley._p_newest_hint(v_lane) as h;
   select e.endpoint_id, e.group_id into endpoint_id, group_id
   from (
     select n.endpoint_id, n.position
@@ -136,14 +136,9 @@ as $$
     m.trace_context
   from parley._p_endpoint as e
   join parley._p_conversation_group as g using (group_id)
-  left join lateral (
-    select s as hint
-    from parley._p_scan_hint as s
-    where s.lane = parley._p_lane((select v.queue_id from parley._p_service as v where v.service_id = e.service_id), e.priority)
-    order by s.lane desc, s.hint_id desc
-    limit 1
-  ) as h on true
-  cross join lateral parley._p_messages_in_order(e, parley._p_begin_of(h.hint, e.endpoint_id), top) with ordinality as m
+  join parley._p_service as v on v.service_id = e.service_id
+  left join lateral parley._p_newest_hint(parley._p_lane(v.queue_id, e.priority)) as h on true
+  cross join lateral parley._p_messages_in_order(e, parley._p_begin_of(h, e.endpoint_id), top) with ordinality as m
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
   left join lateral (
     select r.sequence from parley._p_receive_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1
@@ -304,7 +299,7 @@ begin
     from parley._p_delivery_failure as f
     join parley._p_endpoint as e using (endpoint_id)
     where f.queue_id = v_queue.queue_id
-      and exists (select from parley._p_message as m where m.endpoint_id = f.endpoint_id and m.lane / 16 = v_queue.queue_id)
+      and exists (select from parley._p_message as m where m.endpoint_id = f.endpoint_id and parley._p_owner_of_lane(m.lane) = v_queue.queue_id)
   );
 end
 $$;

@@ -26,18 +26,12 @@ begin
     from unnest(_p_receivable.queue_ids, _p_receivable.readers_max) as w (queue_id, readers_max)
     join parley._p_queue as q on q.queue_id = w.queue_id
     cross join lateral (
-      -- The lanes of _p_lane, spelled out for the usual case.
-      select q.queue_id * 16 + 6 as lane where q.priorities = 32
+      -- The usual case, one priority, needs no series.
+      select parley._p_lane(q.queue_id, 5) as lane where q.priorities = 32
       union all
-      select q.queue_id * 16 + 11 - p.n from generate_series(10, 1, -1) as p (n) where q.priorities <> 32 and q.priorities & (1 << p.n) > 0
+      select parley._p_lane(q.queue_id, p.n) from generate_series(10, 1, -1) as p (n) where q.priorities <> 32 and q.priorities & (1 << p.n) > 0
     ) as a
-    left join lateral (
-      select s.blocked_endpoints, s.blocked_positions, s.low_position, s.resume_position
-      from parley._p_scan_hint as s
-      where s.lane = a.lane
-      order by s.lane desc, s.hint_id desc
-      limit 1
-    ) as h on true
+    left join lateral parley._p_newest_hint(a.lane) as h on true
     where q.is_receive_enabled
       and exists (select from parley._p_message as m where m.lane = a.lane and m.position >= coalesce(h.low_position, 0))
     order by q.queue_id, a.lane

@@ -359,7 +359,7 @@ begin
   ));
   execute format('drop view if exists parley_queue.%I', parley._p_queue_view_name(v_queue.queue_id));
   delete from parley._p_permission as p where p.class = 'queue' and p.object_id = v_queue.queue_id;
-  delete from parley._p_scan_hint as h where h.lane / 16 = v_queue.queue_id;
+  delete from parley._p_scan_hint as h where parley._p_owner_of_lane(h.lane) = v_queue.queue_id;
   perform parley._p_keep_totals(v_queue.queue_id);
   delete from parley._p_queue as q where q.queue_id = v_queue.queue_id;
   perform parley._p_drop_unused_sequences();

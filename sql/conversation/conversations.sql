@@ -129,15 +129,6 @@ $$;
 
 comment on function parley._p_set_alarm(bigint, text, timestamptz) is 'Sets or replaces an alarm of an endpoint.';
 
-create function parley._p_lane(queue_id integer, priority integer) returns integer
-language sql immutable parallel safe
-as $$
-  select queue_id operator(pg_catalog.*) 16 operator(pg_catalog.+) 11 operator(pg_catalog.-) priority
-$$;
-
-comment on function parley._p_lane(integer, integer) is
-'Gives the lane of a queue for a priority: lanes of one queue in ascending order are priorities 10 to 1.';
-
 create function parley._p_keeps_snapshot() returns boolean
 language sql stable parallel safe
 as $$

@@ -13,6 +13,19 @@
 
 create sequence parley._p_next_probe minvalue 0 start 0;
 
+create function parley._p_newest_hint(lane integer) returns setof parley._p_scan_hint
+language sql stable
+as $$
+  select *
+  from parley._p_scan_hint as h
+  where h.lane operator(pg_catalog.=) $1
+  order by h.lane desc, h.hint_id desc
+  limit 1
+$$;
+
+comment on function parley._p_newest_hint(integer) is
+'Gives the newest hint about a lane: no row without one. It is put in line where it stands in FROM, unless its argument holds a sub-select.';
+
 create function parley._p_begin_of(hint parley._p_scan_hint, endpoint_id bigint) returns bigint
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
@@ -74,7 +87,7 @@ begin
   if parley._p_keeps_snapshot() then
     return;
   end if;
-  select * into v_old from parley._p_scan_hint as h where h.lane = _p_note_scan.lane order by h.lane desc, h.hint_id desc limit 1;
+  select * into v_old from parley._p_newest_hint(_p_note_scan.lane) as h;
   v_old.low_position := coalesce(v_old.low_position, 0);
   v_old.safe_position := coalesce(v_old.safe_position, 0);
   v_old.resume_position := coalesce(v_old.resume_position, 0);

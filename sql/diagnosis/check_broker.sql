@@ -94,9 +94,10 @@ as $$
   where not exists (select from parley._p_endpoint as e where e.group_id = g.group_id)
     or s.service_id is null and exists (select from parley._p_endpoint as e where e.group_id = g.group_id and e.state <> 'DO')
   union all
-  select f.error_number, 'queue', m.lane / 16, coalesce(q.lookup_name, 'lane ' || m.lane), format('%s messages in it are of %s.', count(*), f.finding)
+  select f.error_number, 'queue', parley._p_owner_of_lane(m.lane), coalesce(q.lookup_name, 'lane ' || m.lane),
+    format('%s messages in it are of %s.', count(*), f.finding)
   from parley._p_message as m
-  left join parley._p_queue as q on q.queue_id = m.lane / 16
+  left join parley._p_queue as q on q.queue_id = parley._p_owner_of_lane(m.lane)
   left join parley._p_endpoint as e on e.endpoint_id = abs(m.endpoint_id)
   left join parley._p_service as s on s.service_id = e.service_id
   cross join lateral (
@@ -105,9 +106,9 @@ as $$
     select 9709, 'message types that do not exist'
     where not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))
     union all
-    select 8444, 'services on other queues' where s.queue_id <> m.lane / 16 and m.endpoint_id > 0
+    select 8444, 'services on other queues' where s.queue_id <> parley._p_owner_of_lane(m.lane) and m.endpoint_id > 0
   ) as f
-  group by f.error_number, f.finding, m.lane / 16, q.lookup_name, coalesce(q.lookup_name, 'lane ' || m.lane)
+  group by f.error_number, f.finding, parley._p_owner_of_lane(m.lane), q.lookup_name, coalesce(q.lookup_name, 'lane ' || m.lane)
   union all
   select 9711, 'transmission queue', null, 'transmission queue', format('%s messages in it are of conversations that do not exist.', count(*))
   from (select w.endpoint_id from parley._p_transmission as w union all select r.endpoint_id from parley._p_transit as r) as t

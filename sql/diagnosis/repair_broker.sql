@@ -110,7 +110,7 @@ begin
       end if;
     when object_kind = 'queue' then
       delete from parley._p_message as m
-      where m.lane / 16 = object_id
+      where parley._p_owner_of_lane(m.lane) = object_id
         and case error_number
           when 9705 then not exists (select from parley._p_endpoint as e where e.endpoint_id = m.endpoint_id)
           when 9709 then not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))

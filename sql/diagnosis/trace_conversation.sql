@@ -71,7 +71,7 @@ begin
         order by m.position, b.ordinal
         limit 1000
       ) as w
-      join parley._p_destination as d on d.destination_id = w.lane / 16
+      join parley._p_destination as d on d.destination_id = parley._p_owner_of_lane(w.lane)
     ) as o
     union all
     select 6, f.failed_at, e.conversation_handle, e.side, 'reader failed', null, null, f.error || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '')

@@ -101,13 +101,7 @@ as $$
     -- What is set aside may stand before the hint; what is received does too.
     and m.position >= coalesce(
       (select s.position from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id),
-      (
-        select h.low_position
-        from parley._p_scan_hint as h
-        where h.lane = parley._p_lane(queue.queue_id, endpoint.priority)
-        order by h.lane desc, h.hint_id desc
-        limit 1
-      ),
+      (select h.low_position from parley._p_newest_hint(parley._p_lane(queue.queue_id, endpoint.priority)) as h),
       0
     )
   order by m.position

@@ -33,14 +33,7 @@ begin
       from parley._p_message as o
       where o.lane = parley._p_lane(v_queue.queue_id, p.n)
         and o.position >= coalesce(
-          (
-            select h.low_position
-            from parley._p_scan_hint as h
-            where h.lane = parley._p_lane(v_queue.queue_id, p.n)
-            order by h.lane desc, h.hint_id desc
-            limit 1
-          ),
-          0
+          (select h.low_position from parley._p_newest_hint(parley._p_lane(v_queue.queue_id, p.n)) as h), 0
         )
       order by o.position
       limit 64

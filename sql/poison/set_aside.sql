@@ -14,15 +14,6 @@
 --   a conversation is set aside again when whoever did it rolls back   the count, which is outside
 -- Locks: groups before, endpoint rows in their order. Cost: a row moved is one update; see receive/find_group.sql for looking past.
 
-create function parley._p_aside_lane(queue_id integer) returns integer
-language sql immutable parallel safe
-set search_path = pg_catalog, pg_temp
-as $$
-  select queue_id * 16 + 11
-$$;
-
-comment on function parley._p_aside_lane(integer) is 'Gives the lane of a queue for messages of conversations that are set aside; readers never look there.';
-
 create function parley._p_set_aside_conversation(queue_id integer, endpoint_id bigint, "position" bigint, rollbacks integer) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -115,7 +106,7 @@ begin
     and e.endpoint_id <> _p_pass_by.endpoint_id
     and e.state <> 'DO'
     and not parley._p_is_set_aside(e.endpoint_id)
-    and exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id and m.lane / 16 = _p_pass_by.queue_id);
+    and exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id and parley._p_owner_of_lane(m.lane) = _p_pass_by.queue_id);
   return case when not found then v_moved end;
 end
 $$;

@@ -27,7 +27,7 @@ declare
 begin
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where priorities & (1 << p.n) > 0 loop
     v_lane := parley._p_lane(queue_id, v_priority);
-    select * into v_hint from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
+    select * into v_hint from parley._p_newest_hint(v_lane) as h;
     v_seen := '{}';
     -- Groups that were locked when somebody passed them by, in the order of their first message.
     for v_group, v_taker in

@@ -75,13 +75,7 @@ begin
     -- A column of its own costs more than a whole row.
     select
       q as queue,
-      (
-        select h
-        from parley._p_scan_hint as h
-        where h.lane = q.queue_id * 16 + 6
-        order by h.lane desc, h.hint_id desc
-        limit 1
-      ) as hint
+      (select h from parley._p_newest_hint(parley._p_lane(q.queue_id, 5)) as h) as hint
     into v_look
     from parley._p_queue as q
     where q.lookup_name = queue;
@@ -151,7 +145,7 @@ begin
       return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
       exit looking when found;
     else
-      v_lane := v_queue.queue_id * 16 + 6;
+      v_lane := parley._p_lane(v_queue.queue_id, 5);
       -- Two hundred positions past the hint the first message has nearly always been.
       v_first := v_low;
       v_bound := v_low + 204800;

@@ -32,19 +32,13 @@ begin
     v_is_aside := false;
     v_count := 0;
     for v_endpoint in
-      select e.endpoint_id, e.is_plain, m.position, m.came_back, coalesce((h.hint).safe_position, 0) as safe_position
+      select e.endpoint_id, e.is_plain, m.position, m.came_back, coalesce(h.safe_position, 0) as safe_position
       from parley._p_endpoint as e
-      left join lateral (
-        select s as hint
-        from parley._p_scan_hint as s
-        where s.lane = parley._p_lane(v_queue.queue_id, e.priority)
-        order by s.lane desc, s.hint_id desc
-        limit 1
-      ) as h on true
+      left join lateral parley._p_newest_hint(parley._p_lane(v_queue.queue_id, e.priority)) as h on true
       cross join lateral (
         select n.position, n.lane, n.xmax::text <> '0' as came_back
         from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h.hint, e.endpoint_id)
+        where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h, e.endpoint_id)
         order by n.position
         limit 1
       ) as m

@@ -134,17 +134,11 @@ begin
     v_group_id := v_named.group_id;
     select count(*) > 0, max(parley._p_keeper(m.taker)) filter (where m.taker <> '0') into is_ready, v_keeper
     from parley._p_endpoint as e
-    left join lateral (
-      select s as hint
-      from parley._p_scan_hint as s
-      where s.lane = parley._p_lane(_p_look_at_named.queue_id, e.priority)
-      order by s.lane desc, s.hint_id desc
-      limit 1
-    ) as h on true
+    left join lateral parley._p_newest_hint(parley._p_lane(_p_look_at_named.queue_id, e.priority)) as h on true
     cross join lateral (
       select n.lane, n.xmax as taker
       from parley._p_message as n
-      where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h.hint, e.endpoint_id)
+      where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h, e.endpoint_id)
       order by n.position
       limit 1
     ) as m

@@ -114,7 +114,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_ring(lane / 16, doorbell);
+  perform parley._p_ring(parley._p_owner_of_lane(lane), doorbell);
   return clock_timestamp();
 end
 $$;

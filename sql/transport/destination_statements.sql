@@ -23,13 +23,7 @@ begin
           from parley._p_message as m
           where m.lane = parley._p_lane(d.destination_id, p.priority)
             and m.position >= coalesce(
-              (
-                select h.low_position
-                from parley._p_scan_hint as h
-                where h.lane = parley._p_lane(d.destination_id, p.priority)
-                order by h.lane desc, h.hint_id desc
-                limit 1
-              ), 0
+              (select h.low_position from parley._p_newest_hint(parley._p_lane(d.destination_id, p.priority)) as h), 0
             )
         )
     )

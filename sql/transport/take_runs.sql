@@ -198,9 +198,7 @@ set jit = off
 set enable_bitmapscan = off
 as $$
 declare
-  v_low bigint := coalesce(
-    (select h.low_position from parley._p_scan_hint as h where h.lane = _p_low_position.lane order by h.lane desc, h.hint_id desc limit 1), 0
-  );
+  v_low bigint := coalesce((select h.low_position from parley._p_newest_hint(_p_low_position.lane) as h), 0);
   v_first bigint;
 begin
   select m.position into v_first

@@ -21,13 +21,7 @@ as $$
     select q.queue_id, m.endpoint_id, min(m.position) as position, min(m.enqueued_at) as oldest
     from parley._p_queue as q
     cross join generate_series(1, 10) as p (n)
-    left join lateral (
-      select s.low_position
-      from parley._p_scan_hint as s
-      where s.lane = parley._p_lane(q.queue_id, p.n)
-      order by s.lane desc, s.hint_id desc
-      limit 1
-    ) as h on true
+    left join lateral parley._p_newest_hint(parley._p_lane(q.queue_id, p.n)) as h on true
     cross join lateral (
       select r.endpoint_id, r.position, r.enqueued_at
       from parley._p_message as r

@@ -32,7 +32,7 @@ begin
   for v_lane in
     select parley._p_lane(queue.queue_id, p.n) from generate_series(10, 1, -1) as p (n) where queue.priorities & (1 << p.n) > 0
   loop
-    select h.low_position into v_low from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1;
+    select h.low_position into v_low from parley._p_newest_hint(v_lane) as h;
     v_low := greatest(from_position, coalesce(v_low, 0));
     v_seen := parley._p_count_messages(v_lane, v_low, up_to_position, 1000);
     oldest_enqueue_time := least(oldest_enqueue_time, v_seen.oldest);

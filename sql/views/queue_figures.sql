@@ -32,13 +32,7 @@ as $$
     cross join lateral (
       select sum(c.rows)::bigint as rows, sum(c.messages)::bigint as messages, min(c.oldest) as oldest, max(c.rows) as longest
       from generate_series(1, 10) as p (n)
-      left join lateral (
-        select s.low_position
-        from parley._p_scan_hint as s
-        where s.lane = parley._p_lane(k.queue_id, p.n)
-        order by s.lane desc, s.hint_id desc
-        limit 1
-      ) as h on true
+      left join lateral parley._p_newest_hint(parley._p_lane(k.queue_id, p.n)) as h on true
       cross join lateral parley._p_count_messages(
         parley._p_lane(k.queue_id, p.n), coalesce(h.low_position, 0), k.disabled_position, 1000
       ) as c

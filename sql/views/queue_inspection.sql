@@ -88,7 +88,7 @@ begin
       join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
       where v_endpoint is null
         and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
-        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 10
+        and m.lane between parley._p_lane(v_queue.queue_id, 10) and parley._p_lane(v_queue.queue_id, 1)
         and m.position < v_end
       order by m.lane, m.position
       limit top
@@ -98,7 +98,7 @@ begin
       select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
       from parley._p_message as m
       where m.endpoint_id = v_endpoint
-        and m.lane between v_queue.queue_id * 16 + 1 and v_queue.queue_id * 16 + 11
+        and m.lane between parley._p_lane(v_queue.queue_id, 10) and parley._p_aside_lane(v_queue.queue_id)
         and m.position < v_end
       order by m.position
       limit top

@@ -26,9 +26,7 @@ begin
       select m.position, coalesce(cardinality(m.frame), 1) as messages, m.enqueued_at
       from parley._p_message as m
       where m.lane = v_lane
-        and m.position >= coalesce(
-          (select h.low_position from parley._p_scan_hint as h where h.lane = v_lane order by h.lane desc, h.hint_id desc limit 1), 0
-        )
+        and m.position >= coalesce((select h.low_position from parley._p_newest_hint(v_lane) as h), 0)
       order by m.position
       limit 10000
     ) as w;
