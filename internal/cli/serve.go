@@ -5,10 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley/internal/daemon"
+	"github.com/parley-broker/parley/internal/postgres"
 )
 
 // serving is what the daemon was asked to do; each file serve_*.go adds what it needs.
@@ -119,59 +121,38 @@ func (a *app) serve(ctx context.Context, s *serving) error {
 		}
 		s.dsns = []string{dsn}
 	}
-	var databases []*servedDatabase
-	defer func() {
-		for _, database := range databases {
-			database.close()
-		}
-	}()
-	if err := s.observing.start(ctx, s); err != nil {
-		return err
-	}
-	defer s.observing.stop(ctx, s)
-	parts := s.observing.parts()
-	if a.private.server != nil {
-		parts = append(parts, a.private.server.Supervise)
-	}
-	for number := range s.dsns {
-		database, err := s.openDatabase(ctx, number)
-		if err != nil {
-			return err
-		}
-		databases = append(databases, database)
-	}
-	dialogs, err := s.network.open(ctx, databases, s.logger)
-	if err != nil {
-		return err
-	}
-	defer dialogs.Close()
-	parts = append(parts, s.network.parts(dialogs)...)
-	for number, database := range databases {
-		if err := database.prepare(ctx, s, number, dialogs); err != nil {
-			return err
-		}
-		parts = append(parts, database.run)
-	}
-	s.logger.Info("the daemon runs", "databases", len(s.dsns))
-	s.tellSystemd(ctx)
-	err = runTogether(ctx, parts)
+	err := daemon.Run(ctx, a.parts(s), func() {
+		s.logger.Info("the daemon runs", "databases", len(s.dsns))
+		s.tellSystemd(ctx)
+	})
 	s.logger.Info("the daemon has stopped")
 	return err
 }
 
-// runTogether runs parts until ctx ends or one of them fails, which ends the others.
-func runTogether(ctx context.Context, parts []func(context.Context) error) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	failures := make([]error, len(parts))
-	var running sync.WaitGroup
-	for i, part := range parts {
-		running.Go(func() {
-			if failures[i] = part(ctx); failures[i] != nil {
-				stop()
-			}
-		})
+// parts gives what the daemon consists of. What a part needs stands before it.
+func (a *app) parts(s *serving) []daemon.Part {
+	s.observing.logger, s.network.logger = s.logger, s.logger
+	parts := []daemon.Part{&s.observing}
+	if a.private.server != nil {
+		parts = append(parts, supervisor{Server: a.private.server})
 	}
-	running.Wait()
-	return errors.Join(failures...)
+	for number := range s.dsns {
+		database := &servedDatabase{serving: s, number: number}
+		s.network.databases = append(s.network.databases, database)
+		parts = append(parts, database)
+	}
+	parts = append(parts, &s.network)
+	for _, database := range s.network.databases {
+		parts = append(parts, &databaseLeader{servedDatabase: database})
+	}
+	return parts
 }
+
+// supervisor starts the private server again when it has crashed.
+type supervisor struct {
+	daemon.Simple
+	*postgres.Server
+}
+
+// Run supervises the server until ctx ends.
+func (s supervisor) Run(ctx context.Context) error { return s.Supervise(ctx) }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"time"
@@ -20,6 +21,7 @@ const exportTimeout = 5 * time.Second
 // observing is what the daemon tells monitoring systems, and where.
 type observing struct {
 	address string
+	logger  *slog.Logger
 
 	metrics  *metrics.Metrics
 	export   *metrics.Export
@@ -32,13 +34,13 @@ func (o *observing) addFlags(cmd *cobra.Command) {
 		"address for /metrics, /healthz and /readyz, such as 127.0.0.1:9187 (default: none)")
 }
 
-// start makes the metrics, and listens where --http says. OTEL_EXPORTER_OTLP_ENDPOINT asks to export them too.
-func (o *observing) start(ctx context.Context, s *serving) (err error) {
+// Prepare makes the metrics, and listens where --http says. OTEL_EXPORTER_OTLP_ENDPOINT asks to export them too.
+func (o *observing) Prepare(ctx context.Context) (err error) {
 	o.export, err = metrics.NewExport(ctx, parley.Release)
 	if err != nil {
 		return err
 	}
-	o.metrics = metrics.New(metrics.Config{Tracer: o.export.Tracer(), Logger: s.logger})
+	o.metrics = metrics.New(metrics.Config{Tracer: o.export.Tracer(), Logger: o.logger})
 	if err := o.export.ExportMetrics(ctx, o.metrics); err != nil {
 		return err
 	}
@@ -49,18 +51,16 @@ func (o *observing) start(ctx context.Context, s *serving) (err error) {
 	if o.listener, err = listening.Listen(ctx, "tcp", o.address); err != nil {
 		return fmt.Errorf("listen on --http %s: %w", o.address, err)
 	}
-	s.logger.Info("metrics are served", "address", o.listener.Addr().String())
+	o.logger.Info("metrics are served", "address", o.listener.Addr().String())
 	return nil
 }
 
-// parts gives what is to run while the daemon runs.
-func (o *observing) parts() []func(context.Context) error {
+// Run serves the metrics until ctx ends.
+func (o *observing) Run(ctx context.Context) error {
 	if o.listener == nil {
 		return nil
 	}
-	return []func(context.Context) error{
-		func(ctx context.Context) error { return o.metrics.Serve(ctx, o.listener) },
-	}
+	return o.metrics.Serve(ctx, o.listener)
 }
 
 // database makes the metrics of a database, and lets the connections to it count their statements.
@@ -75,17 +75,17 @@ func (o *observing) database(config *pgx.ConnConfig) *metrics.Database {
 	return database
 }
 
-// stop sends the last metrics and spans.
-func (o *observing) stop(ctx context.Context, s *serving) {
+// Close sends the last metrics and spans.
+func (o *observing) Close() {
 	if o.listener != nil {
 		_ = o.listener.Close()
 	}
 	if o.export == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), exportTimeout)
 	defer cancel()
 	if err := o.export.Shutdown(ctx); err != nil {
-		s.logger.Warn("the last metrics and spans were not exported", "error", err)
+		o.logger.Warn("the last metrics and spans were not exported", "error", err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport/link"
 	"github.com/parley-broker/parley/internal/broker/transport/router"
 	"github.com/parley-broker/parley/internal/broker/trust"
+	"github.com/parley-broker/parley/internal/daemon"
 )
 
 // network is how the daemon talks to other servers; not at all unless it is told to.
@@ -34,8 +35,12 @@ type network struct {
 	socketsPerAddress             int
 	handshakesPerAddress          int
 
-	trust *trust.Trust
-	keys  *dialogsecurity.MasterKeys // nil for a daemon without --listen and --master-key
+	databases []*servedDatabase
+	logger    *slog.Logger
+
+	trust   *trust.Trust
+	keys    *dialogsecurity.MasterKeys // nil for a daemon without --listen and --master-key
+	dialogs *endpoint.Endpoint
 }
 
 func (n *network) addFlags(cmd *cobra.Command) {
@@ -83,25 +88,27 @@ func (n *network) validate() error {
 	return n.advertised.validate()
 }
 
-// open makes the broker endpoint for some databases, and listens where --listen says.
-func (n *network) open(ctx context.Context, databases []*servedDatabase, logger *slog.Logger) (_ *endpoint.Endpoint, err error) {
+// Prepare makes the broker endpoint for the databases, and listens where --listen says.
+func (n *network) Prepare(ctx context.Context) (err error) {
+	logger := n.logger
 	if n.address != "" || n.masterKey.path != "" {
 		if n.keys, err = n.masterKey.openIn(n.identity); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if n.address == "" {
-		return endpoint.New(endpoint.Config{Logger: logger})
+		n.dialogs, err = endpoint.New(endpoint.Config{Logger: logger})
+		return err
 	}
 	source, authorities, err := n.source(logger)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	host := &pairing.Host{Certificate: source.Certificate, Keys: n.keys, Address: n.advertised.route(), Logger: logger}
 	config := trust.Config{
 		Source: source, Authorities: authorities, Strangers: host, Name: daemonName(n.address), Address: n.advertised.route(), Logger: logger,
 	}
-	for _, database := range databases {
+	for _, database := range n.databases {
 		config.Databases = append(config.Databases, trust.Database{
 			Name: database.pool.Config().ConnConfig.Database, DB: database.pool,
 		})
@@ -111,11 +118,11 @@ func (n *network) open(ctx context.Context, databases []*servedDatabase, logger 
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", n.address)
 	if err != nil {
-		return nil, fmt.Errorf("listen on --listen %s: %w", n.address, err)
+		return fmt.Errorf("listen on --listen %s: %w", n.address, err)
 	}
 	logger.Info("the broker endpoint is open", "address", listener.Addr().String(), "forwards", n.forward,
 		"advertised", string(n.advertised))
-	dialogs, err := endpoint.New(endpoint.Config{
+	n.dialogs, err = endpoint.New(endpoint.Config{
 		Network: &endpoint.Network{
 			Listener: listener,
 			Link: link.Config{
@@ -132,9 +139,8 @@ func (n *network) open(ctx context.Context, databases []*servedDatabase, logger 
 	})
 	if err != nil {
 		_ = listener.Close()
-		return nil, err
 	}
-	return dialogs, nil
+	return err
 }
 
 // source finds the certificate of this broker. Without any one is made: others still have to be told to trust its key.
@@ -161,13 +167,19 @@ func (n *network) source(logger *slog.Logger) (trust.Source, func() *x509.CertPo
 	return folder, nil, nil
 }
 
-// parts gives what is to run while the daemon runs.
-func (n *network) parts(dialogs *endpoint.Endpoint) []func(context.Context) error {
-	parts := []func(context.Context) error{dialogs.Run}
-	if n.trust != nil {
-		parts = append(parts, n.trust.Run)
+// Run serves the broker endpoint until ctx ends.
+func (n *network) Run(ctx context.Context) error {
+	if n.trust == nil {
+		return n.dialogs.Run(ctx)
 	}
-	return parts
+	return daemon.Together(ctx, n.dialogs.Run, n.trust.Run)
+}
+
+// Close closes the links to other servers.
+func (n *network) Close() {
+	if n.dialogs != nil {
+		n.dialogs.Close()
+	}
 }
 
 // daemonName tells this daemon from others of the same databases.

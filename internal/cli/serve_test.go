@@ -108,8 +108,8 @@ func (s *served) awaitDone(n int) {
 	s.await("select count(*) = $1 from app.done", n)
 }
 
-// daemon is a `parley serve` of its own.
-type daemon struct {
+// daemonProcess is a `parley serve` of its own.
+type daemonProcess struct {
 	t   *testing.T
 	cmd *exec.Cmd
 	log *lockedBuffer
@@ -133,9 +133,9 @@ func (l *lockedBuffer) String() string {
 }
 
 // startDaemon starts the program that testscript has put on the path, and waits until it logs something.
-func startDaemon(t *testing.T, logs string, args ...string) *daemon {
+func startDaemon(t *testing.T, logs string, args ...string) *daemonProcess {
 	t.Helper()
-	d := &daemon{t: t, log: &lockedBuffer{}}
+	d := &daemonProcess{t: t, log: &lockedBuffer{}}
 	d.cmd = exec.Command("parley", append([]string{"serve"}, args...)...)
 	d.cmd.Stderr = d.log
 	if err := d.cmd.Start(); err != nil {
@@ -152,7 +152,7 @@ func startDaemon(t *testing.T, logs string, args ...string) *daemon {
 	return d
 }
 
-func (d *daemon) awaitLog(text string) {
+func (d *daemonProcess) awaitLog(text string) {
 	d.t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for !strings.Contains(d.log.String(), text) {
@@ -163,7 +163,7 @@ func (d *daemon) awaitLog(text string) {
 	}
 }
 
-func (d *daemon) signal(s os.Signal) {
+func (d *daemonProcess) signal(s os.Signal) {
 	d.t.Helper()
 	if err := d.cmd.Process.Signal(s); err != nil {
 		d.t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/broker/activation"
+	"github.com/parley-broker/parley/internal/daemon"
+	"github.com/parley-broker/parley/internal/daemon/timers"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -38,17 +40,29 @@ func TestStatementsOfTheDocumentationRun(t *testing.T) {
 // startDaemon starts readers that are procedures, to the end of the test. Nobody allows programs and web addresses.
 func startDaemon(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	engine, err := activation.New(activation.Config{Pool: pool, Logger: slog.New(slog.DiscardHandler)})
+	leader, err := newLeader(pool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- engine.Run(ctx) }()
+	go func() { ended <- leader.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the daemon: %v", err)
 		}
+	})
+}
+
+// newLeader makes what the daemon runs for a database.
+func newLeader(pool *pgxpool.Pool) (*daemon.Leader, error) {
+	log := slog.New(slog.DiscardHandler)
+	engine, err := activation.New(activation.Config{Pool: pool, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	return daemon.NewLeader(daemon.LeaderConfig{
+		Pool: pool, Parts: []daemon.LedPart{timers.New(pool, log), engine}, Logger: log,
 	})
 }

@@ -2,11 +2,8 @@ package activation
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,9 +20,6 @@ type Config struct {
 	// Pool leads to the database; it may lead through a pooler in transaction mode. The engine uses a few connections of
 	// it, for its own statements.
 	Pool *pgxpool.Pool
-	// ListenConfig is how to reach the database for notifications, without a pooler in between. When nil the settings of
-	// Pool are used, and the engine looks at intervals when these lead through a pooler.
-	ListenConfig *pgx.ConnConfig
 	// ProcedureConfig says how the sessions that run procedures connect, given the role of the procedure; its user is that role or a login
 	// that may act as it. When nil they log in as Pool does, and a procedure that calls RESET ROLE has the rights of the daemon.
 	ProcedureConfig func(role string) (*pgx.ConnConfig, error)
@@ -38,18 +32,13 @@ type Config struct {
 	Ramp time.Duration
 	// GraceTime is how long readers may go on after the engine was told to stop; 0 means 10 seconds.
 	GraceTime time.Duration
-	// Name tells this engine from others in views and logs; "" means host and process id.
-	Name string
-	// Companion works while the engine leads, until the context that it is given ends: one leadership serves both. The engine waits for
-	// it before it lets another one lead.
-	Companion func(ctx context.Context, leadership Leadership)
 	// Observer is told what happens; nil means nobody.
 	Observer Observer
 	// Logger is told too; nil means [slog.Default].
 	Logger *slog.Logger
 }
 
-// New checks the configuration. Nothing runs before [Engine.Run].
+// New checks the configuration. Nothing runs before the leader of the database does.
 func New(config Config) (*Engine, error) {
 	switch {
 	case config.Pool == nil:
@@ -59,15 +48,11 @@ func New(config Config) (*Engine, error) {
 	}
 	config.SessionsMax = cmp.Or(config.SessionsMax, defaultSessionsMax)
 	config.GraceTime = cmp.Or(config.GraceTime, defaultGraceTime)
-	if config.Name == "" {
-		host, _ := os.Hostname()
-		config.Name = fmt.Sprintf("%s:%d", cmp.Or(host, "localhost"), os.Getpid())
-	}
 	if config.Observer == nil {
 		config.Observer = unobserved{}
 	}
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	return &Engine{config: config}, nil
+	return &Engine{config: config, sessions: newSessions(config)}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/activation"
+	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -16,9 +17,9 @@ func TestOfTwoDaemonsOneLeadsAndTheOtherTakesOver(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	b.activate(2)
-	first := b.start(activation.Config{Name: "first"})
+	first := b.startLeader(activation.Config{}, daemon.LeaderConfig{Name: "first"})
 	b.await("select leader = 'first' from parley._p_leader")
-	b.start(activation.Config{Name: "second"})
+	b.startLeader(activation.Config{}, daemon.LeaderConfig{Name: "second"})
 	b.awaitLog("another daemon leads")
 	b.send(1, 10)
 	b.awaitDone(10)
@@ -68,7 +69,7 @@ func TestALeaderWhoseTermIsTakenLeadsNoMore(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	b.activate(2)
-	b.start(activation.Config{Name: "first"})
+	b.startLeader(activation.Config{}, daemon.LeaderConfig{Name: "first"})
 	b.await("select leader = 'first' from parley._p_leader")
 	b.exec("update parley._p_leader set term = term + 1, leader = 'thief'")
 	b.awaitLog("this daemon leads no more")
@@ -143,7 +144,7 @@ func TestThroughAPoolerOneDirectConnectionIsNotified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.start(activation.Config{Pool: b.pooler(), ListenConfig: direct})
+	b.startLeader(activation.Config{Pool: b.pooler()}, daemon.LeaderConfig{ListenConfig: direct})
 	b.await("select count(*) = 1 from pg_stat_activity where datname = current_database() and application_name = 'parley listener' and query = 'listen parley'")
 	b.send(1, 5)
 	b.awaitDone(5)
@@ -191,7 +192,7 @@ func TestALeaderThatIsReplacedOnTheWayToTheCallStartsNoReader(t *testing.T) {
 			t.Parallel()
 			b := newFixture(t)
 			b.activate(2)
-			b.start(activation.Config{Name: "first", Pool: through.pool(b)})
+			b.startLeader(activation.Config{Pool: through.pool(b)}, daemon.LeaderConfig{Name: "first"})
 			b.await("select leader = 'first' from parley._p_leader")
 			tx, err := b.pool.Begin(t.Context())
 			if err != nil {

@@ -50,14 +50,11 @@ type sight struct {
 	asked time.Time
 }
 
-// rang starts a reader for an idle queue without looking: a message has just been committed. For the rest it takes a look.
-func (m *monitor) rang(ctx context.Context, id int32, now time.Time) {
+// messageCame starts a reader for an idle queue without looking: a message has just been committed. For the rest it takes a look.
+func (m *monitor) messageCame(ctx context.Context, id int32, now time.Time) {
 	q := m.queues[id]
 	if q == nil {
-		if m.config.Companion != nil {
-			m.bell.passOn(id)
-		}
-		return
+		return // it is for another part of the daemon
 	}
 	m.heard(q, now)
 	switch {

@@ -36,7 +36,7 @@ func (m *monitor) keep(ctx context.Context) {
 
 // listInterval is shorter while readers fail: nobody tells when a procedure or a role is changed.
 func (m *monitor) listInterval() time.Duration {
-	if !m.bell.isListening.Load() {
+	if !m.term.Notifier.IsListening() {
 		return safetyInterval
 	}
 	for _, q := range m.queues {
@@ -60,6 +60,7 @@ func (m *monitor) define(listed []parley.ActivatedQueue, now time.Time) {
 		case q == nil:
 			q = &queueMonitor{runs: map[int]*run{}}
 			m.queues[one.QueueID] = q
+			m.notified.Own(one.QueueID)
 			m.unarmed = append(m.unarmed, one.QueueID)
 		case q.version == one.Version:
 			continue
@@ -84,6 +85,7 @@ func (m *monitor) forget(id int32, q *queueMonitor) {
 	}
 	m.rest(q)
 	delete(m.queues, id)
+	m.notified.Disown(id)
 	m.reported.gone = append(m.reported.gone, id)
 }
 

@@ -5,14 +5,9 @@
 // MAX_QUEUE_READERS. A reader receives until it finds nothing, and leaves. What a reader is depends on the queue: a
 // session that runs the queue's procedure, a program, a web address ([Starter]).
 //
-// Who owns the truth. The database alone: which queues are activated, which of them have receivable messages, who leads.
-// An [Engine] remembers only which readers it has started. Any number of engines may serve one database: a row there says
-// which one leads, until when, and under which term. Each statement by which an engine changes anything carries its term,
-// and is refused when the term is over; so an engine that was paused does nothing when it wakes up.
+// Who owns the truth. The database alone: which queues are activated, and which of them have receivable messages.
+// An [Engine] remembers only which readers it has started. It is a part of the daemon that leads the database (package daemon).
 //
 // Whatever an engine does can be done twice without harm: a reader too many finds nothing and leaves, since RECEIVE gives
 // no message to two. Killed at any instant, it leaves nothing to repair: its sessions end, their transactions roll back.
-//
-// Clock: leases and due times are judged by the clock of the database. An engine's own clock measures only how long
-// something took.
 package activation

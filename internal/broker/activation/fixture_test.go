@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/broker/activation"
+	"github.com/parley-broker/parley/internal/daemon"
+	"github.com/parley-broker/parley/internal/daemon/timers"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -144,15 +146,21 @@ func (b *fixture) awaitReaders(n int) {
 	b.await("select running_readers = $1 from parley.dm_broker_queue_monitors where queue_name = 'target'", n)
 }
 
-// running is an engine that runs.
+// running is a daemon that runs.
 type running struct {
 	t      *testing.T
 	cancel context.CancelFunc
 	ended  chan error
 }
 
-// start runs an engine to the end of the test.
+// start runs a daemon to the end of the test.
 func (b *fixture) start(config activation.Config) *running {
+	b.t.Helper()
+	return b.startLeader(config, daemon.LeaderConfig{})
+}
+
+// startLeader runs a daemon of which more is said than how it activates.
+func (b *fixture) startLeader(config activation.Config, leading daemon.LeaderConfig) *running {
 	b.t.Helper()
 	if config.Pool == nil {
 		config.Pool = b.pool
@@ -162,26 +170,32 @@ func (b *fixture) start(config activation.Config) *running {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	leading.Pool, leading.Logger = config.Pool, config.Logger
+	leading.Parts = []daemon.LedPart{timers.New(config.Pool, config.Logger), engine}
+	leader, err := daemon.NewLeader(leading)
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{t: b.t, cancel: cancel, ended: make(chan error, 1)}
-	go func() { r.ended <- engine.Run(ctx) }()
+	go func() { r.ended <- leader.Run(ctx) }()
 	b.t.Cleanup(r.stop)
 	return r
 }
 
-// stop ends an engine and waits for it.
+// stop ends a daemon and waits for it.
 func (r *running) stop() {
 	r.t.Helper()
 	r.cancel()
 	select {
 	case err := <-r.ended:
 		if err != nil {
-			r.t.Errorf("engine: %v", err)
+			r.t.Errorf("daemon: %v", err)
 		}
 		r.ended <- nil
 	case <-time.After(patience):
 		buf := make([]byte, 1<<20)
-		r.t.Fatalf("the engine does not end:\n%s", buf[:runtime.Stack(buf, true)])
+		r.t.Fatalf("the daemon does not end:\n%s", buf[:runtime.Stack(buf, true)])
 	}
 }
 

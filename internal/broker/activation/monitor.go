@@ -4,11 +4,12 @@ import (
 	"context"
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/backoff"
+	"github.com/parley-broker/parley/internal/daemon"
+	"github.com/parley-broker/parley/internal/notifier"
 )
 
 const (
@@ -31,16 +32,15 @@ const (
 )
 
 // monitor is the queue monitors of one term: one goroutine that decides, with statements running beside it. All fields belong
-// to that goroutine, but for running.
+// to that goroutine.
 type monitor struct {
-	config   Config
-	term     *term
-	bell     *bell
-	starters map[string]Starter
-	reading  *sync.WaitGroup
-	running  atomic.Int64
-	// needsSessions tells the warm sessions whether there are queues that need them.
-	needsSessions *atomic.Bool
+	*Engine
+
+	term     *daemon.Term
+	notified *notifier.Subscription
+	// definitions is notified when queues are created, altered or dropped.
+	definitions notifier.WakeUp
+	starters    map[string]Starter
 
 	queues map[int32]*queueMonitor
 	// wanted are the queues that are to be looked at, at the time they say.
@@ -58,14 +58,12 @@ type monitor struct {
 	reported                                 reportState
 }
 
-func newMonitor(
-	config Config, term *term, b *bell, starters map[string]Starter, reading *sync.WaitGroup, needsSessions *atomic.Bool,
-) *monitor {
+func newMonitor(engine *Engine, term *daemon.Term, notified *notifier.Subscription, starters map[string]Starter) *monitor {
 	return &monitor{
-		config: config, term: term, bell: b, starters: starters, reading: reading, needsSessions: needsSessions,
+		Engine: engine, term: term, notified: notified, definitions: notified.On("queues", notifier.NewWakeUp()), starters: starters,
 		queues: map[int32]*queueMonitor{}, wanted: map[int32]*queueMonitor{},
 		ended: make(chan *run), answers: make(chan func(time.Time)), busy: map[string]bool{},
-		failures: backoff.NewFailures(config.Logger, "queues cannot be looked at"),
+		failures: backoff.NewFailures(engine.config.Logger, "queues cannot be looked at"),
 	}
 }
 
@@ -86,12 +84,12 @@ func (m *monitor) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case id := <-m.bell.rung:
-			m.rang(ctx, id, time.Now())
-		case <-m.bell.overflow:
+		case id := <-m.notified.IDs:
+			m.messageCame(ctx, id, time.Now())
+		case <-m.notified.Missed:
 			// We listen since now, or have lost something.
 			m.nextArm, m.nextSweep = time.Time{}, time.Time{}
-		case <-m.bell.queues:
+		case <-m.definitions:
 			// Where one definition changes others often do.
 			m.nextList = earliest(m.nextList, time.Now().Add(listPause))
 		case r := <-m.ended:
@@ -112,7 +110,7 @@ func (m *monitor) act(ctx context.Context, now time.Time) (next time.Time, leads
 		m.nextList = now.Add(m.listInterval())
 		m.list(ctx)
 	}
-	isListening := m.bell.isListening.Load()
+	isListening := m.term.Notifier.IsListening()
 	switch {
 	case isListening && m.isDue("arm", m.nextArm, now):
 		m.nextArm = now.Add(armedTime - rearmBefore)
@@ -222,7 +220,7 @@ func (m *monitor) see(ctx context.Context, ids []int32, found []parley.Receivabl
 			m.decide(ctx, q, sight{ReceivableQueue: seen[id], asked: asked}, now)
 		}
 	}
-	if !m.bell.isListening.Load() {
+	if !m.term.Notifier.IsListening() {
 		// Without notifications all depends on looking often; the more it costs the less often.
 		pause := min(max(20*now.Sub(asked), blindInterval), longBlindInterval)
 		m.nextSweep = earliest(m.nextSweep, now.Add(pause))

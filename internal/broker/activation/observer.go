@@ -10,8 +10,6 @@ type Observer interface {
 	ReaderEnded(q Queue, err error, ran time.Duration)
 	// TaskLimitReached: messages wait that one more reader could take, but MAX_QUEUE_READERS run already.
 	TaskLimitReached(q Queue)
-	// LeadershipChanged: this engine leads its database from now on, under the given term, or leads no more.
-	LeadershipChanged(leads bool, term int64)
 }
 
 // unobserved is the observer of an engine that has none.
@@ -20,4 +18,3 @@ type unobserved struct{}
 func (unobserved) ReaderStarted(Queue)                     {}
 func (unobserved) ReaderEnded(Queue, error, time.Duration) {}
 func (unobserved) TaskLimitReached(Queue)                  {}
-func (unobserved) LeadershipChanged(bool, int64)           {}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/daemon"
 )
 
 // procedures makes readers that are sessions: CALL procedure(), outside of a transaction, so that the procedure begins and ends
@@ -21,7 +22,7 @@ import (
 type procedures struct {
 	config   Config
 	sessions *sessions
-	term     *term
+	term     *daemon.Term
 }
 
 // NewReader refuses what cannot run at all.
@@ -54,7 +55,7 @@ func (r *procedureReader) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	if ctx.Err() != nil || !r.term.isFresh() {
+	if ctx.Err() != nil || !r.term.IsFresh() {
 		r.sessions.give(s)
 		return errNotStarted
 	}
@@ -73,7 +74,7 @@ func (r *procedureReader) Run(ctx context.Context) error {
 
 	r.pid.Store(s.pid)
 	s.queue = r.queue.Name
-	if err = s.begin(working, r.config, r.term.number, r.queue); err == nil {
+	if err = s.begin(working, r.config, r.term.Number, r.queue); err == nil {
 		err = s.call(working, r.queue)
 	}
 	switch {

@@ -90,7 +90,7 @@ func (m *monitor) report(ctx context.Context, now time.Time) {
 		tasks = nil
 	}
 	m.ask(ctx, "report", func(within context.Context) func(time.Time) {
-		leads, err := parley.ReportActivation(within, m.config.Pool, m.term.number, monitors, tasks)
+		leads, err := parley.ReportActivation(within, m.config.Pool, m.term.Number, monitors, tasks)
 		return func(now time.Time) {
 			if err != nil {
 				m.nextReport = now.Add(m.failures.Failed(err))

@@ -26,7 +26,7 @@ var errNotStarted = errors.New("the reader was not started")
 
 // start starts one reader. It is asked to leave when ctx ends.
 func (m *monitor) start(ctx context.Context, q *queueMonitor, now time.Time) {
-	if !m.term.isFresh() {
+	if !m.term.IsFresh() {
 		// This process was paused, or the database does not answer; the next renewal of the lease tells whether we still lead.
 		m.want(q, now.Add(notStartedPause))
 		return
@@ -56,12 +56,10 @@ func (m *monitor) start(ctx context.Context, q *queueMonitor, now time.Time) {
 	q.tally.activatedAt = now
 	m.config.Logger.Debug("activation started", "queue", q.Name, "reader", number, "tasks", len(q.runs))
 	// The definition may change while the reader runs.
-	observed, term := q.Queue, m.term.number
+	observed, term := q.Queue, m.term.Number
 	m.config.Observer.ReaderStarted(observed)
-	m.running.Add(1)
 	m.reading.Go(func() {
 		r.err = r.run(ctx, m.config.Pool, term, observed)
-		m.running.Add(-1)
 		failure := r.err
 		if errors.Is(failure, errNotStarted) {
 			failure = nil

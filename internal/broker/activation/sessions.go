@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 const (
@@ -214,7 +215,7 @@ func (s *sessions) connect(ctx context.Context, role string) (*session, error) {
 		return nil, fmt.Errorf("connect a session for procedures: %w", err)
 	}
 	opened.conn = conn
-	opened.pid, opened.isDirect, err = backend(ctx, conn)
+	opened.pid, opened.isDirect, err = pgdb.Backend(ctx, conn)
 	if err == nil {
 		err = conn.QueryRow(ctx, "select session_user", pgx.QueryExecModeSimpleProtocol).Scan(&opened.login)
 	}
@@ -239,7 +240,7 @@ func (s *sessions) open(ctx context.Context, opened *session) (*pgx.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	setName(config, "parley reader")
+	pgdb.SetName(config, "parley reader")
 	config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) { opened.tell(notice) }
 	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelDelay}

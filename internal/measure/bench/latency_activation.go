@@ -6,8 +6,11 @@ import (
 	"log/slog"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/broker/activation"
+	"github.com/parley-broker/parley/internal/daemon"
+	"github.com/parley-broker/parley/internal/daemon/timers"
 )
 
 const systemActivation = "parley_activation"
@@ -43,14 +46,14 @@ func activate(ctx context.Context, d database, _ LatencyConfig) (func() error, e
 	if err != nil {
 		return nil, err
 	}
-	engine, err := activation.New(activation.Config{Pool: pool, Logger: slog.New(slog.DiscardHandler)})
+	leader, err := newLeader(pool)
 	if err != nil {
 		pool.Close()
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- engine.Run(ctx) }()
+	go func() { done <- leader.Run(ctx) }()
 	return func() error {
 		cancel()
 		defer pool.Close()
@@ -60,3 +63,15 @@ func activate(ctx context.Context, d database, _ LatencyConfig) (func() error, e
 
 // engineConnections are for the statements of the engine itself; its readers have sessions of their own.
 const engineConnections = 4
+
+// newLeader makes what the daemon runs for a database.
+func newLeader(pool *pgxpool.Pool) (*daemon.Leader, error) {
+	log := slog.New(slog.DiscardHandler)
+	engine, err := activation.New(activation.Config{Pool: pool, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	return daemon.NewLeader(daemon.LeaderConfig{
+		Pool: pool, Parts: []daemon.LedPart{timers.New(pool, log), engine}, Logger: log,
+	})
+}

@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/broker/activation"
+	"github.com/parley-broker/parley/internal/daemon"
+	"github.com/parley-broker/parley/internal/daemon/timers"
 )
 
 // terminated is the SQLSTATE that a session gets for its farewell (admin_shutdown).
@@ -47,13 +49,20 @@ func (r *readers) run(ctx context.Context, readersMax int) error {
 		return fmt.Errorf("connect the engine: %w", err)
 	}
 	defer pool.Close()
+	log := slog.New(slog.DiscardHandler)
 	engine, err := activation.New(activation.Config{
-		Pool: pool, SessionsMax: readersMax, Observer: r, Name: "parley demo", Logger: slog.New(slog.DiscardHandler),
+		Pool: pool, SessionsMax: readersMax, Observer: r, Logger: log,
 	})
 	if err != nil {
 		return err
 	}
-	return engine.Run(ctx)
+	leader, err := daemon.NewLeader(daemon.LeaderConfig{
+		Pool: pool, Name: "parley demo", Parts: []daemon.LedPart{timers.New(pool, log), engine}, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	return leader.Run(ctx)
 }
 
 func (r *readers) ReaderStarted(activation.Queue) { r.started.Add(1) }
@@ -70,7 +79,6 @@ func (r *readers) ReaderEnded(_ activation.Queue, err error, _ time.Duration) {
 }
 
 func (r *readers) TaskLimitReached(activation.Queue) {}
-func (r *readers) LeadershipChanged(_ bool, _ int64) {}
 
 // killPoll is how often the killer looks for a victim.
 const killPoll = 5 * time.Millisecond

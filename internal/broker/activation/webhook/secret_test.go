@@ -14,6 +14,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/internal/broker/activation/webhook"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	"github.com/parley-broker/parley/internal/daemon"
 )
 
 const otherSecret = "whsec_YW5vdGhlciBrZXkgb2Ygc2l4dGVlbiBieXRlcw=="
@@ -191,14 +192,16 @@ func TestDaemonSealsASecretAsSoonAsItIsDefined(t *testing.T) {
 	b := newFixture(t, "", accept)
 	_, keys := b.masterKey()
 	b.restart(keys)
+	log := slog.New(slog.NewTextHandler(b.log, nil))
 	engine, err := activation.New(activation.Config{
-		Pool: b.pool, Starters: map[string]activation.Starter{activation.KindWebhook: b.starter},
-		Logger: slog.New(slog.NewTextHandler(b.log, nil)),
+		Pool: b.pool, Starters: map[string]activation.Starter{activation.KindWebhook: b.starter}, Logger: log,
 	})
+	b.require(err)
+	leader, err := daemon.NewLeader(daemon.LeaderConfig{Pool: b.pool, Parts: []daemon.LedPart{engine}, Logger: log})
 	b.require(err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- engine.Run(ctx) }()
+	go func() { ended <- leader.Run(ctx) }()
 	isSealed := func() bool { return !strings.Contains(b.dump(), bedSecret) && !strings.Contains(b.dump(), otherSecret) }
 	b.waitUntil("what stands there is sealed", isSealed)
 	b.exec("select parley.alter_webhook_activation('target', secret => '" + otherSecret + "')")

@@ -16,13 +16,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
-	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/inbox"
 	"github.com/parley-broker/parley/internal/broker/transport/link"
 	"github.com/parley-broker/parley/internal/broker/transport/router"
 	"github.com/parley-broker/parley/internal/broker/transport/transmitter"
+	"github.com/parley-broker/parley/internal/daemon"
 )
 
 // notConfigured is the number under which Service Broker says that nothing goes over the network.
@@ -104,6 +104,8 @@ func (e *Endpoint) Close() {
 
 // Database is one that the endpoint serves.
 type Database struct {
+	daemon.Simple
+
 	endpoint    *Endpoint
 	guard       dialogsecurity.Guard
 	inbox       *inbox.Inbox
@@ -142,6 +144,8 @@ func (e *Endpoint) Add(ctx context.Context, settings *pgxpool.Config, logger *sl
 	return d, nil
 }
 
+var _ daemon.LedPart = (*Database)(nil)
+
 func (e *Endpoint) all() []*Database {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -154,10 +158,8 @@ func (d *Database) Close() {
 	d.inbox.Close()
 }
 
-// Transmit transmits what the database has for others, while the daemon leads it: the companion of its activation engine.
-func (d *Database) Transmit(ctx context.Context, leadership activation.Leadership) {
-	d.transmitter.Run(ctx, leadership)
-}
+// Lead transmits what the database has for others, while the daemon leads it.
+func (d *Database) Lead(ctx context.Context, term *daemon.Term) { d.transmitter.Run(ctx, term) }
 
 // resolve finds the way to an address.
 func (d *Database) resolve(address string) (transmitter.Way, error) {

@@ -15,8 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
-	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/internal/broker/transport/endpoint"
+	"github.com/parley-broker/parley/internal/daemon"
+	"github.com/parley-broker/parley/internal/daemon/timers"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -186,7 +187,7 @@ func (b *base) checkGot(count int) {
 }
 
 // daemon serves some databases until it is stopped.
-type daemon struct {
+type served struct {
 	t         *testing.T
 	log       *record
 	cancel    context.CancelFunc
@@ -197,9 +198,9 @@ type daemon struct {
 }
 
 // serve runs a daemon to the end of the test.
-func serve(t *testing.T, name string, config endpoint.Config, bases ...*base) *daemon {
+func serve(t *testing.T, name string, config endpoint.Config, bases ...*base) *served {
 	t.Helper()
-	d := &daemon{t: t, log: &record{}, ended: make(chan struct{})}
+	d := &served{t: t, log: &record{}, ended: make(chan struct{})}
 	logger := slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ctx, cancel := context.WithCancel(context.Background())
 	d.cancel = cancel
@@ -209,26 +210,27 @@ func serve(t *testing.T, name string, config endpoint.Config, bases ...*base) *d
 		t.Fatal(err)
 	}
 	d.endpoint = e
-	var engines []*activation.Engine
+	var leaders []*daemon.Leader
 	for _, b := range bases {
 		database, err := e.Add(ctx, b.way().Config(), logger.With("database", b.name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		d.databases = append(d.databases, database)
-		engine, err := activation.New(activation.Config{
-			Pool: b.way(), Name: name, Companion: database.Transmit, Logger: logger.With("database", b.name),
+		pool, log := b.way(), logger.With("database", b.name)
+		leader, err := daemon.NewLeader(daemon.LeaderConfig{
+			Pool: pool, Name: name, Parts: []daemon.LedPart{timers.New(pool, log), database}, Logger: log,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		engines = append(engines, engine)
+		leaders = append(leaders, leader)
 	}
 	var running sync.WaitGroup
-	for _, engine := range engines {
+	for _, leader := range leaders {
 		running.Go(func() {
-			if err := engine.Run(ctx); err != nil {
-				t.Errorf("engine: %v", err)
+			if err := leader.Run(ctx); err != nil {
+				t.Errorf("leader: %v", err)
 			}
 		})
 	}
@@ -246,7 +248,7 @@ func serve(t *testing.T, name string, config endpoint.Config, bases ...*base) *d
 }
 
 // stop ends a daemon and waits for it.
-func (d *daemon) stop() {
+func (d *served) stop() {
 	d.t.Helper()
 	d.cancel()
 	select {
@@ -282,7 +284,7 @@ func (r *record) String() string {
 }
 
 // awaitLog waits until the log holds a text.
-func (d *daemon) awaitLog(text string) {
+func (d *served) awaitLog(text string) {
 	d.t.Helper()
 	deadline := time.Now().Add(patience)
 	for !strings.Contains(d.log.String(), text) {

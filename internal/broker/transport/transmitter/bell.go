@@ -80,7 +80,7 @@ func (b *bell) next(now time.Time, isListening bool) time.Time {
 // tendBell arms or disarms the doorbell when it is time to, and has the database looked at when the bell does not tell.
 func (c *coordinator) tendBell(ctx context.Context, now time.Time) {
 	b := &c.bell
-	isListening := c.leadership.IsListening()
+	isListening := c.term.Notifier.IsListening()
 	switch {
 	case !isListening:
 		b.isAwake.Store(true)

@@ -10,8 +10,9 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/backoff"
-	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	"github.com/parley-broker/parley/internal/daemon"
+	"github.com/parley-broker/parley/internal/notifier"
 )
 
 const (
@@ -58,7 +59,9 @@ type ended struct {
 type coordinator struct {
 	*Transmitter
 
-	leadership   activation.Leadership
+	term         *daemon.Term
+	notified     *notifier.Subscription
+	unresolved   notifier.WakeUp // a conversation waits for a database that this daemon may know
 	destinations map[int32]*destination
 	strangers    map[int32]time.Time // ids that rang and belong to no destination, and since when
 	ended        chan ended
@@ -86,11 +89,11 @@ func (c *coordinator) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case id := <-c.leadership.Rung:
+		case id := <-c.notified.IDs:
 			c.rang(working, id, time.Now())
-		case <-c.leadership.Missed:
+		case <-c.notified.Missed:
 			c.nextLook, c.nextUnresolved, c.bell.armedUntil = time.Time{}, time.Time{}, time.Time{}
-		case <-c.leadership.Unresolved:
+		case <-c.unresolved:
 			c.nextUnresolved = time.Time{}
 		case e := <-c.ended:
 			c.workerEnded(working, e, time.Now())
@@ -109,7 +112,7 @@ func (c *coordinator) act(ctx context.Context, now time.Time) (next time.Time) {
 	}
 	c.tendBell(ctx, now)
 	next = c.nextLook
-	if c.leadership.IsListening() && !c.bell.isAwake.Load() {
+	if c.term.Notifier.IsListening() && !c.bell.isAwake.Load() {
 		next = earliest(next, c.bell.nextArm)
 	}
 	if c.Locate != nil {
@@ -161,6 +164,7 @@ func (c *coordinator) look(ctx context.Context, now time.Time) (next time.Time) 
 		if d == nil {
 			d = &destination{}
 			c.destinations[one.ID] = d
+			c.notified.Own(one.ID)
 			delete(c.strangers, one.ID)
 		}
 		switch {
@@ -205,14 +209,14 @@ func (c *coordinator) start(ctx context.Context, d *destination, now time.Time) 
 	if c.superseded != nil {
 		return
 	}
-	if !c.leadership.IsFresh() {
+	if !c.term.IsFresh() {
 		// This process was paused, or the database does not answer: the next renewal of the lease tells whether we still lead.
 		d.restUntil = now.Add(restTime)
 		return
 	}
 	ctx, stop := context.WithCancel(ctx)
 	w := &worker{
-		Transmitter: c.Transmitter, destination: d, term: c.leadership.Term, window: newWindow(),
+		Transmitter: c.Transmitter, destination: d, term: c.term.Number, window: newWindow(),
 		answers: make(chan answer, travellingMax+largeMax), kick: make(chan struct{}, 1), isAwake: &c.bell.isAwake, stop: stop,
 	}
 	d.worker = w
@@ -272,7 +276,7 @@ func (c *coordinator) workerEnded(ctx context.Context, e ended, now time.Time) {
 
 // giveUp stops speaking under a name that somebody else has taken.
 func (c *coordinator) giveUp(ctx context.Context, speaker parley.Speaker, d *destination, reason string) {
-	if _, err := c.askSpeaker(ctx, c.leadership.Term); errors.Is(err, errTermOver) {
+	if _, err := c.askSpeaker(ctx, c.term.Number); errors.Is(err, errTermOver) {
 		return // another daemon leads, as it should
 	}
 	if c.superseded == nil {
@@ -282,7 +286,7 @@ func (c *coordinator) giveUp(ctx context.Context, speaker parley.Speaker, d *des
 	}
 	c.superseded = &speaker
 	c.ask(ctx, func(ctx context.Context, db parley.DB) error {
-		_, err := parley.ReportAttempt(ctx, db, c.leadership.Term, d.ID, reason)
+		_, err := parley.ReportAttempt(ctx, db, c.term.Number, d.ID, reason)
 		return err
 	})
 	for _, other := range c.destinations {
@@ -294,7 +298,7 @@ func (c *coordinator) giveUp(ctx context.Context, speaker parley.Speaker, d *des
 
 // isNamedAnew tells whether we may speak again, because the database goes on under another epoch.
 func (c *coordinator) isNamedAnew(ctx context.Context) bool {
-	speaker, err := c.askSpeaker(ctx, c.leadership.Term)
+	speaker, err := c.askSpeaker(ctx, c.term.Number)
 	if err != nil || speaker == *c.superseded {
 		return false
 	}
@@ -321,7 +325,7 @@ func (c *coordinator) resolve(ctx context.Context, now time.Time) (next time.Tim
 	for location, endpoints := range bound {
 		if err == nil {
 			err = c.pool.Do(ctx, func(conn *pgx.Conn) error {
-				return parley.BindConversations(ctx, conn, c.leadership.Term, endpoints, location.Address, location.Status)
+				return parley.BindConversations(ctx, conn, c.term.Number, endpoints, location.Address, location.Status)
 			})
 		}
 		if location.Address != "" {
@@ -333,7 +337,7 @@ func (c *coordinator) resolve(ctx context.Context, now time.Time) (next time.Tim
 		return now.Add(c.failures.Failed(err))
 	case len(unresolved) == unresolvedAtOnce && found:
 		return now
-	case c.bell.isAwake.Load() || !c.leadership.IsListening():
+	case c.bell.isAwake.Load() || !c.term.Notifier.IsListening():
 		return now.Add(max(unresolvedInterval, unresolvedCost*time.Since(now)))
 	}
 	return now.Add(max(safetyInterval, unresolvedCost*time.Since(now)))

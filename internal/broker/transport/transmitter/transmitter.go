@@ -10,12 +10,17 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/backoff"
-	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/internal/broker/transport/durable"
+	"github.com/parley-broker/parley/internal/daemon"
+	"github.com/parley-broker/parley/internal/notifier"
 )
 
-// statementTimeout bounds each statement of a transmitter.
-const statementTimeout = 10 * time.Second
+const (
+	// statementTimeout bounds each statement of a transmitter.
+	statementTimeout = 10 * time.Second
+	// idsMax is how many notified ids may wait for the coordinator.
+	idsMax = 1024
+)
 
 // Transmitter transmits what one database has for others.
 type Transmitter struct {
@@ -29,10 +34,13 @@ type Transmitter struct {
 	generation int64
 }
 
-// Run transmits while the daemon leads, until ctx ends. Failures are logged and tried again.
-func (t *Transmitter) Run(ctx context.Context, leadership activation.Leadership) {
+// Run transmits in a term of the daemon, until ctx ends. Failures are logged and tried again.
+func (t *Transmitter) Run(ctx context.Context, term *daemon.Term) {
+	notified := term.Notifier.Subscribe(idsMax)
+	defer notified.Close()
+	notified.On("transmission", notified.Missed)
 	c := &coordinator{
-		Transmitter: t, leadership: leadership,
+		Transmitter: t, term: term, notified: notified, unresolved: notified.On("unresolved", notifier.NewWakeUp()),
 		destinations: map[int32]*destination{}, strangers: map[int32]time.Time{}, ended: make(chan ended), stopped: make(chan struct{}),
 		failures: backoff.NewFailures(t.Logger, "the transmission queue cannot be looked at"),
 	}
