@@ -163,7 +163,7 @@ func TestActivityShowsOnlyQueuesThatTheRoleMayReceiveFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(activity.Queues)+len(activity.Conversations) != 0 {
-		t.Errorf("a stranger sees %+v", activity)
+		t.Errorf("a outsider sees %+v", activity)
 	}
 }
 

@@ -82,7 +82,7 @@ func TestWhoHearsOfANewEpochAsksWhetherItsConversationsAreKnown(t *testing.T) {
 }
 
 // Keeps T5, F2: the answer that says so may be lost, and what is asked then is answered otherwise.
-func TestRefusalWhoseAnswerWasLostIsToldAllTheSame(t *testing.T) {
+func TestRefusalWhoseAnswerWasLostIsReportedAllTheSame(t *testing.T) {
 	t.Parallel()
 	t.Run("LostHistory", func(t *testing.T) {
 		t.Parallel()

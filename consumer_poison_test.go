@@ -75,7 +75,7 @@ func TestConsumerReportsWhyItsHandlerFailed(t *testing.T) {
 	}
 }
 
-func TestFailingConversationIsTold(t *testing.T) {
+func TestFailingConversationIsReported(t *testing.T) {
 	t.Parallel()
 	pool := serviceDatabase(t)
 	send(t, pool, beginDialog(t, pool), "one")

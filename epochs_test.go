@@ -8,7 +8,7 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-func TestSpeakerOfAnOlderTermOrEpochIsNotHeard(t *testing.T) {
+func TestSpeakerOfAnOlderTermOrEpochIsRefused(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, _ := talking(t)
 	asker.send(initiator, request, "second")

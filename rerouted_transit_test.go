@@ -98,7 +98,7 @@ func TestAnAnswerOfTheOldAddressDoesNotStopTheRestAtTheNewOne(t *testing.T) {
 }
 
 // Where LOCAL comes first, the daemon finds the way of each send; that must not bring what was refused before its time.
-func TestASendDoesNotShortenTheTimeForWhichAConversationIsPutAside(t *testing.T) {
+func TestASendDoesNotShortenTheTimeForWhichAConversationIsParked(t *testing.T) {
 	t.Parallel()
 	asker, _ := newSides(t)
 	asker.createRoute("hub", "tcp://hub:4022", "")

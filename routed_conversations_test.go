@@ -271,7 +271,7 @@ func TestWhatWasInTransitIsTakenAgainWhereItsRouteLeadsNow(t *testing.T) {
 
 // What was put aside finds its way anew, and as long as LOCAL comes first that takes the daemon, which is to be told of it although all
 // that waits has its number.
-func TestWhatWasPutAsideInTransitIsTriedAgainByTheDefaultForwarder(t *testing.T) {
+func TestWhatWasParkedInTransitIsTriedAgainByTheDefaultForwarder(t *testing.T) {
 	t.Parallel()
 	asker, _ := newSides(t)
 	asker.createRoute("hub", "tcp://hub:4022", "")

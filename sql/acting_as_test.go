@@ -34,7 +34,7 @@ func activatedQueue(t *testing.T) (b *broker, owner, mallory string) {
 func TestWhoMayActAsWhomIsTheSameOnEveryVersion(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
-	group, member, stranger, super := b.role("group"), b.role("member"), b.role("stranger"), b.role("super")
+	group, member, outsider, super := b.role("group"), b.role("member"), b.role("outsider"), b.role("super")
 	b.exec("grant " + quote(group) + " to " + quote(member))
 	b.exec("alter role " + quote(super) + " superuser")
 	const query = `
@@ -46,7 +46,7 @@ func TestWhoMayActAsWhomIsTheSameOnEveryVersion(t *testing.T) {
 		{member, group, true},
 		{group, member, false},
 		{member, member, true},
-		{stranger, group, false},
+		{outsider, group, false},
 		{super, group, true},
 		{"no such role", group, false},
 		{super, "no such role", false},
@@ -181,13 +181,13 @@ func TestProgramsAndAddressesAreShownToWhoMayViewTheDefinition(t *testing.T) {
 	b, owner, altering := activatedQueue(t)
 	b.as(owner).exec("select parley.drop_activation('Own')")
 	b.as(owner).exec("select parley.create_program_activation('Own', array['/opt/reader', '--key=secret'])")
-	viewing, stranger := b.role("viewing"), b.role("stranger")
+	viewing, outsider := b.role("viewing"), b.role("outsider")
 	b.grant(right{"VIEW DEFINITION", "queue", "Own"}, viewing)
 	const query = "select count(*) from parley.external_activations where queue_name = 'Own'"
 	for _, s := range []session{b.session, b.as(owner), b.as(altering), b.as(viewing)} {
 		equal(s, 1, query)
 	}
-	s := b.as(stranger)
+	s := b.as(outsider)
 	equal(s, 0, query)
 	// Nor does a cheap function of his see what the view leaves out.
 	s.exec("create function pg_temp.peek(text[]) returns boolean language plpgsql cost 0.0001 as $$ begin raise exception 'seen %', $1; end $$")

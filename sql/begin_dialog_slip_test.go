@@ -70,7 +70,7 @@ func TestBeginDialogTellsOfANameThatMayBeASlip(t *testing.T) {
 	}
 }
 
-func TestSlipIsToldOnceASession(t *testing.T) {
+func TestSlipIsReportedOnceASession(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	s, told := b.noticing("")

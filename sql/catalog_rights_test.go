@@ -49,7 +49,7 @@ func TestRightsCatalogShowsNothingToARoleWithoutGrants(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
 	b.exec(catalogScene)
-	stranger := b.as(b.role("stranger"))
+	outsider := b.as(b.role("outsider"))
 	views := values[string](b.session, `
 		select c.relname::text from pg_class as c
 		where c.relnamespace = 'parley'::regnamespace and c.relkind = 'v' and c.relname not like '\_p\_%'
@@ -65,7 +65,7 @@ func TestRightsCatalogShowsNothingToARoleWithoutGrants(t *testing.T) {
 		if query == "" {
 			query = "select v::text from parley." + quote(view) + " as v"
 		}
-		if rows := values[string](stranger, query); len(rows) != 0 {
+		if rows := values[string](outsider, query); len(rows) != 0 {
 			t.Errorf("parley.%s shows %q to a role without grants", view, rows)
 		}
 	}

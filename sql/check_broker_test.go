@@ -126,7 +126,7 @@ func TestRepairTellsTheFarSideOfADamagedConversation(t *testing.T) {
 }
 
 // A side whose service is dropped stays, disconnected, as long as its far side has to hear of it: that is no damage.
-func TestSideOfADroppedServiceThatHasToBeHeardOfIsNoDamage(t *testing.T) {
+func TestSideOfADroppedServiceThatIsToBeReportedIsNoDamage(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	initiator := b.dialog()

@@ -35,7 +35,7 @@ func TestDiagnosisFindsCertificatesThatABindingMisses(t *testing.T) {
 }
 
 // One check that cannot look does not keep the others from it.
-func TestCheckThatFailsIsToldAsAProblem(t *testing.T) {
+func TestCheckThatFailsIsReportedAsAProblem(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	b.dialog()

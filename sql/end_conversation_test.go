@@ -120,7 +120,7 @@ func TestCleanupOfATombstoneIsForAdministrators(t *testing.T) {
 	initiator, target := b.conversation()
 	b.end(initiator)
 	b.end(target)
-	for _, role := range []string{owner, b.role("stranger")} {
+	for _, role := range []string{owner, b.role("outsider")} {
 		b.as(role).refuses(28006, "select parley.end_conversation($1::uuid, cleanup => true)", target)
 	}
 	b.requireState(target, "CD")

@@ -153,7 +153,7 @@ func (b *broker) disable() {
 	b.refuses(9617, "select parley.receive('Answering')")
 }
 
-func TestDisabledQueueIsToldOfOnceForEachTime(t *testing.T) {
+func TestDisabledQueueIsReportedOnceForEachTime(t *testing.T) {
 	t.Parallel()
 	b := newListener(t)
 	b.exec("select parley.alter_queue('Answering', poison_action => 'DISABLE_QUEUE')")

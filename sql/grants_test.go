@@ -23,11 +23,11 @@ func TestGrantToPublicIsForEverybody(t *testing.T) {
 func TestGrantToARoleIsForItsMembers(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	group, member, stranger := b.role("group"), b.role("member"), b.role("stranger")
+	group, member, outsider := b.role("group"), b.role("member"), b.role("outsider")
 	b.exec("grant " + quote(group) + " to " + quote(member))
 	b.grant(receiveAsking, group)
 	b.as(member).requireAllowed("select parley.receive('Asking')")
-	b.as(stranger).requireDenied("select parley.receive('Asking')")
+	b.as(outsider).requireDenied("select parley.receive('Asking')")
 }
 
 func TestRightsAreThoseOfTheRoleThatIsSet(t *testing.T) {
@@ -107,14 +107,14 @@ func TestLosingTheRightStopsSendsOnOpenConversations(t *testing.T) {
 func TestOneRoleDoesNotSendByTheRightOfAnother(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	entitled, stranger := b.role("entitled"), b.role("stranger")
+	entitled, outsider := b.role("entitled"), b.role("outsider")
 	b.grant(receiveAsking, entitled)
 	b.grant(referenceWork, entitled)
 	s := b.as(entitled)
 	handle := s.dialog()
 	s.send(handle, request, "1")
 	s.send(handle, request, "2")
-	b.as(stranger).refuses(229, "select parley.send($1::uuid, '//test/Request', '3')", handle)
+	b.as(outsider).refuses(229, "select parley.send($1::uuid, '//test/Request', '3')", handle)
 	if got := b.bodies("Answering"); !slices.Equal(got, []string{"1", "2"}) {
 		t.Errorf("received %q", got)
 	}

@@ -92,7 +92,7 @@ func TestInvitationIsNoWindowAndAWindowNoInvitation(t *testing.T) {
 	equal(b.session, 0, "select count(*)::int from parley.peers")
 }
 
-func TestStrangersCanMakeTwentyRequestsInAWindow(t *testing.T) {
+func TestUnknownPeersCanMakeTwentyRequestsInAPairingWindow(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
 	b.exec("select parley.open_pairing()")

@@ -16,15 +16,15 @@ const speak = `
 		) as refusal
 	) as r`
 
-func (s session) requireHeard(identity, speaker string, epoch int64, want string) {
+func (s session) requireAccepted(identity, speaker string, epoch int64, want string) {
 	s.Helper()
 	if got := value[string](s, speak, identity, speaker, epoch); got != want {
 		s.Errorf("%s is refused with %q when it speaks for %s, want %q", identity, got, speaker, want)
 	}
 }
 
-// notedEpoch is the newest epoch of which a broker has been heard, 0 for none.
-func (s session) notedEpoch(broker string) int64 {
+// recordedEpoch is the newest epoch of which a broker has been heard, 0 for none.
+func (s session) recordedEpoch(broker string) int64 {
 	s.Helper()
 	return value[int64](s, "select coalesce(max(epoch), 0) from parley._p_known_broker where broker_instance = $1::text::uuid", broker)
 }
@@ -60,20 +60,20 @@ func TestBrokerIsOfThePeerThatSpeaksForItFirst(t *testing.T) {
 				b.exec(way.prepare)
 			}
 			now := time.Now().UnixMicro()
-			b.requireHeard(way.first, someBroker, 1, "")
+			b.requireAccepted(way.first, someBroker, 1, "")
 			for _, epoch := range []int64{1, 2, now} {
-				b.requireHeard(way.other, someBroker, epoch, "28047")
+				b.requireAccepted(way.other, someBroker, epoch, "28047")
 			}
-			if got := b.notedEpoch(someBroker); got != 1 {
+			if got := b.recordedEpoch(someBroker); got != 1 {
 				t.Errorf("somebody else has brought the broker to epoch %d", got)
 			}
-			b.requireHeard(way.first, someBroker, 1, "")
-			b.requireHeard(way.later, someBroker, 2, "")
+			b.requireAccepted(way.first, someBroker, 1, "")
+			b.requireAccepted(way.later, someBroker, 2, "")
 			// A daemon serves any number of databases.
-			b.requireHeard(way.first, "00000000-0000-0000-0000-000000000003", 1, "")
-			b.requireHeard(way.other, "00000000-0000-0000-0000-000000000003", 1, "28047")
-			b.requireHeard(way.other, "00000000-0000-0000-0000-000000000004", 1, "")
-			b.requireHeard(way.first, "00000000-0000-0000-0000-000000000004", 1, "28047")
+			b.requireAccepted(way.first, "00000000-0000-0000-0000-000000000003", 1, "")
+			b.requireAccepted(way.other, "00000000-0000-0000-0000-000000000003", 1, "28047")
+			b.requireAccepted(way.other, "00000000-0000-0000-0000-000000000004", 1, "")
+			b.requireAccepted(way.first, "00000000-0000-0000-0000-000000000004", 1, "28047")
 			equal(b.session, 3, "select count(*)::int from parley.peer_brokers where first_used_at is not null")
 		})
 	}
@@ -83,8 +83,8 @@ func TestPeersShowInWhoseNameTheyHaveSpokenFirst(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
 	b.exec("select parley.trust_peer($1, 'one', broker_instances => array[$2::text::uuid])", oneKey, secondBroker)
-	b.requireHeard("peer:"+oneKey, someBroker, 1, "")
-	b.requireHeard("peer:"+anotherKey+" named hub", "00000000-0000-0000-0000-000000000003", 1, "")
+	b.requireAccepted("peer:"+oneKey, someBroker, 1, "")
+	b.requireAccepted("peer:"+anotherKey+" named hub", "00000000-0000-0000-0000-000000000003", 1, "")
 	equal(b.session, "{"+someBroker+","+secondBroker+"}", "select broker_instances::text from parley.peers")
 	equal(b.session, "one 1 true,one 2 false,hub 3 true", `
 		select string_agg(coalesce(peer_name, authority_name) || ' ' || right(broker_instance::text, 1) || ' ' || (first_used_at is not null), ','
@@ -109,12 +109,12 @@ func TestOperatorSaysWhoseABrokerIs(t *testing.T) {
 				owner = "peer:" + thirdKey
 			}
 			b.exec("select parley.trust_peer($1, 'one')", oneKey)
-			b.requireHeard(thief, someBroker, time.Now().UnixMicro(), "")
-			b.requireHeard(owner, someBroker, 1, "28047")
+			b.requireAccepted(thief, someBroker, time.Now().UnixMicro(), "")
+			b.requireAccepted(owner, someBroker, 1, "28047")
 			b.exec(say)
-			b.requireHeard(owner, someBroker, 1, "")
-			b.requireHeard(thief, someBroker, time.Now().UnixMicro(), "28047")
-			b.requireHeard(owner, someBroker, 1, "")
+			b.requireAccepted(owner, someBroker, 1, "")
+			b.requireAccepted(thief, someBroker, time.Now().UnixMicro(), "28047")
+			b.requireAccepted(owner, someBroker, 1, "")
 		})
 	}
 }
@@ -123,30 +123,30 @@ func TestPairingDoesNotTakeTheBrokerThatAnotherPeerHasSpokenFor(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
 	b.exec("select parley.trust_peer($1, 'one')", oneKey)
-	b.requireHeard("peer:"+oneKey, someBroker, 1, "")
+	b.requireAccepted("peer:"+oneKey, someBroker, 1, "")
 	b.refuses(2714, `select parley.pair_peer($1, '', null, null, jsonb_build_object('databases', jsonb_build_array(
 		jsonb_build_object('instance', $2::text, 'services', '[]'::jsonb))))`, anotherKey, someBroker)
-	b.requireHeard("peer:"+oneKey, someBroker, 1, "")
+	b.requireAccepted("peer:"+oneKey, someBroker, 1, "")
 }
 
 func TestAlteringTheBrokersOfAPeerReplacesWhatItHasSpokenFor(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
 	b.exec("select parley.trust_peer($1, 'one'), parley.trust_peer($2, 'two')", oneKey, anotherKey)
-	b.requireHeard("peer:"+oneKey, someBroker, 1, "")
+	b.requireAccepted("peer:"+oneKey, someBroker, 1, "")
 	b.exec("select parley.alter_peer('one', broker_instances => array[$1::text::uuid])", secondBroker)
-	b.requireHeard("peer:"+anotherKey, someBroker, 1, "")
-	b.requireHeard("peer:"+oneKey, someBroker, 1, "28047")
+	b.requireAccepted("peer:"+anotherKey, someBroker, 1, "")
+	b.requireAccepted("peer:"+oneKey, someBroker, 1, "28047")
 }
 
 // It speaks for others, so nothing becomes its own by that.
-func TestForwarderIsNotedForNoBroker(t *testing.T) {
+func TestForwarderIsRecordedForNoBroker(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
 	b.exec("select parley.trust_peer($1, 'hub', is_forwarder => true), parley.trust_peer($2, 'one')", oneKey, anotherKey)
-	b.requireHeard("peer:"+oneKey, someBroker, 1, "")
-	b.requireHeard("peer:"+anotherKey, someBroker, 1, "")
-	b.requireHeard("peer:"+oneKey, someBroker, 1, "")
+	b.requireAccepted("peer:"+oneKey, someBroker, 1, "")
+	b.requireAccepted("peer:"+anotherKey, someBroker, 1, "")
+	b.requireAccepted("peer:"+oneKey, someBroker, 1, "")
 	equal(b.session, "one", "select string_agg(peer_name, ',') from parley.peer_brokers")
 }
 
@@ -154,10 +154,10 @@ func TestBrokerOfARevokedPeerIsFree(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
 	b.exec("select parley.trust_peer($1, 'one'), parley.trust_peer($2, 'two')", oneKey, anotherKey)
-	b.requireHeard("peer:"+oneKey, someBroker, 1, "")
+	b.requireAccepted("peer:"+oneKey, someBroker, 1, "")
 	b.exec("select parley.revoke_peer('one')")
-	b.requireHeard("peer:"+oneKey, someBroker, 1, "28034")
-	b.requireHeard("peer:"+anotherKey, someBroker, 1, "")
+	b.requireAccepted("peer:"+oneKey, someBroker, 1, "28034")
+	b.requireAccepted("peer:"+anotherKey, someBroker, 1, "")
 }
 
 // A database beside this one proves who it is by its daemon; somebody elsewhere who says to be it does not.
@@ -165,24 +165,24 @@ func TestBrokerBesideIsNotTakenByAPeer(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
 	b.exec("select parley.trust_peer($1, 'one')", oneKey)
-	b.requireHeard("role:somebody", someBroker, 1, "")
-	b.requireHeard("peer:"+oneKey, someBroker, 2, "28047")
-	b.requireHeard("role:somebody", someBroker, 1, "")
+	b.requireAccepted("role:somebody", someBroker, 1, "")
+	b.requireAccepted("peer:"+oneKey, someBroker, 2, "28047")
+	b.requireAccepted("role:somebody", someBroker, 1, "")
 	// It has moved.
 	b.exec("select parley.alter_peer('one', broker_instances => array[$1::text::uuid])", someBroker)
-	b.requireHeard("peer:"+oneKey, someBroker, 2, "")
+	b.requireAccepted("peer:"+oneKey, someBroker, 2, "")
 }
 
-func TestTwoPeersThatSpeakForABrokerAtOnceAreNotBothHeard(t *testing.T) {
+func TestTwoPeersThatSpeakForABrokerAtOnceAreNotBothAccepted(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
 	b.exec("select parley.trust_peer($1, 'one'), parley.trust_peer($2, 'two')", oneKey, anotherKey)
 	first := b.begin()
-	first.requireHeard("peer:"+oneKey, someBroker, 1, "")
+	first.requireAccepted("peer:"+oneKey, someBroker, 1, "")
 	if got := b.beside(first, speak, "peer:"+anotherKey, someBroker, time.Now().UnixMicro()); got != "28047" {
 		t.Errorf("the second one is refused with %q", got)
 	}
-	b.requireHeard("peer:"+oneKey, someBroker, 1, "")
+	b.requireAccepted("peer:"+oneKey, someBroker, 1, "")
 }
 
 // An epoch is a time: what lies ahead of it would shut the true broker out for good. Nobody can say such a thing, the broker itself included.
@@ -192,14 +192,14 @@ func TestEpochThatIsStillToComeIsNotBelieved(t *testing.T) {
 	b.exec("select parley.trust_peer($1, 'hub', is_forwarder => true)", oneKey)
 	for _, identity := range []string{"peer:" + oneKey, "peer:" + anotherKey, "role:somebody", ""} {
 		for _, epoch := range []int64{time.Now().Add(15 * time.Minute).UnixMicro(), 1<<63 - 1} {
-			b.requireHeard(identity, someBroker, epoch, "28047")
+			b.requireAccepted(identity, someBroker, epoch, "28047")
 		}
 	}
-	if got := b.notedEpoch(someBroker); got != 0 {
+	if got := b.recordedEpoch(someBroker); got != 0 {
 		t.Errorf("it was noted: %d", got)
 	}
 	equal(b.session, 0, "select count(*)::int from parley.peer_brokers")
-	b.requireHeard("peer:"+oneKey, someBroker, time.Now().Add(5*time.Minute).UnixMicro(), "")
+	b.requireAccepted("peer:"+oneKey, someBroker, time.Now().Add(5*time.Minute).UnixMicro(), "")
 }
 
 func TestPeerSpeaksFirstForAThousandBrokersAtMost(t *testing.T) {
@@ -211,18 +211,18 @@ func TestPeerSpeaksFirstForAThousandBrokersAtMost(t *testing.T) {
 			select count(*) filter (where q.refusal is null) || ' ' || count(*) filter (where q.refusal like '28047: %')
 			from generate_series(1, 1005) as n,
 				lateral (select parley._p_refusal_of_identities(array[$1::text], md5($1 || n)::uuid) as refusal) as q`, identity)
-		b.requireHeard(identity, fmt.Sprintf("%x-0000-0000-0000-000000000000", 0xabcdef01), 1, "28047")
+		b.requireAccepted(identity, fmt.Sprintf("%x-0000-0000-0000-000000000000", 0xabcdef01), 1, "28047")
 	}
 }
 
 // What a broker has sent before its database went on from another state may still be on its way, with the same daemon's token.
-func TestOlderEpochOfTheSameDaemonIsNotHeard(t *testing.T) {
+func TestOlderEpochOfTheSameDaemonIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
 	for _, identity := range []string{"peer:" + oneKey, "role:somebody"} {
 		broker := map[bool]string{true: someBroker, false: secondBroker}[identity[0] == 'p']
-		b.requireHeard(identity, broker, 2, "")
-		b.requireHeard(identity, broker, 1, "superseded")
-		b.requireHeard(identity, broker, 2, "")
+		b.requireAccepted(identity, broker, 2, "")
+		b.requireAccepted(identity, broker, 1, "superseded")
+		b.requireAccepted(identity, broker, 2, "")
 	}
 }

@@ -186,12 +186,12 @@ func TestTotalsDoNotFallWhenAQueueIsDropped(t *testing.T) {
 func TestCountersAreForAdministratorsAndMonitors(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	stranger := b.role("stranger")
-	equal(b.as(stranger), 0, "select count(*) from parley.dm_os_performance_counters")
-	b.as(stranger).refuses(229, "select parley.broker_metrics()")
-	b.exec("grant pg_monitor to " + quote(stranger))
-	equal(b.as(stranger), true, "select count(*) > 80 from parley.dm_os_performance_counters")
-	equal(b.as(stranger), true, "select parley.broker_metrics() ? 'queues'")
+	outsider := b.role("outsider")
+	equal(b.as(outsider), 0, "select count(*) from parley.dm_os_performance_counters")
+	b.as(outsider).refuses(229, "select parley.broker_metrics()")
+	b.exec("grant pg_monitor to " + quote(outsider))
+	equal(b.as(outsider), true, "select count(*) > 80 from parley.dm_os_performance_counters")
+	equal(b.as(outsider), true, "select parley.broker_metrics() ? 'queues'")
 }
 
 func TestFiguresCountRowsUpToAThousandAndEstimateTheRest(t *testing.T) {

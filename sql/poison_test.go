@@ -94,7 +94,7 @@ func TestNotingAFailureNeverFails(t *testing.T) {
 	handle := b.dialog()
 	b.send(handle, request, "x")
 	target := b.farHandle(handle)
-	stranger := b.as(b.role("stranger"))
+	outsider := b.as(b.role("outsider"))
 	for name, c := range map[string]struct {
 		s         session
 		arguments string
@@ -102,7 +102,7 @@ func TestNotingAFailureNeverFails(t *testing.T) {
 	}{
 		"NoHandle":      {b.session, "null, null, null", false},
 		"UnknownHandle": {b.session, "gen_random_uuid(), 'XX000', 'x'", false},
-		"NoRight":       {stranger, fmt.Sprintf("'%s', 'XX000', 'x'", target), false},
+		"NoRight":       {outsider, fmt.Sprintf("'%s', 'XX000', 'x'", target), false},
 		"NoError":       {b.session, fmt.Sprintf("'%s', null, null", target), true},
 		"NoSQLState":    {b.session, fmt.Sprintf("'%s', 'not one', 'x'", target), true},
 		"Unread":        {b.session, fmt.Sprintf("'%s', 'XX000', 'x'", target), true},

@@ -60,7 +60,7 @@ func TestRightsOfWhoeverMaintainsATableAreNotItsOwners(t *testing.T) {
 	t.Parallel()
 	attacks := []struct{ name, statement string }{
 		{"grant", "perform parley.grant('CONTROL', 'queue', 'Answering', session_user::text);"},
-		{"create a queue that runs as somebody", "perform parley.create_queue('Evil', activation_procedure => 'public.read', execute_as => session_user::text);"},
+		{"create a queue that runs as somebody", "perform parley.create_queue('Planted', activation_procedure => 'public.read', execute_as => session_user::text);"},
 		{"receive", "perform parley.receive('Answering');"},
 		{"send on a conversation that has sent before", "perform parley.send((select h from public.victim), '//test/Request', 'x'::bytea);"},
 		{"send many", "perform parley.send_batch_binary((select h from public.victim), '//test/Request', array['x'::bytea]);"},
@@ -219,7 +219,7 @@ func TestRightsCannotBeHadByAForgedTicket(t *testing.T) {
 		"that of another session":  "'\\x" + hexOf(stolen) + "'::bytea",
 		"its own with more behind": "parley.current_caller() || '\\x00'::bytea",
 	} {
-		_, err := mallory.db.Exec(t.Context(), "select parley.create_queue('Evil', caller => "+ticket+")")
+		_, err := mallory.db.Exec(t.Context(), "select parley.create_queue('Planted', caller => "+ticket+")")
 		var refusal *pgconn.PgError
 		if !errors.As(err, &refusal) || refusal.Code != "42501" && refusal.Code != "22021" {
 			t.Errorf("%s: got %v, want a refusal", name, err)
@@ -228,7 +228,7 @@ func TestRightsCannotBeHadByAForgedTicket(t *testing.T) {
 	// A ticket of an earlier transaction is worth nothing, though it was the caller's own.
 	b.exec("select parley.grant('CREATE QUEUE', 'database', null, $1)", role)
 	own := value[[]byte](mallory, "select parley.current_caller()")
-	_, err := mallory.db.Exec(t.Context(), "select parley.create_queue('Evil', caller => $1)", own)
+	_, err := mallory.db.Exec(t.Context(), "select parley.create_queue('Planted', caller => $1)", own)
 	var refusal *pgconn.PgError
 	if !errors.As(err, &refusal) || refusal.Code != "42501" {
 		t.Errorf("an old ticket: got %v, want a refusal", err)

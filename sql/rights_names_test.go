@@ -198,21 +198,21 @@ func TestRightsWhatIsVisibleIsTheSameInFunctionsAndViews(t *testing.T) {
 }
 
 // The number of a queue is easily guessed.
-func TestRightsStateOfAQueueIsToldToThoseWhoSeeIt(t *testing.T) {
+func TestRightsStateOfAQueueIsShownToThoseWhoSeeIt(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	b.exec("insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks) select e.endpoint_id, 0, 0, 5 "+
 		"from parley._p_endpoint as e where e.conversation_handle = $1", b.dialog())
 	id := value[int](b.session, "select object_id from parley.service_queues where name = 'Asking'")
-	role := b.role("stranger")
-	stranger := b.as(role)
+	role := b.role("outsider")
+	outsider := b.as(role)
 	for _, c := range []struct{ function, shown string }{
 		{"_p_sees_poisoned", "false"},
 		{"_p_sees_set_aside", "1"},
 		{"_p_is_poisoned", "permission denied"},
 	} {
 		ask := func() string {
-			o := stranger.call(fmt.Sprintf("select parley.%s(%d)::text", c.function, id))
+			o := outsider.call(fmt.Sprintf("select parley.%s(%d)::text", c.function, id))
 			if o.err != nil {
 				return o.err.Error()
 			}
@@ -228,7 +228,7 @@ func TestRightsStateOfAQueueIsToldToThoseWhoSeeIt(t *testing.T) {
 		b.revoke(right{"REFERENCES", "queue", "Asking"}, role)
 	}
 	b.grant(right{"RECEIVE", "queue", "Asking"}, role)
-	equal(stranger, "true 1",
+	equal(outsider, "true 1",
 		"select is_receive_enabled || ' ' || set_aside_conversations from parley.service_queues where name = 'Asking'")
 }
 

@@ -34,10 +34,10 @@ const (
 func TestRightsFireTimersHoldsNothingOfThoseWhoGaveNoRight(t *testing.T) {
 	t.Parallel()
 	b := overdue(t)
-	role := b.role("stranger")
-	stranger := b.as(role)
-	stranger.exec("begin")
-	equal(stranger, 0, "select parley.fire_timers()")
+	role := b.role("outsider")
+	outsider := b.as(role)
+	outsider.exec("begin")
+	equal(outsider, 0, "select parley.fire_timers()")
 	equal(b.session, 0, heldRows)
 	for _, table := range []string{"parley._p_fragment", "parley._p_tombstone"} {
 		equal(b.session, 0, "select count(*) from "+table+" where ctid not in (select t.ctid from "+table+" as t for update skip locked)")
@@ -48,7 +48,7 @@ func TestRightsFireTimersHoldsNothingOfThoseWhoGaveNoRight(t *testing.T) {
 	equal(s, 1, "select parley.fire_timers()")
 	equal(b.session, 0, waiting)
 	equal(b.session, 0, dueNow)
-	stranger.rollback()
+	outsider.rollback()
 }
 
 func TestRightsFireTimersFiresWhatTheCallerMayReceive(t *testing.T) {
@@ -126,7 +126,7 @@ func TestRightsFireTimersLeavesThePoisonOfOtherQueues(t *testing.T) {
 func TestRightsFailedDeliveriesAreShownToOwnersAndAdministrators(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
-	owner, group, stranger := b.role("owner"), b.role("group"), b.role("stranger")
+	owner, group, outsider := b.role("owner"), b.role("group"), b.role("outsider")
 	b.exec("grant " + quote(group) + " to " + quote(owner))
 	b.exec("select parley.create_queue('Own'), parley.create_service('//own', 'Own', array['DEFAULT'], $1)", group)
 	b.exec("select parley.send(parley.begin_dialog('//own', '//own', encryption => false), 'DEFAULT', 'x')")
@@ -139,7 +139,7 @@ func TestRightsFailedDeliveriesAreShownToOwnersAndAdministrators(t *testing.T) {
 		join parley._p_service as s using (service_id)
 		where not e.is_initiator`)
 	const seen = "select count(*) from parley.delivery_failures"
-	equal(b.as(stranger), 0, seen)
+	equal(b.as(outsider), 0, seen)
 	equal(b.as(owner), 1, seen)
 	equal(b.session, 1, seen)
 	b.exec("select parley.alter_authorization('service', '//own', current_user::text)")

@@ -70,9 +70,9 @@ func TestSendAndEndRefusesAsItsPartsDo(t *testing.T) {
 func TestSendAndEndAsksForTheRightsOfItsCaller(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	stranger := b.as(b.role("stranger"))
-	stranger.refuses(229, "select parley.send_and_end('//test/Asker', '//test/Answerer', $1, 'x', '//test/Work')", request)
-	stranger.refuses(229, "select parley.send_binary_and_end('//test/Asker', '//test/Answerer', $1, 'x', '//test/Work')", request)
+	outsider := b.as(b.role("outsider"))
+	outsider.refuses(229, "select parley.send_and_end('//test/Asker', '//test/Answerer', $1, 'x', '//test/Work')", request)
+	outsider.refuses(229, "select parley.send_binary_and_end('//test/Asker', '//test/Answerer', $1, 'x', '//test/Work')", request)
 	equal(b.session, 0, "select count(*) from parley._p_endpoint")
 }
 

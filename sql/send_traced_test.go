@@ -141,7 +141,7 @@ func TestSendTracedRefusesWhatSendRefuses(t *testing.T) {
 	b.refuses(8426, statement, "00000000-0000-0000-0000-00000000000a", request)
 	b.refuses(8428, statement, handle, "//test/Nothing")
 	b.refuses(8432, statement, handle, reply)
-	b.as(b.role("stranger")).refuses(229, statement, handle, request)
+	b.as(b.role("outsider")).refuses(229, statement, handle, request)
 	b.send(handle, request, "x")
 	b.end(handle)
 	b.refuses(8429, statement, handle, request)

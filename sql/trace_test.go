@@ -167,5 +167,5 @@ func TestTraceIsForThoseWhoDoTheWork(t *testing.T) {
 	b.exec("select parley.receive('Answering')")
 	b.exec("select parley.end_conversation($1)", target)
 	equal(b.session, true, "select exists (select from parley.trace_conversation($1) where event = 'forgotten')", target)
-	equal(b.as(b.role("stranger")), 0, "select count(*)::int from parley.trace_conversation($1)", target)
+	equal(b.as(b.role("outsider")), 0, "select count(*)::int from parley.trace_conversation($1)", target)
 }

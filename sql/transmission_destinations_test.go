@@ -42,7 +42,7 @@ func TestLongTransmissionQueueIsEstimated(t *testing.T) {
 		select is_estimated and waiting_messages between 14500 and 15500 from parley.transmission_destinations()`)
 }
 
-func TestOthersThanAdministratorsAreNotToldOfDestinations(t *testing.T) {
+func TestDestinationsAreShownToAdministratorsOnly(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	b.farDialog()

@@ -10,7 +10,7 @@ import (
 )
 
 // A run that found something wrong is told in full, and ends with exit code 1.
-func TestDemoThatFailedIsToldAndEndsWithOne(t *testing.T) {
+func TestDemoThatFailedIsReportedAndEndsWithOne(t *testing.T) {
 	t.Parallel()
 	for _, isJSON := range []bool{false, true} {
 		var out, errOut bytes.Buffer

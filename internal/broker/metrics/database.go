@@ -73,7 +73,7 @@ func (d *Database) refresh(ctx context.Context) {
 		d.isUp = false
 		return
 	}
-	d.noteDisabled(figures)
+	d.logDisabled(figures)
 	d.isUp, d.figures = true, figures
 	d.keepDequeued()
 	d.forgetGone()
@@ -90,8 +90,8 @@ func (d *Database) keepDequeued() {
 	d.dequeued = told
 }
 
-// noteDisabled logs the queues that poison message handling has disabled since the last look.
-func (d *Database) noteDisabled(figures metricsstore.BrokerMetrics) {
+// logDisabled logs the queues that poison message handling has disabled since the last look.
+func (d *Database) logDisabled(figures metricsstore.BrokerMetrics) {
 	before := map[int]bool{}
 	for _, q := range d.figures.Queues {
 		before[q.QueueID] = q.IsPoisoned

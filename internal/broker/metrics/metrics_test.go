@@ -184,7 +184,7 @@ func TestReadBrokerMetricsNeedsARight(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := tx.Exec(t.Context(), "create role metrics_stranger; set local role metrics_stranger"); err != nil {
+	if _, err := tx.Exec(t.Context(), "create role metrics_outsider; set local role metrics_outsider"); err != nil {
 		t.Fatal(err)
 	}
 	_, err = metricsstore.ReadBrokerMetrics(t.Context(), tx)

@@ -62,7 +62,7 @@ func newBroker(t *testing.T, name string) *broker {
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil)).With("broker", name)
 	b.trust = trust.New(trust.Config{
 		Source: b, Databases: []trust.Database{{Name: name, DB: b.pool}}, Logger: logger,
-		Strangers: &Host{Databases: []parley.DB{b.pool}, Certificate: b.Certificate, Keys: b.keys, Address: "tcp://" + b.address, Logger: logger},
+		UnknownPeers: &Host{Databases: []parley.DB{b.pool}, Certificate: b.Certificate, Keys: b.keys, Address: "tcp://" + b.address, Logger: logger},
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -108,8 +108,8 @@ func TestCallsOfOneHostAreLimited(t *testing.T) {
 	}
 }
 
-// Strangers call without end, and nobody lets them in: the database hears of a few of them.
-func TestStrangersCannotMakeTheDatabaseBusy(t *testing.T) {
+// UnknownPeers call without end, and nobody lets them in: the database hears of a few of them.
+func TestUnknownPeersCannotMakeTheDatabaseBusy(t *testing.T) {
 	t.Parallel()
 	a, b := newBroker(t, "a"), newBroker(t, "b")
 	token := b.invite(parley.PairingChoice{})

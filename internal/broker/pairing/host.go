@@ -71,8 +71,8 @@ func (h *Host) isOpen(ctx context.Context) bool {
 	return false
 }
 
-// errStranger is all that a stranger is told when something is wrong here.
-var errStranger = errors.New("not now")
+// errNotNow is all that a stranger is told when something is wrong here.
+var errNotNow = errors.New("not now")
 
 // Serve pairs with who has called.
 func (h *Host) Serve(ctx context.Context, conn *tls.Conn) {
@@ -86,7 +86,7 @@ func (h *Host) Serve(ctx context.Context, conn *tls.Conn) {
 		if withheld, isAllowed := h.lines.Allow("failed", transport.HostOf(conn.RemoteAddr()), time.Now()); isAllowed {
 			h.Logger.Warn("a pairing has failed", "remote", remote, "reason", err, "withheld", withheld)
 		}
-		text := errStranger.Error()
+		text := errNotNow.Error()
 		if errors.Is(err, parley.ErrPairingOver) {
 			text = "the invitation is used or over, or nobody may ask"
 		}

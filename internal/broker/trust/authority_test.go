@@ -143,7 +143,7 @@ func TestAuthorityVouchesForPeers(t *testing.T) {
 }
 
 // The name in a certificate tells who has called, where nothing but an authority has let him in; keys under that name may change.
-func TestWhoIsLetInByAnAuthorityAloneIsToldFromAPeer(t *testing.T) {
+func TestWhoIsLetInByAnAuthorityAloneIsNoPeer(t *testing.T) {
 	t.Parallel()
 	company := newAuthority(t)
 	caller, listed := company.files("caller.test", time.Now().Add(time.Hour), company), company.files("listed.test", time.Now().Add(time.Hour), company)

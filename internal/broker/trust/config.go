@@ -59,14 +59,14 @@ func (t *Trust) ServerConfig() *tls.Config {
 	config.VerifyConnection = func(state tls.ConnectionState) error {
 		return t.judgeNow(t.serving(), state.PeerCertificates, "")
 	}
-	if t.strangers == nil {
+	if t.unknownPeers == nil {
 		return config
 	}
 	open := t.base()
 	open.ClientAuth = tls.RequireAnyClientCert
-	open.NextProtos = []string{t.strangers.Protocol()}
+	open.NextProtos = []string{t.unknownPeers.Protocol()}
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if slices.Contains(hello.SupportedProtos, t.strangers.Protocol()) && t.strangers.IsOpen(hello.Context(), hello.Conn.RemoteAddr()) {
+		if slices.Contains(hello.SupportedProtos, t.unknownPeers.Protocol()) && t.unknownPeers.IsOpen(hello.Context(), hello.Conn.RemoteAddr()) {
 			return open, nil
 		}
 		return nil, nil

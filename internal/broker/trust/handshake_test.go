@@ -144,7 +144,7 @@ func TestBrokerWithoutCertificateOpensNoLink(t *testing.T) {
 	requireRefusal(t, m.clientErr, trust.NoCertify)
 }
 
-func TestStrangersAreSentAway(t *testing.T) {
+func TestUnknownPeersAreSentAway(t *testing.T) {
 	t.Parallel()
 	a, b := newBroker(t, "a"), newBroker(t, "b")
 	b.trusts(a)

@@ -99,7 +99,7 @@ func (t *Trust) Accept(ctx context.Context, raw net.Conn) (net.Conn, tls.Connect
 		t.tell(raw.RemoteAddr(), err)
 		return nil, tls.ConnectionState{}, err
 	}
-	if t.strangers != nil && conn.ConnectionState().NegotiatedProtocol == t.strangers.Protocol() {
+	if t.unknownPeers != nil && conn.ConnectionState().NegotiatedProtocol == t.unknownPeers.Protocol() {
 		t.receive(conn)
 		return nil, tls.ConnectionState{}, credentials.ErrConnDispatched
 	}
@@ -159,7 +159,7 @@ func (t *Trust) receive(conn *tls.Conn) {
 		defer func() { _ = conn.Close() }()
 		end := context.AfterFunc(t.serving(), func() { _ = conn.Close() })
 		defer end()
-		t.strangers.Serve(t.serving(), conn)
+		t.unknownPeers.Serve(t.serving(), conn)
 	}()
 }
 

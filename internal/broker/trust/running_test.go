@@ -172,7 +172,7 @@ func TestNewKeyIsNotTrustedAtTheAddressOfAnotherPeer(t *testing.T) {
 	m.requireOpen(t)
 }
 
-func TestEndOfTheOwnCertificateIsToldAhead(t *testing.T) {
+func TestEndOfTheOwnCertificateIsReportedAhead(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, want string

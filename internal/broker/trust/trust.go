@@ -46,13 +46,13 @@ type Config struct {
 	Address string
 	// Authorities gives the certificate authorities that may vouch for peers; nil, or giving nil: none.
 	Authorities func() *x509.CertPool
-	// Strangers are served with what they may ask for without being trusted; nil: nobody.
-	Strangers Strangers
-	Logger    *slog.Logger // nil means slog.Default
+	// UnknownPeers are served with what they may ask for without being trusted; nil: nobody.
+	UnknownPeers UnknownPeers
+	Logger       *slog.Logger // nil means slog.Default
 }
 
-// Strangers serves connections of those that are not trusted yet, which ask for it by the name of a protocol.
-type Strangers interface {
+// UnknownPeers serves connections of those that are not trusted yet, which ask for it by the name of a protocol.
+type UnknownPeers interface {
 	// Protocol is the name by which it is asked for in the handshake (ALPN).
 	Protocol() string
 	// IsOpen tells whether anybody who comes from an address is let in just now.
@@ -63,14 +63,14 @@ type Strangers interface {
 
 // Trust decides with whom the daemon speaks. It is safe for concurrent use.
 type Trust struct {
-	source      Source
-	name        string
-	address     string
-	databases   []Database
-	authorities func() *x509.CertPool
-	strangers   Strangers
-	logger      *slog.Logger
-	server      *tls.Config
+	source       Source
+	name         string
+	address      string
+	databases    []Database
+	authorities  func() *x509.CertPool
+	unknownPeers UnknownPeers
+	logger       *slog.Logger
+	server       *tls.Config
 
 	loading sync.Mutex
 	keys    [][]parley.PeerKey // by database; guarded by loading
@@ -96,7 +96,7 @@ type Trust struct {
 func New(config Config) *Trust {
 	t := &Trust{
 		source: config.Source, name: config.Name, address: config.Address, databases: config.Databases, authorities: config.Authorities,
-		strangers: config.Strangers, logger: config.Logger, keys: make([][]parley.PeerKey, len(config.Databases)),
+		unknownPeers: config.UnknownPeers, logger: config.Logger, keys: make([][]parley.PeerKey, len(config.Databases)),
 		links: map[*link]bool{}, places: make(chan struct{}, guestsMax),
 	}
 	if t.logger == nil {

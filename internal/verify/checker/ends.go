@@ -47,12 +47,12 @@ func (c *check) ends() {
 		}
 	}
 	if c.history.Quiet > 0 {
-		c.untold(ended, last)
+		c.unreported(ended, last)
 	}
 }
 
 // untold looks, once all is quiet, for sides that were never told that the other one has ended: S11.
-func (c *check) untold(ended map[Direction]Ended, received map[Direction]EndReceived) {
+func (c *check) unreported(ended map[Direction]Ended, received map[Direction]EndReceived) {
 	hasSent := map[Direction]bool{}
 	for _, s := range c.history.Sent {
 		hasSent[s.Direction] = true

@@ -30,7 +30,7 @@ const (
 	// Truncate delivers only the beginning of the batch, and returns an error.
 	Truncate Fault = "truncate"
 	// Echo says again something old, as it was, before it delivers. Stale says it with an epoch or a term that is over, and Forge with
-	// another token. Their answers go to Overheard.
+	// another token. Their answers go to OnFaultAnswer.
 	Echo  Fault = "echo"
 	Stale Fault = "stale"
 	Forge Fault = "forge"
@@ -54,8 +54,8 @@ type Courier struct {
 	// Chance is how often something is done to a delivery, from 0 to 1, and Faults is what; all of them when empty.
 	Chance float64
 	Faults []Fault
-	// Overheard is told what the far side answered to what it should not believe; it may be nil.
-	Overheard func(fault Fault, batch transport.Batch, results []parley.Result, err error)
+	// OnFaultAnswer is told what the far side answered to what it should not believe; it may be nil.
+	OnFaultAnswer func(fault Fault, batch transport.Batch, results []parley.Result, err error)
 
 	mu         sync.Mutex
 	random     *rand.Rand

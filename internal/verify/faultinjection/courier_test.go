@@ -9,12 +9,12 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport"
 )
 
-func TestACourierDoesAllThatItIsToldTo(t *testing.T) {
+func TestACourierInjectsEveryFaultItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	d := &target{}
-	overheard := map[Fault]int{}
+	answered := map[Fault]int{}
 	courier := NewCourier(d, 0.7, 42)
-	courier.Overheard = func(fault Fault, _ transport.Batch, _ []parley.Result, _ error) { overheard[fault]++ }
+	courier.OnFaultAnswer = func(fault Fault, _ transport.Batch, _ []parley.Result, _ error) { answered[fault]++ }
 	for n := range int64(2000) {
 		sent := transport.Batch{
 			Speaker: parley.Speaker{Instance: parley.UUID{1}, Epoch: 5, Term: 5},
@@ -38,8 +38,8 @@ func TestACourierDoesAllThatItIsToldTo(t *testing.T) {
 			t.Errorf("%q was never done: %v", fault, counts)
 		}
 	}
-	if got := slices.Sorted(maps.Keys(overheard)); !slices.Equal(got, []Fault{Echo, Forge, Stale}) {
-		t.Errorf("overheard %v", overheard)
+	if got := slices.Sorted(maps.Keys(answered)); !slices.Equal(got, []Fault{Echo, Forge, Stale}) {
+		t.Errorf("answered %v", answered)
 	}
 	speakers := map[parley.Speaker]int{}
 	for _, batch := range d.batches {

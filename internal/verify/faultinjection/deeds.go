@@ -91,8 +91,8 @@ func (c *Courier) speakOfOld(ctx context.Context, fault Fault) {
 		batch.Speaker.Term--
 	}
 	results, err := c.Next.Deliver(ctx, batch)
-	if c.Overheard != nil {
-		c.Overheard(fault, batch, results, err)
+	if c.OnFaultAnswer != nil {
+		c.OnFaultAnswer(fault, batch, results, err)
 	}
 }
 

@@ -66,7 +66,7 @@ func (h *Host) Exchange(stream grpc.BidiStreamingServer[pb.Frame, pb.Frame]) err
 		answers := []*pb.Frame{}
 		if question.GetKind() == pb.Kind_KIND_HELLO {
 			payload, err := wire.EncodeHello(wire.Hello{
-				Lowest: wire.LowestVersion, Highest: wire.HighestVersion, Software: "evil", Window: 8 << 20,
+				Lowest: wire.LowestVersion, Highest: wire.HighestVersion, Software: "intruder", Window: 8 << 20,
 				LargestPayload: wire.LargestPayload, Brokers: []wire.Broker{{Instance: parley.UUID{0xe1}}},
 			})
 			if err != nil {

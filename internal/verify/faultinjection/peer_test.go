@@ -95,7 +95,7 @@ func dial(t *testing.T, address string) *Peer {
 	return peer
 }
 
-func hello() wire.Hello { return wire.Hello{Lowest: 1, Highest: 1, Software: "evil"} }
+func hello() wire.Hello { return wire.Hello{Lowest: 1, Highest: 1, Software: "intruder"} }
 
 func greet(t *testing.T, peer *Peer) wire.Hello {
 	t.Helper()
@@ -302,7 +302,7 @@ func TestAPeerOfALaterVersionIsUnderstood(t *testing.T) {
 	}
 }
 
-func TestAPeerThatIsTooNewIsToldWhatIsSpokenHere(t *testing.T) {
+func TestAPeerThatIsTooNewReceivesTheVersionsSpokenHere(t *testing.T) {
 	t.Parallel()
 	d := &target{}
 	server, address := serve(t, d, link.Config{Plaintext: true})

@@ -17,7 +17,7 @@ import (
 type fault struct {
 	name string
 	// strike harms something that the random source chooses, and says what.
-	strike func(t testing.TB, w *world, random *rand.Rand) (what string, heal func())
+	inject func(t testing.TB, w *world, random *rand.Rand) (what string, heal func())
 }
 
 var faults = []fault{
@@ -157,7 +157,7 @@ func (w *world) torment(t testing.TB, work *workload, random *rand.Rand, duratio
 				continue
 			}
 			used[f.name] = true
-			what, heal := f.strike(t, w, random)
+			what, heal := f.inject(t, w, random)
 			work.log.add(work.now(), "nemesis", f.name, what)
 			struck[f.name]++
 			heals = append(heals, heal)

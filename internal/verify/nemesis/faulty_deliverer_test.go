@@ -226,7 +226,7 @@ func (e *faultyDeliverer) impersonate(ctx context.Context, batch transport.Batch
 	}
 	for i := range forged.Runs {
 		for j := range forged.Runs[i].Bodies {
-			forged.Runs[i].Bodies[j] = []byte("evil|1|forged")
+			forged.Runs[i].Bodies[j] = []byte("intruder|1|forged")
 		}
 	}
 	e.count("batches of a term that is over")

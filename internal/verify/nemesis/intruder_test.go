@@ -63,7 +63,7 @@ func (i *intruder) dial() *faultinjection.Peer {
 func (i *intruder) greet() *faultinjection.Peer {
 	i.t.Helper()
 	peer := i.dial()
-	if _, err := peer.Hello(wire.Hello{Lowest: 1, Highest: 1, Software: "evil"}); err != nil {
+	if _, err := peer.Hello(wire.Hello{Lowest: 1, Highest: 1, Software: "intruder"}); err != nil {
 		i.t.Fatal(err)
 	}
 	return peer
@@ -73,7 +73,7 @@ func (i *intruder) greet() *faultinjection.Peer {
 func (i *intruder) run(sequence int64) parley.Run {
 	return parley.Run{
 		ConversationID: i.dialog, FromInitiator: true, FirstSequence: sequence, MessageType: "DEFAULT", Contract: "DEFAULT",
-		FromService: "evil/initiator", ToService: "ajar", Bodies: [][]byte{fmt.Append(nil, sequence+1)}, EnqueuedAt: time.Now(),
+		FromService: "intruder/initiator", ToService: "ajar", Bodies: [][]byte{fmt.Append(nil, sequence+1)}, EnqueuedAt: time.Now(),
 	}
 }
 
@@ -166,7 +166,7 @@ func (i *intruder) breakRules() (broken int) {
 	} {
 		peer := i.dial()
 		if c.greets {
-			if _, err := peer.Hello(wire.Hello{Lowest: 1, Highest: 1, Software: "evil"}); err != nil {
+			if _, err := peer.Hello(wire.Hello{Lowest: 1, Highest: 1, Software: "intruder"}); err != nil {
 				i.t.Fatal(err)
 			}
 		}
@@ -311,7 +311,7 @@ func (i *intruder) meddle(owner *outpost) {
 func TestADaemonBearsAPeerThatMisbehaves(t *testing.T) {
 	t.Parallel()
 	keys := newTrust(t)
-	key := keys.identify(t, "evil", t.TempDir())
+	key := keys.identify(t, "intruder", t.TempDir())
 	victim, good := newOutpost(t, keys, "victim"), newOutpost(t, keys, "good")
 	introduce(t, keys, victim, good)
 	must(t, victim.conn, "select parley.alter_peer('good', broker_instances => array[$1::uuid])", good.instance())
@@ -347,7 +347,7 @@ func TestADaemonBearsAPeerThatMisbehaves(t *testing.T) {
 			t.Errorf("the log does not say %s", line)
 		}
 	}
-	const shown = "select count(*)::int from parley.dm_broker_connections where is_accept and software = 'evil'"
+	const shown = "select count(*)::int from parley.dm_broker_connections where is_accept and software = 'intruder'"
 	if deaf := ask[int](t, victim.conn, shown); deaf < 5 {
 		t.Errorf("%d connections of the peer are shown, want those that are open", deaf)
 	}

@@ -125,7 +125,7 @@ func (l lie) host(t testing.TB, key *identity.Certificate) (address string, aske
 func TestWhatALiarSaysMakesNoMessageVanish(t *testing.T) {
 	t.Parallel()
 	keys := newTrust(t)
-	key := keys.identify(t, "evil", t.TempDir())
+	key := keys.identify(t, "intruder", t.TempDir())
 	sender, honest := newOutpost(t, keys, "sender"), newOutpost(t, keys, "honest")
 	introduce(t, keys, sender, honest)
 	sender.route(t, honest.party, "tcp://"+honest.address())

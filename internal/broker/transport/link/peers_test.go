@@ -14,15 +14,15 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
 )
 
-// stranger is a server of another make: it says a Hello of its own, and answers each frame as it likes.
-type stranger struct {
+// foreignServer is another implementation of the protocol: it sends its own Hello and answers each frame as it likes.
+type foreignServer struct {
 	pb.UnimplementedBrokerServer
 
 	hello  *pb.Hello
 	answer func(question *pb.Frame) []*pb.Frame
 }
 
-func (s *stranger) Exchange(stream grpc.BidiStreamingServer[pb.Frame, pb.Frame]) error {
+func (s *foreignServer) Exchange(stream grpc.BidiStreamingServer[pb.Frame, pb.Frame]) error {
 	if _, err := stream.Recv(); err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func (s *stranger) Exchange(stream grpc.BidiStreamingServer[pb.Frame, pb.Frame])
 	}
 }
 
-// meet runs a stranger and returns a link to it.
-func meet(t *testing.T, s *stranger) *Link {
+// meet starts a foreign server and returns a link to it.
+func meet(t *testing.T, s *foreignServer) *Link {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -86,7 +86,7 @@ func framed(kind pb.Kind, id uint64, message proto.Message) *pb.Frame {
 func TestOldAndNewVersionsUnderstandEachOther(t *testing.T) {
 	t.Parallel()
 	good := func(question *pb.Frame) []*pb.Frame { return []*pb.Frame{results(question.GetId())} }
-	for name, s := range map[string]*stranger{
+	for name, s := range map[string]*foreignServer{
 		// The first version there was: no features, no limits said.
 		"older": {hello: &pb.Hello{LowestVersion: 1, HighestVersion: 1}, answer: good},
 		"newer": {
@@ -117,7 +117,7 @@ func TestAServerThatIsTooNewOrTooOldIsRefused(t *testing.T) {
 		"too new":        {LowestVersion: wire.HighestVersion + 1, HighestVersion: wire.HighestVersion + 5},
 		"without number": {},
 	} {
-		_, err := meet(t, &stranger{hello: hello}).Deliver(t.Context(), batch(run(1, 0, "a")))
+		_, err := meet(t, &foreignServer{hello: hello}).Deliver(t.Context(), batch(run(1, 0, "a")))
 		wantFailure(t, err, transport.FailureOfProtocol)
 		if isNew := hello.GetLowestVersion() > 0; errors.Is(err, wire.ErrVersion) != isNew {
 			t.Errorf("%s: %v", name, err)
@@ -154,7 +154,7 @@ func TestAFalseAnswerIsAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := meet(t, &stranger{
+			l := meet(t, &foreignServer{
 				hello:  &pb.Hello{LowestVersion: 1, HighestVersion: 1},
 				answer: func(question *pb.Frame) []*pb.Frame { return answer(question.GetId()) },
 			})
@@ -169,7 +169,7 @@ func TestAFalseAnswerIsAnError(t *testing.T) {
 
 func TestAnAnswerCountsOnce(t *testing.T) {
 	t.Parallel()
-	l := meet(t, &stranger{
+	l := meet(t, &foreignServer{
 		hello: &pb.Hello{LowestVersion: 1, HighestVersion: 1},
 		answer: func(question *pb.Frame) []*pb.Frame {
 			return []*pb.Frame{results(question.GetId()), results(question.GetId())}
@@ -181,7 +181,7 @@ func TestAnAnswerCountsOnce(t *testing.T) {
 
 func TestAFragmentOfWhichMoreIsStoredThanThereIsIsAnError(t *testing.T) {
 	t.Parallel()
-	l := meet(t, &stranger{
+	l := meet(t, &foreignServer{
 		hello: &pb.Hello{LowestVersion: 1, HighestVersion: 1},
 		answer: func(question *pb.Frame) []*pb.Frame {
 			return []*pb.Frame{framed(pb.Kind_KIND_STORED, question.GetId(), &pb.Stored{Stored: 101})}

@@ -60,10 +60,10 @@ func knock(t *testing.T, b *broker, from, protocol string) (*tls.Conn, error) {
 }
 
 // The places for strangers are few. One address takes four of them, and leaves them when its connections end.
-func TestStrangersOfOneHostTakeAFewPlaces(t *testing.T) {
+func TestUnknownPeersOfOneHostTakeAFewPlaces(t *testing.T) {
 	t.Parallel()
 	guests := waiting{came: make(chan net.Addr, 100)}
-	b := newBroker(t, "b", func(c *trust.Config) { c.Strangers = guests })
+	b := newBroker(t, "b", func(c *trust.Config) { c.UnknownPeers = guests })
 	b.run()
 	knockAndWait := func(from string) *tls.Conn {
 		t.Helper()
@@ -104,7 +104,7 @@ func TestStrangersOfOneHostTakeAFewPlaces(t *testing.T) {
 }
 
 // A stranger may show another key each time, and fill no log with that.
-func TestLogHasOneLineForStrangersOfOneHost(t *testing.T) {
+func TestLogHasOneLineForUnknownPeersOfOneHost(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, "b")
 	for range 5 {
@@ -117,13 +117,13 @@ func TestLogHasOneLineForStrangersOfOneHost(t *testing.T) {
 }
 
 // Who asks for a link is judged as ever while strangers are served, and strangers are served while somebody lets them in.
-func TestStrangersChangeNothingForLinks(t *testing.T) {
+func TestUnknownPeersChangeNothingForLinks(t *testing.T) {
 	t.Parallel()
 	for name, isClosed := range map[string]bool{"open": false, "closed": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			guests := waiting{came: make(chan net.Addr, 100), isClosed: isClosed}
-			a, b := newBroker(t, "a"), newBroker(t, "b", func(c *trust.Config) { c.Strangers = guests })
+			a, b := newBroker(t, "a"), newBroker(t, "b", func(c *trust.Config) { c.UnknownPeers = guests })
 			b.run()
 			a.trusts(b)
 			b.trusts(a)
