@@ -62,7 +62,7 @@ func begin(t *testing.T, pool *pgxpool.Pool) (pgx.Tx, int32) {
 	return tx, pid
 }
 
-func TestActivityTellsWhoHoldsWhichConversation(t *testing.T) {
+func TestActivityShowsWhichSessionHoldsWhichConversation(t *testing.T) {
 	t.Parallel()
 	pool, handle := shop(t)
 	sendMany(t, pool, handle, 3)
@@ -106,7 +106,7 @@ func TestActivityTellsWhoHoldsWhichConversation(t *testing.T) {
 	}
 }
 
-func TestActivityTellsWhoseLockASessionWaitsFor(t *testing.T) {
+func TestActivityShowsWhichLockASessionWaitsFor(t *testing.T) {
 	t.Parallel()
 	pool, handle := shop(t)
 	sendMany(t, pool, handle, 1)
@@ -130,7 +130,7 @@ func TestActivityTellsWhoseLockASessionWaitsFor(t *testing.T) {
 	}
 }
 
-func TestActivityTellsInWhichQueueASessionWaits(t *testing.T) {
+func TestActivityShowsInWhichQueueASessionWaits(t *testing.T) {
 	t.Parallel()
 	pool, _ := shop(t)
 	waiter, pid := begin(t, pool)

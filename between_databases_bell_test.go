@@ -28,11 +28,11 @@ func TestArrivalFromAnotherDatabaseWakesWhoSleepsOnTheQueue(t *testing.T) {
 		asker.exchange(answerer)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		for {
-			told, err := conn.Conn().WaitForNotification(ctx)
+			received, err := conn.Conn().WaitForNotification(ctx)
 			if err != nil {
 				t.Fatalf("%s, and nobody is woken: %v", body, err)
 			}
-			if told.Channel == "parley" && told.Payload == queue {
+			if received.Channel == "parley" && received.Payload == queue {
 				break
 			}
 		}

@@ -13,7 +13,7 @@ func (s *side) seen() []string {
 	s.Helper()
 	events, err := parley.ReadTracedEvents(s.Context(), s.db, 0)
 	s.noError(err)
-	var told []string
+	var reported []string
 	for _, e := range events {
 		if e.EventName == parley.EventConversationGroup {
 			continue
@@ -22,9 +22,9 @@ func (s *side) seen() []string {
 		if e.Error != nil {
 			line += ", " + *e.Text
 		}
-		told = append(told, line)
+		reported = append(reported, line)
 	}
-	return told
+	return reported
 }
 
 // What arrives from another database, an end, its acknowledgement and the two kinds of errors, is traced as what it is.

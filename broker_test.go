@@ -97,7 +97,7 @@ func postgresPrograms(t *testing.T, pool *pgxpool.Pool) string {
 	return ""
 }
 
-func TestCopyOfADatabaseIsSwitchedOffUntilSomebodySaysWhatItIs(t *testing.T) {
+func TestCopyOfADatabaseIsSwitchedOffUntilItsIdentityIsDecided(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
@@ -195,7 +195,7 @@ func TestAnybodyMayAttach(t *testing.T) {
 }
 
 // A database that cannot be written is looked at, and nothing else.
-func TestAttachToAReadOnlyDatabaseTellsTheState(t *testing.T) {
+func TestAttachToAReadOnlyDatabaseReportsTheState(t *testing.T) {
 	t.Parallel()
 	copied := copyOf(t, parleytest.Database(t))
 	conn := connect(t, copied)
@@ -203,7 +203,7 @@ func TestAttachToAReadOnlyDatabaseTellsTheState(t *testing.T) {
 	requireBrokerState(t, conn, parley.BrokerElsewhere)
 }
 
-func TestAttachTellsWhetherProgramAndSchemaFit(t *testing.T) {
+func TestAttachReportsWhetherProgramAndSchemaFit(t *testing.T) {
 	t.Parallel()
 	requireAttach := func(t *testing.T, program parley.Definition, db parley.DB, want error) {
 		t.Helper()

@@ -14,7 +14,7 @@ import (
 
 const clientChecks = "select current_setting('client_connection_check_interval')"
 
-func TestInstallLetsTheServerLookWhetherClientsAreStillThere(t *testing.T) {
+func TestInstallLetsTheServerCheckWhetherClientsAreStillThere(t *testing.T) {
 	t.Parallel()
 	owner := ordinaryOwner(t)
 	if err := parley.Install(t.Context(), owner); err != nil {

@@ -57,7 +57,7 @@ func TestWhatIsComparedDoesNotMoveMeanwhile(t *testing.T) {
 }
 
 // Keeps F2: a database that has forgotten a conversation altogether cannot ask about it.
-func TestWhoHearsOfANewEpochAsksWhetherItsConversationsAreKnown(t *testing.T) {
+func TestANewEpochIsAnsweredByAskingWhetherConversationsAreKnown(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, target := talking(t)
 	answerer.send(target, reply, "known")

@@ -127,9 +127,9 @@ func TestDiscardGivesWhatIsLost(t *testing.T) {
 	if err != nil || len(lost) != 2 || string(lost[0].MessageBody) != "two" || lost[1].MessageSequenceNumber != 2 {
 		t.Errorf("the conversation: %v, error %v", lost, err)
 	}
-	told, err := parley.Receive(t.Context(), pool, "initiator")
+	received, err := parley.Receive(t.Context(), pool, "initiator")
 	requireNoError(t, err)
-	if len(told) != 1 || !told[0].IsError() {
-		t.Errorf("the other side was told %v", told)
+	if len(received) != 1 || !received[0].IsError() {
+		t.Errorf("the other side was told %v", received)
 	}
 }

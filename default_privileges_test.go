@@ -11,7 +11,8 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// What the installing role has said of objects of all kinds was not said of the broker: who reads its secret, or makes a function in its schema, takes it over.
+// What the installing role has said of objects of all kinds was not said of the broker: who reads its secret, or makes a function in its
+// schema, takes it over.
 func TestDefaultPrivilegesGiveNothingOfTheBrokerAway(t *testing.T) {
 	t.Parallel()
 	const grants = `

@@ -158,7 +158,7 @@ func TestDiagnosisOfADialogComparesWhomEachSideTrusts(t *testing.T) {
 }
 
 // What is behind a forwarder cannot be compared, and is not called wrong.
-func TestDiagnosisOfADialogSaysThatItCannotCheckBehindAForwarder(t *testing.T) {
+func TestDiagnosisOfADialogReportsThatItCannotCheckBehindAForwarder(t *testing.T) {
 	t.Parallel()
 	n := newNetworked(t)
 	n.asker.exec("select parley.trust_peer('" + strings.Repeat("d", 64) + "', 'hub', address => 'tcp://hub:4022', is_forwarder => true)")

@@ -118,7 +118,7 @@ func TestDiagnosisOfARestoredCopyAsksWhatItIs(t *testing.T) {
 	requireBrokerState(t, conn, parley.BrokerEnabled)
 }
 
-func TestCheckBrokerTellsWhatItRepairs(t *testing.T) {
+func TestCheckBrokerReportsWhatItRepairs(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
 	execute(t, pool, talk, "drop view parley_queue.asking")
@@ -174,7 +174,7 @@ func TestEveryFindingIsExplained(t *testing.T) {
 }
 
 // A dialog between databases is looked at from both sides: what one lacks and the other has is not missing (spec 9.4).
-func TestDiagnosisOfADialogLooksAtBothDatabases(t *testing.T) {
+func TestDiagnosisOfADialogChecksBothDatabases(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
 	diagnose := func() map[string]string {
@@ -187,7 +187,7 @@ func TestDiagnosisOfADialogLooksAtBothDatabases(t *testing.T) {
 		for _, f := range found {
 			causes[f.Code] = f.Cause
 			isFar := strings.HasPrefix(f.Cause, "In the far database: ")
-			if saysSo := f.Cure != nil && strings.Contains(*f.Cure, "  -- in the far database \""); saysSo != isFar {
+			if statesIt := f.Cure != nil && strings.Contains(*f.Cure, "  -- in the far database \""); statesIt != isFar {
 				t.Errorf("%s: the cause is %q, the cure %q", f.Code, f.Cause, *f.Cure)
 			}
 		}

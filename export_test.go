@@ -49,7 +49,7 @@ func (d Definition) Verify(ctx context.Context, conn *pgx.Conn) ([]Difference, e
 	return d.d.verify(ctx, conn)
 }
 
-// Repeatable tells whether an upgrade repeats a statement of sql/.
+// Repeatable reports whether an upgrade repeats a statement of sql/.
 func Repeatable(statement string) bool {
 	_, ok := repeatable(statement)
 	return ok

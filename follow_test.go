@@ -107,18 +107,18 @@ func TestFollowerSeesWhatCommitsLate(t *testing.T) {
 	}
 }
 
-func TestFollowerSeesMoreThanOneLookHolds(t *testing.T) {
+func TestFollowerSeesMoreThanOnePollHolds(t *testing.T) {
 	t.Parallel()
 	pool, handle := shop(t)
 	sendMany(t, pool, handle, 2345)
 	f := follow(t, pool, 0)
 	count := 0
-	for looks := 0; ; looks++ {
+	for polls := 0; ; polls++ {
 		got := next(t, f)
 		if count += len(got); got == nil {
 			break
 		}
-		if looks > 10 {
+		if polls > 10 {
 			t.Fatal("there is no end")
 		}
 	}

@@ -64,7 +64,8 @@ func TestRoleOfAPeerDecidesWhatItMaySend(t *testing.T) {
 	}
 }
 
-// Revoked, it can say nothing more, on conversations that are open neither; what it sends waits there, and no conversation is ended by that.
+// Revoked, it can say nothing more, on conversations that are open neither; what it sends waits there, and no conversation is ended by
+// that.
 func TestNothingMoreIsTakenFromARevokedPeer(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

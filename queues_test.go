@@ -64,7 +64,7 @@ func TestBacklogIsCountedUpToALimitAndEstimatedBeyond(t *testing.T) {
 	}
 }
 
-func TestQueueStatusTellsOfPoison(t *testing.T) {
+func TestQueueStatusReportsPoison(t *testing.T) {
 	t.Parallel()
 	pool, handle := shop(t)
 	execute(t, pool, "select parley.alter_queue('shop', poison_action => 'DISABLE_QUEUE')")

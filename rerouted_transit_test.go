@@ -35,8 +35,8 @@ func textsOf(runs []parley.Run) (texts []string) {
 func TestWhatWasInTransitGoesOnWhenItsRouteWasDroppedAndMadeAgain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name, address   string
-		isAside, hasEnd bool
+		name, address    string
+		isParked, hasEnd bool
 	}{
 		{"elsewhere", "tcp://new:4022", false, false},
 		{"elsewhere, though it was put aside", "tcp://new:4022", true, false},
@@ -57,7 +57,7 @@ func TestWhatWasInTransitGoesOnWhenItsRouteWasDroppedAndMadeAgain(t *testing.T) 
 				want = append(want, "")
 			}
 			runs := asker.takeAt("tcp://old:4022")
-			if c.isAside {
+			if c.isParked {
 				held := make([]parley.Result, len(runs))
 				for i := range held {
 					held[i] = parley.Result{Outcome: parley.Held, ErrorNumber: 11219, Description: "the queue is disabled"}

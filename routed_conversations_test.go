@@ -108,7 +108,8 @@ func TestConversationThatHasBegunElsewhereDoesNotComeBack(t *testing.T) {
 	asker.requireLanes("tcp://far:4023: 1 2")
 }
 
-// refused gives an asker whose dialog with a service no other database has any more was put aside, with two messages that have their numbers.
+// refused gives an asker whose dialog with a service no other database has any more was put aside, with two messages that have their
+// numbers.
 func refused(t *testing.T) (asker, answerer *side, handle string, runs []parley.Run) {
 	t.Helper()
 	asker, answerer = newSides(t)

@@ -231,7 +231,7 @@ func TestErrorsOfTheBrokerCarryTheirNumber(t *testing.T) {
 }
 
 // A statement in a database without the schema says so with Service Broker's number.
-func TestStatementsWithoutABrokerSaySo(t *testing.T) {
+func TestStatementsWithoutABrokerReportIt(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.EmptyDatabase(t)
 	requireNumber(t, parley.Send(t.Context(), pool, parley.UUID{1}, parley.DefaultMessageType, nil), parley.NoBroker)

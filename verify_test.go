@@ -219,7 +219,7 @@ func TestViewsReadTheSameOnceTheyAreRestored(t *testing.T) {
 	}
 }
 
-func TestVerifyLooksOnlyAtItsOwnVersion(t *testing.T) {
+func TestVerifyChecksOnlyItsOwnVersion(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, parleytest.Database(t))
 	execute(t, conn, "update parley._p_installation set schema_version = 0")

@@ -90,7 +90,7 @@ func newDatabase(t testing.TB, create func(context.Context, *testRun, *pgx.Conn,
 		}
 	})
 
-	// The test's name tells whose a session is, in pg_stat_activity and in the server's log.
+	// The test's name identifies its sessions, in pg_stat_activity and in the server's log.
 	config, err := pgxpool.ParseConfig(run.server.DSN(name) + "&application_name=" + url.QueryEscape(clip(t.Name(), 60)))
 	if err != nil {
 		t.Fatalf("parleytest: %v", err)

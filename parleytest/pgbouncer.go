@@ -68,7 +68,7 @@ func PgBouncer(t testing.TB, pool *pgxpool.Pool, settings ...string) string {
 	return dsn
 }
 
-// findPgBouncer looks on the PATH and where Debian puts it, which is on the PATH of root only.
+// findPgBouncer searches the PATH and where Debian puts it, which is on the PATH of root only.
 func findPgBouncer() string {
 	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} {
 		if program, err := exec.LookPath(name); err == nil {

@@ -36,7 +36,7 @@ const (
 type testRun struct {
 	server *postgres.Server
 	// number is in the names of this run's databases. While the run lives it holds the advisory lock of that
-	// number, so that later runs can tell its databases from those left behind.
+	// number, so that later processes can distinguish its databases from those left behind.
 	number int32
 	guard  *pgx.Conn
 }
@@ -80,7 +80,7 @@ func join(ctx context.Context) (*testRun, error) {
 			"max_wal_size":    "1GB",
 			"max_connections": "500",
 			"log_checkpoints": "off",
-			// By default there are none, and what is said of them would go untested.
+			// By default there are none, and what is stated of them would go untested.
 			"max_prepared_transactions": "50",
 		},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),

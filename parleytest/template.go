@@ -96,7 +96,7 @@ func databaseExists(ctx context.Context, conn *pgx.Conn, name string) (exists bo
 	return exists, nil
 }
 
-// createDatabase copies the files of the template. Without being told so, servers from 15 on write each page of the copy to the WAL
+// createDatabase copies the files of the template. Without that strategy, servers from 15 on write each page of the copy to the WAL
 // instead, which takes several times as much of the processor.
 func createDatabase(ctx context.Context, conn *pgx.Conn, name, template string) error {
 	statement := fmt.Sprintf("create database %s template %s", pgx.Identifier{name}.Sanitize(), pgx.Identifier{template}.Sanitize())

@@ -32,7 +32,7 @@ func receive[T any](t testing.TB, from <-chan T, what string, patience time.Dura
 	return v
 }
 
-// Until asks until holds says yes. The test fails with what it waited for when that never happens.
+// Until asks until holds returns true. The test fails with what it waited for when that never happens.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	until(t, what, holds, Patience)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// failure is a test that notes how it failed instead of failing.
+// failure is a test that records how it failed instead of failing.
 type failure struct {
 	testing.TB
 	text string
@@ -21,7 +21,7 @@ func (f *failure) Fatalf(format string, arguments ...any) {
 	runtime.Goexit()
 }
 
-// failing runs a wait that is in vain and gives what it says.
+// failing runs a wait that is in vain and returns its message.
 func failing(t *testing.T, wait func(testing.TB)) string {
 	t.Helper()
 	f := &failure{TB: t}

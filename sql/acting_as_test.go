@@ -197,7 +197,7 @@ func TestProgramsAndAddressesAreShownToWhoMayViewTheDefinition(t *testing.T) {
 }
 
 // The daemon asks right before each start, and what it is told is what the queue says then.
-func TestAReaderIsBegunAsTheQueueSaysNow(t *testing.T) {
+func TestAReaderIsBegunAsTheQueueIsDefinedNow(t *testing.T) {
 	t.Parallel()
 	b, owner, _ := activatedQueue(t)
 	setter, another := b.role("setter"), b.role("another")

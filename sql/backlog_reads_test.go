@@ -123,8 +123,8 @@ func TestTransmissionStatusReadsLittleOfALongConversation(t *testing.T) {
 	b.requireFewReads(200, "select parley.get_transmission_status($1::uuid)", initiator)
 }
 
-// A transaction that holds a group keeps what others receive meanwhile dead, and not gone; they must not walk through it again and again (keeps the
-// order too: what the holder lets go of is the oldest).
+// A transaction that holds a group keeps what others receive meanwhile dead, and not gone; they must not walk through it again and again
+// (keeps the order too: what the holder lets go of is the oldest).
 func TestReceiveBesideALockedGroupDoesNotReadWhatWasReceived(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

@@ -12,9 +12,9 @@ import (
 // noticing opens a session of a role ("" for the administrator) that keeps what the server tells it besides its results.
 func (b *broker) noticing(role string) (session, *[]pgconn.Notice) {
 	b.Helper()
-	var told []pgconn.Notice
+	var reported []pgconn.Notice
 	config := b.pool.Config().ConnConfig.Copy()
-	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { told = append(told, *n) }
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { reported = append(reported, *n) }
 	conn, err := pgx.ConnectConfig(b.Context(), config)
 	if err != nil {
 		b.Fatal(err)
@@ -24,13 +24,13 @@ func (b *broker) noticing(role string) (session, *[]pgconn.Notice) {
 	if role != "" {
 		s.exec("set session authorization " + quote(role))
 	}
-	return s, &told
+	return s, &reported
 }
 
 const beginTo = "select parley.begin_dialog('//test/Asker', $1)"
 
 // A dialog may begin before its target is there. A name that is like that of a service gets a notice, which names it.
-func TestBeginDialogTellsOfANameThatMayBeASlip(t *testing.T) {
+func TestBeginDialogReportsANameThatMayBeASlip(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	b.exec("select parley.create_service('//test/Worker 1', 'Answering')")
@@ -56,15 +56,15 @@ func TestBeginDialogTellsOfANameThatMayBeASlip(t *testing.T) {
 		"//elsewhere":       "",
 	} {
 		t.Run(to, func(t *testing.T) {
-			s, told := b.noticing("")
+			s, reported := b.noticing("")
 			s.T = t
 			s.exec(beginTo, to)
 			switch {
-			case want == "" && len(*told) > 0:
-				t.Errorf("was told %+v", (*told)[0])
-			case want != "" && (len(*told) != 1 || (*told)[0].Severity != "NOTICE" || (*told)[0].Hint != `Did you mean "`+want+`"?` ||
-				!strings.Contains((*told)[0].Message, `"`+to+`"`)):
-				t.Errorf("was told %+v, want %q to be named", *told, want)
+			case want == "" && len(*reported) > 0:
+				t.Errorf("was told %+v", (*reported)[0])
+			case want != "" && (len(*reported) != 1 || (*reported)[0].Severity != "NOTICE" || (*reported)[0].Hint != `Did you mean "`+want+`"?` ||
+				!strings.Contains((*reported)[0].Message, `"`+to+`"`)):
+				t.Errorf("was told %+v, want %q to be named", *reported, want)
 			}
 		})
 	}
@@ -73,12 +73,12 @@ func TestBeginDialogTellsOfANameThatMayBeASlip(t *testing.T) {
 func TestSlipIsReportedOnceASession(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	s, told := b.noticing("")
+	s, reported := b.noticing("")
 	for range 3 {
 		s.exec(beginTo, "//test/answerer")
 	}
-	if len(*told) != 1 {
-		t.Errorf("was told %d times", len(*told))
+	if len(*reported) != 1 {
+		t.Errorf("was told %d times", len(*reported))
 	}
 }
 
@@ -88,12 +88,12 @@ func TestNameThatARouteLeadsToIsNoSlip(t *testing.T) {
 	b := newWorld(t)
 	b.exec("insert into parley._p_neighbour_service (service_name, address) values ('//test/answerer', 'broker:x')")
 	b.exec("select parley.create_route('any', 'tcp://there.example.com:4040', service_name => '//test/Ansverer')")
-	s, told := b.noticing("")
+	s, reported := b.noticing("")
 	for _, to := range []string{"//test/answerer", "//test/Ansverer"} {
 		s.exec(beginTo, to)
 	}
-	if len(*told) != 0 {
-		t.Errorf("was told %+v", *told)
+	if len(*reported) != 0 {
+		t.Errorf("was told %+v", *reported)
 	}
 }
 
@@ -103,14 +103,14 @@ func TestSlipNamesOnlyWhatTheCallerMaySee(t *testing.T) {
 	b := newWorld(t)
 	role := b.role("asker")
 	b.grant(right{"RECEIVE", "queue", "Asking"}, role)
-	s, told := b.noticing(role)
+	s, reported := b.noticing(role)
 	s.exec(beginTo, "//test/answerer")
-	if len(*told) != 0 {
-		t.Errorf("was told %+v", *told)
+	if len(*reported) != 0 {
+		t.Errorf("was told %+v", *reported)
 	}
 	b.grant(right{"SEND", "service", "//test/Answerer"}, role)
 	s.exec(beginTo, "//test/Ansverer")
-	if len(*told) != 1 || (*told)[0].Hint != `Did you mean "//test/Answerer"?` {
-		t.Errorf("was told %+v", *told)
+	if len(*reported) != 1 || (*reported)[0].Hint != `Did you mean "//test/Answerer"?` {
+		t.Errorf("was told %+v", *reported)
 	}
 }

@@ -220,7 +220,7 @@ func TestNewBrokerForgetsConversationsAndKeepsDefinitions(t *testing.T) {
 	b.send(initiator, request, "goes on")
 }
 
-func TestErrorBrokerConversationsTellsBothSides(t *testing.T) {
+func TestErrorBrokerConversationsInformsBothSides(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	initiator, target := b.conversation()

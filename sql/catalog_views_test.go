@@ -104,7 +104,7 @@ func TestEventsOfNotificationsAreInTheCatalog(t *testing.T) {
 	equal(b.session, "f f", "select format('%s %s', is_trustworthy_on, is_master_key_encrypted_by_server) from parley.databases")
 }
 
-func TestUsagesTellWhatIsBoundToWhat(t *testing.T) {
+func TestUsagesShowWhatIsBoundToWhat(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	got := values[string](b.session, `
@@ -183,7 +183,7 @@ func TestConversationsAreShownToTheirOwnersAndAdministrators(t *testing.T) {
 	equal(s, 0, "select count(*) from parley.transmission_queue")
 }
 
-func TestTransmissionQueueTellsErrorsAndEndsApart(t *testing.T) {
+func TestTransmissionQueueDistinguishesErrorsAndEnds(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	b.exec("select parley.alter_queue('Answering', status => false)")

@@ -101,7 +101,7 @@ func TestCheckBrokerFindsAndRepairsDamage(t *testing.T) {
 	}
 }
 
-func TestCheckBrokerTellsTotals(t *testing.T) {
+func TestCheckBrokerReportsTotals(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	b.conversation()
@@ -113,7 +113,7 @@ func TestCheckBrokerTellsTotals(t *testing.T) {
 	}
 }
 
-func TestRepairTellsTheFarSideOfADamagedConversation(t *testing.T) {
+func TestRepairInformsTheFarSideOfADamagedConversation(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	initiator, target := b.conversation()

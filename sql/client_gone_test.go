@@ -127,8 +127,8 @@ func TestReceiveDoesNotTakeALivingClientForOneThatIsGone(t *testing.T) {
 	}
 }
 
-// Where nothing is set for the database PostgreSQL does not look during the first wait of a session: RECEIVE asks when it has taken something. What it
-// took is given back, whatever way it was found. This is on a Unix socket; internal/examples does it over TCP.
+// Where nothing is set for the database PostgreSQL does not look during the first wait of a session: RECEIVE asks when it has taken
+// something. What it took is given back, whatever way it was found. This is on a Unix socket; internal/examples does it over TCP.
 func TestReceiveTakesNothingForAClientThatIsGoneInTheFirstWaitOfASession(t *testing.T) {
 	t.Parallel()
 	for queue, change := range map[string]string{
@@ -162,18 +162,18 @@ func (b *broker) givesBack(m *mortal) {
 }
 
 // A client that is there gets its message and one notice, which says what to set. The wait after it is watched, and says nothing.
-func TestReceiveSaysOnceThatTheDatabaseHasNoCheckOfClients(t *testing.T) {
+func TestReceiveReportsOnceThatTheDatabaseHasNoCheckOfClients(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	s, told := b.noticing("")
+	s, reported := b.noticing("")
 	for range 2 {
 		w := b.startIn(s, "select parley.receive('Answering', timeout => 60000)")
 		b.waitUntil("select exists (select from pg_stat_activity where pid = $1 and wait_event = 'PgSleep')", w.backend)
 		b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', encryption => false), 'DEFAULT', 'got'::bytea)")
 		w.requireSuccess()
 	}
-	if len(*told) != 1 || !strings.HasPrefix((*told)[0].Hint, "Set it: alter database ") {
-		t.Errorf("receiving twice told %v, want one notice that says how to set it", *told)
+	if len(*reported) != 1 || !strings.HasPrefix((*reported)[0].Hint, "Set it: alter database ") {
+		t.Errorf("receiving twice told %v, want one notice that says how to set it", *reported)
 	}
 }
 
@@ -181,12 +181,12 @@ func TestReceiveSaysOnceThatTheDatabaseHasNoCheckOfClients(t *testing.T) {
 func TestReceiveThatWaitedInVainAsksNothing(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	s, told := b.noticing("")
+	s, reported := b.noticing("")
 	s.exec("begin; select from parley.receive('Answering', timeout => 1)")
 	b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', encryption => false), 'DEFAULT', 'got'::bytea)")
 	s.exec("select from parley.receive('Answering', timeout => 1); commit")
-	if len(*told) > 0 {
-		t.Errorf("receiving told %v", *told)
+	if len(*reported) > 0 {
+		t.Errorf("receiving told %v", *reported)
 	}
 }
 

@@ -76,19 +76,19 @@ func TestDeliveryShowsSequenceNumbersAndStableIDs(t *testing.T) {
 	b.exec(hook)
 	initiator := b.dialog()
 	b.exec("select parley.send_batch($1::uuid, '//test/Request', array['1', '2', '3'])", initiator)
-	const look = `select format('%s %s', message_sequence_number, message_id) from parley.next_delivery('Answering', 10)`
-	first := values[string](b.session, look)
+	const next = `select format('%s %s', message_sequence_number, message_id) from parley.next_delivery('Answering', 10)`
+	first := values[string](b.session, next)
 	if len(first) != 3 || first[2][:2] != "2 " {
 		t.Fatalf("shown were %q", first)
 	}
-	if again := values[string](b.session, look); !slices.Equal(first, again) {
+	if again := values[string](b.session, next); !slices.Equal(first, again) {
 		t.Errorf("first %q, then %q", first, again)
 	}
 	tx := b.begin()
 	_, handle, orders := tx.next(1)
 	tx.finish(handle, orders)
 	tx.commit()
-	if rest := values[string](b.session, look); !slices.Equal(rest, first[1:]) {
+	if rest := values[string](b.session, next); !slices.Equal(rest, first[1:]) {
 		t.Errorf("left are %q, want %q", rest, first[1:])
 	}
 }
@@ -252,7 +252,8 @@ func TestDeliveryThatIsRefusedTooOftenSetsItsConversationAside(t *testing.T) {
 	}
 }
 
-// What was answered is kept with the failure and goes with it: a failure of another kind has no answer, and a delivery that is accepted leaves none.
+// What was answered is kept with the failure and goes with it: a failure of another kind has no answer, and a delivery that is accepted
+// leaves none.
 func TestAnswerOfARefusalIsKeptWithItsFailure(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

@@ -67,7 +67,8 @@ func TestDiagnosisFindsAnEndpointThatARouteNeeds(t *testing.T) {
 	b.requireFinding(dialog, "peer-not-trusted")
 }
 
-// Until a dialog has begun nobody knows which databases of the daemon have a service; what is created here would take what is meant for them.
+// Until a dialog has begun nobody knows which databases of the daemon have a service; what is created here would take what is meant for
+// them.
 func TestCureOfAMissingServiceDoesNotDivertWhatIsSentNextDoor(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

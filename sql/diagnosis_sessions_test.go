@@ -253,7 +253,7 @@ func TestActivationAtItsLimitIsSlow(t *testing.T) {
 	equal(b.session, 4, "select max_readers::int from parley.service_queues where name = 'Answering'")
 }
 
-func TestMessagesFromTheFutureTellThatTheClockWasSetBack(t *testing.T) {
+func TestMessagesFromTheFutureShowThatTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	b.send(b.dialog(), request, "x")

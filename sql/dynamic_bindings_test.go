@@ -233,7 +233,8 @@ func TestBindingIsAskedForAgainWhenWhoAskedRolledBack(t *testing.T) {
 	b.requireLanes()
 }
 
-// Reading requests gives no right to answer them: who may not create bindings, or is not the role that is to stand for the service, changes nothing.
+// Reading requests gives no right to answer them: who may not create bindings, or is not the role that is to stand for the service, changes
+// nothing.
 func TestReaderOfRequestsNeedsTheRightToCreateBindings(t *testing.T) {
 	t.Parallel()
 	b := newConfiguredWithRoute(t)

@@ -81,7 +81,7 @@ func TestEndWithErrorOvertakes(t *testing.T) {
 	}
 }
 
-func TestCleanupRemovesOneSideAndTellsNobody(t *testing.T) {
+func TestCleanupRemovesOneSideWithoutAMessage(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	initiator, target := b.conversation()
@@ -111,7 +111,8 @@ func TestCleanupWorksInEachState(t *testing.T) {
 	}
 }
 
-// What a conversation leaves behind when both sides have ended is kept against repeated messages: not even its owner removes it before its time.
+// What a conversation leaves behind when both sides have ended is kept against repeated messages: not even its owner removes it before its
+// time.
 func TestCleanupOfATombstoneIsForAdministrators(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

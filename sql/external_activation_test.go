@@ -108,7 +108,7 @@ func TestQueueTakesItsActivationAlong(t *testing.T) {
 	equal(b.session, 0, "select count(*) from parley.conversation_endpoints")
 }
 
-func TestDiagnosisTellsOfSecretsThatNobodySeals(t *testing.T) {
+func TestDiagnosisReportsSecretsThatNoDaemonSeals(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	b.exec("select parley.create_webhook_activation('Answering', 'https://example.com/in')")

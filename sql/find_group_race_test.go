@@ -7,8 +7,8 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// pauseBeforeTheLock makes whoever looks for a group stop between the scan, which has found a message, and the lock on its group, while somebody
-// holds the advisory lock 230.
+// pauseBeforeTheLock makes whoever looks for a group stop between the scan, which has found a message, and the lock on its group, while
+// somebody holds the advisory lock 230.
 func (b *broker) pauseBeforeTheLock() {
 	b.Helper()
 	const found = "select m.endpoint_id, m.position, e.group_id, m.xmax into endpoint_id, position, v_group, v_taker"
@@ -25,8 +25,8 @@ func (b *broker) pauseBeforeTheLock() {
 	b.exec(definition[:scan+at] + "perform pg_advisory_xact_lock(230); " + definition[scan+at:])
 }
 
-// What the scan has found is asked for again under the lock on its group (spec 3.6): another reader may have received it in between, or moved the
-// conversation into a group that is locked.
+// What the scan has found is asked for again under the lock on its group (spec 3.6): another reader may have received it in between, or
+// moved the conversation into a group that is locked.
 func TestReceiveAsksAgainUnderTheLockForWhatItHasFound(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -27,11 +27,11 @@ func offer(t *testing.T, name, address string, instances []string, shown, sent [
 	for _, instance := range instances {
 		databases = append(databases, map[string]any{"instance": instance, "services": []string{}})
 	}
-	said := map[string]any{"name": name, "dialog_certificates": fingerprints, "databases": databases}
+	offered := map[string]any{"name": name, "dialog_certificates": fingerprints, "databases": databases}
 	if address != "" {
-		said["address"] = address
+		offered["address"] = address
 	}
-	text, err := json.Marshal(said)
+	text, err := json.Marshal(offered)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,13 +117,13 @@ func TestPairingTakesNothingOfAnotherPeer(t *testing.T) {
 			if c.instance != "" {
 				instances = append(instances, c.instance)
 			}
-			said := offer(t, "one", c.address, instances, nil, nil)
+			offered := offer(t, "one", c.address, instances, nil, nil)
 			key := strings.Repeat("d4", 32)
 			if c.number != 0 {
-				b.refuses(c.number, pairPeer, key, said, nil)
+				b.refuses(c.number, pairPeer, key, offered, nil)
 				return
 			}
-			equal(b.session, c.peer, pairPeer, key, said, nil)
+			equal(b.session, c.peer, pairPeer, key, offered, nil)
 		})
 	}
 }
@@ -176,12 +176,12 @@ func TestDialogCertificatesOfAPairingAreThoseThatWereShown(t *testing.T) {
 			t.Parallel()
 			b := newBroker(t)
 			role := b.role("peer")
-			said := offer(t, "one", "", nil, c.shown, c.sent)
+			offered := offer(t, "one", "", nil, c.shown, c.sent)
 			if c.number != 0 {
-				b.refuses(c.number, pairPeer, oneKey, said, role)
+				b.refuses(c.number, pairPeer, oneKey, offered, role)
 				return
 			}
-			b.exec(pairPeer, oneKey, said, role)
+			b.exec(pairPeer, oneKey, offered, role)
 			equal(b.session, 1, "select count(*)::int from parley.peer_dialog_certificates where role_name = $1", role)
 			b.exec("select parley.drop_peer('one')")
 		})

@@ -93,9 +93,9 @@ func TestPeersShowInWhoseNameTheyHaveSpokenFirst(t *testing.T) {
 }
 
 // What an operator or a pairing says counts more than who came first, and undoes what that one has said.
-func TestOperatorSaysWhoseABrokerIs(t *testing.T) {
+func TestOperatorDecidesWhoseABrokerIs(t *testing.T) {
 	t.Parallel()
-	for name, say := range map[string]string{
+	for name, statement := range map[string]string{
 		"alter_peer": "select parley.alter_peer('one', broker_instances => array['" + someBroker + "'::uuid])",
 		"trust_peer": "select parley.trust_peer('" + thirdKey + "', 'new', broker_instances => array['" + someBroker + "'::uuid])",
 		"pairing": `select parley.drop_peer('one');
@@ -111,7 +111,7 @@ func TestOperatorSaysWhoseABrokerIs(t *testing.T) {
 			b.exec("select parley.trust_peer($1, 'one')", oneKey)
 			b.requireAccepted(thief, someBroker, time.Now().UnixMicro(), "")
 			b.requireAccepted(owner, someBroker, 1, "28047")
-			b.exec(say)
+			b.exec(statement)
 			b.requireAccepted(owner, someBroker, 1, "")
 			b.requireAccepted(thief, someBroker, time.Now().UnixMicro(), "28047")
 			b.requireAccepted(owner, someBroker, 1, "")
@@ -185,7 +185,8 @@ func TestTwoPeersThatSpeakForABrokerAtOnceAreNotBothAccepted(t *testing.T) {
 	b.requireAccepted("peer:"+oneKey, someBroker, 1, "")
 }
 
-// An epoch is a time: what lies ahead of it would shut the true broker out for good. Nobody can say such a thing, the broker itself included.
+// An epoch is a time: what lies ahead of it would shut the true broker out for good. Nobody can say such a thing, the broker itself
+// included.
 func TestEpochThatIsStillToComeIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

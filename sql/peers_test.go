@@ -87,7 +87,8 @@ func (s session) requireRefusal(identity, speaker string, number int) {
 
 const someBroker = "00000000-0000-0000-0000-000000000001"
 
-// Whoever keeps another database can say there that a service is anybody's. So the owner of a service there is believed for what they could be themselves.
+// Whoever keeps another database can say there that a service is anybody's. So the owner of a service there is believed for what they could
+// be themselves.
 func TestAnOwnerNextDoorIsWhomItsKeepersMayActAs(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

@@ -61,7 +61,7 @@ func TestPerformanceCountersHaveTheNamesOfTheSpecification(t *testing.T) {
 		where cntr_type <> case when counter_name like '%/sec' then 272696576 else 65792 end`)
 }
 
-func TestEachCounterCountsWhatItsNameSays(t *testing.T) {
+func TestEachCounterCountsWhatItsNameStates(t *testing.T) {
 	t.Parallel()
 	// One session does all of it, because reaches wants that.
 	b := newWorld(t).connection()

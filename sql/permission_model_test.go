@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// gives tells what the specification says of a grant to somebody: whether it holds a permission on an object by it.
+// gives reports what the specification says of a grant to somebody: whether it holds a permission on an object by it.
 func gives(granted, asked right) bool {
 	ofClass := strings.ToUpper(asked.class)
 	switch {

@@ -39,7 +39,7 @@ func (b *broker) setAside(handle string) {
 	}
 }
 
-func TestPoisonConversationsTellWhatIsKnown(t *testing.T) {
+func TestPoisonConversationsShowWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	_, target := b.poison("second", "third")
@@ -98,7 +98,7 @@ func TestNotingAFailureNeverFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		s         session
 		arguments string
-		noted     bool
+		recorded  bool
 	}{
 		"NoHandle":      {b.session, "null, null, null", false},
 		"UnknownHandle": {b.session, "gen_random_uuid(), 'XX000', 'x'", false},
@@ -107,8 +107,8 @@ func TestNotingAFailureNeverFails(t *testing.T) {
 		"NoSQLState":    {b.session, fmt.Sprintf("'%s', 'not one', 'x'", target), true},
 		"Unread":        {b.session, fmt.Sprintf("'%s', 'XX000', 'x'", target), true},
 	} {
-		if got := value[bool](c.s, "select parley.note_failure("+c.arguments+")"); got != c.noted {
-			t.Errorf("%s: noted %v, want %v", name, got, c.noted)
+		if got := value[bool](c.s, "select parley.note_failure("+c.arguments+")"); got != c.recorded {
+			t.Errorf("%s: noted %v, want %v", name, got, c.recorded)
 		}
 	}
 	equal(b.begin(pgx.TxOptions{AccessMode: pgx.ReadOnly}), false, "select parley.note_failure($1, 'XX000', 'x')", target)
@@ -181,7 +181,7 @@ func TestDiscardingOneMessageOfABatchLeavesTheRestOfIt(t *testing.T) {
 	}
 }
 
-func TestDiscardingTheConversationTellsTheOtherSide(t *testing.T) {
+func TestDiscardingTheConversationInformsTheOtherSide(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	_, target := b.poison("second")

@@ -131,8 +131,8 @@ func TestContractNamedByAPriorityCannotBeDropped(t *testing.T) {
 	b.exec("select parley.drop_contract('//c')")
 }
 
-// With HONOR_BROKER_PRIORITY on, what leaves the database is taken by priority, and one time in eight the other way round, so that low priorities
-// get out under any load; with it off priorities are no matter (spec 6.11).
+// With HONOR_BROKER_PRIORITY on, what leaves the database is taken by priority, and one time in eight the other way round, so that low
+// priorities get out under any load; with it off priorities are no matter (spec 6.11).
 func TestHonoredPrioritiesOrderWhatLeavesTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

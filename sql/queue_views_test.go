@@ -26,7 +26,7 @@ func TestQueueViewShowsWhatWaits(t *testing.T) {
 }
 
 // Looking takes no lock and waits for none, and readers do not see it.
-func TestLookingAtAQueueDisturbsNobody(t *testing.T) {
+func TestReadingTheViewOfAQueueDisturbsNoReader(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	initiator := b.dialog()

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Each attack here gave its maker the rights of somebody else once. The caller of a function of Parley is current_user where the call stands,
-// and PostgreSQL makes that the owner of a table while it runs functions of the table's owner for somebody else.
+// Each attack here gave its maker the rights of somebody else once. The caller of a function of Parley is current_user where the call
+// stands, and PostgreSQL makes that the owner of a table while it runs functions of the table's owner for somebody else.
 
 // mallory may create tables in a schema of the role's own, and nothing else.
 func (b *broker) mallory() (role string, s session) {

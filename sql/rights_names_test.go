@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// hiddenName is an object of catalogScene, and a statement that names it with another case. It is said by a role that may RECEIVE from the queue
-// Asking and ALTER it.
+// hiddenName is an object of catalogScene, and a statement that names it with another case. It is said by a role that may RECEIVE from the
+// queue Asking and ALTER it.
 type hiddenName struct {
 	class, name string
 	statement   string

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// planted overloads the operators and functions of pg_catalog in schema m, and puts relations and types of the same names there. Each counts in
-// m.reached when it is called.
+// planted overloads the operators and functions of pg_catalog in schema m, and puts relations and types of the same names there. Each
+// counts in m.reached when it is called.
 const planted = `
 	create schema m;
 	create sequence m.reached;

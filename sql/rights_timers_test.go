@@ -2,8 +2,8 @@ package sql_test
 
 import "testing"
 
-// overdue gives a broker something of each kind that fire_timers does: a timer of a side on the queue Asking, messages that can be delivered by
-// now, a conversation that readers have found to be poisonous, a queue whose end is to be told, and what has expired.
+// overdue gives a broker something of each kind that fire_timers does: a timer of a side on the queue Asking, messages that can be
+// delivered by now, a conversation that readers have found to be poisonous, a queue whose end is to be told, and what has expired.
 func overdue(t *testing.T) *broker {
 	t.Helper()
 	b := newWorld(t)
@@ -108,16 +108,16 @@ func TestRightsFireTimersLeavesThePoisonOfOtherQueues(t *testing.T) {
 	b.exec("select parley.alter_queue('Answering', poison_action => 'DISABLE_QUEUE')")
 	b.subscribe("disabled", "BROKER_QUEUE_DISABLED", false)
 	b.disable()
-	const told = "select is_told from parley._p_event_notification"
+	const reported = "select is_told from parley._p_event_notification"
 	for _, c := range []struct {
-		queue string
-		told  bool
+		queue    string
+		reported bool
 	}{{"Asking", false}, {"Answering", true}} {
 		role := b.role("reader of " + c.queue)
 		b.grant(right{"RECEIVE", "queue", c.queue}, role)
 		b.as(role).exec("select parley.fire_timers()")
-		if got := value[bool](b.session, told); got != c.told {
-			t.Errorf("a reader of %s told: %v, want %v", c.queue, got, c.told)
+		if got := value[bool](b.session, reported); got != c.reported {
+			t.Errorf("a reader of %s told: %v, want %v", c.queue, got, c.reported)
 		}
 	}
 }

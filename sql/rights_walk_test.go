@@ -354,8 +354,8 @@ var asksWithoutRefusing = map[string]string{
 	"parley.send_binary_and_end": "the same",
 }
 
-// A walk proves nothing about a check that its call does not come to. So each function is made to take a superuser for its caller, one after the
-// other: then the role without rights must get another answer.
+// A walk proves nothing about a check that its call does not come to. So each function is made to take a superuser for its caller, one
+// after the other: then the role without rights must get another answer.
 func TestRightsWalkComesToEachCheck(t *testing.T) {
 	t.Parallel()
 	b, entries := newWalk(t)

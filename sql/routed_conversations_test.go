@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// lanes tells what waits for, or is on its way to, each destination: "address: bodies in order".
+// lanes reports what waits for, or is on its way to, each destination: "address: bodies in order".
 func (s session) lanes() []string {
 	s.Helper()
 	return values[string](s, `

@@ -233,7 +233,7 @@ func TestDiagnosisNamesTheServiceThatMayBeMeant(t *testing.T) {
 }
 
 // What waits for somebody else's answer is told as that.
-func TestDiagnosisTellsWhatAMessageWaitsFor(t *testing.T) {
+func TestDiagnosisReportsWhatAMessageWaitsFor(t *testing.T) {
 	t.Parallel()
 	b := newConfigured(t)
 	handle := b.dialogWithFar()

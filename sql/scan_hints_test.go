@@ -10,8 +10,8 @@ import (
 
 const blockedHints = "select count(*) from parley._p_scan_hint where cardinality(blocked_endpoints) > 0"
 
-// besideALockedGroup gives a queue in which a reader holds the group of a conversation with some messages, each a row, and the initiators of two
-// other conversations, without any.
+// besideALockedGroup gives a queue in which a reader holds the group of a conversation with some messages, each a row, and the initiators
+// of two other conversations, without any.
 func besideALockedGroup(t *testing.T, rows int) (b *broker, holder session, other, third string) {
 	t.Helper()
 	b = newWorld(t)
@@ -27,7 +27,8 @@ func besideALockedGroup(t *testing.T, rows int) (b *broker, holder session, othe
 	return b, holder, other, third
 }
 
-// besideAHolder gives such a queue in which one of the others has a message, behind those of the holder, and the target of the one without any.
+// besideAHolder gives such a queue in which one of the others has a message, behind those of the holder, and the target of the one without
+// any.
 func besideAHolder(t *testing.T, rows int) (b *broker, holder session, third string) {
 	t.Helper()
 	b, holder, other, initiator := besideALockedGroup(t, rows)
@@ -45,12 +46,12 @@ func (b *broker) find(times int) {
 	b.Helper()
 	reader := b.connection()
 	for range times {
-		reader.lookPast()
+		reader.scanPast()
 	}
 }
 
-// lookPast finds a group, in a transaction of its own.
-func (s session) lookPast() {
+// scanPast finds a group, in a transaction of its own.
+func (s session) scanPast() {
 	s.Helper()
 	s.exec("begin")
 	if group := value[string](s, "select coalesce(parley.get_conversation_group('Answering')::text, '')"); group == "" {
@@ -64,7 +65,7 @@ func (b *broker) findUntilHinted() {
 	b.Helper()
 	reader := b.connection()
 	for range 2000 {
-		if reader.lookPast(); value[int](b.session, blockedHints) > 0 {
+		if reader.scanPast(); value[int](b.session, blockedHints) > 0 {
 			return
 		}
 	}
@@ -221,8 +222,8 @@ func TestNothingOfALargeLockedGroupIsForgotten(t *testing.T) {
 			where g.conversation_group_id = $1 and e.endpoint_id `+is+` (parley._p_endpoints_of_group(g.group_id, 0))
 			limit 1`, group)
 	}
-	noted, left := pick("= any"), pick("<> all")
-	b.send(noted, request, "first")
+	named, left := pick("= any"), pick("<> all")
+	b.send(named, request, "first")
 	for i := range 100 {
 		b.send(left, request, strconv.Itoa(i))
 	}

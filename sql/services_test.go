@@ -152,7 +152,7 @@ func TestServiceThatDropsAContractEndsConversationsOnIt(t *testing.T) {
 	b.conversation()
 }
 
-func TestDropServiceTellsTheOtherSides(t *testing.T) {
+func TestDropServiceInformsTheOtherSides(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	open, _ := b.conversation()

@@ -71,7 +71,7 @@ func TestStatesAllowAndForbid(t *testing.T) {
 	}
 }
 
-func TestEndBeforeTheFirstSendTellsNobody(t *testing.T) {
+func TestEndBeforeTheFirstSendSendsNothing(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	for _, statement := range []string{"select parley.end_conversation($1::uuid)", "select parley.end_conversation($1::uuid, 1, 'no')"} {

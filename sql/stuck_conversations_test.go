@@ -6,7 +6,7 @@ import (
 )
 
 // What each side waits for, by what happened to it.
-func TestStuckConversationsTellReasonAndRemedy(t *testing.T) {
+func TestStuckConversationsShowReasonAndRemedy(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	idle, idleTarget := b.conversation()

@@ -137,7 +137,7 @@ func TestGetConversationGroupFiresTimersToo(t *testing.T) {
 	equal(b.session, b.groupOf(initiator), "select parley.get_conversation_group('Asking')::text")
 }
 
-func TestFireTimersTellsHowManyFiredUpToItsLimit(t *testing.T) {
+func TestFireTimersReturnsHowManyFiredUpToItsLimit(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	for range 5 {

@@ -21,7 +21,7 @@ func (s session) requireEvents(conversation string, want ...string) {
 	}
 }
 
-func TestTraceTellsTheLifeOfAConversationInOrder(t *testing.T) {
+func TestTraceShowsTheLifeOfAConversationInOrder(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	b.exec("select parley.alter_queue('Asking', retention => true)")
@@ -47,7 +47,7 @@ func TestTraceTellsTheLifeOfAConversationInOrder(t *testing.T) {
 	}
 }
 
-func TestTraceTellsWhatFailsAndWhoHoldsTheGroup(t *testing.T) {
+func TestTraceShowsWhatFailsAndWhichSessionHoldsTheGroup(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	initiator := b.dialog()
@@ -136,7 +136,7 @@ func TestExplainConversationFindsTheMessage(t *testing.T) {
 	}
 }
 
-func TestExplainConversationSaysWhenAllIsWell(t *testing.T) {
+func TestExplainConversationReportsWhenAllIsWell(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	initiator, target := b.conversation()

@@ -11,25 +11,25 @@ func (s session) farDialog() string {
 	return value[string](s, "select parley.begin_dialog('//test/Asker', $1, encryption => false)", far)
 }
 
-func TestDestinationsTellWhatWaitsForThemAndHowTheLastAttemptWent(t *testing.T) {
+func TestDestinationsShowWhatWaitsForThemAndHowTheLastAttemptWent(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	equal(b.session, 0, "select count(*) from parley.transmission_destinations()")
 	handle := b.farDialog()
 	b.send(handle, "DEFAULT", "one")
 	b.exec("select parley.send_batch($1::uuid, 'DEFAULT', array['two', 'three', 'four'])", handle)
-	const told = `
+	const reported = `
 		select format('%s waiting %s estimated %s transit %s attempts %s status %s due %s old %s', address, waiting_messages, is_estimated,
 			messages_in_transit, attempts, transmission_status, next_attempt_time is not null, oldest_enqueue_time <= clock_timestamp())
 		from parley.transmission_destinations()`
-	equal(b.session, destination+" waiting 4 estimated f transit 0 attempts 0 status  due f old t", told)
+	equal(b.session, destination+" waiting 4 estimated f transit 0 attempts 0 status  due f old t", reported)
 
 	equal(b.session, int64(1), "select parley._p_lead('a daemon', 0, 60000)")
 	equal(b.session, 2, `
 		select count(*) from parley._p_take_runs(1, (select d.destination_id from parley._p_destination as d), 2, 1000000)`)
-	equal(b.session, destination+" waiting 0 estimated f transit 4 attempts 0 status  due f old t", told)
+	equal(b.session, destination+" waiting 0 estimated f transit 4 attempts 0 status  due f old t", reported)
 	b.exec("select parley._p_report_attempt(1, (select d.destination_id from parley._p_destination as d), 'nobody there')")
-	equal(b.session, destination+" waiting 0 estimated f transit 4 attempts 1 status nobody there due t old t", told)
+	equal(b.session, destination+" waiting 0 estimated f transit 4 attempts 1 status nobody there due t old t", reported)
 }
 
 // Beyond 10,000 rows what waits is estimated: here from rows that are all alike, so it is exact but for the ends.

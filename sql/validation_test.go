@@ -116,7 +116,8 @@ func (s session) requireValidated(c validationCase, code int) {
 	s.exec("select parley.end_conversation(conversation_handle, cleanup => true) from parley.conversation_endpoints where state <> 'CD'")
 }
 
-// Each body of a batch is judged by itself, in its order, as if it had been sent alone (spec 2.2): a bad one takes nothing from those before it.
+// Each body of a batch is judged by itself, in its order, as if it had been sent alone (spec 2.2): a bad one takes nothing from those
+// before it.
 func TestBatchWithABadBodyDeliversWhatComesBeforeIt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -229,8 +230,8 @@ func TestBodyTextOfWhatIsNoTextIsNull(t *testing.T) {
 	}
 }
 
-// A peer chooses the length of a body, and so may not choose that it costs the square of it. With each byte unpacking the stored value this took
-// 80 seconds, with each character copying the text before it 2; it takes a tenth of one.
+// A peer chooses the length of a body, and so may not choose that it costs the square of it. With each byte unpacking the stored value this
+// took 80 seconds, with each character copying the text before it 2; it takes a tenth of one.
 func TestBodyTextTakesTimeInProportionToTheBody(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

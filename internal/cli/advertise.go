@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// advertised is the address under which other brokers reach a daemon of ours. It is only ever what an operator has said: where the daemon
-// listens says nothing about it behind a translation of addresses, in a container, or on all addresses of a machine.
+// advertised is the address under which other brokers reach a daemon of ours. It is only ever what an operator has stated: where the daemon
+// listens gives no hint of it behind a translation of addresses, in a container, or on all addresses of a machine.
 type advertised string
 
 const advertiseUsage = "host:port under which other brokers reach this side's --listen, where that is not what they see by themselves"

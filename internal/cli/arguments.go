@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// argumentLists says which command lists what may stand for an argument.
+// argumentLists reports which command lists what may stand for an argument.
 var argumentLists = map[string]string{
 	"QUEUE":        "parley queues",
 	"SERVICE":      "parley service list",
@@ -15,7 +15,7 @@ var argumentLists = map[string]string{
 	"HANDLE":       "parley conversations",
 }
 
-// explainArguments makes each verb say how it is written when its arguments are not as many as it takes, in one line.
+// explainArguments makes each verb show its usage when its arguments are not as many as it takes, in one line.
 func explainArguments(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil && cmd.HasParent() && cmd.RunE != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -15,7 +15,7 @@ type asker struct {
 	out io.Writer
 }
 
-func (q *asker) tell(format string, arguments ...any) { fmt.Fprintf(q.out, format, arguments...) }
+func (q *asker) printf(format string, arguments ...any) { fmt.Fprintf(q.out, format, arguments...) }
 
 func (q *asker) confirm(ctx context.Context, question string) (bool, error) {
 	answer, err := q.question(ctx, question+" [y/N]")
@@ -23,7 +23,7 @@ func (q *asker) confirm(ctx context.Context, question string) (bool, error) {
 }
 
 func (q *asker) question(ctx context.Context, question string) (string, error) {
-	q.tell("%s ", question)
+	q.printf("%s ", question)
 	answer, err := q.line(ctx)
 	if errors.Is(err, io.EOF) {
 		err = errors.New("nobody answers: use --yes with --fingerprint in scripts")

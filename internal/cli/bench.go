@@ -61,7 +61,7 @@ func newScenarioCommand(a *app, scenario bench.Scenario) *cobra.Command {
 }
 
 func (a *app) runScenario(cmd *cobra.Command, scenario bench.Scenario, config bench.Config) error {
-	// A mistake in the command line is told before a server is started.
+	// A mistake in the command line is reported before a server is started.
 	err := config.Check(scenario)
 	if err != nil {
 		return usageError{err}

@@ -55,7 +55,7 @@ func listSystems() string {
 }
 
 func (a *app) runLatency(cmd *cobra.Command, config bench.LatencyConfig) error {
-	// A mistake in the command line is told before a server is started.
+	// A mistake in the command line is reported before a server is started.
 	err := config.Check()
 	if err != nil {
 		return usageError{err}

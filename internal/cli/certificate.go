@@ -26,7 +26,7 @@ Others trust the key. Its fingerprint is what they are told: by parley pair, or 
 	return cmd
 }
 
-// certificateFlags say what a new certificate is to be, and where.
+// certificateFlags describe a new certificate, and where it is written.
 type certificateFlags struct {
 	folder string
 	name   string

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completionTimeout bounds how long a person who pressed Tab waits for the database.
+// completionTimeout bounds how long a completion by Tab waits for the database.
 const completionTimeout = 3 * time.Second
 
 // A completer lists what may stand at the cursor: a value, then perhaps a tab and what it is.

@@ -44,7 +44,7 @@ func (a *app) connect(ctx context.Context) (*pgx.Conn, error) {
 	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: closeTimeout}
 	}
-	config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) { a.tell(notice) }
+	config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) { a.printNotice(notice) }
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, explainConnection(err)
@@ -56,8 +56,8 @@ func (a *app) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// tell passes on what the broker has to say beside its results.
-func (a *app) tell(notice *pgconn.Notice) {
+// printNotice passes on the notices of the broker.
+func (a *app) printNotice(notice *pgconn.Notice) {
 	if !strings.HasPrefix(notice.Detail, "Service Broker error ") {
 		return
 	}
@@ -67,7 +67,7 @@ func (a *app) tell(notice *pgconn.Notice) {
 	}
 }
 
-// resolveDSN says which database this command uses. The private PostgreSQL is started, or joined when
+// resolveDSN reports which database this command uses. The private PostgreSQL is started, or joined when
 // another command has started it, only if nothing else is named; it is released when the command ends.
 func (a *app) resolveDSN(ctx context.Context) (string, error) {
 	if a.dsn != "" {
@@ -84,7 +84,7 @@ func (a *app) resolveDSN(ctx context.Context) (string, error) {
 	return a.startPrivate(ctx)
 }
 
-// namesDatabase tells whether the command line or the environment says which database to use, or which private PostgreSQL.
+// namesDatabase reports whether the command line or the environment names a database, or a private PostgreSQL.
 func (a *app) namesDatabase() bool {
 	for _, value := range []string{a.dsn, a.data, os.Getenv("PARLEY_DSN"), os.Getenv("DATABASE_URL"), os.Getenv("PARLEY_DATA")} {
 		if value != "" {
@@ -119,7 +119,7 @@ func (a *app) startPrivate(ctx context.Context) (string, error) {
 	return a.private.dsn, nil
 }
 
-// warnOfNewCluster tells whoever forgot --dsn or --data that the database is a new and empty one.
+// warnOfNewCluster warns a user who forgot --dsn or --data that the database is a new and empty one.
 func (a *app) warnOfNewCluster(folder string) {
 	const text = "parley: a new private PostgreSQL was made in %s; " +
 		"if that is not meant, name a server with --dsn or an existing folder with --data\n"

@@ -22,7 +22,7 @@ const (
 	tooManyConnected = "53300"
 )
 
-// connectionError tells in one line why there is no connection, and what to do. The drivers' text has a line for each address that
+// connectionError states in one line why there is no connection, and what to do. The drivers' text has a line for each address that
 // was tried; it stays reachable as the cause.
 type connectionError struct {
 	text  string
@@ -81,7 +81,7 @@ func serverAddress(host string, port uint16) string {
 	return net.JoinHostPort(cmp.Or(host, "localhost"), fmt.Sprint(port))
 }
 
-// badDSN tells of a DSN that cannot be read. The driver's text is left out: it may hold what was meant for a password.
+// badDSN reports a DSN that cannot be read. The driver's text is left out: it may hold what was meant for a password.
 func (a *app) badDSN(err error) error {
 	return &connectionError{cause: err, text: a.dsnSource() +
 		" is no connection string: write postgres://user@host:5432/database, or host=... dbname=..."}

@@ -149,7 +149,7 @@ func writeStuck(out io.Writer, stuck []parley.StuckConversation, limit int) erro
 	return noteLimit(out, len(stuck), limit)
 }
 
-// noteLimit tells that there may be more.
+// noteLimit reports that there may be more.
 func noteLimit(out io.Writer, shown, limit int) error {
 	if limit == 0 || shown < limit {
 		return nil

@@ -127,7 +127,7 @@ func writeDemoPage(path string, write func(io.Writer) error) (string, error) {
 	return path, nil
 }
 
-// isTerminal tells whether somebody looks on.
+// isTerminal reports whether the output is a terminal.
 func isTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {

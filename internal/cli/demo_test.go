@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/demo"
 )
 
-// A run that found something wrong is told in full, and ends with exit code 1.
+// A demo that found something wrong reports it in full, and ends with exit code 1.
 func TestDemoThatFailedIsReportedAndEndsWithOne(t *testing.T) {
 	t.Parallel()
 	for _, isJSON := range []bool{false, true} {

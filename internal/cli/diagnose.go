@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// watchInterval is how often diagnose --timeout looks.
+// watchInterval is how often diagnose --timeout checks.
 const watchInterval = time.Second
 
 type diagnoseFlags struct {
@@ -129,7 +129,7 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// exitOf is the exit code of what was found: a check that could not look weighs more than a finding.
+// exitOf is the exit code of what was found: a check that could not be made weighs more than a finding.
 func exitOf(found []parley.Finding) error {
 	isProblem := func(f parley.Finding) bool { return f.Part == parley.PartProblem }
 	switch {
@@ -160,11 +160,11 @@ func (a *app) diagnose(cmd *cobra.Command, f diagnoseFlags) ([]parley.Finding, e
 	return report.Findings, report.conclude()
 }
 
-// watch looks once, or again and again until the time is over or ctx ends.
+// watch checks once, or again and again until the time is over or ctx ends.
 func (f diagnoseFlags) watch(ctx context.Context, conn *pgx.Conn, report *diagnosisReport) error {
 	until := time.Now().Add(f.timeout)
 	for first := true; ; first = false {
-		found, err := f.look(ctx, conn)
+		found, err := f.find(ctx, conn)
 		if err != nil {
 			return err
 		}
@@ -257,8 +257,8 @@ func openOther(ctx context.Context, code, dsn string) (*pgx.Conn, *parley.Findin
 	return conn, nil, nil
 }
 
-// look looks once.
-func (f diagnoseFlags) look(ctx context.Context, conn *pgx.Conn) ([]parley.Finding, error) {
+// find checks once.
+func (f diagnoseFlags) find(ctx context.Context, conn *pgx.Conn) ([]parley.Finding, error) {
 	found, fits, err := parley.DiagnoseConnection(ctx, conn)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ type diagnosis struct {
 	Explanation []parley.Explanation `json:"explanation"` // of --conversation
 }
 
-// diagnosisReport tells findings, each once: people at once, programs at the end.
+// diagnosisReport reports findings, each once: people at once, programs at the end.
 type diagnosisReport struct {
 	diagnosis
 	out  io.Writer
@@ -27,16 +27,16 @@ func newDiagnosisReport(out io.Writer, json bool) *diagnosisReport {
 	return &diagnosisReport{diagnosis: empty, out: out, json: json, seen: map[string]bool{}}
 }
 
-// add takes what one look has found, and tells what was not known before if it is to be told.
-func (r *diagnosisReport) add(found []parley.Finding, tell bool) error {
+// add takes what one check has found, and prints what is new if it is to be shown.
+func (r *diagnosisReport) add(found []parley.Finding, isShown bool) error {
 	for _, finding := range found {
-		// Counts and times in the cause change from one look to the next; what cures it does not.
+		// Counts and times in the cause change from one check to the next; what cures it does not.
 		key := strings.Join([]string{finding.Code, finding.ObjectKind, finding.ObjectName, cure(finding)}, "\x00")
 		if r.seen[key] {
 			continue
 		}
 		r.seen[key] = true
-		if !tell {
+		if !isShown {
 			continue
 		}
 		r.Findings = append(r.Findings, finding)
@@ -79,7 +79,7 @@ func writeFinding(out io.Writer, f parley.Finding) error {
 	return err
 }
 
-// conclude tells what is told at the end.
+// conclude prints what is reported at the end.
 func (r *diagnosisReport) conclude() error {
 	if r.json {
 		return encodeJSON(r.out, r.diagnosis)

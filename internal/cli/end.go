@@ -10,7 +10,7 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// endFlags are what end is told on the command line.
+// endFlags are the flags of end.
 type endFlags struct {
 	code        int32
 	description string

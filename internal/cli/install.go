@@ -63,7 +63,7 @@ type installed struct {
 	DataFolder *string `json:"data_folder"`
 }
 
-// reportInstall tells where the schema is now, and whether this command has created it.
+// reportInstall reports where the schema is now, and whether this command has created it.
 func (a *app) reportInstall(cmd *cobra.Command, conn *pgx.Conn, created bool) error {
 	status, err := parley.ReadStatus(cmd.Context(), conn)
 	if err != nil {
@@ -97,7 +97,7 @@ func (i installed) sentence() string {
 	return "schema parley is installed already in " + where + ": nothing was changed"
 }
 
-// privateSentence tells of a private PostgreSQL, which somebody who forgot --dsn or --data did not want.
+// privateSentence mentions a private PostgreSQL, which is not meant when --dsn or --data was forgotten.
 func privateSentence(folder string, named bool) string {
 	if named {
 		return "this is the private PostgreSQL in " + folder

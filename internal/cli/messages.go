@@ -37,7 +37,7 @@ type shownMessage struct {
 	MessageID             *parley.UUID `json:"message_id"` // nil from receive
 	TraceContext          *string      `json:"trace_context"`
 	BodyBytes             int          `json:"body_bytes"`
-	// BodyEncoding says how to read Body: text, base64, hex, json, or none.
+	// BodyEncoding reports how to read Body: text, base64, hex, json, or none.
 	BodyEncoding string `json:"body_encoding"`
 	Body         any    `json:"body"`
 }

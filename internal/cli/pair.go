@@ -197,7 +197,7 @@ func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
 	if called := "tcp://" + address; key.Offer.Address == "" {
 		key.Offer.Address = called
 	} else if key.Offer.Address != called {
-		f.asker.tell("It was called at %s, and says that it is reached at %s: that is what counts.\n", called, oneLine(key.Offer.Address, 0))
+		f.asker.printf("It was called at %s, and says that it is reached at %s: that is what counts.\n", called, oneLine(key.Offer.Address, 0))
 	}
 	if err := f.ask(cmd.Context()); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
 	})
 }
 
-// prepareOffer reads what this side says about itself. Its dialog certificates need the master key of the daemon, for the proof.
+// prepareOffer reads what this side states about itself. Its dialog certificates need the master key of the daemon, for the proof.
 func (f *pairFlags) prepareOffer(ctx context.Context, conn *pgx.Conn, call *pairing.Call) (err error) {
 	path, err := f.masterKey.find(f.identity)
 	if err != nil {
@@ -230,12 +230,12 @@ func (f *pairFlags) prepareOffer(ctx context.Context, conn *pgx.Conn, call *pair
 	case !f.certificates:
 		call.Offer = call.Offer.WithoutDialogCertificates()
 	case obstacle != nil:
-		f.asker.tell("Your dialog certificates are not told: %v. Give --master-key.\n", cmp.Or(missing, obstacle))
+		f.asker.printf("Your dialog certificates are not told: %v. Give --master-key.\n", cmp.Or(missing, obstacle))
 	}
 	return nil
 }
 
-// ownAddress is what the other side is told: what the flag says, or what the daemon does with whose key the call is made.
+// ownAddress is the address sent to the other side: that of the flag, or that of the daemon with whose key the call is made.
 func (f *pairFlags) ownAddress(ctx context.Context, conn *pgx.Conn, own *identity.Certificate) (string, error) {
 	if f.advertised != "" {
 		return f.advertised.route(), nil
@@ -268,15 +268,15 @@ func (f *pairFlags) confirmCalled(
 	if f.yes {
 		return true, nil
 	}
-	f.asker.tell("%s answers.\n  its key:  %s\n  your key: %s\n",
+	f.asker.printf("%s answers.\n  its key:  %s\n  your key: %s\n",
 		cmp.Or(oneLine(found.Offer.Name, 60), "A broker"), found.Fingerprint.Words(), own.Fingerprint.Words())
-	f.tellCertificates("its", found.Offer.DialogCertificates)
-	f.tellCertificates("your", ownCertificates)
-	f.asker.tell("  code:     %s\n", found.Code)
+	f.printCertificates("its", found.Offer.DialogCertificates)
+	f.printCertificates("your", ownCertificates)
+	f.asker.printf("  code:     %s\n", found.Code)
 	return f.asker.confirm(ctx, "Does the other side show the same code?")
 }
 
-// ask asks for what was not said about the peer.
+// ask asks for what was not given about the peer.
 func (f *pairFlags) ask(ctx context.Context) (err error) {
 	if f.yes || f.token != "" {
 		return nil

@@ -36,7 +36,7 @@ func (a *app) invitePeer(cmd *cobra.Command, f pairFlags) error {
 	return err
 }
 
-// whereToCall is the address that people at the other side are to be told, as far as a daemon of the database has said it.
+// whereToCall is the address that people at the other side need, as far as a daemon of the database has reported it.
 func whereToCall(ctx context.Context, conn *pgx.Conn) string {
 	address, err := parley.AdvertisedAddress(ctx, conn, "")
 	if err != nil || address == "" {
@@ -45,10 +45,10 @@ func whereToCall(ctx context.Context, conn *pgx.Conn) string {
 	return strings.TrimPrefix(address, "tcp://")
 }
 
-// acceptLook is how often --accept looks for somebody who asks.
-const acceptLook = 300 * time.Millisecond
+// acceptPoll is how often --accept polls for requests.
+const acceptPoll = 300 * time.Millisecond
 
-// acceptPeer waits for somebody to call.
+// acceptPeer waits for a call.
 func (a *app) acceptPeer(cmd *cobra.Command, f *pairFlags) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.validFor)
 	defer cancel()
@@ -76,7 +76,7 @@ func (a *app) acceptPeer(cmd *cobra.Command, f *pairFlags) error {
 		}
 		_ = parley.ClosePairing(ctx, conn, open)
 	}()
-	f.asker.tell("Waiting for the other side to call: parley pair %s\n", whereToCall(ctx, conn))
+	f.asker.printf("Waiting for the other side to call: parley pair %s\n", whereToCall(ctx, conn))
 	request, err := a.awaitRequest(ctx, conn, f, open)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("nobody was paired with within %s", f.validFor)
@@ -98,16 +98,16 @@ func (a *app) acceptPeer(cmd *cobra.Command, f *pairFlags) error {
 	return errors.New("the peer was dropped meanwhile")
 }
 
-// awaitRequest asks people about everybody who calls, until one of them is trusted.
+// awaitRequest asks people about each caller, until one is trusted.
 func (a *app) awaitRequest(ctx context.Context, conn *pgx.Conn, f *pairFlags, open parley.UUID) (r parley.PairingRequest, err error) {
 	asked := map[parley.UUID]bool{}
-	look := time.NewTicker(acceptLook)
-	defer look.Stop()
+	poll := time.NewTicker(acceptPoll)
+	defer poll.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return r, ctx.Err()
-		case <-look.C:
+		case <-poll.C:
 		}
 		requests, err := parley.ReadPairingRequests(ctx, conn, open)
 		if err != nil {
@@ -119,7 +119,7 @@ func (a *app) awaitRequest(ctx context.Context, conn *pgx.Conn, f *pairFlags, op
 				return r, nil
 			case r.State == parley.PairingGone && asked[r.ID]:
 				asked[r.ID] = false
-				f.asker.tell("It has gone. Waiting for the next one to call.\n")
+				f.asker.printf("It has gone. Waiting for the next one to call.\n")
 			case r.State == parley.PairingWaiting && !asked[r.ID]:
 				asked[r.ID] = true
 				if err := f.decide(ctx, conn, r); err != nil {
@@ -130,10 +130,10 @@ func (a *app) awaitRequest(ctx context.Context, conn *pgx.Conn, f *pairFlags, op
 	}
 }
 
-// decide asks people about somebody who has called.
+// decide asks people about a caller.
 func (f *pairFlags) decide(ctx context.Context, conn *pgx.Conn, r parley.PairingRequest) error {
 	if err := f.checkFingerprint(r.Fingerprint); err != nil {
-		f.asker.tell("%s was sent away: %v\n", r.Remote, err)
+		f.asker.printf("%s was sent away: %v\n", r.Remote, err)
 		return parley.RefusePairing(ctx, conn, r.ID)
 	}
 	if !f.yes {
@@ -145,16 +145,16 @@ func (f *pairFlags) decide(ctx context.Context, conn *pgx.Conn, r parley.Pairing
 		if err != nil {
 			return err
 		}
-		f.asker.tell("%s calls from %s.\n  its key:  %s\n", cmp.Or(oneLine(r.Offer.Name, 60), "A broker"), r.Remote, caller.Words())
-		f.tellCertificates("its", r.Offer.DialogCertificates)
-		f.tellCertificates("your", own.DialogCertificates)
-		f.asker.tell("  code:     %s\n", r.Code)
+		f.asker.printf("%s calls from %s.\n  its key:  %s\n", cmp.Or(oneLine(r.Offer.Name, 60), "A broker"), r.Remote, caller.Words())
+		f.printCertificates("its", r.Offer.DialogCertificates)
+		f.printCertificates("your", own.DialogCertificates)
+		f.asker.printf("  code:     %s\n", r.Code)
 		isSame, err := f.asker.confirm(ctx, "Does the other side show the same code?")
 		if err != nil {
 			return err
 		}
 		if !isSame {
-			f.asker.tell("It was sent away. Waiting for the next one to call.\n")
+			f.asker.printf("It was sent away. Waiting for the next one to call.\n")
 			return parley.RefusePairing(ctx, conn, r.ID)
 		}
 		if err := f.ask(ctx); err != nil {
@@ -163,7 +163,7 @@ func (f *pairFlags) decide(ctx context.Context, conn *pgx.Conn, r parley.Pairing
 	}
 	err := parley.ConfirmPairing(ctx, conn, r.ID, f.choice)
 	if number, _ := parley.ErrorNumber(err); number == 15151 {
-		f.asker.tell("%v\n", err) // it has gone, or there is no such role
+		f.asker.printf("%v\n", err) // it has gone, or there is no such role
 		f.choice.Role = ""
 		return parley.RefusePairing(ctx, conn, r.ID)
 	}

@@ -57,11 +57,11 @@ func words(fingerprints []string) (spelled []string) {
 	return spelled
 }
 
-// tellCertificates shows dialog certificates to whoever compares the code, which covers them.
-func (f *pairFlags) tellCertificates(whose string, fingerprints []string) {
+// printCertificates shows dialog certificates to the people who compare the code, which covers them.
+func (f *pairFlags) printCertificates(whose string, fingerprints []string) {
 	if f.certificates {
 		for _, spelled := range words(fingerprints) {
-			f.asker.tell("  %s dialog certificate: %s\n", whose, spelled)
+			f.asker.printf("  %s dialog certificate: %s\n", whose, spelled)
 		}
 	}
 }

@@ -30,13 +30,13 @@ var keepPictures = flag.Bool("pictures", false, "write the pictures of the READM
 
 const pictureBytesMax = 150_000
 
-// underWay is told how a demo goes, and tells when its second phase has begun.
+// underWay observes a demo, and reports when its second phase has begun.
 type underWay struct {
 	begun chan struct{}
 	once  sync.Once
 }
 
-func (*underWay) Note(string) {}
+func (*underWay) Notice(string) {}
 
 func (u *underWay) Progress(p demo.Progress) {
 	if p.Phase > 0 {
@@ -68,7 +68,7 @@ func durableServer(t *testing.T) *postgres.Server {
 	return server
 }
 
-// screensOf gives the first two screens of parley top over a database, once two looks have told the rates.
+// screensOf gives the first two screens of parley top over a database, once two readings have given the rates.
 func screensOf(t *testing.T, dsn string, columns int) []string {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), dsn)
@@ -78,7 +78,7 @@ func screensOf(t *testing.T, dsn string, columns int) []string {
 	defer pool.Close()
 	var model tea.Model = top.New(t.Context(), pool, time.Second)
 	cmd := model.Init()
-	for range 3 { // a look, the wait for the next one, and that
+	for range 3 { // a reading, the wait for the next one, and that
 		model, cmd = model.Update(cmd())
 	}
 	view := func(key string, height int) string {
@@ -101,11 +101,11 @@ func shoot(t *testing.T, page, picture string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	said, err := exec.CommandContext(ctx, program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+	output, err := exec.CommandContext(ctx, program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--hide-scrollbars", "--user-data-dir="+t.TempDir(), "--window-size=900,860", "--screenshot="+picture,
 		(&url.URL{Scheme: "file", Path: page}).String()).CombinedOutput()
 	if err != nil {
-		t.Fatalf("chromium: %v\n%s", err, said)
+		t.Fatalf("chromium: %v\n%s", err, output)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// completePoison lists what is set aside.
+// completePoison lists the conversations that are set aside.
 const completePoison completer = `
 	select c.conversation_handle || chr(9) || c.queue_name || ' ' || coalesce(c.sqlstate || ' ', '') || left(coalesce(c.error, ''), 60)
 	from parley.poison_conversations as c
@@ -100,7 +100,7 @@ func writePoison(out io.Writer, found []parley.PoisonConversation, filter parley
 	return noteLimit(out, len(found), filter.Limit)
 }
 
-// failedTimes tells how often a message failed: came back, or was not accepted by a web address. What does not count is told apart.
+// failedTimes reports how often a message failed: came back, or was not accepted by a web address. What does not count is shown separately.
 func failedTimes(c parley.PoisonConversation) string {
 	switch {
 	case c.Failures == nil || c.Attempts == nil:
@@ -118,7 +118,7 @@ func poisonWaiting(c parley.PoisonConversation) string {
 	return fmt.Sprint(c.WaitingMessages)
 }
 
-// poisonError tells what was reported last, with the SQLSTATE if there is one.
+// poisonError reports what was reported last, with the SQLSTATE if there is one.
 func poisonError(c parley.PoisonConversation, width int) string {
 	switch {
 	case c.Error == nil:

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// discardFlags are what discard is told on the command line.
+// discardFlags are the flags of discard.
 type discardFlags struct {
 	messageOnly bool
 	code        int32

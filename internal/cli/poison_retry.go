@@ -74,7 +74,7 @@ when it was not named.`,
 	return cmd
 }
 
-// findPoison gives the handles of what is set aside, in one queue or in all.
+// findPoison returns the handles of conversations that are set aside, in one queue or in all.
 func findPoison(ctx context.Context, conn *pgx.Conn, queue string) ([]parley.UUID, error) {
 	found, err := parley.ReadPoisonConversations(ctx, conn, parley.PoisonFilter{Queue: queue})
 	if err != nil {
@@ -97,7 +97,7 @@ func retryNamed(ctx context.Context, conn *pgx.Conn, handle parley.UUID, done *r
 	return nil
 }
 
-// retryFound passes over what somebody else has dealt with since it was found.
+// retryFound passes over conversations that were retried or discarded since they were found.
 func retryFound(ctx context.Context, conn *pgx.Conn, handle parley.UUID, done *retriedPoison) error {
 	err := retryNamed(ctx, conn, handle, done)
 	if refusal, ok := errors.AsType[*parley.Error](err); ok && refusal.Number == parley.ConversationNotFound {

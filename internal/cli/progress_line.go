@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// progressLine tells a person what is done now: on a terminal in one line that changes, elsewhere a line each.
+// progressLine shows a person what is done now: on a terminal in one line that changes, elsewhere a line each.
 type progressLine struct {
 	out        io.Writer
 	isTerminal bool

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// receiveFlags are what receive is told on the command line.
+// receiveFlags are the flags of receive.
 type receiveFlags struct {
 	top                 int
 	timeout             time.Duration

@@ -31,7 +31,7 @@ func awaitReaders(t *testing.T, pool *pgxpool.Pool, want int) {
 	parleytest.Until(t, fmt.Sprintf("%d readers wait", want), func() bool { return waitingReaders(t, pool) == want })
 }
 
-// A reader that stays behind in the database would take the next message, and lose the way to tell anybody.
+// A reader that stays behind in the database would take the next message, and could not deliver it.
 func TestReceiveThatIsInterruptedLeavesNoReaderBehind(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)

@@ -19,7 +19,7 @@ type app struct {
 
 	private privateServer
 
-	// verbReached tells a failure of a verb from a command line that never got to one.
+	// verbReached distinguishes a failure of a verb from a command line that never got to one.
 	verbReached bool
 }
 
@@ -81,14 +81,14 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newVerifyCommand(a),
 		newVersionCommand(a),
 	)
-	noteWhenReached(a, root)
+	recordWhenReached(a, root)
 	explainArguments(root)
 	completeInBareBash(root)
 	return root
 }
 
-// noteWhenReached makes every verb note that its command line was understood.
-func noteWhenReached(a *app, cmd *cobra.Command) {
+// recordWhenReached makes every verb record that its command line was understood.
+func recordWhenReached(a *app, cmd *cobra.Command) {
 	if inner := cmd.RunE; inner != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			a.verbReached = true
@@ -96,7 +96,7 @@ func noteWhenReached(a *app, cmd *cobra.Command) {
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		noteWhenReached(a, sub)
+		recordWhenReached(a, sub)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the stories of testdata/script, each against a real PostgreSQL. They say what they need:
+// TestScripts runs the stories of testdata/script, each against a real PostgreSQL. They state what they need:
 //
 //	database [empty]   names a fresh database in PARLEY_DSN, with the schema or without
 //	datafolder         names a new data folder for a private PostgreSQL in PARLEY_DATA

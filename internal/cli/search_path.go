@@ -8,7 +8,7 @@ import (
 )
 
 // pinSearchPath keeps what this program asks from being answered by functions and operators of a schema that the role or the database
-// has in its search path, whoever may create objects there. Behind a pooler nothing is set: the session belongs to others too. Each
+// has in its search path, whichever roles may create objects there. Behind a pooler nothing is set: the session belongs to others too. Each
 // name in the statement is spelled in full, so that it does not need what it is there for.
 func pinSearchPath(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// sendFlags are what send is told on the command line.
+// sendFlags are the flags of send.
 type sendFlags struct {
 	conversation       string
 	from, to, contract string

@@ -19,7 +19,7 @@ import (
 var servedAt = regexp.MustCompile(`metrics are served".*address=(\S+)`)
 
 // The daemon serves its metrics, and says that it is ready, for as long as it runs.
-func TestServeTellsMonitoringSystemsHowItIs(t *testing.T) {
+func TestServeReportsItsHealth(t *testing.T) {
 	t.Parallel()
 	read, write := io.Pipe()
 	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write}
@@ -142,7 +142,7 @@ func await(t *testing.T, url string, status int) string {
 }
 
 // The environment is the process's, so this test runs alone.
-func TestServeTellsTheServiceManagerThatItIsReady(t *testing.T) {
+func TestServeNotifiesTheServiceManagerWhenItIsReady(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {

@@ -31,7 +31,7 @@ func newStatusCommand(a *app) *cobra.Command {
 	}
 }
 
-// printStatus tells what is installed now; it is the last act of every verb that changes that.
+// printStatus reports what is installed now; it is the last act of every verb that changes that.
 func (a *app) printStatus(cmd *cobra.Command, conn *pgx.Conn) error {
 	status, err := parley.ReadStatus(cmd.Context(), conn)
 	if err != nil {
@@ -64,7 +64,7 @@ func writeStatus(out io.Writer, status parley.Status) error {
 	return table.Flush()
 }
 
-// versionRemark tells what to do when the program has another version.
+// versionRemark reports what to do when the program has another version.
 func versionRemark(status parley.Status) string {
 	switch {
 	case status.UpgradeNeeded():
@@ -78,7 +78,7 @@ func versionRemark(status parley.Status) string {
 // closeTimeout bounds the farewell to a server that does not answer.
 const closeTimeout = 5 * time.Second
 
-// closeConnection says farewell even when the command was interrupted.
+// closeConnection ends the session properly even when the command was interrupted.
 func closeConnection(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()

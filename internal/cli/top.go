@@ -53,7 +53,7 @@ shows all again; p pauses or resumes the selected queue (ALTER QUEUE ... WITH ST
 				return err
 			}
 			defer pool.Close()
-			// A mistake in the DSN is better told than shown on a screen that tries again.
+			// A mistake in the DSN is better reported at once than shown on a screen that tries again.
 			if err := pool.Ping(ctx); err != nil {
 				return explainConnection(err)
 			}
@@ -96,7 +96,7 @@ func (a *app) openPool(ctx context.Context) (*pgxpool.Pool, error) {
 
 var errNoTerminal = errors.New("top draws on a terminal, and here is none: parley top --once prints tables, --json is for programs")
 
-// showTop shows the screen until the person quits. What is looked up then is cut off before the connections are closed.
+// showTop shows the screen until the person quits. What is being read then is cut off before the connections are closed.
 func (a *app) showTop(ctx context.Context, cancel context.CancelFunc, pool *pgxpool.Pool, interval time.Duration) error {
 	program := tea.NewProgram(top.New(ctx, pool, interval),
 		tea.WithContext(ctx), tea.WithInput(a.stdin), tea.WithOutput(a.stdout))
@@ -108,9 +108,9 @@ func (a *app) showTop(ctx context.Context, cancel context.CancelFunc, pool *pgxp
 	return err
 }
 
-// takeSnapshot looks once, or twice when rates are asked for.
+// takeSnapshot reads once, or twice when rates are asked for.
 func takeSnapshot(ctx context.Context, db parley.DB, interval time.Duration, twice bool) (top.Snapshot, error) {
-	now, err := top.Look(ctx, db)
+	now, err := top.Read(ctx, db)
 	if err != nil || !twice {
 		return top.Compare(nil, now), err
 	}
@@ -122,6 +122,6 @@ func takeSnapshot(ctx context.Context, db parley.DB, interval time.Duration, twi
 		return top.Snapshot{}, ctx.Err()
 	case <-timer.C:
 	}
-	now, err = top.Look(ctx, db)
+	now, err = top.Read(ctx, db)
 	return top.Compare(&before, now), err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley/internal/postgres"
 )
 
-// runningServer is what up tells about the private PostgreSQL; as JSON it is a stable format.
+// runningServer is what up reports about the private PostgreSQL; as JSON it is a stable format.
 type runningServer struct {
 	DSN     string `json:"dsn"`
 	TCPDSN  string `json:"tcp_dsn,omitempty"`

@@ -17,11 +17,11 @@ type programVersion struct {
 	SchemaVersion int    `json:"schema_version"`
 	Go            string `json:"go"`
 	Platform      string `json:"platform"`
-	Commit        string `json:"commit,omitempty"`       // absent where Go was not told: go install of a release, go run
+	Commit        string `json:"commit,omitempty"`       // absent where Go does not know it: go install of a release, go run
 	CommittedAt   string `json:"committed_at,omitempty"` // RFC 3339, UTC
 }
 
-// noteSource says which commit the program was built from, as far as Go has written it down.
+// noteSource reports which commit the program was built from, as far as Go has written it down.
 func (v *programVersion) noteSource() {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {

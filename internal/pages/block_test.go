@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A block is SQL of a page, with what the page says it shows.
+// A block is SQL of a page, with the result that the page states.
 type block struct {
 	line   int // of the first line of SQL, from 1
 	sql    string

@@ -156,7 +156,7 @@ func page(t *testing.T, name string) string {
 
 func words(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
-// What a page says of the broker is so; a sentence that is changed is to be changed here, too.
+// What a page states of the broker is so; a sentence that is changed is to be changed here, too.
 func TestClaimsOfTheDocumentationHold(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
@@ -220,7 +220,7 @@ func TestTheDocumentationNamesWhatExists(t *testing.T) {
 	}
 }
 
-// isNoObject tells names of files, packages and settings from those of the schema.
+// isNoObject distinguishes names of files, packages and settings from those of the schema.
 func isNoObject(name string) bool {
 	return slices.Contains([]string{"go", "service", "socket", "md", "yml", "yaml", "json", "svg", "log", "key", "conf", "example", "rules", "env", "v1"}, name)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// constants are sentences of the documentation about figures that stand in the code, each with the line that says the same.
+// constants are sentences of the documentation about figures that stand in the code, each with the line that states the same.
 var constants = []struct{ page, sentence, file, line string }{
 	{"daemon", "lets readers finish for `--grace-time` (10 seconds)", "internal/cli/serve.go", `"grace-time", 10*time.Second`},
 	{"daemon", "when it dies or hangs, after five seconds", "internal/broker/activation/leader.go", "lease = 5 * time.Second"},

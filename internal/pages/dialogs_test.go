@@ -47,8 +47,8 @@ func TestTheDialogBetweenTwoDatabasesRunsAsThePageShowsIt(t *testing.T) {
 func serve(t *testing.T, arguments ...string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "parley")
-	if said, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/parley").CombinedOutput(); err != nil {
-		t.Fatalf("build the daemon: %v: %s", err, said)
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/parley").CombinedOutput(); err != nil {
+		t.Fatalf("build the daemon: %v: %s", err, output)
 	}
 	var log bytes.Buffer
 	daemon := exec.CommandContext(context.Background(), program, append([]string{"serve"}, arguments...)...)

@@ -12,7 +12,8 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// whatIsThere names what statements of a page can leave in a database: objects of the broker, conversations, messages, and objects of PostgreSQL.
+// whatIsThere names what statements of a page can leave in a database: objects of the broker, conversations, messages, and objects of
+// PostgreSQL.
 const whatIsThere = `
 	select 'message type ' || name as what from parley.service_message_types
 	union all select 'contract ' || name from parley.service_contracts
@@ -29,7 +30,7 @@ const whatIsThere = `
 	union all select 'schema ' || nspname from pg_namespace where nspname !~ '^pg_'
 	order by 1`
 
-// The README says that the tutorial goes on from it, and the tutorial that it takes everything away again.
+// The README states that the tutorial goes on from it, and the tutorial that it takes everything away again.
 func TestTheReadmeAndTheTutorialRunOneAfterTheOtherAndLeaveNothing(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)

@@ -1,6 +1,6 @@
 package pages
 
-// pageClaims are claims of the guides; those of the pages that say what Parley is stand in claims_test.go.
+// pageClaims are claims of the guides; those of the pages about what Parley is stand in claims_test.go.
 var pageClaims = []claim{
 	{"concepts", "| `NONE` (default) |", `
 		select public.holds_after('select parley.create_message_type(''//v'')',

@@ -36,7 +36,7 @@ const gset = "gset"
 
 var variable = regexp.MustCompile(`:'([a-z_]+)'`)
 
-// run gives the last rows that a block shows. Only its last statement may fail, and only when the page says so.
+// run gives the last rows that a block shows. Only its last statement may fail, and only when the page shows it.
 func (s *session) run(b block) (shown string) {
 	s.t.Helper()
 	statements, err := sqltext.Split(strings.ReplaceAll(b.sql, ` \gset`, "; "+gset+";"))

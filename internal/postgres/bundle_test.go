@@ -111,7 +111,7 @@ func execute(t *testing.T, dsn, sql string) {
 	}
 }
 
-// birth tells one run of a server from another.
+// birth identifies one start of a server.
 func birth(t *testing.T, server *Server) string {
 	t.Helper()
 	return query(t, server.DSN("postgres"), "select pg_postmaster_start_time()::text")

@@ -20,7 +20,7 @@ const superuser = "postgres"
 // passwordFile holds the password of the superuser; it counts for TCP only.
 const passwordFile = "password"
 
-// accessRules let in who can enter the socket folder, and over TCP, if it is asked for, who has the password.
+// accessRules let in processes that can enter the socket folder, and over TCP, if it is asked for, those that have the password.
 const accessRules = `# Written by parley when the cluster was made.
 local all all trust
 local replication all trust

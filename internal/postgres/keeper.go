@@ -16,7 +16,7 @@ import (
 // keeperVariable carries the task of a keeper to it.
 const keeperVariable = "PARLEY_POSTGRES_KEEPER"
 
-// keeperPoll is how often a keeper looks whether anyone still uses the server.
+// keeperPoll is how often a keeper checks whether the server is still used.
 const keeperPoll = 500 * time.Millisecond
 
 // keeperTask is what a keeper needs to know.
@@ -109,7 +109,7 @@ func keep(text string) error {
 			locks.release()
 			continue
 		}
-		// Whoever comes now waits for the locks and then starts a server of their own.
+		// A process that comes now waits for the locks and then starts a server of its own.
 		_ = server.Process.Signal(syscall.SIGINT)
 		return <-ended
 	}

@@ -16,13 +16,13 @@ const lockPoll = 10 * time.Millisecond
 
 // A fileLock is an advisory lock that the kernel drops with the process, however it ends.
 //
-// Two of them guard a data folder. The start lock is held, alone, only while somebody looks at the server,
-// starts it or stops it. The users lock is held, shared, by everyone who uses the server; whoever can take it
+// Two of them guard a data folder. The start lock is held, alone, only while a process inspects the server,
+// starts it or stops it. The users lock is held, shared, by every process that uses the server; one that can take it
 // alone is the last. Lock order: start, then users; the users lock is only ever taken under the start lock.
 type fileLock struct{ file *os.File }
 
 func openLock(path string) (*fileLock, error) {
-	// Whoever may open it may lock it, and keep everybody from starting and stopping the server.
+	// A process that may open it may lock it, and so prevent starts and stops of the server.
 	file, err := openWithin(path, os.O_RDONLY|os.O_CREATE, 0o600)
 	if err == nil {
 		if info, infoErr := file.Stat(); infoErr == nil && info.Mode().Perm() != 0o600 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// assumedMemoryBytes is what we count on where the system does not tell: 2 GB.
+// assumedMemoryBytes is what we count on where the system does not report it: 2 GB.
 const assumedMemoryBytes = 2 << 30
 
 // memoryBytes is the memory of this machine, or of the container if that is less.
@@ -29,7 +29,7 @@ func memoryBytes() int64 {
 		if err != nil {
 			continue
 		}
-		// Version 2 says "max" for no limit, version 1 a number larger than any memory.
+		// Version 2 writes "max" for no limit, version 1 a number larger than any memory.
 		if bytes, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bytes > 0 {
 			total = min(total, bytes)
 		}

@@ -15,7 +15,7 @@ import (
 	"syscall"
 )
 
-// postmaster is what postmaster.pid tells about a server that runs or ran.
+// postmaster is what postmaster.pid has about a server that runs or ran.
 type postmaster struct {
 	pid     int
 	port    int
@@ -43,13 +43,13 @@ func (f *folder) readPostmaster() (p postmaster, ok bool, err error) {
 	return p, p.pid > 0, nil
 }
 
-// procfs tells whether the system shows the folders that processes work in.
+// procfs reports whether the system shows the folders that processes work in.
 var procfs = func() bool {
 	_, err := os.Readlink("/proc/self/cwd")
 	return err == nil
 }()
 
-// serves tells whether a process is alive and works in the cluster. A process number alone is not enough: a
+// serves reports whether a process is alive and works in the cluster. A process number alone is not enough: a
 // restarted container gives the same numbers to other processes, and a dead child nobody waits for keeps its own.
 func (f *folder) serves(pid int) bool {
 	if procfs {
@@ -59,7 +59,7 @@ func (f *folder) serves(pid int) bool {
 	return syscall.Kill(pid, 0) == nil
 }
 
-// leftovers are the server processes that still work in the cluster, where the system can tell.
+// leftovers are the server processes that still work in the cluster, where the system lists them.
 func (f *folder) leftovers() []int {
 	cwds, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	var pids []int
@@ -81,8 +81,8 @@ func (f *folder) leftovers() []int {
 
 // clearDead makes way for a new server after a crash. The caller knows that no postmaster serves the cluster.
 func (f *folder) clearDead(ctx context.Context) error {
-	// Backends that outlived their postmaster would be refused the shared memory of a new one. They are told
-	// what the postmaster itself would have told them.
+	// Backends that outlived their postmaster would be refused the shared memory of a new one. They get
+	// the signal that the postmaster itself would have sent them.
 	for procfs {
 		pids := f.leftovers()
 		if len(pids) == 0 {

@@ -149,7 +149,7 @@ func (s *Server) Command(program string, args ...string) *exec.Cmd {
 // Own gives a file or folder to the server's operating system user.
 func (s *Server) Own(path string) error { return s.folder.account.own(path) }
 
-// Created tells whether Start made the cluster, because the data folder had none.
+// Created reports whether Start made the cluster, because the data folder had none.
 func (s *Server) Created() bool { return s.created }
 
 // Folder is the data folder.

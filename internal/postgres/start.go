@@ -164,7 +164,7 @@ func (s *Server) launch(ctx context.Context, programs installation) error {
 	}
 }
 
-// ready tells whether the server takes connections. An error means that it never will take ours.
+// ready reports whether the server takes connections. An error means that it never will take ours.
 func (p postmaster) ready(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -183,7 +183,7 @@ func (p postmaster) ready(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// listens tells whether someone answers at the socket, even a process that we cannot see.
+// listens reports whether someone answers at the socket, even a process that we cannot see.
 func listens(p postmaster) bool {
 	conn, err := net.Dial("unix", filepath.Join(p.sockets, ".s.PGSQL."+strconv.Itoa(p.port)))
 	if err != nil {
@@ -202,7 +202,7 @@ func freePort() (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
-// openLog opens the log to append and says where the new part begins. A log grown large is set aside first.
+// openLog opens the log to append and returns where the new part begins. A log grown large is renamed first.
 func (f *folder) openLog() (*os.File, int64, error) {
 	if info, err := os.Lstat(f.log); err == nil && info.Size() > logBytesMax {
 		if err := os.Rename(f.log, f.log+".old"); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// crashPoll is how often a supervised server is looked after.
+// crashPoll is how often a supervised server is checked.
 const crashPoll = 250 * time.Millisecond
 
 // Supervise starts the server again whenever it has crashed, until ctx ends or it is

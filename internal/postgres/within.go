@@ -22,7 +22,7 @@ func openWithin(path string, flags int, mode os.FileMode) (*os.File, error) {
 		return nil, err
 	}
 	defer folder.Close()
-	// A pipe must not keep us waiting for somebody at its other end.
+	// A pipe must not keep us waiting for a process at its other end.
 	file, err := folder.OpenFile(filepath.Base(path), flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, mode)
 	if err != nil {
 		return nil, err

@@ -20,25 +20,25 @@ type arrived struct {
 	identity string
 	at       side
 
-	// Of a run that was sealed: who has sealed it, and what its result is signed with.
+	// Of a run that was sealed: its signer, and what its result is signed with.
 	from   binding
 	agreed *agreement
 	salt   []byte
-	// isBound tells that the database is known to have it so.
+	// isBound: the database is known to have it so.
 	isBound bool
-	// isDoubtful tells of a run in clear that goes on with a dialog which was not seen before: it may have been secured just now.
+	// isDoubtful marks a run in clear that continues a dialog which was not seen before: it may have been secured since.
 	isDoubtful bool
 	// digest is that of a large body, whose fragments are in the database.
 	digest []byte
 }
 
-// mayBegin tells of a first message.
+// mayBegin marks a first message.
 func (a *arrived) mayBegin() bool { return a.run.FromInitiator && a.run.FirstSequence == 0 }
 
 // maybeReplayed is the number of a first message that was sealed too long ago, or by a clock that is wrong.
 const maybeReplayed = 28066
 
-// errSecuredMeanwhile tells that a dialog was secured between the look at a run in clear and its acceptance.
+// errSecuredMeanwhile reports that a dialog was secured between the check of a run in clear and its acceptance.
 var errSecuredMeanwhile = errors.New("a message came in clear for a dialog that is being secured")
 
 // Accept implements [Guard].
@@ -115,7 +115,7 @@ func (d *Dialogs) accept(ctx context.Context, db Beginner, arrival parley.Arriva
 	return results, nil
 }
 
-// discard answers a run that cannot be opened: with nothing that anybody could take for an acknowledgement (spec 6.10).
+// discard answers a run that cannot be opened. The answer cannot be taken for an acknowledgement (spec 6.10).
 func (d *Dialogs) discard(run *parley.Run, result *parley.Result, reason string) {
 	d.counts.corrupted.Add(1)
 	d.log.complain(undelivered, run.ConversationID, reason)
@@ -133,7 +133,7 @@ func (d *Dialogs) refuse(open []*arrived, refused map[*arrived]bool, results []p
 	})
 }
 
-// openAll opens what is sealed; results tells why of the rest.
+// openAll opens what is sealed; results has the reason for each of the others.
 func (d *Dialogs) openAll(ctx context.Context, db parley.DB, arrival parley.Arrival, results []parley.Result) ([]*arrived, error) {
 	open := make([]*arrived, 0, len(arrival.Runs))
 	for i, run := range arrival.Runs {
@@ -161,7 +161,7 @@ func (d *Dialogs) openAll(ctx context.Context, db parley.DB, arrival parley.Arri
 	return open, nil
 }
 
-// open opens a run in place, or says why it cannot be opened.
+// open opens a run in place, or returns why it cannot be opened.
 func (d *Dialogs) open(ctx context.Context, db parley.DB, speaker parley.Speaker, a *arrived) (reason string, err error) {
 	h, malformed := parseHeader(a.run.Security)
 	if reason = reasonOf(malformed); reason != "" {
@@ -344,11 +344,11 @@ func (d *Dialogs) bind(ctx context.Context, tx pgx.Tx, open []*arrived, results 
 	if err != nil {
 		return nil, err
 	}
-	isStranger := map[*arrived]bool{}
+	isForeign := map[*arrived]bool{}
 	for i, a := range asked {
-		isStranger[a] = !answers[i]
+		isForeign[a] = !answers[i]
 	}
-	return d.refuse(open, isStranger, results, "28056: it was sealed by somebody who is not the other side of the dialog."), nil
+	return d.refuse(open, isForeign, results, "28056: it was sealed by somebody who is not the other side of the dialog."), nil
 }
 
 // refuseMixed takes out large messages of which some part is not the sender's. The parts are thrown away, and sent again.
@@ -367,7 +367,7 @@ func (d *Dialogs) refuseMixed(ctx context.Context, tx pgx.Tx, open []*arrived, r
 	return d.refuse(open, isMixed, results, "9736: a part of the message was changed on its way."), nil
 }
 
-// over keeps the peer over whose link something has come beside who has signed it: both have to be good.
+// over adds the peer of the link to the signer of a run: both have to be trusted.
 func over(identity string) string {
 	if !strings.HasPrefix(identity, "peer:") {
 		return ""

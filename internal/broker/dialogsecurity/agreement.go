@@ -10,7 +10,7 @@ import (
 	"fmt"
 )
 
-// agreement is a secret that the two sides share, and how a header says so.
+// agreement is a secret that the two sides share, and how a header names it.
 type agreement struct {
 	head   []byte // what goes before the salt
 	secret string // 32 bytes, made at random
@@ -32,7 +32,7 @@ func newSecret() string {
 	return string(secret)
 }
 
-// keyIDOf names a session key in an anonymous dialog. It says nothing about the key.
+// keyIDOf names a session key in an anonymous dialog. It reveals nothing about the key.
 func keyIDOf(secret string) []byte {
 	id, err := hkdf.Expand(sha256.New, []byte(secret), keyIDLabel, sha256.Size)
 	if err != nil {
@@ -76,7 +76,7 @@ func openAgreement(h header, signer *Certificate, keys keyPair) (*agreement, err
 	if err != nil || len(secret) != secretSize {
 		return nil, errForgedAgreement
 	}
-	// The header belongs to whoever has received it.
+	// The header belongs to the receiver.
 	head := append([]byte(nil), h.agreement...)
 	a := &agreement{head: head, secret: string(secret), receiver: head[2 : 2+fingerprintSize]}
 	if h.kind == kindFull {

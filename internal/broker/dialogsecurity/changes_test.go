@@ -104,7 +104,7 @@ func TestRevokedCertificateCountsForNothing(t *testing.T) {
 	})
 }
 
-// Nobody else continues a dialog: neither in clear, nor another one who may send to the service.
+// No other key continues a dialog: neither in clear, nor that of another role that may send to the service.
 func TestDialogIsContinuedByItsOtherSideAlone(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, asker, answerer *side) {
@@ -238,7 +238,7 @@ func TestMasterKeyIsChangedInTheMiddleOfADialog(t *testing.T) {
 	})
 }
 
-// Who has signed counts beside the peer over whose link it has come, and not instead.
+// The signer counts in addition to the peer of the link, and not instead.
 func TestSignatureDoesNotLetInWhatARevokedPeerBrings(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)

@@ -13,7 +13,7 @@ import (
 )
 
 // Each run has a key of its own, derived from the secret of the agreement, a salt that no other call of Seal has, and everything
-// that the run says about itself. So whoever changes a word of it has another key, and opens nothing; and the number of a
+// that the run states about itself. A changed word leads to another key, which opens nothing; and the number of a
 // message, which is the nonce, never meets the same key with another body.
 const (
 	runLabel      = "parley dialog run 1"

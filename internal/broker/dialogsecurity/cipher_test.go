@@ -120,7 +120,7 @@ func TestPartOfASealedRunOpens(t *testing.T) {
 	}
 }
 
-// Everything that a run says about itself is held to.
+// Everything that a run states about itself is verified.
 func TestChangedRunDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(speaker *parley.Speaker, run *parley.Run){
@@ -338,7 +338,7 @@ func BenchmarkAgreement(b *testing.B) {
 	}
 }
 
-// A tag stands for what has no bodies, and a digest for a large body: with anything else somebody has put a run together.
+// A tag stands for what has no bodies, and a digest for a large body: anything else was put together by a third party.
 func TestRunWithATagThatIsNotItsOwnIsNotOpened(t *testing.T) {
 	t.Parallel()
 	a, run := anAgreement(t), aRun()

@@ -14,19 +14,19 @@ import (
 const (
 	complaintPause = 10 * time.Second
 	complaintsKept = 1024
-	// expiryNotice is how long ahead the log tells that a certificate expires, once a day.
+	// expiryNotice is how long ahead the log warns that a certificate expires, once a day.
 	expiryNotice = 30 * 24 * time.Hour
 	expiryPause  = 24 * time.Hour
 )
 
-// complaints tells the log of what somebody else can cause as often as he likes: each reason once in some seconds, with the number of
+// complaints logs what others can cause as often as they like: each reason once in some seconds, with the number of
 // those in between.
 type complaints struct {
 	logger *slog.Logger
 
-	mu   sync.Mutex
-	told map[string]*complaint
-	// warned is when the log was told that a certificate expires.
+	mu     sync.Mutex
+	logged map[string]*complaint
+	// warned is when the log was last warned that a certificate expires.
 	warned map[[fingerprintSize]byte]time.Time
 }
 
@@ -39,7 +39,7 @@ func newComplaints(logger *slog.Logger) *complaints {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return &complaints{logger: logger, told: map[string]*complaint{}, warned: map[[fingerprintSize]byte]time.Time{}}
+	return &complaints{logger: logger, logged: map[string]*complaint{}, warned: map[[fingerprintSize]byte]time.Time{}}
 }
 
 // trouble is what a complaint is about.
@@ -53,7 +53,7 @@ const (
 func (c *complaints) complain(about trouble, conversation parley.UUID, reason string) {
 	c.mu.Lock()
 	key := fmt.Sprint(about, reason)
-	last := c.told[key]
+	last := c.logged[key]
 	if last != nil && time.Since(last.at) < complaintPause {
 		last.withheld++
 		c.mu.Unlock()
@@ -63,10 +63,10 @@ func (c *complaints) complain(about trouble, conversation parley.UUID, reason st
 	if last != nil {
 		withheld = last.withheld
 	}
-	if len(c.told) >= complaintsKept {
-		clear(c.told)
+	if len(c.logged) >= complaintsKept {
+		clear(c.logged)
 	}
-	c.told[key] = &complaint{at: time.Now()}
+	c.logged[key] = &complaint{at: time.Now()}
 	c.mu.Unlock()
 	details := append(eventOf(about, reason), "conversation_id", conversation, "reason", reason, "withheld", withheld)
 	if about == unsigned {
@@ -99,7 +99,7 @@ func eventOf(about trouble, reason string) []any {
 // noCertificate are the numbers of what [parley.JudgeCertificates] refuses: a certificate that is missing, not known, or not in its time.
 var noCertificate = []string{"9731:", "9733:", "28024:", "28025:"}
 
-// warnOfExpiry tells the log of a certificate in use that expires soon.
+// warnOfExpiry logs that a certificate in use expires soon.
 func (c *complaints) warnOfExpiry(certificate Certificate) {
 	left := time.Until(certificate.End)
 	if certificate.Bytes == nil || left > expiryNotice {

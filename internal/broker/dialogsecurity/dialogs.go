@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// belief is how long what a database says of certificates and bindings is believed without asking again: so long does a
+	// belief is how long certificates and bindings that were read from a database are used without reading them again: so long does a
 	// certificate live on that is revoked.
 	belief = time.Second
 	// agreementAge is how long an agreement is used before a new one is made (spec 7.3: every few hours).
 	agreementAge = 4 * time.Hour
-	// tidying is how often what ended dialogs have left is looked for.
+	// tidying is how often the rest of ended dialogs is removed.
 	tidying        = 10 * time.Minute
 	forgottenAtOne = 10_000
 
@@ -26,11 +26,11 @@ const (
 	certificatesKept = 8192
 )
 
-// Config says for which database a guard works, and with which secrets.
+// Config has the database for which a guard works, and its secrets.
 type Config struct {
 	// Keys open the secrets in the database. Without them no dialog is secured: what should be is held, what arrives is discarded.
 	Keys *MasterKeys
-	// IsLinkEncrypted tells that every link of the daemon is. Then a dialog that is to be encrypted may leave without a remote service
+	// IsLinkEncrypted: every link of the daemon is. Then a dialog that is to be encrypted may leave without a remote service
 	// binding, for the broker at the other end of the link alone: it is marked, and forwarders do not pass it on.
 	IsLinkEncrypted bool
 	Logger          *slog.Logger
@@ -191,7 +191,7 @@ func (d *Dialogs) keepSecret(ctx context.Context, db parley.DB, secret string) e
 
 func sessionKeyPurpose(keyID []byte) []byte { return append([]byte("parley session key "), keyID...) }
 
-// isReason tells an obstacle that has a text for transmission_status from a failure to ask the database.
+// isReason reports whether an obstacle has a text for transmission_status, or is a failure to read the database.
 func isReason(err error) bool {
 	for _, reason := range []error{ErrNoMasterKey, ErrOtherMasterKey, ErrSpoiled, parley.ErrNoSessionKey} {
 		if errors.Is(err, reason) {

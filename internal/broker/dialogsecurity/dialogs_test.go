@@ -74,7 +74,7 @@ func TestForwarderCarriesADialogItCannotRead(t *testing.T) {
 	})
 }
 
-// Only full security says who sends: the grants of that role count, and nobody's in anonymous security.
+// Only full security identifies the sender: the grants of that role count, and no role's in anonymous security.
 func TestSignerOfADialogActsAsTheOwnerOfItsCertificate(t *testing.T) {
 	t.Parallel()
 	for _, anonymous := range []bool{true, false} {
@@ -265,7 +265,7 @@ func TestMessageForAnotherCertificateIsNotOpened(t *testing.T) {
 	})
 }
 
-// wait lets a daemon look again at certificates and bindings: it believes what it has read for a second.
+// wait lasts until a daemon reads certificates and bindings again: it uses what it has read for a second.
 func (s *side) wait() {
 	s.Helper()
 	s.guard.Forget()

@@ -30,10 +30,10 @@ var (
 	ErrWrongExportProof = errors.New("the proof in the file is not that of this certificate for this broker instance")
 )
 
-// Exported is what a file says: a certificate, and the broker instance for which its private key has signed.
+// Exported is the content of a file: a certificate, and the broker instance for which its private key has signed.
 type Exported struct {
 	Certificate
-	// Instance and Proof are only what the file says, until [Exported.Verify].
+	// Instance and Proof are claims of the file until [Exported.Verify].
 	Instance parley.UUID
 	Proof    []byte // none: nil
 }

@@ -109,7 +109,7 @@ func TestHeadersOfAnExportedFileThatCannotBeReadProveNothing(t *testing.T) {
 	}
 }
 
-// Whoever has only the public part, or another master key, proves nothing.
+// The public part alone, or another master key, proves nothing.
 func TestNobodyProvesAnExportWithoutThePrivateKey(t *testing.T) {
 	t.Parallel()
 	own, other := newCertified(t), newCertified(t)
@@ -151,8 +151,8 @@ func TestProofOfPossessionIsForBothKeysOfACertificate(t *testing.T) {
 	}
 }
 
-// With a sealing key that is somebody else's nobody reads anything: what is sealed for such a certificate names its fingerprint, and opens
-// neither for the true owner of the key, under his own certificate, nor for who has made it.
+// With the sealing key of another certificate nothing can be read: what is sealed for such a certificate names its fingerprint, and opens
+// neither for the true owner of the key, under its own certificate, nor for the forger.
 func TestWhatIsSealedForACertificateWithSomebodyElsesSealingKeyOpensForNobody(t *testing.T) {
 	t.Parallel()
 	thief, owner, sender := newIdentity(t, "thief"), newIdentity(t, "owner"), newIdentity(t, "sender")
@@ -171,7 +171,7 @@ func TestWhatIsSealedForACertificateWithSomebodyElsesSealingKeyOpensForNobody(t 
 	if _, err := openAgreement(h, &sender.Certificate, thief.keys); !errors.Is(err, errForgedAgreement) {
 		t.Errorf("the thief: %v", err)
 	}
-	// Under the name of his own certificate the signature does not count any more, and without one the seal does not.
+	// Under the name of its own certificate the signature does not count any more, and without one the seal does not.
 	copied := bytes.Clone(h.agreement)
 	copy(copied[2:], owner.Fingerprint[:])
 	copied[1] = kindAnonymous

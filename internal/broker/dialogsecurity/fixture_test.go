@@ -16,7 +16,7 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// side is a server with its database and its daemon; the test carries what two sides say, and does what a forwarder could do to it.
+// side is a server with its database and its daemon; the test carries messages between two sides, and changes them as a forwarder could.
 type side struct {
 	*testing.T
 	name string
@@ -114,7 +114,7 @@ func (s *side) certify(other *side, name string, validFor time.Duration) {
 	}))
 }
 
-// bind says that dialogs with the answerer are secured.
+// bind creates a remote service binding, so that dialogs with the answerer are secured.
 func (s *side) bind(anonymous bool) {
 	s.Helper()
 	s.exec("select parley.create_remote_service_binding('answerer', $1, $2, $3)", answering, s.far, anonymous)
@@ -174,7 +174,7 @@ func (s *side) speaker() parley.Speaker {
 	return speaker
 }
 
-// take gives what is to be transmitted: what was put aside, as if its time had come, and what is new.
+// take gives what is to be transmitted: what was parked, as if its time had come, and what is new.
 func (s *side) take() []parley.Run {
 	s.Helper()
 	s.exec("update parley._p_parked set due_at = now() where due_at < 'infinity'")
@@ -260,7 +260,7 @@ func (s *side) transmit(other *side, way *forwarder, runs []parley.Run) []parley
 			travelling.Bodies = append(travelling.Bodies, bytes.Clone(body))
 		}
 		travelling.Security = bytes.Clone(run.Security)
-		way.note(travelling)
+		way.record(travelling)
 		if way.change != nil {
 			way.change(&travelling)
 		}
@@ -297,7 +297,7 @@ func (s *side) carryFragments(other *side, way *forwarder, speaker parley.Speake
 	}
 }
 
-func (f *forwarder) note(run parley.Run) {
+func (f *forwarder) record(run parley.Run) {
 	f.seen = append(f.seen, run)
 	for _, body := range run.Bodies {
 		f.bytes.Write(body)
@@ -305,7 +305,7 @@ func (f *forwarder) note(run parley.Run) {
 	f.bytes.Write(run.Security)
 }
 
-// requireOutcomes requires that each result has an outcome and says why, as far as that is given.
+// requireOutcomes requires that each result has an outcome and its reason, as far as that is given.
 func (s *side) requireOutcomes(results []parley.Result, outcome parley.Outcome, why string) {
 	s.Helper()
 	if len(results) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// notStored says that a fragment is not wanted: the answer to the run that stands for its message says why.
+// notStored reports that a fragment is not stored: the answer to the run that stands for its message gives the reason.
 const notStored = -1
 
 // AcceptFragment implements [Guard].

@@ -23,18 +23,18 @@ type Guard interface {
 	Seal(ctx context.Context, db parley.DB, speaker parley.Speaker, runs []parley.Run) (sealed []parley.Run, held []Held, err error)
 	// SealFragment seals a part of the large message that a run stands for; the run is as Seal returned it.
 	SealFragment(run parley.Run, fragment parley.Fragment) (parley.Fragment, error)
-	// Verify looks at the results for runs that Seal returned. A result that does not come from where the run was opened is replaced
+	// Verify checks the results for runs that Seal returned. A result that does not come from where the run was opened is replaced
 	// by one that acknowledges nothing, and counted as forged.
 	Verify(speaker parley.Speaker, runs []parley.Run, results []parley.Result) (verified []parley.Result, forged int)
 
-	// Accept opens what arrived and gives it to the database (parley.AcceptArrival). Identities says who sent each run, as far as
+	// Accept opens what arrived and gives it to the database (parley.AcceptArrival). Identities has the sender of each run, as far as
 	// the link knows; the signer of a dialog with full security takes its place. A run that cannot be opened is not given to the
 	// database, and its result acknowledges nothing.
 	Accept(ctx context.Context, db Beginner, arrival parley.Arrival) ([]parley.Result, error)
 	// AcceptFragment opens a fragment and gives it to the database (parley.AcceptFragment).
 	AcceptFragment(ctx context.Context, db Beginner, fragment parley.Fragment) (stored int64, err error)
 
-	// Counts tells what the guard has done so far.
+	// Counts returns what the guard has done so far.
 	Counts() Counts
 }
 

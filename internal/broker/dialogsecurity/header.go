@@ -103,10 +103,10 @@ func (h *header) sealedAt() time.Time {
 // end of that link alone.
 const linkOnly = 0
 
-// isSealed tells whether a header is one of something that was sealed.
+// isSealed reports whether a header is one of something that was sealed.
 func isSealed(security []byte) bool { return len(security) > 0 && security[0] != linkOnly }
 
-// MayBeForwarded tells whether a forwarder may pass on what has such a security header: not when only the link protects it.
+// MayBeForwarded reports whether a forwarder may pass on what has such a security header: not when only the link protects it.
 func MayBeForwarded(security []byte, isEncrypted bool) bool {
 	if len(security) == 0 {
 		return !isEncrypted

@@ -37,7 +37,7 @@ const (
 	masterKeyComment = "# Master key of Parley. It opens what is secret in its databases. The first key seals, all open.\n"
 )
 
-// MasterKeyID names a master key without telling anything about it: the beginning of its SHA-256.
+// MasterKeyID names a master key without revealing anything about it: the beginning of its SHA-256.
 type MasterKeyID [masterKeyIDSize]byte
 
 func (id MasterKeyID) String() string { return fmt.Sprintf("%x", id[:]) }
@@ -223,7 +223,7 @@ func (k *MasterKeys) Open(sealed, purpose []byte) ([]byte, error) {
 	id := MasterKeyID(sealed[1 : 1+masterKeyIDSize])
 	key, ok := k.find(id)
 	if !ok {
-		// Somebody may have changed it since.
+		// It may have been changed since.
 		if err := k.read(); err != nil {
 			return nil, errors.Join(ErrOtherMasterKey, err)
 		}

@@ -83,7 +83,7 @@ func TestLargeMessageIsSealedInParts(t *testing.T) {
 	})
 }
 
-// Whoever slips a part into a message spoils it, and does not get it in.
+// A part that is slipped into a message spoils it, and is not delivered.
 func TestForeignPartOfALargeMessageIsFound(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, asker, answerer *side) {
@@ -91,7 +91,7 @@ func TestForeignPartOfALargeMessageIsFound(t *testing.T) {
 		handle := asker.begin(true)
 		asker.send(handle, large)
 		runs := asker.take()
-		// Parts in clear come first, before anybody knows that the dialog is secured.
+		// Parts in clear come first, before the dialog is known to be secured.
 		stored, err := answerer.guard.AcceptFragment(t.Context(), answerer.pool, parley.Fragment{
 			Speaker: asker.speaker(), ConversationID: runs[0].ConversationID, FromInitiator: true, Offset: 0, Size: runs[0].Size,
 			Data: []byte("forged"), ToService: answering, Identity: "",
@@ -123,7 +123,7 @@ func TestForeignPartOfALargeMessageIsFound(t *testing.T) {
 }
 
 // The certificates of the fixture are good for an hour.
-func TestLogTellsOfCertificatesThatExpireSoon(t *testing.T) {
+func TestLogWarnsOfCertificatesThatExpireSoon(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
 	asker.bind(false)
@@ -140,8 +140,8 @@ func TestLogTellsOfCertificatesThatExpireSoon(t *testing.T) {
 	}
 }
 
-// A daemon that has just begun knows no dialog. What has come in clear for one that is secured it finds in the database alone, and a first message
-// is one that could bring a second one with it.
+// A daemon that has just begun knows no dialog. What has come in clear for one that is secured it finds in the database alone, and a first
+// message is one that could bring a second one with it.
 func TestRunInClearForASecuredDialogIsRefusedByADaemonThatHasJustBegun(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, asker, answerer *side) {
@@ -178,7 +178,7 @@ func (m *meanwhile) Begin(ctx context.Context) (pgx.Tx, error) {
 	return m.Pool.Begin(ctx)
 }
 
-// Two daemons take in one dialog: the first message comes to one, sealed, when the other has just looked whether the dialog is secured.
+// Two daemons take in one dialog: the first message comes to one, sealed, when the other has just read that the dialog is not secured.
 func TestRunInClearIsNotTakenBehindAFirstMessageThatIsBeingSecured(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, asker, answerer *side) {
@@ -204,7 +204,7 @@ func TestRunInClearIsNotTakenBehindAFirstMessageThatIsBeingSecured(t *testing.T)
 	})
 }
 
-// Who forwards over links in clear can strip a seal, and cannot make the mark go away without making another dialog of it.
+// A forwarder of links in clear can strip a seal; removing the mark makes another dialog of it.
 func TestRunThatIsMarkedEncryptedAndCameInClearIsRefusedWhereLinksAreNotEncrypted(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)

@@ -9,7 +9,7 @@ import (
 // possessionDomain keeps what proves possession from being anything else that the key signs.
 const possessionDomain = "parley possession of a dialog certificate 1\x00"
 
-// ErrNotPossessed says that who offers a certificate has not proven to have its private key.
+// ErrNotPossessed: a certificate was offered without proof of its private key.
 var ErrNotPossessed = errors.New("the other side has not proven that it has the private key of the dialog certificate that it offers")
 
 // ProvePossession signs a context that the other side knows to be fresh, with the private key of a certificate.

@@ -17,7 +17,7 @@ const (
 	tooNew   = 90 * time.Second
 )
 
-// record gives what somebody on the way has kept of a transmission, as it was sealed by a clock that was ahead by so much: what was sealed half
+// record returns a copy of a transmission, as it was sealed by a clock that was ahead by so much: what was sealed half
 // an hour ago, when that is over.
 func (s *side) record(ahead time.Duration, runs []parley.Run) (parley.Speaker, []parley.Run) {
 	s.Helper()
@@ -104,8 +104,8 @@ func TestFirstMessageThatIsReplayedWhenItsDialogIsForgottenBeginsNothing(t *test
 	})
 }
 
-// As long as it is young enough to be taken, its dialog is remembered: without its tombstone, too, whose time is a setting, and which goes with a
-// cleanup.
+// As long as it is young enough to be taken, its dialog is remembered: without its tombstone, too, whose time is a setting, and which goes
+// with a cleanup.
 func TestFirstMessageThatIsReplayedWhileItIsYoungIsRecognised(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(_ *testing.T, asker, answerer *side) {
@@ -117,7 +117,7 @@ func TestFirstMessageThatIsReplayedWhileItIsYoungIsRecognised(t *testing.T) {
 		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), parley.Accepted, "")
 		finish(asker, answerer, handle, answerer.expect("pay"))
 		answerer.exec("select parley.fire_timers()")
-		// What is noted of ended dialogs is kept as long, whatever their age.
+		// What is recorded of ended dialogs is kept as long, whatever their age.
 		answerer.exec("update parley._p_dialog_security set secured_at = secured_at - interval '1 hour', opened_at = opened_at - interval '30 minutes'")
 		_, err := parley.ForgetDialogs(asker.Context(), answerer.pool, 1000)
 		asker.noError(err)
@@ -128,7 +128,7 @@ func TestFirstMessageThatIsReplayedWhileItIsYoungIsRecognised(t *testing.T) {
 			answerer.requireOutcomes(answerer.accept(speaker, young...), parley.Accepted, "")
 			answerer.requireNothingBegan()
 		}
-		// Nor does somebody else take the place of a dialog that is over.
+		// Nor does another database take the place of a dialog that is over.
 		if one[bool](answerer, "select parley._p_bind_dialog($1, false, 'full', current_user::regrole, null)", young[0].ConversationID) {
 			asker.Error("a dialog that is over was bound to somebody else")
 		}
@@ -161,7 +161,8 @@ func TestFirstMessageThatHasWaitedForDaysIsTaken(t *testing.T) {
 	})
 }
 
-// A clock that is ahead would make messages that stay young for longer than their dialogs are remembered. What goes on with a dialog needs no time.
+// A clock that is ahead would make messages that stay young for longer than their dialogs are remembered. What goes on with a dialog needs
+// no time.
 func TestClocksOfSendersMayDifferByALittle(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(_ *testing.T, asker, answerer *side) {
@@ -197,7 +198,7 @@ func TestDatabaseThatGoesOnFromAnOlderStateTakesOnlyWhatWasSealedSince(t *testin
 		asker.send(handle, "one")
 		runs := asker.take()
 		speaker, before := asker.record(-time.Second, runs)
-		// The server has begun another timeline, and nobody has noted it yet.
+		// The server has begun another timeline, which is not recorded yet.
 		answerer.exec("update parley._p_broker set timeline = 'ffffffff'")
 		answerer.requireOutcomes(answerer.accept(speaker, before...), parley.Held, "gone on from an older state")
 		answerer.requireNothingBegan()
@@ -250,7 +251,8 @@ func TestPartsOfAFirstMessageThatIsReplayedAreNotStored(t *testing.T) {
 	})
 }
 
-// What a daemon remembers of a dialog that its database has forgotten is not enough to begin it: the database would not know that it is secured.
+// What a daemon remembers of a dialog that its database has forgotten is not enough to begin it: the database would not know that it is
+// secured.
 func TestDialogThatBeginsIsNotedAsSecuredWhateverTheDaemonRemembers(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(_ *testing.T, asker, answerer *side) {

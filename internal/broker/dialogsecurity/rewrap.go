@@ -45,7 +45,7 @@ func SealAnew(ctx context.Context, db Beginner, keys *MasterKeys) (int, error) {
 	return changed, err
 }
 
-// purposeOf says what a secret was sealed for.
+// purposeOf returns what a secret was sealed for.
 func purposeOf(secret parley.SealedSecret) []byte {
 	switch secret.Kind {
 	case "certificate":

@@ -56,7 +56,7 @@ func (d *Dialogs) Seal(ctx context.Context, db parley.DB, speaker parley.Speaker
 	return sealed, held, nil
 }
 
-// plansFor tells how each of the runs that it concerns is to be sealed; what was once noted of a dialog never changes.
+// plansFor reports how each of the runs that it concerns is to be sealed; what was once recorded of a dialog never changes.
 func (d *Dialogs) plansFor(
 	ctx context.Context, db parley.DB, runs []parley.Run, concerns func(*parley.Run) bool,
 ) (map[int64]parley.DialogPlan, error) {
@@ -174,7 +174,7 @@ func reasonOrError(err error) (*agreement, string, error) {
 	return nil, "", err
 }
 
-// secure notes how a dialog is secured before its first message leaves. Another daemon may have been faster.
+// secure records how a dialog is secured before its first message leaves. Another daemon may have been faster.
 func (d *Dialogs) secure(ctx context.Context, db parley.DB, plan parley.DialogPlan) (parley.DialogPlan, string, error) {
 	if plan.Mode == parley.AnonymousSecurity {
 		secret, status, err := d.newAnonymousSecret(ctx, db, plan.FarPrincipal)
@@ -183,15 +183,15 @@ func (d *Dialogs) secure(ctx context.Context, db parley.DB, plan parley.DialogPl
 		}
 		plan.KeyID = keyIDOf(secret)
 	}
-	noted, ok, err := parley.SecureDialog(ctx, db, plan)
+	recorded, ok, err := parley.SecureDialog(ctx, db, plan)
 	if err != nil {
 		return plan, "", err
 	}
 	if !ok {
 		return plan, "9736: the conversation is no longer here.", nil
 	}
-	d.plans.put(noted.EndpointID, noted)
-	return noted, "", nil
+	d.plans.put(recorded.EndpointID, recorded)
+	return recorded, "", nil
 }
 
 // newAnonymousSecret gives the secret for new anonymous dialogs with a role; it is stored before it is used.

@@ -12,7 +12,7 @@ import (
 const transmissionFailed = 9736
 
 // Verify implements [Guard]. A forwarder could lose a message by saying that it was accepted, and end a conversation by saying that it
-// was refused. What only delays may be said by anybody: whoever stands between can delay as he likes.
+// was refused. A delay needs no signature: a forwarder can delay in any case.
 func (d *Dialogs) Verify(_ parley.Speaker, runs []parley.Run, results []parley.Result) ([]parley.Result, int) {
 	verified, isCopy, forged := results, false, 0
 	for i := range min(len(runs), len(results)) {
@@ -47,7 +47,7 @@ func isDelaying(outcome parley.Outcome) bool {
 	return outcome == parley.Held || outcome == parley.Unroutable || outcome == parley.Superseded
 }
 
-// delaying is what is left of a result that nobody has signed: a delay, and the reason that it gives. Who has answered is not known.
+// delaying is what is left of a result that nobody has signed: a delay, and the reason that it gives. Its author is not known.
 func delaying(run *parley.Run, result *parley.Result) parley.Result {
 	if isDelaying(result.Outcome) {
 		return parley.Result{Outcome: result.Outcome, Next: run.FirstSequence, ErrorNumber: result.ErrorNumber, Description: result.Description}

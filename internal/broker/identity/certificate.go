@@ -33,13 +33,13 @@ type Certificate struct {
 	key crypto.Signer
 }
 
-// ErrNotYetValid and ErrExpired say why a certificate cannot be used now.
+// ErrNotYetValid and ErrExpired are the reasons why a certificate cannot be used now.
 var (
 	ErrNotYetValid = errors.New("not yet valid")
 	ErrExpired     = errors.New("expired")
 )
 
-// Check tells whether the dates of a certificate allow to use it.
+// Check reports whether the dates of a certificate allow to use it.
 func Check(certificate *x509.Certificate, now time.Time) error {
 	switch {
 	case now.Before(certificate.NotBefore):
@@ -55,13 +55,13 @@ func (c *Certificate) TLS() *tls.Certificate {
 	return &tls.Certificate{Certificate: c.Chain, PrivateKey: c.key, Leaf: c.Leaf}
 }
 
-// Config says what a new certificate is to be.
+// Config describes a new certificate.
 type Config struct {
 	// Name is the common name, for people; nobody checks it.
 	Name string
 	// Validity is how long it is good from now on; 0 means a year.
 	Validity time.Duration
-	// Predecessor signs the new certificate, so that who trusts its key trusts the new one; nil makes one that nobody knows.
+	// Predecessor signs the new certificate, so that trust in its key extends to the new one; nil makes one that is unknown to all peers.
 	Predecessor *Certificate
 	// Now is the time; zero means that it is read off the clock.
 	Now time.Time

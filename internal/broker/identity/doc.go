@@ -1,4 +1,4 @@
-// Package identity has the key and the certificate with which a broker proves to others who it is.
+// Package identity has the key and the certificate by which a broker proves its identity.
 //
 // A broker is known by its public key. The fingerprint, the SHA-256 of the key as it stands in the certificate
 // (SubjectPublicKeyInfo), is what peers trust; the certificate around it gives the key its dates and, after a rotation, the

@@ -20,7 +20,7 @@ type Files struct {
 	versions [3]version
 }
 
-// version tells whether a file has changed.
+// version reports whether a file has changed.
 type version struct {
 	size    int64
 	changed time.Time

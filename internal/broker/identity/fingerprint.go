@@ -46,7 +46,7 @@ const (
 	vowels     = "aiou"
 )
 
-// Words spells bytes in words of five letters, each of which stands for two bytes, that can be told apart by ear. The last
+// Words spells bytes in words of five letters, each of which stands for two bytes, that sound different. The last
 // byte of an odd number is left out.
 func Words(raw []byte) string {
 	words := make([]string, 0, len(raw)/2)

@@ -25,10 +25,10 @@ type Folder struct {
 	readAt  time.Time
 }
 
-// rereadAfter is how old the certificate in use may be before the folder is looked at again.
+// rereadAfter is how old the certificate in use may be before the folder is read again.
 const rereadAfter = time.Second
 
-// ErrNoCertificate says that a folder has no certificate yet.
+// ErrNoCertificate: a folder has no certificate yet.
 var ErrNoCertificate = errors.New("there is no certificate yet: parley certificate create")
 
 // DefaultPath is the folder in the user's data directory, $XDG_DATA_HOME or else ~/.local/share.
@@ -209,7 +209,7 @@ func (f *Folder) add(c *Certificate, number int) error {
 	if err != nil {
 		return err
 	}
-	// Who can put another key in the place of ours speaks in our name.
+	// A key put in the place of ours would speak in our name.
 	if err := ownpath.Require("identity folder", f.path); err != nil {
 		return err
 	}

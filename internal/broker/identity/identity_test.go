@@ -80,7 +80,7 @@ func TestFirstCertificateIsMadeOnceAndIsForItsOwnerAlone(t *testing.T) {
 	}
 }
 
-// Who may write to the folder, or to one above it, could put another key in the place of ours.
+// Write access to the folder, or to one above it, would allow another key in the place of ours.
 func TestFolderThatOthersMayChangeGetsNoKey(t *testing.T) {
 	t.Parallel()
 	open := filepath.Join(t.TempDir(), "open")
@@ -163,7 +163,7 @@ func TestAnotherProgramNoticesARotation(t *testing.T) {
 	}
 }
 
-// A thief who has the old key could have signed one of his own with it too.
+// A thief who has the old key could have signed one of its own with it too.
 func TestCompromisedKeyVouchesForNothing(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
@@ -339,7 +339,7 @@ func TestFingerprintsAreReadAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
-func TestWordsTellBytesApart(t *testing.T) {
+func TestWordsOfDifferentBytesDiffer(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for n := range 1 << 16 {

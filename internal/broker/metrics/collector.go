@@ -7,7 +7,7 @@ import (
 )
 
 // others is the name of the queues that have no series of their own, and no name that a queue could have: names of queues
-// are told as the statements take them, and a queue called so would be told in brackets if it had a point in it.
+// are written as the statements take them, and a queue called so would be written in brackets if it had a point in it.
 const others = "(other)"
 
 type kind = prometheus.ValueType
@@ -28,7 +28,7 @@ func family[S any](name, help string, k kind, labels []string, read func(S) (flo
 	return metric[S]{prometheus.NewDesc("parley_"+name, help, labels, nil), k, read}
 }
 
-// collector tells what was read last; [Metrics.refresh] reads.
+// collector reports what was read last; [Metrics.refresh] reads.
 type collector struct{ metrics *Metrics }
 
 // Describe names all families.
@@ -51,31 +51,31 @@ func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- statementErrors
 }
 
-// Collect tells the figures of all databases.
+// Collect reports the figures of all databases.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for _, d := range c.metrics.all() {
 		state := d.state()
-		tell(out, daemonMetrics, state, d.name)
+		report(out, daemonMetrics, state, d.name)
 		if state.hasTransport {
-			tell(out, transportMetrics, state.transport, d.name)
+			report(out, transportMetrics, state.transport, d.name)
 		}
 		for class, count := range state.failedStatements {
 			out <- prometheus.MustNewConstMetric(statementErrors, counter, float64(count), d.name, class)
 		}
 		own := ownSeries(state.figures.Queues, c.metrics.config.MaxQueues)
 		if state.isUp {
-			tell(out, databaseMetrics, state.figures, d.name)
+			report(out, databaseMetrics, state.figures, d.name)
 			for name, figures := range joinQueues(state.figures.Queues, own) {
-				tell(out, queueMetrics, figures, d.name, name)
+				report(out, queueMetrics, figures, d.name, name)
 			}
 		}
 		for name, r := range joinReaders(state.readers, own, c.metrics.config.MaxQueues) {
-			tell(out, readerMetrics, r, d.name, name)
+			report(out, readerMetrics, r, d.name, name)
 		}
 	}
 }
 
-func tell[S any](out chan<- prometheus.Metric, metrics []metric[S], from S, labels ...string) {
+func report[S any](out chan<- prometheus.Metric, metrics []metric[S], from S, labels ...string) {
 	for _, m := range metrics {
 		if value, isKnown := m.read(from); isKnown {
 			out <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
@@ -92,7 +92,7 @@ func ownSeries(queues []metricsstore.QueueMetrics, most int) map[int]string {
 	return own
 }
 
-// joinQueues gives the figures by the name under which they are told.
+// joinQueues gives the figures by the name under which they are reported.
 func joinQueues(queues []metricsstore.QueueMetrics, own map[int]string) map[string]metricsstore.QueueMetrics {
 	joined := make(map[string]metricsstore.QueueMetrics, len(own)+1)
 	for _, q := range queues {

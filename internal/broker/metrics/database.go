@@ -36,10 +36,10 @@ type Database struct {
 	isUp       bool
 	readErrors int64
 	readTime   time.Duration
-	dequeued   map[int]int64 // the highest that was told, by queue id
+	dequeued   map[int]int64 // the highest that was reported, by queue id
 }
 
-// Attach tells which pool leads to the database. Before, the database counts as away.
+// Attach sets the pool that leads to the database. Before, the database counts as away.
 func (d *Database) Attach(pool *pgxpool.Pool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,16 +81,16 @@ func (d *Database) refresh(ctx context.Context) {
 
 // keepDequeued keeps a counter from falling: what left a queue is computed from what waits, which may be an estimate.
 func (d *Database) keepDequeued() {
-	told := make(map[int]int64, len(d.figures.Queues))
+	reported := make(map[int]int64, len(d.figures.Queues))
 	for i := range d.figures.Queues {
 		q := &d.figures.Queues[i]
 		q.DequeuedRows = max(q.DequeuedRows, d.dequeued[q.QueueID])
-		told[q.QueueID] = q.DequeuedRows
+		reported[q.QueueID] = q.DequeuedRows
 	}
-	d.dequeued = told
+	d.dequeued = reported
 }
 
-// logDisabled logs the queues that poison message handling has disabled since the last look.
+// logDisabled logs the queues that poison message handling has disabled since the last time.
 func (d *Database) logDisabled(figures metricsstore.BrokerMetrics) {
 	before := map[int]bool{}
 	for _, q := range d.figures.Queues {

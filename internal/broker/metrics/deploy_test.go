@@ -69,7 +69,7 @@ func requireMetrics(t *testing.T, where, expression string) (used []string) {
 	if len(open) > 0 {
 		t.Errorf("%s: brackets of %q are left open", where, expression)
 	}
-	// A rate of what may fall says nothing, and a counter that never stops to grow is no level.
+	// A rate of what may fall means nothing, and a counter that never stops to grow is no level.
 	for _, name := range used {
 		isRated := strings.Contains(expression, "rate("+name) || strings.Contains(expression, "increase("+name)
 		if isRated != strings.HasSuffix(name, "_total") {
@@ -232,7 +232,8 @@ func TestUnitsOfSystemdAreWhole(t *testing.T) {
 
 var copied = regexp.MustCompile(`(?m)^COPY (?:--chmod=\S+ )?([^-\s]\S*) `)
 
-// The container file copies what there is, serves what monitoring.md says and runs as nobody in particular. No container engine is asked.
+// The container file copies what there is, serves what monitoring.md states and runs as a user without a name. No container engine is
+// asked.
 func TestContainerFileIsWhole(t *testing.T) {
 	t.Parallel()
 	file := string(readFile(t, "deploy/container/Dockerfile"))

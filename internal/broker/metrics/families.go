@@ -9,7 +9,7 @@ import (
 	metricsstore "github.com/parley-broker/parley/internal/store/metrics"
 )
 
-// state is all that is told of a database, as it was at one instant.
+// state is all that is reported of a database, as it was at one instant.
 type state struct {
 	isUp             bool
 	figures          metricsstore.BrokerMetrics

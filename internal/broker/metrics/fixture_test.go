@@ -105,7 +105,7 @@ func (b *fixture) scrape() map[string]float64 {
 	return samples
 }
 
-// until scrapes until it finds what it looks for; figures may be a second old, those of statistics two.
+// until scrapes until it finds what it waits for; figures may be a second old, those of statistics two.
 func (b *fixture) until(what string, found func(samples map[string]float64) bool) {
 	b.Helper()
 	deadline := time.After(time.Minute)
@@ -155,7 +155,7 @@ func (b *fixture) send(handle parley.UUID, text string) {
 	}
 }
 
-// queue is the queue as the engine would tell of it.
+// queue is the queue as the engine would report it.
 func (b *fixture) queue(name string) activation.Queue {
 	b.Helper()
 	var id int

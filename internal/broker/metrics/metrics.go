@@ -20,14 +20,14 @@ const (
 	readTimeout = 5 * time.Second
 )
 
-// Config says what to measure. The zero value does.
+// Config states what to measure. The zero value will do.
 type Config struct {
 	// MaxQueues bounds how many queues of a database have series of their own; 0 means 1000. The oldest queues come
 	// first, so that a queue keeps its series; the others are added up under the name (other).
 	MaxQueues int
 	// Tracer draws a span for each run of a reader; nil draws none.
 	Tracer trace.Tracer
-	// Logger is told of the events that Service Broker's profiler shows; nil means [slog.Default].
+	// Logger receives the events that Service Broker's profiler shows; nil means [slog.Default].
 	Logger *slog.Logger
 }
 
@@ -61,7 +61,7 @@ func New(config Config) *Metrics {
 }
 
 // Database adds a database under the name that its figures carry. Make it before the pool, because it is the Tracer of
-// the pool's connections; then tell it the pool with [Database.Attach].
+// the pool's connections; then set the pool with [Database.Attach].
 func (m *Metrics) Database(name string) *Database {
 	d := &Database{
 		name: name, config: m.config, logger: m.config.Logger.With("database", name),

@@ -93,7 +93,7 @@ func (d *Database) TaskLimitReached(q activation.Queue) {
 	d.of(q).limitReached++
 }
 
-// LeadershipChanged notes who leads.
+// LeadershipChanged records whether this daemon leads.
 func (d *Database) LeadershipChanged(leads bool, term int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

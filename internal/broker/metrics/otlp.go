@@ -56,7 +56,7 @@ func NewExport(ctx context.Context, version string) (*Export, error) {
 	return e, nil
 }
 
-// isExported tells whether the environment asks to export a signal.
+// isExported reports whether the environment asks to export a signal.
 func isExported(signal string) bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || strings.EqualFold(os.Getenv("OTEL_"+signal+"_EXPORTER"), "none") {
 		return false

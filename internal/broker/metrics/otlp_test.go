@@ -39,7 +39,7 @@ func (c *collected) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// holds tells whether a text is in what was sent to a path.
+// holds reports whether a text is in what was sent to a path.
 func (c *collected) holds(path, text string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +47,7 @@ func (c *collected) holds(path, text string) bool {
 }
 
 // The environment is the process's, so this test runs alone.
-func TestMetricsAndSpansAreExportedWhereTheEnvironmentSays(t *testing.T) {
+func TestMetricsAndSpansAreExportedWhereTheEnvironmentStates(t *testing.T) {
 	got := &collected{bodies: map[string][]byte{}}
 	server := httptest.NewServer(got)
 	defer server.Close()
@@ -81,7 +81,7 @@ func TestMetricsAndSpansAreExportedWhereTheEnvironmentSays(t *testing.T) {
 	}
 }
 
-func TestNothingIsExportedUnlessTheEnvironmentSaysSo(t *testing.T) {
+func TestNothingIsExportedUnlessTheEnvironmentStatesIt(t *testing.T) {
 	got := &collected{bodies: map[string][]byte{}}
 	server := httptest.NewServer(got)
 	defer server.Close()

@@ -12,10 +12,10 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// readyTimeout bounds the look at a database: who asks for readiness waits a few seconds at most.
+// readyTimeout bounds the check of a database: a request for readiness waits a few seconds at most.
 const readyTimeout = 2 * time.Second
 
-// Readiness is what /readyz says of one database; as JSON it is a stable format.
+// Readiness is the part of /readyz about one database; as JSON it is a stable format.
 type Readiness struct {
 	Database      string `json:"database"`
 	Ready         bool   `json:"ready"`
@@ -29,11 +29,11 @@ type Readiness struct {
 func (m *Metrics) ready(w http.ResponseWriter, r *http.Request) {
 	databases := m.all()
 	answers := make([]Readiness, len(databases))
-	var looking sync.WaitGroup
+	var checking sync.WaitGroup
 	for i, d := range databases {
-		looking.Go(func() { answers[i] = d.readiness(r.Context()) })
+		checking.Go(func() { answers[i] = d.readiness(r.Context()) })
 	}
-	looking.Wait()
+	checking.Wait()
 	isReady := len(answers) > 0
 	for _, a := range answers {
 		isReady = isReady && a.Ready

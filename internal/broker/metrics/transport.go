@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/parley-broker/parley/internal/broker/transport"
 
-// AttachTransport tells where the figures of transport come from. Call it before anything is served.
+// AttachTransport sets where the figures of transport come from. Call it before anything is served.
 func (d *Database) AttachTransport(figures func() transport.Figures) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -19,29 +19,29 @@ import (
 // answerTimeout bounds each step for which no people are needed.
 const answerTimeout = 30 * time.Second
 
-// Call says whom to pair with.
+// Call describes a broker to pair with.
 type Call struct {
 	Address string // host:port
 	Own     *identity.Certificate
-	// Offer is what the other side is told when it is trusted.
+	// Offer is sent to the other side once it is trusted.
 	Offer parley.PairingOffer
 	// Keys and DB have the private keys of the dialog certificates in Offer.
 	Keys *dialogsecurity.MasterKeys
 	DB   parley.DB
 	// Token is that of an invitation; nil: people compare codes.
 	Token *Token
-	// Confirm shows people who answers, and what to compare; with a token it is not asked. True: it is the right one.
+	// Confirm shows people who answers, and what to compare; with a token it is not called. True: it is the right one.
 	Confirm func(ctx context.Context, found Found) (bool, error)
 }
 
-// Found is who has answered.
+// Found is the broker that has answered.
 type Found struct {
 	Fingerprint identity.Fingerprint
 	Code        string              // "" with an invitation
 	Offer       parley.PairingOffer // without services as long as nobody has confirmed
 }
 
-// ErrRefused says that the people on one of the sides have not confirmed.
+// ErrRefused: people on one of the sides have not confirmed.
 var ErrRefused = errors.New("not confirmed: nobody is trusted")
 
 // Do pairs, and gives the key of the other side, which already trusts this one.
@@ -88,7 +88,7 @@ func (c Call) connect(ctx context.Context) (*tls.Conn, error) {
 	conn := tls.Client(raw, &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{Protocol}, Certificates: []tls.Certificate{*c.Own.TLS()},
 		// Whose key it is, is what pairing finds out.
-		InsecureSkipVerify: true, //nolint:gosec // as said
+		InsecureSkipVerify: true, //nolint:gosec // as stated above
 		VerifyConnection: func(state tls.ConnectionState) error {
 			leaf, _, err := peerOf(state)
 			if err != nil {
@@ -111,7 +111,7 @@ func (c Call) connect(ctx context.Context) (*tls.Conn, error) {
 	return conn, nil
 }
 
-// useInvitation proves to know the secret, and believes who proves it too.
+// useInvitation proves to know the secret, and trusts an end that proves it too.
 func (c Call) useInvitation(conn *tls.Conn, bound channel, possession proofs) (offer parley.PairingOffer, err error) {
 	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return offer, err
@@ -204,7 +204,7 @@ func shown(offer parley.PairingOffer) *parley.PairingOffer {
 	return &parley.PairingOffer{Name: offer.Name, DialogCertificates: offer.DialogCertificates}
 }
 
-// offerIn takes what the other side has said last: it trusts this one now.
+// offerIn reads the last message of the other side, which trusts this one now.
 func offerIn(last message, err error, bound channel) (offer parley.PairingOffer, _ error) {
 	switch {
 	case err != nil:

@@ -18,7 +18,7 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// certify gives the owner of a service a dialog certificate, and tells its fingerprint.
+// certify gives the owner of a service a dialog certificate, and returns its fingerprint.
 func (b *broker) certify() (fingerprint string) {
 	b.Helper()
 	b.exec("select parley.create_queue('q')")
@@ -31,7 +31,7 @@ func (b *broker) certify() (fingerprint string) {
 	return fmt.Sprintf("%x", certificate.Fingerprint)
 }
 
-// requireTaken tells whether exactly these certificates came with peers, for this role.
+// requireTaken reports whether exactly these certificates came with peers, for this role.
 func (b *broker) requireTaken(role string, want ...string) {
 	b.Helper()
 	var got []string
@@ -48,7 +48,7 @@ func (b *broker) requireTaken(role string, want ...string) {
 	}
 }
 
-func TestInvitationTellsDialogCertificates(t *testing.T) {
+func TestInvitationCarriesDialogCertificates(t *testing.T) {
 	t.Parallel()
 	a, b := newBroker(t, "a"), newBroker(t, "b")
 	ofA, ofB := a.certify(), b.certify()
@@ -109,7 +109,7 @@ func TestPeopleSeeTheDialogCertificatesThatTheyConfirm(t *testing.T) {
 	a.requireTaken("pg_monitor", ofB)
 }
 
-// Who shows one certificate and sends another is found out, at either end.
+// A caller that shows one certificate and sends another is found out, at either end.
 func TestDialogCertificateThatWasNotShownIsRefused(t *testing.T) {
 	t.Parallel()
 	a, b, other := newBroker(t, "a"), newBroker(t, "b"), newBroker(t, "other")
@@ -213,12 +213,12 @@ func TestCodesDifferWhenACertificateWasChangedOnTheWay(t *testing.T) {
 	a, b, middle := newBroker(t, "a"), newBroker(t, "b"), newBroker(t, "middle")
 	a.certify()
 	b.certify()
-	stranger := middle.certify()
+	foreign := middle.certify()
 	pairing := b.open()
 	call := a.ask(swap(t, b, middle.offer()))
 	found := parleytest.Receive(t, call.found, "the code to compare")
 	request := b.request(pairing, parley.PairingWaiting)
-	if !slices.Equal(found.Offer.DialogCertificates, []string{stranger}) || !slices.Equal(request.Offer.DialogCertificates, []string{stranger}) {
+	if !slices.Equal(found.Offer.DialogCertificates, []string{foreign}) || !slices.Equal(request.Offer.DialogCertificates, []string{foreign}) {
 		t.Fatalf("nothing was changed: %q and %q", found.Offer.DialogCertificates, request.Offer.DialogCertificates)
 	}
 	if found.Code == request.Code {
@@ -230,8 +230,8 @@ func TestCodesDifferWhenACertificateWasChangedOnTheWay(t *testing.T) {
 	}
 }
 
-// Programs that know nothing of dialog certificates do not say them, and do not read them.
-func TestBrokersThatDoNotTellDialogCertificatesArePairedWith(t *testing.T) {
+// Programs that know nothing of dialog certificates do not send them, and do not read them.
+func TestBrokersThatOfferNoDialogCertificatesArePairedWith(t *testing.T) {
 	t.Parallel()
 	a, b := newBroker(t, "a"), newBroker(t, "b")
 	a.certify()

@@ -176,7 +176,7 @@ func TestCodesDifferWhenSomebodyIsInTheMiddle(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("people are asked to compare codes")
 	}
-	// So who is in the middle has to have numbers of his own, on both sides.
+	// So a man in the middle has to have numbers of his own, on both sides.
 	conn, bound := speak(t, own, b.address)
 	number := make([]byte, numberLength)
 	if err := send(conn, message{Commitment: bound.commitment(number)}); err != nil {
@@ -216,8 +216,8 @@ func TestOperatorIsNotFloodedByCallers(t *testing.T) {
 	}
 }
 
-// The side that is called trusts nobody before both have said yes, whatever the caller's program says beside, and in whichever order.
-func TestCalledBrokerTrustsNobodyBeforeBothSidesHaveSaidYes(t *testing.T) {
+// The side that is called trusts no key before both have confirmed, whatever else the caller's program sends, and in whichever order.
+func TestCalledBrokerTrustsNoKeyBeforeBothSidesHaveConfirmed(t *testing.T) {
 	t.Parallel()
 	for name, isConfirmed := range map[string]bool{"the caller says no": false, "the caller says yes first": true} {
 		t.Run(name, func(t *testing.T) {
@@ -226,21 +226,21 @@ func TestCalledBrokerTrustsNobodyBeforeBothSidesHaveSaidYes(t *testing.T) {
 			pairing := b.open()
 			conn, bound := speak(t, a.own, b.address)
 			number, offer := make([]byte, numberLength), a.offer()
-			say := func(m message) {
+			write := func(m message) {
 				t.Helper()
 				if err := send(conn, m); err != nil {
 					t.Fatal(err)
 				}
 			}
-			say(message{Commitment: bound.commitment(number)})
+			write(message{Commitment: bound.commitment(number)})
 			if _, err := receive(conn); err != nil {
 				t.Fatal(err)
 			}
-			say(message{Number: number, Offer: &offer})
+			write(message{Number: number, Offer: &offer})
 			request := b.request(pairing, parley.PairingWaiting)
 			if isConfirmed {
-				say(message{Verdict: new(true), Offer: &offer})
-				// It goes on waiting for its own people: a look or two later it still does.
+				write(message{Verdict: new(true), Offer: &offer})
+				// It goes on waiting for its own people: a poll or two later it still does.
 				b.exec("select pg_sleep(1.2)")
 				requests, err := parley.ReadPairingRequests(t.Context(), b.pool, pairing)
 				if err != nil || len(requests) != 1 || requests[0].State != parley.PairingWaiting || len(b.peers()) != 0 {
@@ -251,7 +251,7 @@ func TestCalledBrokerTrustsNobodyBeforeBothSidesHaveSaidYes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !isConfirmed {
-				say(message{Verdict: new(false), Offer: &offer})
+				write(message{Verdict: new(false), Offer: &offer})
 			}
 			m, err := receive(conn)
 			if isTrusted := err == nil && m.Verdict != nil && *m.Verdict; isTrusted != isConfirmed || len(b.peers()) > 0 != isConfirmed {
@@ -261,7 +261,7 @@ func TestCalledBrokerTrustsNobodyBeforeBothSidesHaveSaidYes(t *testing.T) {
 	}
 }
 
-// Who calls keeps to the protocol, with a certificate that is good now; what people are shown of it is what they are to compare, and no more.
+// A caller keeps to the protocol, with a certificate that is valid now; people are shown what they are to compare, and no more.
 func TestCalledBrokerShowsPeopleWhatTheyCompare(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, "b")

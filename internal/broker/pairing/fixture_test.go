@@ -97,7 +97,7 @@ func (b *broker) accept(ctx context.Context, raw net.Conn) {
 	_ = conn.Close()
 }
 
-// isLetIn tells whether another broker takes links from this one.
+// isLetIn reports whether another broker accepts links from this one.
 func (b *broker) isLetIn(other *broker) bool {
 	b.Helper()
 	raw, err := new(net.Dialer).DialContext(b.Context(), "tcp", other.address)
@@ -115,10 +115,10 @@ func (b *broker) isLetIn(other *broker) bool {
 
 func (b *broker) requireLetIn(other *broker, want bool) {
 	b.Helper()
-	// A look at the lists that is younger than the change is not far.
-	look := time.NewTicker(100 * time.Millisecond)
-	defer look.Stop()
-	for ; b.isLetIn(other) != want; <-look.C {
+	// The lists are read again soon after the change.
+	poll := time.NewTicker(100 * time.Millisecond)
+	defer poll.Stop()
+	for ; b.isLetIn(other) != want; <-poll.C {
 		if b.Context().Err() != nil {
 			b.Fatalf("let in: %v, want %v", !want, want)
 		}
@@ -170,7 +170,7 @@ func (b *broker) call(address string, token Token) (parley.PairedKey, error) {
 	return Call{Address: address, Own: b.own, Offer: b.offer(), Keys: b.keys, DB: b.pool, Token: &token}.Do(b.Context())
 }
 
-// open lets anybody ask.
+// open opens a pairing window.
 func (b *broker) open() parley.UUID {
 	b.Helper()
 	pairing, err := parley.OpenPairing(b.Context(), b.pool, time.Hour)
@@ -180,12 +180,12 @@ func (b *broker) open() parley.UUID {
 	return pairing
 }
 
-// request waits until somebody has asked who is in a state.
+// request waits until a request is in a state.
 func (b *broker) request(pairing parley.UUID, state string) parley.PairingRequest {
 	b.Helper()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for ; ; <-look.C {
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for ; ; <-poll.C {
 		requests, err := parley.ReadPairingRequests(b.Context(), b.pool, pairing)
 		if err != nil {
 			b.Fatal(err)

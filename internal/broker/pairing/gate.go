@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// gate knows whether anybody is let in. Each who asks gets an answer that is younger than his question, but questions share it: they
-// wait for the next look, and looks are some time apart. So a pairing that has just been opened is known, and strangers cannot make
+// gate knows whether a pairing is open. Each caller gets an answer that was read after its question, and questions share one poll: they
+// wait for the next one, and polls are some time apart. So a pairing that has just been opened is known, and unknown peers cannot make
 // the databases busy.
 type gate struct {
 	mu      sync.Mutex
-	next    *look // which has not begun
+	next    *poll // which has not begun
 	begunAt time.Time
 }
 
-// look is one question to the databases.
-type look struct {
+// poll is one query of the databases.
+type poll struct {
 	done   chan struct{} // closed when isOpen is there
 	isOpen bool
 }
 
-// ask gives what the next look finds; false when ctx ends before.
+// ask returns what the next poll finds; false when ctx ends before.
 func (g *gate) ask(ctx context.Context, isOpen func(context.Context) bool) bool {
 	g.mu.Lock()
 	l := g.next
 	if l == nil {
-		l = &look{done: make(chan struct{})}
+		l = &poll{done: make(chan struct{})}
 		g.next = l
 		wait := gateInterval - time.Since(g.begunAt)
 		time.AfterFunc(max(wait, 0), func() { g.run(l, isOpen) })
@@ -40,18 +40,18 @@ func (g *gate) ask(ctx context.Context, isOpen func(context.Context) bool) bool 
 	}
 }
 
-func (g *gate) run(l *look, isOpen func(context.Context) bool) {
+func (g *gate) run(l *poll, isOpen func(context.Context) bool) {
 	defer close(l.done)
 	g.mu.Lock()
-	// Who asks from now on wants to know of what happens from now on.
+	// Callers from now on need a poll that begins later.
 	g.next, g.begunAt = nil, time.Now()
 	g.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), pollTimeout)
 	defer cancel()
 	l.isOpen = isOpen(ctx)
 }
 
-// calls counts how often somebody has called in a period, by where he comes from. Its zero value is ready.
+// calls counts the calls of each host in a period. Its zero value is ready.
 type calls struct {
 	mu      sync.Mutex
 	begunAt time.Time
@@ -61,7 +61,7 @@ type calls struct {
 // hostsMost bounds the memory: hosts beyond share one count.
 const hostsMost = 10_000
 
-// allow counts a call of a host, and tells whether it is to be heard.
+// allow counts a call of a host, and reports whether it is answered.
 func (c *calls) allow(host string, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,29 +12,29 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// Whoever asks while a look is under way gets the answer of the next one, and all who wait for that share it.
-func TestManyQuestionsShareALook(t *testing.T) {
+// A question during a poll gets the answer of the next one, and all that wait for that share it.
+func TestManyQuestionsShareAPoll(t *testing.T) {
 	t.Parallel()
 	var g gate
-	var looks atomic.Int64
+	var polls atomic.Int64
 	begun, goOn := make(chan struct{}, 10), make(chan struct{})
-	look := func(context.Context) bool {
-		looks.Add(1)
+	poll := func(context.Context) bool {
+		polls.Add(1)
 		begun <- struct{}{}
 		select {
 		case <-goOn:
 		case <-t.Context().Done():
 		}
-		return looks.Load() > 1
+		return polls.Load() > 1
 	}
 	first := make(chan bool, 1)
-	go func() { first <- g.ask(t.Context(), look) }()
+	go func() { first <- g.ask(t.Context(), poll) }()
 	parleytest.Receive(t, begun, "the first look")
 	var asking sync.WaitGroup
 	var open atomic.Int64
 	for range 1000 {
 		asking.Go(func() {
-			if g.ask(t.Context(), look) {
+			if g.ask(t.Context(), poll) {
 				open.Add(1)
 			}
 		})
@@ -45,13 +45,13 @@ func TestManyQuestionsShareALook(t *testing.T) {
 	}
 	close(goOn)
 	asking.Wait()
-	// Those that came when the second look had begun got the third one; there is a quarter of a second between two.
-	if n := looks.Load(); n > 20 || open.Load() != 1000 {
+	// Those that came when the second poll had begun got the third one; there is a quarter of a second between two.
+	if n := polls.Load(); n > 20 || open.Load() != 1000 {
 		t.Errorf("%d looks, %d of 1000 were told that it is open", n, open.Load())
 	}
 }
 
-func TestLooksAreSomeTimeApart(t *testing.T) {
+func TestPollsAreSomeTimeApart(t *testing.T) {
 	t.Parallel()
 	var g gate
 	var last time.Time
@@ -82,7 +82,7 @@ func TestCallsOfOneHostAreLimited(t *testing.T) {
 	t.Parallel()
 	var c calls
 	now := time.Unix(1_000_000, 0)
-	heard := func(host string, times int) (n int) {
+	answered := func(host string, times int) (n int) {
 		for range times {
 			if c.allow(host, now) {
 				n++
@@ -90,14 +90,14 @@ func TestCallsOfOneHostAreLimited(t *testing.T) {
 		}
 		return n
 	}
-	if n := heard("one", 100); n != callsMost {
+	if n := answered("one", 100); n != callsMost {
 		t.Errorf("%d calls were heard", n)
 	}
-	if n := heard("two", 1); n != 1 {
+	if n := answered("two", 1); n != 1 {
 		t.Error("a call of another host was not heard")
 	}
 	now = now.Add(callsPeriod)
-	if n := heard("one", 100); n != callsMost {
+	if n := answered("one", 100); n != callsMost {
 		t.Errorf("%d calls were heard in the next period", n)
 	}
 	for i := range 2 * hostsMost {
@@ -108,7 +108,7 @@ func TestCallsOfOneHostAreLimited(t *testing.T) {
 	}
 }
 
-// UnknownPeers call without end, and nobody lets them in: the database hears of a few of them.
+// Unknown peers call without end, and no pairing is open: the database is asked a few times.
 func TestUnknownPeersCannotMakeTheDatabaseBusy(t *testing.T) {
 	t.Parallel()
 	a, b := newBroker(t, "a"), newBroker(t, "b")

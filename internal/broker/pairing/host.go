@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// lookInterval is how often the database is asked whether people have confirmed.
-	lookInterval = 500 * time.Millisecond
-	// lookTimeout bounds asking a database whether anybody is let in.
-	lookTimeout = 3 * time.Second
-	// gateInterval is how often the databases are asked that at most, however many strangers call.
+	// pollInterval is how often the database is asked whether people have confirmed.
+	pollInterval = 500 * time.Millisecond
+	// pollTimeout bounds the query of a database whether a pairing is open.
+	pollTimeout = 3 * time.Second
+	// gateInterval is the shortest time between two such queries, however many unknown peers call.
 	gateInterval = 250 * time.Millisecond
-	// callsMost is how often strangers of one address are heard in a callsPeriod.
+	// callsMost is how many calls of one address are answered in a callsPeriod.
 	callsMost   = 30
 	callsPeriod = time.Minute
 )
 
-// Host answers those who call to be paired, for the databases of a daemon.
+// Host answers calls for pairing, for the databases of a daemon.
 type Host struct {
 	// Databases are asked in this order for an open pairing.
 	Databases []parley.DB
@@ -46,11 +46,11 @@ type Host struct {
 	lines transport.LogLimit
 }
 
-// Protocol is the name by which strangers ask for pairing.
+// Protocol is the name by which unknown peers ask for pairing.
 func (h *Host) Protocol() string { return Protocol }
 
-// IsOpen tells whether one of the databases lets anybody pair. Anybody can ask, as often as he likes: the databases are asked a few times a
-// second at most, and who calls too often is not heard.
+// IsOpen reports whether a pairing is open in one of the databases. Callers may ask at any rate: the databases are asked a few times a
+// second at most, and a host that calls too often is refused.
 func (h *Host) IsOpen(ctx context.Context, remote net.Addr) bool {
 	if host := transport.HostOf(remote); !h.calls.allow(host, time.Now()) {
 		if withheld, isAllowed := h.lines.Allow("calls", host, time.Now()); isAllowed {
@@ -71,10 +71,10 @@ func (h *Host) isOpen(ctx context.Context) bool {
 	return false
 }
 
-// errNotNow is all that a stranger is told when something is wrong here.
+// errNotNow is all that an unknown peer receives when something is wrong here.
 var errNotNow = errors.New("not now")
 
-// Serve pairs with who has called.
+// Serve pairs with a caller.
 func (h *Host) Serve(ctx context.Context, conn *tls.Conn) {
 	remote := conn.RemoteAddr().String()
 	name, err := h.serve(ctx, conn, remote)
@@ -98,7 +98,7 @@ func (h *Host) Serve(ctx context.Context, conn *tls.Conn) {
 	}
 }
 
-// guest is who has called.
+// guest is a caller.
 type guest struct {
 	conn   *tls.Conn
 	remote string
@@ -140,7 +140,7 @@ func (h *Host) serve(ctx context.Context, conn *tls.Conn, remote string) (name s
 	return "", errors.New("the caller does not keep to the protocol")
 }
 
-// offer is what a database says about itself, with the address of this daemon and the proofs of its certificates.
+// offer is what a database states about itself, with the address of this daemon and the proofs of its certificates.
 func (h *Host) offer(ctx context.Context, db parley.DB, bound channel) (offer parley.PairingOffer, possession proofs, err error) {
 	if offer, err = h.ownOffer(ctx, db); err != nil {
 		return offer, nil, err
@@ -207,7 +207,7 @@ func (h *Host) compare(ctx context.Context, g guest, commitment []byte) (name st
 	if _, err := rand.Read(number); err != nil {
 		return "", fmt.Errorf("draw a random number: %w", err)
 	}
-	// Before anybody has confirmed the caller learns no more than what an operator has to see.
+	// Before people have confirmed the caller learns no more than what an operator has to see.
 	if err := send(g.conn, message{Number: number, Offer: h.shown(ctx)}); err != nil {
 		return "", err
 	}
@@ -236,7 +236,7 @@ func (h *Host) compare(ctx context.Context, g guest, commitment []byte) (name st
 	return h.await(ctx, g, db, request)
 }
 
-// shown is what people are to see of the database that the caller is going to be paired with: the first one that lets anybody ask.
+// shown is what people are to see of the database that the caller is going to be paired with: the first one with an open window.
 func (h *Host) shown(ctx context.Context) *parley.PairingOffer {
 	for _, db := range h.Databases {
 		if isOpen, err := parley.IsPairingWindowOpen(ctx, db); err != nil || !isOpen {
@@ -258,19 +258,19 @@ func (h *Host) await(ctx context.Context, g guest, db parley.DB, request parley.
 		message message
 		err     error
 	}
-	said := make(chan verdict, 1)
+	received := make(chan verdict, 1)
 	go func() {
 		m, err := receive(g.conn) // ends when Serve does, which closes the connection
-		said <- verdict{m, err}
+		received <- verdict{m, err}
 	}()
 	var theirs *message
-	look := time.NewTicker(lookInterval)
-	defer look.Stop()
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return "", ctx.Err()
-		case v := <-said:
+		case v := <-received:
 			switch {
 			case v.err != nil:
 				return "", v.err
@@ -278,7 +278,7 @@ func (h *Host) await(ctx context.Context, g guest, db parley.DB, request parley.
 				return "", fmt.Errorf("at the caller: %w", ErrRefused)
 			}
 			theirs = &v.message
-		case <-look.C:
+		case <-poll.C:
 		}
 		state, err := parley.PairingRequestState(ctx, db, request)
 		switch {

@@ -46,7 +46,7 @@ func TestInvitationPairsTwoBrokers(t *testing.T) {
 func TestInvitationIsGoodOnce(t *testing.T) {
 	t.Parallel()
 	a, b, c := newBroker(t, "a"), newBroker(t, "b"), newBroker(t, "c")
-	b.open() // so that callers are heard at all
+	b.open() // so that callers are answered at all
 	token := b.invite(parley.PairingChoice{})
 	if _, err := a.call(b.address, token); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestWrongTokenIsRefusedAndEndsTheInvitation(t *testing.T) {
 // patience is how long a test waits for an answer that has to come at once.
 const patience = 20 * time.Second
 
-// speak opens a connection for pairing, to say what a proper caller would not.
+// speak opens a connection for pairing, to send what a proper caller would not.
 func speak(t *testing.T, own *identity.Certificate, address string) (*tls.Conn, channel) {
 	t.Helper()
 	conn, err := Call{Address: address, Own: own}.connect(t.Context())
@@ -151,7 +151,7 @@ func TestProofIsGoodForNoOtherConnection(t *testing.T) {
 	}
 }
 
-// between holds both ends of two connections, with a key of its own, and passes on what is said.
+// between holds both ends of two connections, with a key of its own, and passes on what it reads.
 func between(t *testing.T, called *broker) (address string, own *identity.Certificate) {
 	t.Helper()
 	own, err := identity.New(identity.Config{Name: "in the middle"})
@@ -208,7 +208,7 @@ func TestNobodyInTheMiddleCanUseAnInvitation(t *testing.T) {
 	}
 }
 
-// Who answers without knowing the invitation is not believed, whatever he offers.
+// A broker that answers without knowing the invitation is not trusted, whatever it offers.
 func TestCallerBelievesOnlyWhoKnowsTheInvitation(t *testing.T) {
 	t.Parallel()
 	a := newBroker(t, "a")
@@ -243,7 +243,7 @@ func TestCallerBelievesOnlyWhoKnowsTheInvitation(t *testing.T) {
 	if _, err := a.call(listener.Addr().String(), token); err == nil || !strings.Contains(err.Error(), "does not know the invitation") {
 		t.Errorf("got %v", err)
 	}
-	if m, isSaid := <-done; isSaid {
+	if m, isSent := <-done; isSent {
 		t.Errorf("the caller went on with %+v", m)
 	}
 }

@@ -28,7 +28,7 @@ const (
 	certificatesMax = 64
 )
 
-// message is everything that is said; each step has some of its parts.
+// message is every message of the protocol; each step has some of its parts.
 type message struct {
 	// Invitation and Proof are those of a caller with an invitation.
 	Invitation *parley.UUID `json:"invitation,omitempty"`
@@ -36,7 +36,7 @@ type message struct {
 	// Commitment binds a caller without an invitation to the number that it shows later.
 	Commitment []byte `json:"commitment,omitempty"`
 	Number     []byte `json:"number,omitempty"`
-	// Verdict tells whether the people at this side have confirmed.
+	// Verdict is whether the people at this side have confirmed.
 	Verdict *bool                `json:"verdict,omitempty"`
 	Offer   *parley.PairingOffer `json:"offer,omitempty"`
 	// Possession proves that the side that sends the offer has the private keys of its dialog certificates.
@@ -105,7 +105,7 @@ func parse(text []byte) (m message, err error) {
 	return m, nil
 }
 
-// printable keeps what a stranger writes from steering a terminal.
+// printable keeps the text of an unknown peer from steering a terminal.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

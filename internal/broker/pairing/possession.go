@@ -72,7 +72,7 @@ func provable(
 	return offer, nil
 }
 
-// Offer reads what a database says about itself, as far as it can be proven with the master key of the daemon. The obstacle says
+// Offer reads what a database states about itself, as far as it can be proven with the master key of the daemon. The obstacle states
 // why dialog certificates are left out.
 func Offer(ctx context.Context, db parley.DB, keys *dialogsecurity.MasterKeys) (offer parley.PairingOffer, obstacle, err error) {
 	if offer, err = parley.OwnPairingOffer(ctx, db); err != nil {

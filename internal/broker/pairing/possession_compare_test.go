@@ -62,22 +62,22 @@ func TestCallerIsNotTrustedWithoutProofThoughPeopleHaveConfirmedTheCode(t *testi
 			conn, bound := speak(t, a.own, b.address)
 			offer, number := a.offer(), make([]byte, numberLength)
 			possession := test.lie(bound, "caller", a, other, &offer)
-			say := func(m message) {
+			write := func(m message) {
 				t.Helper()
 				if err := send(conn, m); err != nil {
 					t.Fatal(err)
 				}
 			}
-			say(message{Commitment: bound.commitment(number)})
+			write(message{Commitment: bound.commitment(number)})
 			if _, err := receive(conn); err != nil {
 				t.Fatal(err)
 			}
-			say(message{Number: number, Offer: shown(offer)})
+			write(message{Number: number, Offer: shown(offer)})
 			request := b.request(pairing, parley.PairingWaiting)
 			if err := parley.ConfirmPairing(t.Context(), b.pool, request.ID, parley.PairingChoice{Role: "pg_monitor"}); err != nil {
 				t.Fatal(err)
 			}
-			say(message{Verdict: new(true), Offer: &offer, Possession: possession})
+			write(message{Verdict: new(true), Offer: &offer, Possession: possession})
 			m, err := receive(conn)
 			if !test.isLie {
 				if err != nil || m.Verdict == nil || !*m.Verdict || len(b.peers()) != 1 {

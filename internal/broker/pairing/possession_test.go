@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 )
 
-// Who offers a dialog certificate has its private key, and says so on this very connection; whoever does not is not trusted at all.
+// An offer of a dialog certificate is proven with its private key, on this very connection; an offer without the proof ends the pairing.
 func TestDialogCertificateIsRefusedWithoutProofOfItsPrivateKey(t *testing.T) {
 	t.Parallel()
 	for _, test := range liesOfPossession {
@@ -89,7 +89,7 @@ func TestCertificatesAreNotOfferedWithoutTheMasterKey(t *testing.T) {
 	}
 }
 
-// What strangers send as proofs changes nothing but the verdict.
+// What unknown peers send as proofs changes nothing but the verdict.
 func FuzzPossession(f *testing.F) {
 	f.Add([]byte(`{"offer":{"databases":[{"instance":"11111111-1111-1111-1111-111111111111","certificates":["UEFSTEVZQzE="]}]},` +
 		`"possession":["AA=="]}`))

@@ -85,7 +85,7 @@ func peerOf(state tls.ConnectionState) (*x509.Certificate, identity.Fingerprint,
 	return leaf, identity.FingerprintOf(leaf), nil
 }
 
-// keyOf puts together what the database is told about a key.
+// keyOf puts together what the database receives about a key.
 func keyOf(leaf *x509.Certificate, offer parley.PairingOffer) parley.PairedKey {
 	return parley.PairedKey{
 		Fingerprint: identity.FingerprintOf(leaf).String(), Certificate: leaf.Raw,

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// Passage says what a batch or a fragment has come through.
+// Passage reports what a batch or a fragment has come through.
 type Passage struct {
 	// Identity is the fingerprint of the broker at the other end of the link on which it came: the SHA-256 of its public key, in
 	// the spelling of the link. "" between databases of one daemon, and on a link without TLS. The receiving side fills it in; it
@@ -32,7 +32,7 @@ func Outset() Passage {
 	return Passage{HopsRemaining: OutsetHops, TimeToLive: OutsetTimeToLive}
 }
 
-// Batch is what one speaker says at once.
+// Batch is what one broker transmits at once.
 type Batch struct {
 	Passage
 
@@ -48,6 +48,6 @@ type Deliverer interface {
 	Deliver(ctx context.Context, batch Batch) ([]parley.Result, error)
 	// DeliverFragment brings a part of a large message to its database, which keeps it until the run for the message comes. Stored
 	// is how many bytes of the body are there without a hole from the beginning, so the next fragment to send begins there; -1 when
-	// the database will not have it, and says why in its answer to the run. An error means the same as for Deliver.
+	// the database refuses it, with the reason in its answer to the run. An error means the same as for Deliver.
 	DeliverFragment(ctx context.Context, fragment parley.Fragment, passage Passage) (stored int64, err error)
 }

@@ -10,7 +10,7 @@ type TraceEvent struct {
 	Happened string // the name of the subclass
 }
 
-// In gives a logger whose lines tell of the event.
+// In returns a logger whose lines carry the event.
 func (e TraceEvent) In(log *slog.Logger) *slog.Logger { return log.With(e.Attr()) }
 
 // Attr puts the event into a line of the log: event and event_id, and of an event with subclasses event_subclass and its name.

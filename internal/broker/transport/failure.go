@@ -11,7 +11,7 @@ const (
 	FailureToAuthenticate = 9758
 	FailureToSend         = 9759
 	ClosedForIdleness     = 9760 // is no failure
-	FailureToDispatch     = 9782 // the far side could not say what became of it
+	FailureToDispatch     = 9782 // the outcome at the far side is unknown
 	FailureToResolve      = 9783 // the name of the host
 	FailureOfAddress      = 9785
 	ClosedByFarEnd        = 9799

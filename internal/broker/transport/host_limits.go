@@ -29,13 +29,13 @@ func HostOf(address net.Addr) string {
 }
 
 const (
-	// logPause is how long the log hears nothing more of the same kind and host.
+	// logPause is how long further lines of the same kind and host are withheld.
 	logPause = time.Minute
 	// loggedMost bounds the lines of that time, and the memory.
 	loggedMost = 1000
 )
 
-// LogLimit keeps those who can knock as often as they like from filling the log: it lets one line pass a minute for each kind of
+// LogLimit keeps hosts that connect again and again from filling the log: it lets one line pass a minute for each kind of
 // trouble and each host, and a thousand altogether. Its zero value is ready; it is safe for concurrent use.
 type LogLimit struct {
 	mu   sync.Mutex
@@ -50,7 +50,7 @@ type (
 	}
 )
 
-// Allow tells whether a line may be written now, and how many were withheld since the last one of its kind and host.
+// Allow reports whether a line may be written now, and how many were withheld since the last one of its kind and host.
 func (l *LogLimit) Allow(kind, host string, now time.Time) (withheld int, isAllowed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

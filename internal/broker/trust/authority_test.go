@@ -114,8 +114,8 @@ func TestAuthorityVouchesForPeers(t *testing.T) {
 	m = b.meet(a) // which shows a certificate for another host than the one that was called
 	requireRefusal(t, m.clientErr, trust.Unknown)
 
-	stranger := newBroker(t, "stranger", withFiles(theirs.files("a.example", soon, ours)))
-	m = stranger.meet(b)
+	outsider := newBroker(t, "stranger", withFiles(theirs.files("a.example", soon, ours)))
+	m = outsider.meet(b)
 	requireRefusal(t, m.serverErr, trust.Unknown)
 	m = newBroker(t, "old", withFiles(ours.files("a.example", time.Now().Add(-time.Minute), ours))).meet(b)
 	requireRefusal(t, m.clientErr, trust.Expired)
@@ -142,7 +142,7 @@ func TestAuthorityVouchesForPeers(t *testing.T) {
 	m.requireOpen(t)
 }
 
-// The name in a certificate tells who has called, where nothing but an authority has let him in; keys under that name may change.
+// The name in a certificate identifies a caller that only an authority vouches for; keys under that name may change.
 func TestWhoIsLetInByAnAuthorityAloneIsNoPeer(t *testing.T) {
 	t.Parallel()
 	company := newAuthority(t)

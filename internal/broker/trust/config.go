@@ -51,8 +51,8 @@ func (t *Trust) base() *tls.Config {
 	}
 }
 
-// ServerConfig is for whoever accepts links: TLS 1.3 with a client that has to show a key that is trusted. Connections made with it
-// alone are not looked at again later; see [Trust.Accept].
+// ServerConfig is for accepting links: TLS 1.3 with a client that has to show a key that is trusted. Connections made with it
+// alone are not checked again later; see [Trust.Accept].
 func (t *Trust) ServerConfig() *tls.Config {
 	config := t.base()
 	config.ClientAuth = tls.RequireAnyClientCert
@@ -74,7 +74,7 @@ func (t *Trust) ServerConfig() *tls.Config {
 	return config
 }
 
-// ClientConfig is for whoever opens a link to an address, host:port; see [Trust.Connect].
+// ClientConfig is for opening a link to an address, host:port; see [Trust.Connect].
 func (t *Trust) ClientConfig(address string) *tls.Config {
 	config := t.base()
 	// Keys are trusted, not names: judge takes the place of the usual verification.

@@ -1,4 +1,4 @@
-// Package trust decides with whom a daemon speaks over the network, and proves to others who it is itself: mutual TLS 1.3.
+// Package trust decides which keys a daemon accepts over the network, and proves its own identity: mutual TLS 1.3.
 //
 // Who owns the truth. The databases that the daemon serves: each has a list of peers, and a link is allowed when one of them trusts
 // the key at its other end. What arrives over the link is judged once more by the database that it is for, which knows roles and
@@ -9,9 +9,9 @@
 // it is added to the list; a certificate authority that the operator has named vouches for it. A key that a list has as revoked is
 // trusted in none of these ways, unless another database of the daemon trusts it.
 //
-// What is refused is told in full to the log here, with the number that Service Broker gives to it. The other side gets the same
-// short alert whatever was wrong, so a stranger learns nothing about who is known.
+// A refusal is written in full to the log here, with the number that Service Broker gives to it. The other side gets the same
+// short alert whatever was wrong, so an unknown peer learns nothing about which keys are known.
 //
-// Links that run are looked at again with each new copy of the lists. No tickets are given out: each connection is a full
+// Open links are checked again with each new copy of the lists. No tickets are given out: each connection is a full
 // handshake that is judged anew.
 package trust

@@ -11,29 +11,29 @@ import (
 const (
 	// WarnBefore is how long before its end a certificate is warned of.
 	WarnBefore = 30 * 24 * time.Hour
-	// reportInterval is how often the databases are told of the certificate; they forget it after a day.
+	// reportInterval is how often the certificate is reported to the databases; they forget it after a day.
 	reportInterval = time.Hour
 )
 
-// own is what was told of the certificate of this broker; only Run looks at it.
+// own is what was reported of the certificate of this broker; only Run uses it.
 type own struct {
 	warnedAt, reportedAt time.Time
 	warnedOf, reportedOf identity.Fingerprint
 }
 
-// watch tells the databases of the certificate of this broker, and the log when it ends soon: once a day, and when the daemon
+// watch reports the certificate of this broker to the databases, and logs when it ends soon: once a day, and when the daemon
 // begins.
 func (t *Trust) watch(ctx context.Context) {
 	c, err := t.source.Certificate()
 	if err != nil {
-		return // the next link says so
+		return // the next link reports it
 	}
 	now := time.Now()
 	t.report(ctx, c, now)
-	if c.Leaf.NotAfter.Sub(now) > WarnBefore || now.Sub(t.told.warnedAt) < 24*time.Hour && t.told.warnedOf == c.Fingerprint {
+	if c.Leaf.NotAfter.Sub(now) > WarnBefore || now.Sub(t.reported.warnedAt) < 24*time.Hour && t.reported.warnedOf == c.Fingerprint {
 		return
 	}
-	t.told.warnedAt, t.told.warnedOf = now, c.Fingerprint
+	t.reported.warnedAt, t.reported.warnedOf = now, c.Fingerprint
 	if err := identity.Check(c.Leaf, now); err != nil {
 		t.logger.Error("no link can be opened: parley certificate rotate", "reason", ofDates(err, "the certificate of this broker"))
 		return
@@ -43,10 +43,10 @@ func (t *Trust) watch(ctx context.Context) {
 }
 
 func (t *Trust) report(ctx context.Context, c *identity.Certificate, now time.Time) {
-	if t.name == "" || now.Sub(t.told.reportedAt) < reportInterval && t.told.reportedOf == c.Fingerprint {
+	if t.name == "" || now.Sub(t.reported.reportedAt) < reportInterval && t.reported.reportedOf == c.Fingerprint {
 		return
 	}
-	t.told.reportedAt, t.told.reportedOf = now, c.Fingerprint
+	t.reported.reportedAt, t.reported.reportedOf = now, c.Fingerprint
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	for _, d := range t.databases {
@@ -55,7 +55,7 @@ func (t *Trust) report(ctx context.Context, c *identity.Certificate, now time.Ti
 		})
 		if err != nil && ctx.Err() == nil {
 			t.logger.Debug("the database was not told of the certificate", "database", d.Name, "error", err)
-			t.told.reportedAt = now.Add(time.Minute - reportInterval) // it may be back then
+			t.reported.reportedAt = now.Add(time.Minute - reportInterval) // it may be back then
 		}
 	}
 }

@@ -2,7 +2,7 @@ package trust
 
 import "time"
 
-// Forget lets the next look at the lists be a fresh one.
+// Forget lets the next check read the lists anew.
 func (t *Trust) Forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

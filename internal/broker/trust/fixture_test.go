@@ -69,7 +69,7 @@ func (l *log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// await waits until the log tells something.
+// await waits until the log has a text.
 func (l *log) await(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,7 +205,7 @@ func meetWith(t *testing.T, server *broker, client func(address string, raw net.
 	return m
 }
 
-// patience is how long a test waits for the other end of a connection before it says what did not come.
+// patience is how long a test waits for the other end of a connection before it reports what did not come.
 const patience = 15 * time.Second
 
 func greet(conn net.Conn) error {
@@ -235,7 +235,7 @@ func (m *meeting) requireOpen(t *testing.T) {
 	}
 }
 
-// requireRefusal requires that an error tells a number of Service Broker.
+// requireRefusal requires that an error has a number of Service Broker.
 func requireRefusal(t *testing.T, err error, number int) {
 	t.Helper()
 	r, ok := errors.AsType[*trust.RefusedError](err)

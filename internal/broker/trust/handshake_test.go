@@ -29,7 +29,7 @@ func TestBrokersThatTrustEachOtherAreLinked(t *testing.T) {
 	}
 }
 
-// What is wrong with the one who calls; the called one says it to its log, and nothing to the caller.
+// What is wrong with the caller; the called broker logs it, and sends no reason to the caller.
 func TestCalledBrokerRefuses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// handshakeTimeout bounds how long a stranger may take to say who he is.
+	// handshakeTimeout bounds how long an unknown peer may take to identify itself.
 	handshakeTimeout = 10 * time.Second
-	// guestsMax bounds how many strangers are served at once.
+	// guestsMax bounds how many unknown peers are served at once.
 	guestsMax = 16
 	// guestsOfHostMax bounds how many of them may come from one address.
 	guestsOfHostMax = 4
@@ -35,7 +35,7 @@ type link struct {
 	own     identity.Fingerprint
 }
 
-// Read tells what the other side has refused: it does so after its handshake, when for this side the connection is open.
+// Read returns what the other side has refused: it does so after its handshake, when for this side the connection is open.
 func (l *link) Read(p []byte) (int, error) {
 	n, err := l.Conn.Read(p)
 	if err != nil {
@@ -88,7 +88,8 @@ func (t *Trust) Connect(ctx context.Context, raw net.Conn, address string) (net.
 	return t.keep(conn, normal(address))
 }
 
-// Accept accepts a link over a connection, or serves a stranger aside; then the error is [credentials.ErrConnDispatched].
+// Accept accepts a link over a connection, or serves an unknown peer in a goroutine of its own; then the error is
+// [credentials.ErrConnDispatched].
 func (t *Trust) Accept(ctx context.Context, raw net.Conn) (net.Conn, tls.ConnectionState, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
@@ -96,7 +97,7 @@ func (t *Trust) Accept(ctx context.Context, raw net.Conn) (net.Conn, tls.Connect
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
 		err = explain(err, t.ownFingerprint())
-		t.tell(raw.RemoteAddr(), err)
+		t.logRefusal(raw.RemoteAddr(), err)
 		return nil, tls.ConnectionState{}, err
 	}
 	if t.unknownPeers != nil && conn.ConnectionState().NegotiatedProtocol == t.unknownPeers.Protocol() {
@@ -111,7 +112,7 @@ func (t *Trust) Accept(ctx context.Context, raw net.Conn) (net.Conn, tls.Connect
 	return secured, state, err
 }
 
-// isAuthorizedAlone tells of who is in no list, and was let in because an authority vouches for it.
+// isAuthorizedAlone marks a peer that is in no list, and was accepted because an authority vouches for it.
 func (t *Trust) isAuthorizedAlone(ctx context.Context, shown []*x509.Certificate) bool {
 	if t.authorities == nil || len(shown) == 0 {
 		return false
@@ -125,12 +126,12 @@ func (t *Trust) isAuthorizedAlone(ctx context.Context, shown []*x509.Certificate
 	return !known && t.authorized(shown, "", now)
 }
 
-// receive serves a stranger aside, when there is a place for him.
+// receive serves an unknown peer in a goroutine of its own, when there is a place.
 func (t *Trust) receive(conn *tls.Conn) {
 	host := transport.HostOf(conn.RemoteAddr())
 	if !t.guestsOf.Enter(host, guestsOfHostMax) {
 		_ = conn.Close()
-		t.tell(conn.RemoteAddr(), errTooManyGuests)
+		t.logRefusal(conn.RemoteAddr(), errTooManyGuests)
 		return
 	}
 	select {
@@ -138,7 +139,7 @@ func (t *Trust) receive(conn *tls.Conn) {
 	default:
 		t.guestsOf.Leave(host)
 		_ = conn.Close()
-		t.tell(conn.RemoteAddr(), errTooManyGuests)
+		t.logRefusal(conn.RemoteAddr(), errTooManyGuests)
 		return
 	}
 	t.mu.Lock()
@@ -177,8 +178,8 @@ func (t *Trust) keep(conn *tls.Conn, address string) (net.Conn, tls.ConnectionSt
 	return l, state, nil
 }
 
-// tell logs why somebody was sent away: a line a minute for each number and host. What else it says somebody else could vary.
-func (t *Trust) tell(remote net.Addr, err error) {
+// logRefusal logs why a peer was sent away: a line a minute for each number and host. Others could vary the rest of the text.
+func (t *Trust) logRefusal(remote net.Addr, err error) {
 	kind, event := "handshake", transport.AuthenticationFailure
 	if r, isRefused := errors.AsType[*RefusedError](err); isRefused {
 		kind, event = strconv.Itoa(r.Number), r.LoginEvent()

@@ -17,7 +17,7 @@ type entry struct {
 	parley.PeerKey
 }
 
-// check tells why the database does not trust the key now; nil when it does.
+// check returns why the database does not trust the key now; nil when it does.
 func (e entry) check(now time.Time) *RefusedError {
 	switch {
 	case e.IsRevoked:
@@ -63,8 +63,8 @@ func newList(keys [][]parley.PeerKey) *list {
 // normal gives an address in the one way in which addresses are compared: host:port in lower case.
 func normal(address string) string { return strings.TrimPrefix(strings.ToLower(address), "tcp://") }
 
-// trusts tells whether one of the databases trusts a key: nil when one does, otherwise why not. An address is where it answers;
-// "" for who has called here. Known is false when no database has ever heard of the key.
+// trusts reports whether one of the databases trusts a key: nil when one does, otherwise why not. The address is where it answers;
+// "" for a caller. Known is false when the key is in no list.
 func (l *list) trusts(f identity.Fingerprint, address string, now time.Time) (known bool, r *RefusedError) {
 	entries := l.keys[f.String()]
 	if len(entries) == 0 {
@@ -79,7 +79,7 @@ func (l *list) trusts(f identity.Fingerprint, address string, now time.Time) (kn
 		if refusal == nil {
 			return true, nil
 		}
-		// What is revoked says more than what is over.
+		// A revocation takes precedence over an expiry.
 		if r == nil || refusal.Number == NotPermitted {
 			r = refusal
 		}

@@ -22,7 +22,7 @@ const (
 	NoCertify    = 9762  // this broker has no certificate
 )
 
-// RefusedError says why there is no link: a text for the operator of this side.
+// RefusedError is why there is no link: a text for the operator of this side.
 type RefusedError struct {
 	Number int
 	Reason string
@@ -45,7 +45,7 @@ func refuse(number int, format string, arguments ...any) *RefusedError {
 	return &RefusedError{Number: number, Reason: fmt.Sprintf(format, arguments...)}
 }
 
-// ofDates makes a refusal of what [identity.Check] says; whose is "the other broker" or such.
+// ofDates makes a refusal of an error of [identity.Check]; whose is "the other broker" or such.
 func ofDates(err error, whose string) *RefusedError {
 	number := Expired
 	if errors.Is(err, identity.ErrNotYetValid) {
@@ -54,7 +54,7 @@ func ofDates(err error, whose string) *RefusedError {
 	return refuse(number, "%s cannot be used: %v", whose, err)
 }
 
-// explain makes a refusal of what a connection has failed with, when it says more than that.
+// explain makes a refusal of what a connection has failed with, when that names the cause.
 func explain(err error, own identity.Fingerprint) error {
 	if err == nil {
 		return nil

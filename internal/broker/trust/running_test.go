@@ -158,7 +158,7 @@ func TestNewKeyIsNotTrustedWithoutAGoodSignature(t *testing.T) {
 	}
 }
 
-// A new key is no way around what holds for the old one: at the address of another peer it is not trusted, and not noted either.
+// A new key is no way around what holds for the old one: at the address of another peer it is not trusted, and not recorded either.
 func TestNewKeyIsNotTrustedAtTheAddressOfAnotherPeer(t *testing.T) {
 	t.Parallel()
 	a, b := newBroker(t, "a"), newBroker(t, "b")
@@ -187,16 +187,16 @@ func TestEndOfTheOwnCertificateIsReportedAhead(t *testing.T) {
 			b := newBroker(t, "b", func(c *trust.Config) { c.Name = "host" })
 			b.source.set(certificate(t, test.dates))
 			b.run()
-			// The database is told too, before the log is.
-			for isTold := false; !isTold; {
+			// The database receives it too, before the log does.
+			for isReported := false; !isReported; {
 				err := b.pool.QueryRow(t.Context(), "select count(*) = 1 from parley.broker_certificates where fingerprint = $1",
-					b.fingerprint()).Scan(&isTold)
+					b.fingerprint()).Scan(&isReported)
 				if err != nil {
 					t.Fatal(err)
 				}
 			}
 			if test.want == "" {
-				// Two that are told of show that the daemon has looked.
+				// Two reports show that the daemon has checked.
 				b.pool.Close()
 				b.log.await("cannot be read")
 				if strings.Contains(b.log.String(), "expire") {

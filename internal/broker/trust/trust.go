@@ -19,7 +19,7 @@ import (
 const (
 	// refreshInterval is how old the copy of the lists may be, and so how long a revoked link may live.
 	refreshInterval = 2 * time.Second
-	// reloadAtMost keeps strangers that try again and again from making the databases busy.
+	// reloadAtMost keeps unknown peers that try again and again from making the databases busy.
 	reloadAtMost = 300 * time.Millisecond
 	// loadTimeout bounds reading the lists.
 	loadTimeout = 5 * time.Second
@@ -36,13 +36,13 @@ type Database struct {
 	DB   parley.DB // safe for concurrent use
 }
 
-// Config says who the broker is and whom it may trust.
+// Config has the identity of the broker, and what it may trust.
 type Config struct {
 	Source    Source
 	Databases []Database
-	// Name is that of the daemon, under which the databases are told of its certificate; "": they are not.
+	// Name is that of the daemon, under which its certificate is reported to the databases; "": it is not.
 	Name string
-	// Address is told to them too: where others reach the daemon, tcp://host:port; "" when that is not known.
+	// Address is reported to them too: where others reach the daemon, tcp://host:port; "" when that is not known.
 	Address string
 	// Authorities gives the certificate authorities that may vouch for peers; nil, or giving nil: none.
 	Authorities func() *x509.CertPool
@@ -55,7 +55,7 @@ type Config struct {
 type UnknownPeers interface {
 	// Protocol is the name by which it is asked for in the handshake (ALPN).
 	Protocol() string
-	// IsOpen tells whether anybody who comes from an address is let in just now.
+	// IsOpen reports whether a caller from an address is let in just now.
 	IsOpen(ctx context.Context, remote net.Addr) bool
 	// Serve serves one connection, whose handshake is done, until ctx ends at the latest. It need not close it.
 	Serve(ctx context.Context, conn *tls.Conn)
@@ -81,7 +81,7 @@ type Trust struct {
 	links   map[*link]bool
 	refused transport.LogLimit
 
-	told own
+	reported own
 
 	// serving gives the context of what goes on until Run has ended.
 	serving func() context.Context
@@ -109,7 +109,7 @@ func New(config Config) *Trust {
 }
 
 // Run keeps the copy of the lists fresh, and closes the links of those that are trusted no more, until ctx ends. Then
-// strangers are sent away too.
+// unknown peers are sent away too.
 func (t *Trust) Run(ctx context.Context) error {
 	defer t.guests.Wait()
 	defer func() {
@@ -156,7 +156,7 @@ func (t *Trust) snapshot(ctx context.Context) (*list, error) {
 }
 
 // judge decides on the other end of a connection by the certificates that it has shown. Address is where it answers, host:port;
-// "" for who has called here. It has proven that the first one's key is its own.
+// "" for a caller. It has proven that the first one's key is its own.
 func (t *Trust) judge(ctx context.Context, shown []*x509.Certificate, address string) error {
 	if len(shown) == 0 {
 		return refuse(Unknown, "the other side shows no certificate")
@@ -189,11 +189,11 @@ func (t *Trust) judge(ctx context.Context, shown []*x509.Certificate, address st
 
 // judgeNow is judge with lists that are not older than an instant. When they cannot be read, the last ones count.
 func (t *Trust) judgeNow(ctx context.Context, shown []*x509.Certificate, address string) error {
-	_ = t.load(ctx) // Run tells of it
+	_ = t.load(ctx) // Run logs it
 	return t.judge(ctx, shown, address)
 }
 
-// succeed looks for a trusted key that has signed the one that is shown, directly or over others that still are valid, and adds
+// succeed finds a trusted key that has signed the one that is shown, directly or over others that still are valid, and adds
 // the new key to the peers whose key that is.
 func (t *Trust) succeed(ctx context.Context, l *list, shown []*x509.Certificate, address string, now time.Time) (bool, error) {
 	for i := 1; i < min(len(shown), identity.ChainMax); i++ {
@@ -230,7 +230,7 @@ func (t *Trust) succeed(ctx context.Context, l *list, shown []*x509.Certificate,
 	return false, nil
 }
 
-// authorized tells whether an authority vouches for the certificate: at an address, for its host.
+// authorized reports whether an authority vouches for the certificate: at an address, for its host.
 func (t *Trust) authorized(shown []*x509.Certificate, address string, now time.Time) bool {
 	if t.authorities == nil {
 		return false

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// waiting serves strangers by letting them wait, unless it is closed.
+// waiting serves unknown peers by letting them wait, unless it is closed.
 type waiting struct {
 	came     chan net.Addr
 	isClosed bool
@@ -30,8 +30,8 @@ func (w waiting) Serve(_ context.Context, conn *tls.Conn) {
 	_, _ = conn.Read(make([]byte, 1))
 }
 
-// knock opens a connection as a stranger, from an address of this machine, and lets a broker answer it.
-func knock(t *testing.T, b *broker, from, protocol string) (*tls.Conn, error) {
+// dialUnknown opens a connection as an unknown peer, from an address of this machine, and lets a broker answer it.
+func dialUnknown(t *testing.T, b *broker, from, protocol string) (*tls.Conn, error) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -59,15 +59,15 @@ func knock(t *testing.T, b *broker, from, protocol string) (*tls.Conn, error) {
 	return conn, parleytest.Receive(t, answered, "the answer to a stranger")
 }
 
-// The places for strangers are few. One address takes four of them, and leaves them when its connections end.
+// The places for unknown peers are few. One address takes four of them, and leaves them when its connections end.
 func TestUnknownPeersOfOneHostTakeAFewPlaces(t *testing.T) {
 	t.Parallel()
 	guests := waiting{came: make(chan net.Addr, 100)}
 	b := newBroker(t, "b", func(c *trust.Config) { c.UnknownPeers = guests })
 	b.run()
-	knockAndWait := func(from string) *tls.Conn {
+	dialUnknownAndWait := func(from string) *tls.Conn {
 		t.Helper()
-		conn, err := knock(t, b, from, "waiting")
+		conn, err := dialUnknown(t, b, from, "waiting")
 		if !errors.Is(err, credentials.ErrConnDispatched) {
 			t.Fatalf("%s: %v", from, err)
 		}
@@ -75,11 +75,11 @@ func TestUnknownPeersOfOneHostTakeAFewPlaces(t *testing.T) {
 	}
 	var first *tls.Conn
 	for range 4 {
-		first = knockAndWait("127.0.0.1")
+		first = dialUnknownAndWait("127.0.0.1")
 		parleytest.Receive(t, guests.came, "the stranger")
 	}
 	for range 3 {
-		conn, closed := knockAndWait("127.0.0.1"), make(chan error, 1)
+		conn, closed := dialUnknownAndWait("127.0.0.1"), make(chan error, 1)
 		go func() {
 			_, err := conn.Read(make([]byte, 1))
 			closed <- err
@@ -91,7 +91,7 @@ func TestUnknownPeersOfOneHostTakeAFewPlaces(t *testing.T) {
 			t.Fatal("a fifth one of one address was let in")
 		}
 	}
-	knockAndWait("127.0.0.2")
+	dialUnknownAndWait("127.0.0.2")
 	parleytest.Receive(t, guests.came, "the stranger")
 	if n := strings.Count(b.log.String(), "enough of those who are not trusted"); n != 1 {
 		t.Errorf("the log has %d lines", n)
@@ -99,16 +99,16 @@ func TestUnknownPeersOfOneHostTakeAFewPlaces(t *testing.T) {
 	_ = first.Close()
 	// The place is free when the broker has noticed.
 	for len(guests.came) == 0 && t.Context().Err() == nil {
-		knockAndWait("127.0.0.1")
+		dialUnknownAndWait("127.0.0.1")
 	}
 }
 
-// A stranger may show another key each time, and fill no log with that.
+// An unknown peer may show another key each time, and fill no log with that.
 func TestLogHasOneLineForUnknownPeersOfOneHost(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, "b")
 	for range 5 {
-		_, err := knock(t, b, "127.0.0.1", trust.LinkProtocol)
+		_, err := dialUnknown(t, b, "127.0.0.1", trust.LinkProtocol)
 		requireRefusal(t, err, trust.Unknown)
 	}
 	if n := strings.Count(b.log.String(), "a connection was refused"); n != 1 {
@@ -116,7 +116,7 @@ func TestLogHasOneLineForUnknownPeersOfOneHost(t *testing.T) {
 	}
 }
 
-// Who asks for a link is judged as ever while strangers are served, and strangers are served while somebody lets them in.
+// Requests for links are judged as ever while unknown peers are served, and these are served while a pairing is open.
 func TestUnknownPeersChangeNothingForLinks(t *testing.T) {
 	t.Parallel()
 	for name, isClosed := range map[string]bool{"open": false, "closed": true} {
@@ -129,9 +129,9 @@ func TestUnknownPeersChangeNothingForLinks(t *testing.T) {
 			b.trusts(a)
 			m := a.meet(b)
 			m.requireOpen(t)
-			_, err := knock(t, b, "127.0.0.1", trust.LinkProtocol)
+			_, err := dialUnknown(t, b, "127.0.0.1", trust.LinkProtocol)
 			requireRefusal(t, err, trust.Unknown)
-			if _, err = knock(t, b, "127.0.0.1", "waiting"); errors.Is(err, credentials.ErrConnDispatched) == isClosed {
+			if _, err = dialUnknown(t, b, "127.0.0.1", "waiting"); errors.Is(err, credentials.ErrConnDispatched) == isClosed {
 				t.Errorf("a stranger was let in: %v, want %v (%v)", isClosed, !isClosed, err)
 			}
 		})

@@ -75,7 +75,7 @@ func (m Model) table() table {
 	return t
 }
 
-// position says which line of the table is selected: the first when the one that was is gone.
+// position reports which line of the table is selected: the first when the one that was is gone.
 func (m Model) position(lines []line) int {
 	return max(0, slices.IndexFunc(lines, func(l line) bool { return l.key == m.selected[m.screen] }))
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// conversationsMost is how many conversations a look reads.
+// conversationsMost is how many conversations are read at once.
 const conversationsMost = 200
 
-// lookTimeout bounds one look, and one change.
-const lookTimeout = 15 * time.Second
+// readTimeout bounds one reading, and one change.
+const readTimeout = 15 * time.Second
 
-// Look reads what goes on now, as far as the screen shows it.
-func Look(ctx context.Context, db parley.DB) (parley.Activity, error) {
+// Read reads what goes on now, as far as the screen shows it.
+func Read(ctx context.Context, db parley.DB) (parley.Activity, error) {
 	return parley.ReadActivity(ctx, db, conversationsMost)
 }
 
 // Model is the state of the screen; it is a [tea.Model].
 type Model struct {
-	look   func() (parley.Activity, error)
+	read   func() (parley.Activity, error)
 	change func(queue string, on bool) error
 
 	interval      time.Duration
@@ -31,10 +31,10 @@ type Model struct {
 
 	latest   *parley.Activity
 	snapshot Snapshot
-	failure  error // of the last look
+	failure  error // of the last reading
 	notice   string
-	isAhead  bool // a look is under way
-	ticks    int  // the look that is due; older ones were overtaken
+	isAhead  bool // a reading is under way
+	ticks    int  // the reading that is due; older ones were overtaken
 
 	screen   screen
 	sortings [screenCount]sorting
@@ -51,7 +51,7 @@ type question struct {
 }
 
 type (
-	lookedMsg struct {
+	readMsg struct {
 		activity parley.Activity
 		err      error
 	}
@@ -62,16 +62,16 @@ type (
 	}
 )
 
-// New makes a screen that looks once each interval, over a db that may be used by several goroutines, until ctx ends.
+// New makes a screen that reads once each interval, over a db that may be used by several goroutines, until ctx ends.
 func New(ctx context.Context, db parley.DB, interval time.Duration) Model {
 	return Model{
-		look: func() (parley.Activity, error) {
-			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+		read: func() (parley.Activity, error) {
+			ctx, cancel := context.WithTimeout(ctx, readTimeout)
 			defer cancel()
-			return Look(ctx, db)
+			return Read(ctx, db)
 		},
 		change: func(queue string, on bool) error {
-			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+			ctx, cancel := context.WithTimeout(ctx, readTimeout)
 			defer cancel()
 			return parley.SetQueueStatus(ctx, db, queue, on)
 		},
@@ -82,32 +82,32 @@ func New(ctx context.Context, db parley.DB, interval time.Duration) Model {
 	}
 }
 
-// Init looks for the first time.
-func (m Model) Init() tea.Cmd { return m.lookNow() }
+// Init reads for the first time.
+func (m Model) Init() tea.Cmd { return m.readNow() }
 
-func (m Model) lookNow() tea.Cmd {
+func (m Model) readNow() tea.Cmd {
 	return func() tea.Msg {
-		activity, err := m.look()
-		return lookedMsg{activity, err}
+		activity, err := m.read()
+		return readMsg{activity, err}
 	}
 }
 
-func (m Model) lookLater() tea.Cmd {
+func (m Model) readLater() tea.Cmd {
 	number := m.ticks
 	return tea.Tick(m.interval, func(time.Time) tea.Msg { return tickMsg{number} })
 }
 
-// Update takes a key, the size of the terminal, or what a look has seen.
+// Update takes a key, the size of the terminal, or a reading.
 func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
-	case lookedMsg:
-		return m.looked(msg)
+	case readMsg:
+		return m.updated(msg)
 	case tickMsg:
 		if msg.number == m.ticks && !m.isAhead {
 			m.isAhead = true
-			return m, m.lookNow()
+			return m, m.readNow()
 		}
 	case changedMsg:
 		m.notice = "queue " + msg.queue + " is switched " + onOff(msg.on)
@@ -121,7 +121,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-func (m Model) looked(msg lookedMsg) (tea.Model, tea.Cmd) {
+func (m Model) updated(msg readMsg) (tea.Model, tea.Cmd) {
 	m.isAhead = false
 	m.ticks++
 	m.failure = msg.err
@@ -129,20 +129,20 @@ func (m Model) looked(msg lookedMsg) (tea.Model, tea.Cmd) {
 		m.snapshot = Compare(m.latest, msg.activity)
 		m.latest = &msg.activity
 	}
-	return m, m.lookLater()
+	return m, m.readLater()
 }
 
-// refresh looks now instead of when it is due.
+// refresh reads now instead of when it is due.
 func (m Model) refresh() (tea.Model, tea.Cmd) {
 	if m.isAhead {
 		return m, nil
 	}
 	m.isAhead = true
 	m.ticks++
-	return m, m.lookNow()
+	return m, m.readNow()
 }
 
-// reason is what an error says to a person: the broker's own words where there are some.
+// reason is the text of an error for a person: the broker's own words where there are some.
 func reason(err error) string {
 	if broker, ok := errors.AsType[*parley.Error](err); ok {
 		return broker.Error()

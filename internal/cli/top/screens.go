@@ -20,7 +20,7 @@ const (
 
 var screenNames = [screenCount]string{"queues", "conversations", "waits"}
 
-// firstSorting is how each screen is sorted before anybody chooses; -1 keeps the order of the look.
+// firstSorting is how each screen is sorted before anybody chooses; -1 keeps the order of the reading.
 var firstSorting = [screenCount]sorting{queueScreen: {column: 2}, conversationScreen: {column: -1}, waitScreen: {column: -1}}
 
 // tableOf makes the table of a screen.
@@ -164,7 +164,7 @@ func waitTable(sessions []parley.SessionActivity) table {
 	return t
 }
 
-// waitsFor says in words what a session waits for.
+// waitsFor names what a session waits for.
 func waitsFor(s parley.SessionActivity, all []parley.SessionActivity) string {
 	switch {
 	case len(s.BlockedBy) > 0:

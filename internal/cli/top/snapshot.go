@@ -4,20 +4,20 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// Snapshot is one look, with what the one before adds to it. As JSON it is a stable format, described in docs/json.md.
+// Snapshot is one reading, with what the one before adds to it. As JSON it is a stable format, described in docs/json.md.
 type Snapshot struct {
 	parley.Activity
 	Queues []Queue `json:"queues"`
 }
 
-// Queue is a queue with its rates, which take two looks: nil after the first, or when the queue is new.
+// Queue is a queue with its rates, which take two readings: nil after the first, or when the queue is new.
 type Queue struct {
 	parley.QueueActivity
 	InPerSecond  *float64 `json:"in_per_second"`
 	OutPerSecond *float64 `json:"out_per_second"`
 }
 
-// Compare makes a snapshot of a look and the one before it, which may be missing.
+// Compare makes a snapshot of a reading and the one before it, which may be missing.
 func Compare(before *parley.Activity, now parley.Activity) Snapshot {
 	snapshot := Snapshot{Activity: now, Queues: make([]Queue, 0, len(now.Queues))}
 	earlier := map[int32]parley.QueueActivity{}

@@ -13,7 +13,7 @@ import (
 type column struct {
 	title    string
 	isNumber bool // stands to the right, and is sorted by number, the largest first
-	// rank says what goes when the terminal is narrow: the columns of the highest rank first, those of rank 0 never.
+	// rank reports what goes when the terminal is narrow: the columns of the highest rank first, those of rank 0 never.
 	rank int
 	// most bounds the width; 0 means that it is as wide as its longest cell.
 	most int
@@ -27,7 +27,7 @@ type cell struct {
 
 // line is a row of a table.
 type line struct {
-	key   string // what it stands for, to find it again in the next look
+	key   string // what it stands for, to find it again in the next reading
 	cells []cell
 	alarm bool // something is wrong with it
 }
@@ -38,7 +38,7 @@ type table struct {
 	lines   []line
 }
 
-// sorting says by which column a table is sorted; reversed turns it round.
+// sorting is the column by which a table is sorted; reversed turns it round.
 type sorting struct {
 	column   int
 	reversed bool

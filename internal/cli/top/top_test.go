@@ -41,7 +41,7 @@ func send(t *testing.T, pool *pgxpool.Pool, messages int) {
 	}
 }
 
-// person sits in front of the screen, whose next look is an hour away.
+// person sits in front of the screen, whose next reading is an hour away.
 type person struct {
 	t     *testing.T
 	model tea.Model
@@ -50,8 +50,8 @@ type person struct {
 func watch(t *testing.T, pool *pgxpool.Pool) *person {
 	t.Helper()
 	p := &person{t: t, model: top.New(t.Context(), pool, time.Hour)}
-	p.tell(p.model.Init()())
-	p.tell(tea.WindowSizeMsg{Width: 120, Height: 20})
+	p.send(p.model.Init()())
+	p.send(tea.WindowSizeMsg{Width: 120, Height: 20})
 	return p
 }
 
@@ -61,8 +61,8 @@ var styling = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 // screen is what the person reads.
 func (p *person) screen() string { return styling.ReplaceAllString(p.model.View().Content, "") }
 
-// tell gives a message to the model, and what it wants done.
-func (p *person) tell(msg tea.Msg) tea.Cmd {
+// send gives a message to the model, and what it wants done.
+func (p *person) send(msg tea.Msg) tea.Cmd {
 	var cmd tea.Cmd
 	p.model, cmd = p.model.Update(msg)
 	return cmd
@@ -76,9 +76,9 @@ var namedKeys = map[string]rune{
 func (p *person) press(keys ...string) (cmd tea.Cmd) {
 	for _, key := range keys {
 		if named, ok := namedKeys[key]; ok {
-			cmd = p.tell(tea.KeyPressMsg{Code: named})
+			cmd = p.send(tea.KeyPressMsg{Code: named})
 		} else {
-			cmd = p.tell(tea.KeyPressMsg{Code: []rune(key)[0], Text: key})
+			cmd = p.send(tea.KeyPressMsg{Code: []rune(key)[0], Text: key})
 		}
 	}
 	return cmd
@@ -114,10 +114,10 @@ func TestScreenShowsWhatWaits(t *testing.T) {
 	}
 }
 
-func TestTwoLooksGiveRates(t *testing.T) {
+func TestTwoReadingsGiveRates(t *testing.T) {
 	t.Parallel()
 	pool := shop(t, 5)
-	before, err := top.Look(t.Context(), pool)
+	before, err := top.Read(t.Context(), pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestTwoLooksGiveRates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	now, err := top.Look(t.Context(), pool)
+	now, err := top.Read(t.Context(), pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,8 +180,8 @@ func TestQueueIsPausedAfterAsking(t *testing.T) {
 		t.Error("n switches the queue off")
 	}
 	for _, want := range []string{parley.QueueOff, parley.QueueOn} {
-		// The change wants a look, which shows what came of it.
-		p.tell(p.tell(p.press("p", "y")())())
+		// The change wants a reading, which shows its effect.
+		p.send(p.send(p.press("p", "y")())())
 		if status() != want {
 			t.Errorf("status %s, want %s", status(), want)
 		}
@@ -192,7 +192,7 @@ func TestQueueIsPausedAfterAsking(t *testing.T) {
 	}
 }
 
-func TestQueueThatMayNotBePausedTellsWhy(t *testing.T) {
+func TestQueueThatMayNotBePausedShowsWhy(t *testing.T) {
 	t.Parallel()
 	pool := shop(t, 1)
 	p := watch(t, pool)
@@ -200,13 +200,13 @@ func TestQueueThatMayNotBePausedTellsWhy(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "select parley.drop_service('Shop'), parley.drop_queue('shop')"); err != nil {
 		t.Fatal(err)
 	}
-	p.tell(cmd())
+	p.send(cmd())
 	if !strings.Contains(p.screen(), `queue "shop" does not exist`) {
 		t.Errorf("no reason on the screen:\n%s", p.screen())
 	}
 }
 
-func TestConversationsTellWhoHasThemLocked(t *testing.T) {
+func TestConversationsShowWhichSessionLocksThem(t *testing.T) {
 	t.Parallel()
 	pool := shop(t, 2)
 	tx, err := pool.Begin(t.Context())
@@ -245,7 +245,7 @@ func TestScreenFitsTheTerminal(t *testing.T) {
 	}
 	p := watch(t, pool)
 	for _, size := range []tea.WindowSizeMsg{{Width: 200, Height: 50}, {Width: 80, Height: 24}, {Width: 40, Height: 10}, {Width: 20, Height: 6}, {Width: 1, Height: 1}} {
-		p.tell(size)
+		p.send(size)
 		for range 3 {
 			p.press("tab", "down", "down")
 			lines := strings.Split(p.screen(), "\n")
@@ -259,27 +259,27 @@ func TestScreenFitsTheTerminal(t *testing.T) {
 			}
 		}
 	}
-	p.tell(tea.WindowSizeMsg{Width: 30, Height: 10})
+	p.send(tea.WindowSizeMsg{Width: 30, Height: 10})
 	if p.press("1"); !strings.HasPrefix(p.line("shop")+" ", "shop 40 ") {
 		t.Errorf("a narrow terminal shows %q of shop", p.line("shop"))
 	}
 }
 
-func TestScreenOutlivesAFailedLook(t *testing.T) {
+func TestScreenOutlivesAFailedReading(t *testing.T) {
 	t.Parallel()
 	pool := shop(t, 3)
 	p := watch(t, pool)
-	look := p.press(" ")
+	read := p.press(" ")
 	if _, err := pool.Exec(t.Context(), "alter function parley.queue_activity(parley.caller) rename to gone"); err != nil {
 		t.Fatal(err)
 	}
-	if next := p.tell(look()); next == nil || p.line("trying again") == "" || p.line("shop") == "" {
+	if next := p.send(read()); next == nil || p.line("trying again") == "" || p.line("shop") == "" {
 		t.Errorf("after a failed look:\n%s", p.screen())
 	}
 	if _, err := pool.Exec(t.Context(), "alter function parley.gone(parley.caller) rename to queue_activity"); err != nil {
 		t.Fatal(err)
 	}
-	if p.tell(p.press(" ")()); p.line("trying again") != "" {
+	if p.send(p.press(" ")()); p.line("trying again") != "" {
 		t.Errorf("after a good look:\n%s", p.screen())
 	}
 }
@@ -295,7 +295,7 @@ func TestProgramEndsByKey(t *testing.T) {
 
 func TestSnapshotIsPrintedForPeopleAndPrograms(t *testing.T) {
 	t.Parallel()
-	activity, err := top.Look(t.Context(), shop(t, 2))
+	activity, err := top.Read(t.Context(), shop(t, 2))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// How parts of the screen look, as far as the terminal can show it.
+// Styles of the parts of the screen, as far as the terminal can show them.
 var (
 	bold     = lipgloss.NewStyle().Bold(true)
 	reversed = lipgloss.NewStyle().Reverse(true)
@@ -98,7 +98,7 @@ func (m Model) tabs(lines int) string {
 	return text
 }
 
-// footer is the last line: what the person is asked or told, or the keys.
+// footer is the last line: a question, a message, or the keys.
 func (m Model) footer() string {
 	switch {
 	case m.asked != nil && m.asked.on:

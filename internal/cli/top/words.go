@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// count writes a number of messages with its thousands apart; ~ says that it is an estimate.
+// count writes a number of messages with its thousands apart; ~ marks an estimate.
 func count(n int64, isEstimated bool) string {
 	digits := strconv.FormatInt(n, 10)
 	var text strings.Builder
@@ -23,7 +23,7 @@ func count(n int64, isEstimated bool) string {
 	return text.String()
 }
 
-// rate writes messages a second, or - when there is none to tell.
+// rate writes messages a second, or - when there is none.
 func rate(perSecond *float64) string {
 	switch {
 	case perSecond == nil:
@@ -34,7 +34,7 @@ func rate(perSecond *float64) string {
 	return count(int64(*perSecond+0.5), false)
 }
 
-// Age tells a time span in its two largest units.
+// Age writes a time span in its two largest units.
 func Age(seconds float64) string {
 	span := time.Duration(max(0, seconds) * float64(time.Second))
 	switch days := int(span.Hours()) / 24; {

@@ -17,7 +17,7 @@ type Scenario struct {
 	Name     string
 	Short    string
 	Variants []Variant
-	// MakesServers tells that it makes private servers of its own when Config has no DSN.
+	// MakesServers reports that it makes private servers of its own when Config has no DSN.
 	MakesServers bool
 	// Paper is what the seed paper has measured of the kind, or "".
 	Paper   string
@@ -40,7 +40,7 @@ type bench struct {
 	Config
 	cluster *cluster
 	stages  map[string]stage
-	notes   map[string]any // settings that turn out on the way
+	settled map[string]any // settings that turn out on the way
 
 	// What dialogs need besides: servers of our own, if there are, the further ones among them, and the daemons' folder.
 	servers *site.Servers
@@ -55,7 +55,7 @@ func (s Scenario) Run(ctx context.Context, config Config) (report Report, err er
 	if err := config.Check(s); err != nil {
 		return Report{}, err
 	}
-	b := &bench{Config: config, stages: map[string]stage{}, notes: map[string]any{}}
+	b := &bench{Config: config, stages: map[string]stage{}, settled: map[string]any{}}
 	if s.MakesServers {
 		defer func() { err = errors.Join(err, b.closeServers(ctx)) }()
 		if err := b.openServers(ctx); err != nil {
@@ -82,7 +82,7 @@ func (s Scenario) Run(ctx context.Context, config Config) (report Report, err er
 	if report.Results, err = s.measure(ctx, b); err != nil {
 		return Report{}, fmt.Errorf("measure %s: %w", s.Name, err)
 	}
-	maps.Copy(report.Settings, b.notes)
+	maps.Copy(report.Settings, b.settled)
 	report.Ratios = ratios(report.Results)
 	return report, nil
 }

@@ -123,7 +123,7 @@ func requireResults(t *testing.T, s bench.Scenario, config bench.Config, results
 	}
 }
 
-// requireCircumstances fails the test unless the report tells what a figure cannot be judged without.
+// requireCircumstances fails the test unless the report has what a figure cannot be judged without.
 func requireCircumstances(t *testing.T, scenario string, report bench.Report) {
 	t.Helper()
 	if report.Scenario != scenario || report.Machine.CPU == "" || report.Machine.Cores == 0 || report.Machine.PostgresVersion == "" {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Config says what to measure, and how long. Numbers that are 0 are the variant's own where it has one.
+// Config reports what to measure, and how long. Numbers that are 0 are the variant's own where it has one.
 type Config struct {
 	// DSN names a database of the server, where the role may create databases. The database itself is not touched.
 	DSN string
@@ -25,14 +25,14 @@ type Config struct {
 	Repeat int
 	// Dialog counts for dialogs between databases only.
 	Dialog DialogOptions
-	// Progress, if set, is told what is done now.
+	// Progress, if set, receives what is done now.
 	Progress func(text string)
 }
 
 // DefaultSize is the size of a body that the goals are for, in bytes.
 const DefaultSize = 100
 
-// Check tells what is wrong with a configuration for a scenario, before there is a DSN.
+// Check reports what is wrong with a configuration for a scenario, before there is a DSN.
 func (c Config) Check(scenario Scenario) error {
 	for _, number := range []struct {
 		name  string
@@ -68,7 +68,7 @@ func (c Config) Check(scenario Scenario) error {
 	return nil
 }
 
-// wants tells whether a variant is to be measured.
+// wants reports whether a variant is to be measured.
 func (c Config) wants(variant string) bool {
 	return len(c.Variants) == 0 || slices.Contains(c.Variants, variant)
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// DialogOptions say how dialogs between databases are measured, beside what Config says. Numbers that are 0 are the usual ones.
+// DialogOptions state how dialogs between databases are measured, beside what Config states.
 type DialogOptions struct {
 	// Readers is how many readers activation may start at a target.
 	Readers int
@@ -22,7 +22,7 @@ type DialogOptions struct {
 	Program string
 	// PostgresVersion is the major version of the servers that are made when Config has no DSN.
 	PostgresVersion string
-	// Logger hears what takes long.
+	// Logger receives what takes long.
 	Logger *slog.Logger
 }
 
@@ -88,7 +88,7 @@ func dialogScenario() Scenario {
 	return s
 }
 
-// traffic is who sends how much to whom.
+// traffic is how much each server sends to each other.
 type traffic struct {
 	initiators, targets int
 	sessions, readers   int

@@ -44,7 +44,7 @@ func (b *bench) place(ctx context.Context, number int) (*bench, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.places = append(b.places, &bench{Config: b.Config, cluster: c, stages: map[string]stage{}, notes: b.notes})
+		b.places = append(b.places, &bench{Config: b.Config, cluster: c, stages: map[string]stage{}, settled: b.settled})
 	}
 	return b.places[number-1], nil
 }
@@ -148,7 +148,7 @@ func (b *bench) startDaemons(ctx context.Context, made *deployment) error {
 	return nil
 }
 
-// join tells both sides of each other: keys and routes.
+// join makes both sides known to each other: keys and routes.
 func (m *deployment) join(ctx context.Context, queue string) error {
 	for _, one := range m.initiators {
 		for _, other := range m.targets {
@@ -226,7 +226,7 @@ func (m *deployment) clear(ctx context.Context) error {
 // stalled is how long nothing may arrive before a run is given up.
 const stalled = time.Minute
 
-// arrived counts the messages whose rows the readers have committed, and tells when the last of them was.
+// arrived counts the messages whose rows the readers have committed, and returns when the last of them was.
 func (m *deployment) arrived(ctx context.Context) (messages int64, last time.Time, err error) {
 	for _, one := range m.targets {
 		var n int64
@@ -244,7 +244,7 @@ func (m *deployment) arrived(ctx context.Context) (messages int64, last time.Tim
 	return messages, last, nil
 }
 
-// await waits until so many messages have arrived, all in all, and tells when the last did.
+// await waits until so many messages have arrived, all in all, and returns when the last did.
 func (m *deployment) await(ctx context.Context, want int64) (last time.Time, err error) {
 	var most int64
 	since := time.Now()
@@ -291,7 +291,7 @@ func addService(ctx context.Context, conn *pgx.Conn, name string) error {
 	return err
 }
 
-// grantToAll lets everybody whom the links let in send to a service.
+// grantToAll lets all peers that the links accept send to a service.
 func grantToAll(ctx context.Context, conn *pgx.Conn, service string) error {
 	_, err := conn.Exec(ctx, "select parley.grant('SEND', 'SERVICE', $1, 'PUBLIC')", service)
 	return err

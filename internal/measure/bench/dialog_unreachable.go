@@ -57,7 +57,7 @@ func unreachableTrials(b *bench, variant string) []trial {
 	return trials
 }
 
-// pileUp sends as many messages as Config says to a service whose address does not answer.
+// pileUp sends as many messages as Config states to a service whose address does not answer.
 func (b *bench) pileUp(ctx context.Context, one *broker) error {
 	address, err := nobodysAddress(ctx)
 	if err != nil {

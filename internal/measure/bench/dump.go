@@ -16,14 +16,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// dumpPoll is how often we look whether the dump has begun.
+// dumpPoll is how often the start of the dump is checked.
 const dumpPoll = 50 * time.Millisecond
 
 // startDump starts pg_dump and reads nothing of what it writes, so that it runs until it is stopped. Where there is none for
 // this version of the server, a transaction holds what it would hold: the snapshot, and ACCESS SHARE locks on all tables.
 func (b *bench) startDump(ctx context.Context, d database) (stop func(), err error) {
 	program := findDump(ctx, serverMajor(b.cluster.admin))
-	b.notes["pg_dump"] = program != ""
+	b.settled["pg_dump"] = program != ""
 	if program == "" {
 		return imitateDump(ctx, d)
 	}

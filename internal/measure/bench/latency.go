@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/machine"
 )
 
-// LatencyConfig says how messages are offered whose latency is measured.
+// LatencyConfig reports how messages are offered whose latency is measured.
 type LatencyConfig struct {
 	// DSN names a database of the server, where the role may create databases. The database itself is not touched.
 	DSN string
@@ -29,14 +29,14 @@ type LatencyConfig struct {
 	Size int
 	// Repeat is how often each system is run, in turns.
 	Repeat int
-	// Progress, if set, is told what is done now.
+	// Progress, if set, receives what is done now.
 	Progress func(text string)
 }
 
 // leastBody holds the number of a message.
 const leastBody = 8
 
-// Check tells what is wrong with a configuration, before there is a DSN.
+// Check reports what is wrong with a configuration, before there is a DSN.
 func (c LatencyConfig) Check() error {
 	for _, number := range []struct {
 		name  string
@@ -74,7 +74,7 @@ type latencySystem struct {
 	// prepare furnishes a new database, on a connection to it.
 	prepare func(ctx context.Context, conn *pgx.Conn, c LatencyConfig) error
 	// work starts the readers; each message's work begins with the statement of begunStatement. The function
-	// that comes back stops them, and tells what happened.
+	// that comes back stops them, and returns the cause.
 	work func(ctx context.Context, d database, c LatencyConfig) (stop func() error, err error)
 	// sender gives what sends one message on a connection, in the transaction that is open there.
 	sender func(ctx context.Context, conn *pgx.Conn, c LatencyConfig, session int) (send, error)
@@ -83,7 +83,7 @@ type latencySystem struct {
 // send sends the message with a number.
 type send func(ctx context.Context, tx pgx.Tx, number int64) error
 
-// begunStatement is the first statement of the work on a message: it notes its number and the time.
+// begunStatement is the first statement of the work on a message: it records its number and the time.
 const begunStatement = "insert into bench.begun (number, begun_at) values ($1, clock_timestamp())"
 
 // LatencySystems lists what can be measured, with a line on each.

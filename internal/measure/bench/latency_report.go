@@ -27,7 +27,7 @@ type LatencyResult struct {
 	Runs   []LatencyRun `json:"runs"`
 }
 
-// Latency tells how long the way from commit to work took, in milliseconds.
+// Latency reports how long the way from commit to work took, in milliseconds.
 type Latency struct {
 	P50MS float64 `json:"p50_ms"`
 	P90MS float64 `json:"p90_ms"`

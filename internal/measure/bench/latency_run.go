@@ -69,7 +69,7 @@ func offer(ctx context.Context, d database, system latencySystem, config Latency
 	return run, err
 }
 
-// sendAtRate sends so many messages, each when its time has come, however long the others take; who comes late sends at once.
+// sendAtRate sends so many messages, each when its time has come, however long the others take; one that is late is sent at once.
 // It gives the time of each commit by the clock of the server.
 func sendAtRate(ctx context.Context, conns []*pgx.Conn, senders []send, rate int, total int64) ([]time.Time, float64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)

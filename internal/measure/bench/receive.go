@@ -168,7 +168,7 @@ func timePaperProcedure(ctx context.Context, d database, top, messages int) (rat
 	return rate, err
 }
 
-// requireAll keeps a figure from being told of messages that were not received.
+// requireAll prevents a figure for messages that were not received.
 func requireAll(received, messages int) error {
 	if received != messages {
 		return fmt.Errorf("%d messages were received, %d had been sent", received, messages)

@@ -59,7 +59,7 @@ func (r Result) RatioKey() string {
 	return ""
 }
 
-// isBaseOf tells whether a result is what another is compared with.
+// isBaseOf reports whether a result is what another is compared with.
 func (r Result) isBaseOf(above Result) bool {
 	if above.base != "" {
 		return r.Variant == above.Variant && r.Operation == above.base

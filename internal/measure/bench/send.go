@@ -106,7 +106,7 @@ func (b *bench) sending(handles []parley.UUID, batch int, in transaction) driver
 	}
 }
 
-// callsInServer is how many transactions a procedure runs before its client hears of them.
+// callsInServer is how many transactions a procedure runs before its client gets an answer.
 const callsInServer = 100
 
 func (b *bench) sendingInServer(handle parley.UUID, batch int) driver.Operation {

@@ -29,7 +29,7 @@ type Findings struct {
 	Examples []string `json:"examples"`
 }
 
-// Clean tells whether every message arrived exactly once, in order and whole, and nothing else did.
+// Clean reports whether every message arrived exactly once, in order and whole, and nothing else did.
 func (f Findings) Clean() bool {
 	return f.Lost+f.Duplicated+f.OutOfOrder+f.Corrupted+f.NeverSent == 0
 }
@@ -56,7 +56,7 @@ type Leftovers struct {
 	ClosedTargets int64 `json:"closed_targets"`
 }
 
-// None tells whether nothing was left behind.
+// None reports whether nothing was left behind.
 func (l Leftovers) None() bool { return l.total() == 0 }
 
 func (l Leftovers) total() int64 {
@@ -77,8 +77,8 @@ func (l Leftovers) add(o Leftovers) Leftovers {
 	}
 }
 
-// lookForLeftovers looks into one database, which has these queues.
-func lookForLeftovers(ctx context.Context, conn *pgx.Conn, queues ...string) (Leftovers, error) {
+// findLeftovers checks one database, which has these queues.
+func findLeftovers(ctx context.Context, conn *pgx.Conn, queues ...string) (Leftovers, error) {
 	counts := []string{"0"}
 	for _, queue := range queues {
 		counts = append(counts, "(select count(*) from "+pgx.Identifier{"parley_queue", queue}.Sanitize()+")")

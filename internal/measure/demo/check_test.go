@@ -179,7 +179,7 @@ func TestLeftoversAreSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := lookForLeftovers(t.Context(), conn, targetQueue, initiatorQueue)
+	left, err := findLeftovers(t.Context(), conn, targetQueue, initiatorQueue)
 	if err != nil {
 		t.Fatal(err)
 	}

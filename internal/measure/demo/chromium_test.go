@@ -67,7 +67,7 @@ func startBrowser(t *testing.T) *browser {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program,
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir(), "about:blank")
-	cmd.ExtraFiles = []*os.File{commands, answers} // 3 and 4, where chromium looks for them
+	cmd.ExtraFiles = []*os.File{commands, answers} // 3 and 4, where chromium expects them
 	var noise bytes.Buffer                         // they all hold its other end, so Wait returns when the last of them has ended
 	cmd.Stderr = &noise
 	cmd.WaitDelay = time.Minute
@@ -98,7 +98,7 @@ func startBrowser(t *testing.T) *browser {
 	return b
 }
 
-// call asks for something and waits for the answer. Events that come before it are noted.
+// call asks for something and waits for the answer. Events that come before it are recorded.
 func (b *browser) call(method string, params map[string]any, result any) {
 	b.t.Helper()
 	b.calls++
@@ -133,7 +133,7 @@ func (b *browser) call(method string, params map[string]any, result any) {
 	}
 }
 
-// next reads one message and notes what it tells.
+// next reads one message and records it.
 func (b *browser) next() (m message) {
 	b.t.Helper()
 	text, err := b.out.ReadBytes(0)
@@ -202,7 +202,7 @@ func (b *browser) dress(width int, colours string) {
 	}, nil)
 }
 
-// picture writes a picture of the whole page to a file, for a person to look at.
+// picture writes a picture of the whole page to a file, for a person to inspect.
 func (b *browser) picture(path string) {
 	b.t.Helper()
 	var shot struct {

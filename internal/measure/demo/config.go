@@ -10,7 +10,7 @@ import (
 // PayloadBytes are the paper's payload sizes. Each has a phase of the run.
 var PayloadBytes = []int{100, 1024, 4096, 8192}
 
-// Config says how much of the workload to play.
+// Config reports how much of the workload to play.
 type Config struct {
 	// Senders is how many sessions send at once, Readers how many may run the receive procedure (MAX_QUEUE_READERS).
 	Senders, Readers int
@@ -20,9 +20,9 @@ type Config struct {
 	Duration time.Duration
 	// Database is the name of the database that is made for the run. One that an earlier run left is dropped.
 	Database string
-	// Keep leaves the database there for a closer look; else it is dropped at the end.
+	// Keep leaves the database there for inspection; else it is dropped at the end.
 	Keep bool
-	// Observer hears how it goes; it may be nil.
+	// Observer receives the progress; it may be nil.
 	Observer Observer
 }
 
@@ -34,7 +34,7 @@ const (
 // A plain name needs no quotes in a DSN or a shell.
 var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
-// Validate tells what cannot be played.
+// Validate reports what cannot be played.
 func (c Config) Validate() error {
 	switch {
 	case c.Senders < 1 || c.Readers < 1:

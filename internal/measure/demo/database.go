@@ -127,7 +127,7 @@ func activate(ctx context.Context, conn *pgx.Conn, readers int) error {
 	return nil
 }
 
-// closeConn says farewell even when the run was interrupted.
+// closeConn ends the session properly even when the demo was interrupted.
 func closeConn(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()

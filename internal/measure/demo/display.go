@@ -15,7 +15,7 @@ type lines struct {
 	last time.Time
 }
 
-func (l *lines) Note(text string) { fmt.Fprintln(l.out, text) }
+func (l *lines) Notice(text string) { fmt.Fprintln(l.out, text) }
 
 func (l *lines) Progress(p Progress) {
 	if now := time.Now(); now.Sub(l.last) >= time.Second {
@@ -25,14 +25,14 @@ func (l *lines) Progress(p Progress) {
 	}
 }
 
-// NewTerminal returns an Observer for a terminal: a few lines that are drawn over, below the notes.
+// NewTerminal returns an Observer for a terminal: a few lines that are drawn over, below the notices.
 func NewTerminal(out io.Writer) Observer {
 	return &terminal{out: out, best: make([]float64, len(PayloadBytes))}
 }
 
 type terminal struct {
 	out io.Writer
-	// drawn is how many lines stand below the notes.
+	// drawn is how many lines stand below the notices.
 	drawn int
 	// best is the largest rate seen in each phase.
 	best []float64
@@ -53,7 +53,7 @@ func (t *terminal) erase() string {
 	return up
 }
 
-func (t *terminal) Note(text string) {
+func (t *terminal) Notice(text string) {
 	fmt.Fprintln(t.out, t.erase()+text)
 }
 

@@ -65,7 +65,7 @@ const layoutFaults = `(() => {
 	return faults
 })()`
 
-// checkLayout looks for faults of layout on a phone and on a desk, in the light and in the dark.
+// checkLayout finds faults of layout on a phone and on a desk, in the light and in the dark.
 func checkLayout(t *testing.T, b *browser, picture string) {
 	t.Helper()
 	for _, width := range []int{375, 761, 1280} {

@@ -2,12 +2,12 @@ package demo
 
 import "time"
 
-// Observer hears how a run goes, from one goroutine at a time.
+// Observer receives the progress of a demo, from one goroutine at a time.
 type Observer interface {
 	// Progress comes several times a second while messages are sent and received.
 	Progress(Progress)
-	// Note comes once for each thing that happens.
-	Note(text string)
+	// Notice comes once for each thing that happens.
+	Notice(text string)
 }
 
 // Progress is where a run stands.

@@ -213,7 +213,7 @@ func (r Result) Command() string {
 		r.Settings.Senders, r.Settings.Readers, r.Settings.Conversations, r.Settings.DurationSeconds)
 }
 
-// Verdict says in a sentence how the run ended.
+// Verdict states in a sentence how the demo ended.
 func (r Result) Verdict() string {
 	wrong := wrongs(r.Findings, r.LeftBehind)
 	if r.ReadersKilled != 1 {

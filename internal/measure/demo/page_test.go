@@ -44,7 +44,7 @@ func failedRun() Result {
 	return r
 }
 
-func TestPageSaysWhatHappened(t *testing.T) {
+func TestPageStatesWhatHappened(t *testing.T) {
 	t.Parallel()
 	var page bytes.Buffer
 	if err := WritePage(&page, failedRun()); err != nil {
@@ -60,7 +60,7 @@ func TestPageSaysWhatHappened(t *testing.T) {
 	}
 }
 
-// picturesVariable names a folder for pictures of the page, for a person to look at.
+// picturesVariable names a folder for pictures of the page, for a person to inspect.
 const picturesVariable = "PARLEY_TEST_PICTURES"
 
 // show opens a page, which asks for nothing else, and about which the browser has nothing to complain.
@@ -114,7 +114,7 @@ func checkClaims(t *testing.T, b *browser, claims []claim) {
 	}
 }
 
-// checkColours looks at the page in the light and in the dark.
+// checkColours checks the page in the light and in the dark.
 func checkColours(t *testing.T, b *browser) {
 	t.Helper()
 	const paper = `getComputedStyle(document.body).backgroundColor`

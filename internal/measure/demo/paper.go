@@ -13,7 +13,7 @@ const (
 		"processor and no further disk. The figures say what to expect of each, not which is better."
 )
 
-// paperFigure is what the paper tells of one of its set-ups, with small bodies; it has no figure for each payload size.
+// paperFigure is what the paper reports of one of its set-ups, with small bodies; it has no figure for each payload size.
 type paperFigure struct {
 	setup             string
 	messagesPerSecond float64

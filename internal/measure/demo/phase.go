@@ -42,7 +42,7 @@ func (r *run) playPhase(ctx context.Context, payloadBytes int, withKill bool) (P
 	return payload, nil
 }
 
-// takeSends notes how long the sends of a phase took.
+// takeSends records how long the sends of a phase took.
 func (p *Payload) takeSends(senders []*sender) {
 	var took []time.Duration
 	for _, s := range senders {
@@ -86,7 +86,7 @@ func (r *run) killReader(ctx context.Context) error {
 		return err
 	}
 	r.kill = kill{seconds: at.Sub(r.watch.start).Seconds(), process: process}
-	r.note(fmt.Sprintf("A reader (process %d) was killed after it had received and inserted, before its commit. "+
+	r.notice(fmt.Sprintf("A reader (process %d) was killed after it had received and inserted, before its commit. "+
 		"The queue monitor starts another in its place.", process))
 	return nil
 }
@@ -94,18 +94,18 @@ func (r *run) killReader(ctx context.Context) error {
 // drain waits until everything that was sent is received.
 func (r *run) drain(ctx context.Context) error {
 	return r.await(ctx, func() (int64, error) {
-		_, received, err := look(ctx, r.control)
+		_, received, err := readProgress(ctx, r.control)
 		return r.sent.Load() - received, err
 	})
 }
 
 // await waits until nothing is left.
 func (r *run) await(ctx context.Context, left func() (int64, error)) error {
-	return awaitNone(ctx, stallTimeout, left, r.note)
+	return awaitNone(ctx, stallTimeout, left, r.notice)
 }
 
-// awaitNone waits until nothing is left. What is stuck for long does not come any more; the check will tell.
-func awaitNone(ctx context.Context, patience time.Duration, left func() (int64, error), note func(string)) error {
+// awaitNone waits until nothing is left. What is stuck for long does not come any more; the check reports it.
+func awaitNone(ctx context.Context, patience time.Duration, left func() (int64, error), notice func(string)) error {
 	least, since := int64(-1), time.Now()
 	for {
 		n, err := left()
@@ -117,7 +117,7 @@ func awaitNone(ctx context.Context, patience time.Duration, left func() (int64, 
 		case least < 0 || n < least:
 			least, since = n, time.Now()
 		case time.Since(since) > patience:
-			note(fmt.Sprintf("Nothing has moved for %v; %d are still open.", patience, n))
+			notice(fmt.Sprintf("Nothing has moved for %v; %d are still open.", patience, n))
 			return nil
 		}
 		if err := pause(ctx, drainPoll); err != nil {

@@ -29,7 +29,7 @@ type readers struct {
 	// attacked is set before a reader is killed; a reader that dies without it is a failure.
 	attacked        atomic.Bool
 	started, killed atomic.Int64
-	// done is set when there is nothing left to come, and the readers are told to leave.
+	// done is set when there is nothing left to come, and the readers should leave.
 	done atomic.Bool
 }
 
@@ -80,7 +80,7 @@ func (r *readers) ReaderEnded(_ activation.Queue, err error, _ time.Duration) {
 
 func (r *readers) TaskLimitReached(activation.Queue) {}
 
-// killPoll is how often the killer looks for a victim.
+// killPoll is how often the killer polls for a victim.
 const killPoll = 5 * time.Millisecond
 
 // killOne kills a reader in the middle of its transaction and returns its process id.

@@ -8,7 +8,7 @@ import (
 
 // Result is what a run came to. As JSON it is a stable format; docs/json.md describes it.
 type Result struct {
-	// Passed tells whether the check found nothing wrong, the reader was killed, and nothing was left behind.
+	// Passed reports whether the check found nothing wrong, the reader was killed, and nothing was left behind.
 	Passed bool `json:"passed"`
 	Findings
 	ReadersKilled int64 `json:"readers_killed"`

@@ -82,9 +82,9 @@ func play(ctx context.Context, db *database, config Config) (Result, error) {
 	return r.conclude(ctx, startedAt, payloads)
 }
 
-// prepare installs everything and opens the sessions of the senders and of those who watch.
+// prepare installs everything and opens the sessions of the senders and of those that watch.
 func (r *run) prepare(ctx context.Context) (err error) {
-	r.note("Installing the schema and creating the paper's objects.")
+	r.notice("Installing the schema and creating the paper's objects.")
 	if r.control, err = r.db.connect(ctx); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.note(fmt.Sprintf("%d senders and %d conversations are ready in database %s. Messages start their readers, %d at most.",
+	r.notice(fmt.Sprintf("%d senders and %d conversations are ready in database %s. Messages start their readers, %d at most.",
 		r.config.Senders, r.config.Conversations, r.config.Database, r.config.Readers))
 	return nil
 }
@@ -166,7 +166,7 @@ func (r *run) endDialogs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.note("All messages are sent; the senders have ended their conversations.")
+	r.notice("All messages are sent; the senders have ended their conversations.")
 	return r.await(ctx, func() (left int64, err error) {
 		err = r.control.QueryRow(ctx, "select count(*) from parley.conversation_endpoints where state <> 'CD'").Scan(&left)
 		if err != nil {
@@ -178,7 +178,7 @@ func (r *run) endDialogs(ctx context.Context) error {
 
 // conclude checks and puts the result together.
 func (r *run) conclude(ctx context.Context, startedAt time.Time, payloads []Payload) (Result, error) {
-	r.note("Checking every message.")
+	r.notice("Checking every message.")
 	result := Result{
 		ReadersKilled:  r.readers.killed.Load(),
 		ReadersStarted: r.readers.started.Load(),
@@ -195,7 +195,7 @@ func (r *run) conclude(ctx context.Context, startedAt time.Time, payloads []Payl
 	if result.Findings, err = check(ctx, r.control); err != nil {
 		return Result{}, err
 	}
-	if result.LeftBehind, err = lookForLeftovers(ctx, r.control, targetQueue, initiatorQueue); err != nil {
+	if result.LeftBehind, err = findLeftovers(ctx, r.control, targetQueue, initiatorQueue); err != nil {
 		return Result{}, err
 	}
 	if result.Machine, err = machine.Read(ctx, r.control); err != nil {
@@ -222,15 +222,15 @@ var serverSettings = []string{
 	"fsync", "full_page_writes", "max_wal_size", "shared_buffers", "synchronous_commit", "wal_compression", "wal_sync_method",
 }
 
-func (r *run) note(text string) {
+func (r *run) notice(text string) {
 	r.observing.Lock()
 	defer r.observing.Unlock()
 	if r.config.Observer != nil {
-		r.config.Observer.Note(text)
+		r.config.Observer.Notice(text)
 	}
 }
 
-// show tells the observer where the run stands after these latest samples.
+// show reports the state of the demo after these latest samples to the observer.
 func (r *run) show(latest []Sample) {
 	if r.config.Observer == nil {
 		return

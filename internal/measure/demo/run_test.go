@@ -194,7 +194,7 @@ func (i interrupter) Progress(p Progress) {
 		i.stop()
 	}
 }
-func (interrupter) Note(string) {}
+func (interrupter) Notice(string) {}
 
 func TestInterruptedRunLeavesNoDatabase(t *testing.T) {
 	t.Parallel()
@@ -239,7 +239,7 @@ func (k killer) Progress(p Progress) {
 		k.t.Error(err)
 	}
 }
-func (killer) Note(string) {}
+func (killer) Notice(string) {}
 
 func TestConfigRefuses(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ func (s *sender) sendOne(ctx context.Context, payloadBytes int) error {
 	return nil
 }
 
-// sendUntil sends until it is told to stop, and counts.
+// sendUntil sends until it is stopped, and counts.
 func (s *sender) sendUntil(ctx context.Context, payloadBytes int, stopped *atomic.Bool, sent *atomic.Int64) error {
 	for !stopped.Load() {
 		if err := s.sendOne(ctx, payloadBytes); err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Whoever reads the page and whoever reads the JSON are told the same.
+// The page and the JSON report the same.
 func TestServersPageInABrowserShowsTheFiguresOfTheJSON(t *testing.T) {
 	t.Parallel()
 	b := startBrowser(t)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ServersConfig says how much of the workload to play on several servers. Of what it shares with a run on one, Database, Keep and
+// ServersConfig reports how much of the workload to play on several servers. Of what it shares with a run on one, Database, Keep and
 // Observer do not count: the servers are made for the run and go with it.
 type ServersConfig struct {
 	Config
@@ -17,7 +17,7 @@ type ServersConfig struct {
 	Program string
 	// PostgresVersion is the major version of the private servers; the default is the newest installed.
 	PostgresVersion string
-	// FlowObserver hears how it goes; it may be nil. Logger hears what takes long.
+	// FlowObserver receives the progress; it may be nil. Logger receives what takes long.
 	FlowObserver FlowObserver
 	Logger       *slog.Logger
 }
@@ -29,7 +29,7 @@ const (
 	idleBetween = 150
 )
 
-// Validate tells what cannot be played.
+// Validate reports what cannot be played.
 func (c ServersConfig) Validate() error {
 	switch initiators := c.Servers - 1; {
 	case c.Servers < 2 || c.Servers > serversMax:
@@ -46,7 +46,7 @@ func (c ServersConfig) Validate() error {
 	return nil
 }
 
-// flowPhase is a part of a run: who sends, and what.
+// flowPhase is a part of a demo: its senders, and what they send.
 type flowPhase struct {
 	// initiators send, the first ones.
 	initiators int

@@ -15,7 +15,7 @@ type flowLines struct {
 	last time.Time
 }
 
-func (l *flowLines) Note(text string) { fmt.Fprintln(l.out, text) }
+func (l *flowLines) Notice(text string) { fmt.Fprintln(l.out, text) }
 
 func (l *flowLines) Flow(f Flow) {
 	now := time.Now()
@@ -32,7 +32,7 @@ func (l *flowLines) Flow(f Flow) {
 	_, _ = io.WriteString(l.out, text.String())
 }
 
-// NewFlowTerminal returns a FlowObserver for a terminal: a few lines that are drawn over, below the notes.
+// NewFlowTerminal returns a FlowObserver for a terminal: a few lines that are drawn over, below the notices.
 func NewFlowTerminal(out io.Writer) FlowObserver {
 	return &flowTerminal{terminal: terminal{out: out}}
 }

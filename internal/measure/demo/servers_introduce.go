@@ -15,9 +15,9 @@ const (
 	initiatorService = "//MySSB.com/Lab/S_Sender"
 )
 
-// introduce tells the hosts of each other: keys, routes and rights. Each way leads through the link's relay.
+// introduce makes the hosts known to each other: keys, routes and rights. Each way leads through the link's relay.
 func (n *network) introduce(ctx context.Context) error {
-	// Who may come in is decided by the keys; what they may send to, by this.
+	// The keys decide which peers are accepted; this decides what they may send to.
 	if _, err := n.target.control.Exec(ctx, "select parley.grant('SEND', 'SERVICE', $1, 'PUBLIC')", targetService); err != nil {
 		return fmt.Errorf("let the initiators send: %w", err)
 	}

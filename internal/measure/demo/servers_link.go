@@ -24,7 +24,7 @@ func newLink(ctx context.Context, initiator, target *site.Daemon) (*link, error)
 	return l, nil
 }
 
-// cut breaks what passes, both ways, and tells how many connections that were.
+// cut breaks what passes, both ways, and returns how many connections that were.
 func (l *link) cut() int {
 	broken := l.toTarget.Connections() + l.toInitiator.Connections()
 	l.toTarget.Cut()

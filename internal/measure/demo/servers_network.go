@@ -25,7 +25,7 @@ const (
 type host struct {
 	name string
 	dsn  string
-	// control is for what is done and looked at one at a time, watching for the samples.
+	// control is for what is done and read one at a time, watching for the samples.
 	control, watching *pgx.Conn
 	daemon            *site.Daemon
 }
@@ -45,7 +45,7 @@ type initiator struct {
 // network is the servers, the daemons and the links between them.
 type network struct {
 	config     ServersConfig
-	note       func(string)
+	notice     func(string)
 	folder     *site.Folder
 	servers    *site.Servers
 	target     *host
@@ -53,15 +53,15 @@ type network struct {
 }
 
 // buildNetwork starts everything. The caller must stop it, also when it fails.
-func buildNetwork(ctx context.Context, config ServersConfig, note func(string)) (n *network, err error) {
-	n = &network{config: config, note: note, target: &host{name: targetName}}
+func buildNetwork(ctx context.Context, config ServersConfig, notice func(string)) (n *network, err error) {
+	n = &network{config: config, notice: notice, target: &host{name: targetName}}
 	names := []string{targetName}
 	for i := range config.Servers - 1 {
 		one := &initiator{host: host{name: fmt.Sprintf("initiator %d", i+1)}}
 		n.initiators = append(n.initiators, one)
 		names = append(names, fmt.Sprintf("initiator%d", i+1))
 	}
-	note(fmt.Sprintf("Starting %d PostgreSQL servers.", config.Servers))
+	notice(fmt.Sprintf("Starting %d PostgreSQL servers.", config.Servers))
 	if n.folder, err = site.NewFolder(); err != nil {
 		return n, err
 	}
@@ -72,11 +72,11 @@ func buildNetwork(ctx context.Context, config ServersConfig, note func(string)) 
 	if err != nil {
 		return n, err
 	}
-	note("Installing the schema and creating the paper's objects on each of them.")
+	notice("Installing the schema and creating the paper's objects on each of them.")
 	if err := n.eachHost(ctx, n.furnish); err != nil {
 		return n, err
 	}
-	note("Starting their daemons, and joining them by links with mutual TLS.")
+	notice("Starting their daemons, and joining them by links with mutual TLS.")
 	if err := n.eachHost(ctx, n.serve); err != nil {
 		return n, err
 	}

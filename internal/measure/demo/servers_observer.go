@@ -2,17 +2,17 @@ package demo
 
 import "time"
 
-// FlowObserver hears how a run on several servers goes, from one goroutine at a time.
+// FlowObserver receives the progress of a demo on several servers, from one goroutine at a time.
 type FlowObserver interface {
 	// Flow comes several times a second while messages are sent and received.
 	Flow(Flow)
-	// Note comes once for each thing that happens.
-	Note(text string)
+	// Notice comes once for each thing that happens.
+	Notice(text string)
 }
 
 // Flow is where a run on several servers stands.
 type Flow struct {
-	// Phase says who sends what.
+	// Phase reports the senders and what they send.
 	Phase string
 	// Elapsed is the time since the first message; Duration is how long messages are sent, as asked for.
 	Elapsed, Duration time.Duration

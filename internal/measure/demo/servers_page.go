@@ -53,7 +53,7 @@ func (r ServersResult) Command() string {
 		r.Settings.Servers, r.Settings.Senders, r.Settings.Readers, r.Settings.Conversations, r.Settings.DurationSeconds)
 }
 
-// Verdict says in a sentence how the run ended.
+// Verdict states in a sentence how the demo ended.
 func (r ServersResult) Verdict() string {
 	wrong := wrongs(r.Findings, r.LeftBehind)
 	if r.Cut.ConnectionsBroken == 0 {

@@ -45,7 +45,7 @@ func (r *serversRun) playPhase(ctx context.Context, p flowPhase) (Phase, error) 
 		phase.WaitingMax = max(phase.WaitingMax, s.waiting())
 	}
 	if p.cut {
-		r.lookBackAtCut()
+		r.measureCut()
 	}
 	return phase, nil
 }
@@ -91,7 +91,7 @@ func (r *serversRun) passTime(ctx context.Context, p flowPhase, share time.Durat
 		return err
 	}
 	r.cut = Cut{Initiator: one.name, AtSeconds: at.Sub(r.watch.start).Seconds(), ConnectionsBroken: one.link.cut()}
-	r.tell(fmt.Sprintf("The link of %s was cut (%d connections broke). Its senders go on; what they send waits.",
+	r.notice(fmt.Sprintf("The link of %s was cut (%d connections broke). Its senders go on; what they send waits.",
 		one.name, r.cut.ConnectionsBroken))
 	err = pause(ctx, share/3)
 	one.link.restore()
@@ -102,12 +102,12 @@ func (r *serversRun) passTime(ctx context.Context, p flowPhase, share time.Durat
 		return err
 	}
 	r.cut.Seconds = at.Sub(r.watch.start).Seconds() - r.cut.AtSeconds
-	r.tell(fmt.Sprintf("The link of %s is whole again.", one.name))
+	r.notice(fmt.Sprintf("The link of %s is whole again.", one.name))
 	return pause(ctx, share/3)
 }
 
-// lookBackAtCut reads from the samples what waited behind the cut, and how long until it had gone.
-func (r *serversRun) lookBackAtCut() {
+// measureCut reads from the samples what waited behind the cut, and how long until it had gone.
+func (r *serversRun) measureCut() {
 	samples := r.watch.since(r.cut.AtSeconds)
 	for _, s := range samples {
 		r.cut.WaitingMax = max(r.cut.WaitingMax, s.Waiting[0])
@@ -144,9 +144,9 @@ func caughtUpSeconds(samples []FlowSample, restored float64, most int64) float64
 // drain waits until everything that was sent is received.
 func (r *serversRun) drain(ctx context.Context) error {
 	return awaitNone(ctx, serversPatience, func() (int64, error) {
-		_, received, err := look(ctx, r.target.control)
+		_, received, err := readProgress(ctx, r.target.control)
 		return r.sent() - received, err
-	}, r.tell)
+	}, r.notice)
 }
 
 // openDialogs begins the conversations of an initiator: those that stand side by side, and one in 150 of many.
@@ -189,7 +189,7 @@ func (r *serversRun) endDialogs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.tell("All messages are sent; the senders have ended their conversations.")
+	r.notice("All messages are sent; the senders have ended their conversations.")
 	return awaitNone(ctx, serversPatience, func() (left int64, err error) {
 		for _, h := range r.hosts() {
 			var open int64
@@ -200,5 +200,5 @@ func (r *serversRun) endDialogs(ctx context.Context) error {
 			left += open
 		}
 		return left, nil
-	}, r.tell)
+	}, r.notice)
 }

@@ -8,7 +8,7 @@ import (
 
 // ServersResult is what a run on several servers came to. As JSON it is a stable format; docs/json.md describes it.
 type ServersResult struct {
-	// Passed tells whether the check found nothing wrong, a link that was in use was cut and came back, and nothing was left behind.
+	// Passed reports whether the check found nothing wrong, a link that was in use was cut and came back, and nothing was left behind.
 	Passed bool `json:"passed"`
 	Findings
 	// Seconds is the time from the first message sent to the last one received; MessagesPerSecond is what was received in it.
@@ -39,9 +39,9 @@ type ServersSettings struct {
 type Phase struct {
 	Payload
 	Initiators int `json:"initiators"`
-	// IsSpread tells that each conversation in use was begun with 149 idle ones between it and the next.
+	// IsSpread reports that each conversation in use was begun with 149 idle ones between it and the next.
 	IsSpread bool `json:"is_spread"`
-	// HasCut tells that a link was cut meanwhile.
+	// HasCut reports that a link was cut meanwhile.
 	HasCut bool `json:"has_cut"`
 	// WaitingMax is the most that was seen in the transmission queues of all initiators together.
 	WaitingMax int64 `json:"waiting_max"`

@@ -36,7 +36,7 @@ func RunServers(ctx context.Context, config ServersConfig) (result ServersResult
 	}
 	r := &serversRun{config: config}
 	startedAt := time.Now()
-	r.network, err = buildNetwork(ctx, config, r.tell)
+	r.network, err = buildNetwork(ctx, config, r.notice)
 	defer func() { err = errors.Join(err, r.stop(ctx)) }()
 	if err != nil {
 		return ServersResult{}, err
@@ -70,12 +70,12 @@ func (r *serversRun) prepare(ctx context.Context) error {
 	if r.watch.start, err = serverTime(ctx, r.target.control); err != nil {
 		return err
 	}
-	r.tell(fmt.Sprintf("%d senders and %d conversations are ready. Messages start their readers at the target, %d at most.",
+	r.notice(fmt.Sprintf("%d senders and %d conversations are ready. Messages start their readers at the target, %d at most.",
 		r.config.Senders, r.config.Conversations, r.config.Readers))
 	return nil
 }
 
-// play runs the workload beside those who watch it.
+// play runs the workload beside those that watch it.
 func (r *serversRun) play(ctx context.Context, startedAt time.Time) (ServersResult, error) {
 	background, ctx := newCrew(ctx)
 	defer background.fail(nil)
@@ -136,7 +136,7 @@ func (r *serversRun) warmUp(ctx context.Context) error {
 
 // conclude checks and puts the result together.
 func (r *serversRun) conclude(ctx context.Context, startedAt time.Time, phases []Phase) (ServersResult, error) {
-	r.tell("Checking every message.")
+	r.notice("Checking every message.")
 	result := ServersResult{
 		Phases: phases, Cut: r.cut, StartedAt: startedAt, samples: r.watch.since(0),
 		Settings: ServersSettings{Servers: r.config.Servers, Settings: Settings{
@@ -154,7 +154,7 @@ func (r *serversRun) conclude(ctx context.Context, startedAt time.Time, phases [
 	if result.Findings, err = check(ctx, r.target.control); err != nil {
 		return ServersResult{}, err
 	}
-	if result.LeftBehind, err = r.lookForLeftovers(ctx); err != nil {
+	if result.LeftBehind, err = r.findLeftovers(ctx); err != nil {
 		return ServersResult{}, err
 	}
 	if result.Machine, err = machine.Read(ctx, r.target.control); err != nil {
@@ -195,27 +195,27 @@ func (r *serversRun) gatherLedgers(ctx context.Context) error {
 	return nil
 }
 
-func (r *serversRun) lookForLeftovers(ctx context.Context) (Leftovers, error) {
-	left, err := lookForLeftovers(ctx, r.target.control, targetQueue)
+func (r *serversRun) findLeftovers(ctx context.Context) (Leftovers, error) {
+	left, err := findLeftovers(ctx, r.target.control, targetQueue)
 	for _, i := range r.initiators {
 		if err == nil {
 			var more Leftovers
-			more, err = lookForLeftovers(ctx, i.control, initiatorQueue)
+			more, err = findLeftovers(ctx, i.control, initiatorQueue)
 			left = left.add(more)
 		}
 	}
 	return left, err
 }
 
-func (r *serversRun) tell(text string) {
+func (r *serversRun) notice(text string) {
 	r.observing.Lock()
 	defer r.observing.Unlock()
 	if r.config.FlowObserver != nil {
-		r.config.FlowObserver.Note(text)
+		r.config.FlowObserver.Notice(text)
 	}
 }
 
-// show tells the observer where the run stands after these latest samples.
+// show reports the state of the demo after these latest samples to the observer.
 func (r *serversRun) show(latest []FlowSample) {
 	r.observing.Lock()
 	defer r.observing.Unlock()

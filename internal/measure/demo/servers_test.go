@@ -104,7 +104,7 @@ func TestSharesAddUp(t *testing.T) {
 	}
 }
 
-func TestServersPageSaysWhatHappenedBesideThePaper(t *testing.T) {
+func TestServersPageStatesWhatHappenedBesideThePaper(t *testing.T) {
 	t.Parallel()
 	var page bytes.Buffer
 	if err := WriteServersPage(&page, failedServersRun()); err != nil {
@@ -186,9 +186,9 @@ func TestFlowTerminalShowsEachInitiatorAndItsLink(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	o := NewFlowTerminal(&out)
-	o.Note("ready")
+	o.Notice("ready")
 	o.Flow(Flow{Phase: "2 × 100 B", Initiators: []InitiatorFlow{{}, {}}, ReceivedPerSecond: 3000})
-	o.Note("cut")
+	o.Notice("cut")
 	o.Flow(Flow{
 		Phase: "2 × 1 KB", Elapsed: 4 * time.Second, Duration: 28 * time.Second, Sent: 23456, Received: 13400, ReceivedPerSecond: 1500,
 		Initiators: []InitiatorFlow{
@@ -213,7 +213,7 @@ func TestFlowLinesHaveNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	o := NewFlowLines(&out)
-	o.Note("ready")
+	o.Notice("ready")
 	o.Flow(Flow{
 		Phase: "1 × 4 KB", Elapsed: time.Second, ReceivedPerSecond: 1900,
 		Initiators: []InitiatorFlow{{Name: "initiator 1", SentPerSecond: 2000, Waiting: 7, Link: LinkIdle}},

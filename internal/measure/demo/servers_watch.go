@@ -22,7 +22,7 @@ type flowWatch struct {
 // sample counts now.
 func (w *flowWatch) sample(ctx context.Context) (FlowSample, error) {
 	s := FlowSample{}
-	at, received, err := look(ctx, w.target)
+	at, received, err := readProgress(ctx, w.target)
 	if err != nil {
 		return s, err
 	}
@@ -37,7 +37,7 @@ func (w *flowWatch) sample(ctx context.Context) (FlowSample, error) {
 	return s, nil
 }
 
-// run takes a sample now and then until it is told to stop, and shows the latest.
+// run takes a sample now and then until it is stopped, and shows the latest.
 func (w *flowWatch) run(ctx context.Context, stop <-chan struct{}, show func(latest []FlowSample)) error {
 	return eachPoll(ctx, stop, func() error {
 		s, err := w.sample(ctx)

@@ -43,7 +43,7 @@ type count struct {
 	count int64
 }
 
-// writeFindings lists what the check found, and what else is to be told.
+// writeFindings lists what the check found, and what else is to be reported.
 func writeFindings(text *strings.Builder, f Findings, more []count) {
 	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
 	for _, row := range append([]count{

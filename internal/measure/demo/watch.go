@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// samplePoll is how often the run is looked at, drainPoll how often when the end of a phase is awaited.
+	// samplePoll is how often the demo is sampled, drainPoll how often when the end of a phase is awaited.
 	samplePoll = 250 * time.Millisecond
 	drainPoll  = 20 * time.Millisecond
 	// stallTimeout is how long nothing may move before the rest is given up.
@@ -33,8 +33,8 @@ type watch struct {
 	samples []Sample
 }
 
-// look counts what was received.
-func look(ctx context.Context, conn *pgx.Conn) (at time.Time, received int64, err error) {
+// readProgress counts what was received.
+func readProgress(ctx context.Context, conn *pgx.Conn) (at time.Time, received int64, err error) {
 	err = conn.QueryRow(ctx, "select clock_timestamp(), coalesce(sum(messages), 0)::bigint from receive_log").Scan(&at, &received)
 	if err != nil {
 		return at, 0, fmt.Errorf("count what was received: %w", err)
@@ -42,11 +42,11 @@ func look(ctx context.Context, conn *pgx.Conn) (at time.Time, received int64, er
 	return at, received, nil
 }
 
-// run takes a sample now and then until it is told to stop, and shows the latest.
+// run takes a sample now and then until it is stopped, and shows the latest.
 func (w *watch) run(ctx context.Context, stop <-chan struct{}, show func(latest []Sample)) error {
 	w.samples = []Sample{{}}
 	return eachPoll(ctx, stop, func() error {
-		at, received, err := look(ctx, w.conn)
+		at, received, err := readProgress(ctx, w.conn)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 // ErrNothingLeft ends a run before its time: there is nothing left to do.
 var ErrNothingLeft = errors.New("nothing is left")
 
-// Operation does one call, on the connection of a session, and tells how many messages that was.
+// Operation does one call, on the connection of a session, and returns how many messages that was.
 type Operation func(ctx context.Context, conn *pgx.Conn, session int) (messages int, err error)
 
 // Drive repeats an operation in all sessions at once and gives the messages per second between the warm-up and the end.
@@ -49,7 +49,7 @@ func Drive(ctx context.Context, conns []*pgx.Conn, warmUp, duration time.Duratio
 			}
 		})
 	}
-	// Whoever leaves, no session may still use its connection.
+	// When a session ends early, none may still use its connection.
 	defer working.Wait()
 	defer stopped.Store(true)
 
@@ -67,7 +67,7 @@ func Drive(ctx context.Context, conns []*pgx.Conn, warmUp, duration time.Duratio
 	return rate, nil
 }
 
-// wait waits for a time, and tells whether the run is over before.
+// wait waits for a time, and reports whether the run is over before.
 func wait(ctx context.Context, emptied <-chan struct{}, duration time.Duration) (isOver bool) {
 	timer := time.NewTimer(duration)
 	defer timer.Stop()

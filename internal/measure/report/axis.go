@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// tick is a mark on an axis: where it is drawn, and what it says.
+// tick is a mark on an axis: where it is drawn, and its label.
 type tick struct {
 	At   float64
 	Text string

@@ -37,7 +37,7 @@ type barAt struct {
 	TextX, TextY, Height float64
 }
 
-// layoutBars says where everything stands: the label left of its bar, or above it where there is no room beside it.
+// layoutBars reports where everything stands: the label left of its bar, or above it where there is no room beside it.
 func layoutBars(f format, c *BarChart) barLayout {
 	var most, label, text float64
 	for _, b := range c.Bars {
@@ -103,7 +103,7 @@ type columnAt struct {
 	X, Y, Width, Height, Middle, TextY float64
 }
 
-// layoutColumns says where everything stands.
+// layoutColumns reports where everything stands.
 func layoutColumns(f format, c *ColumnChart) columnLayout {
 	var most, label float64
 	for _, column := range c.Columns {

@@ -7,7 +7,7 @@ import (
 
 // LineChart shows how rates went over time: x in seconds from 0, y from 0.
 type LineChart struct {
-	// ID tells the charts of a page apart. Title and Description are read to those who do not see it.
+	// ID distinguishes the charts of a page. Title and Description are read to those who do not see it.
 	ID, Title, Description string
 	Unit                   string
 	Series                 []Series
@@ -66,7 +66,7 @@ type lineMark struct {
 	Label           string
 }
 
-// layoutLines says where everything stands.
+// layoutLines reports where everything stands.
 func layoutLines(f format, c *LineChart) lineLayout {
 	var mostX, mostY float64
 	for _, s := range c.Series {

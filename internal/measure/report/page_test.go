@@ -74,7 +74,7 @@ func TestPageShowsTextAsItIs(t *testing.T) {
 	}
 }
 
-// Each chart is an image with a title and a description, for those who listen to the page.
+// Each chart is an image with a title and a description, for screen readers.
 func TestChartsHaveTitleAndDescription(t *testing.T) {
 	t.Parallel()
 	text := write(t, sample())

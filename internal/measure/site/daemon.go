@@ -16,7 +16,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/identity"
 )
 
-// DaemonConfig says which daemon to start.
+// DaemonConfig reports which daemon to start.
 type DaemonConfig struct {
 	// Program is the path of the program parley; the default is this program itself.
 	Program string
@@ -50,7 +50,7 @@ const (
 	stopTimeout = 20 * time.Second
 	// readyPoll is how often a daemon is asked whether it is ready.
 	readyPoll = 20 * time.Millisecond
-	// startAttempts is how often other ports are tried, as somebody may take one before the daemon does.
+	// startAttempts is how often other ports are tried, as another process may take one before the daemon does.
 	startAttempts = 3
 	// logTail is how much of the log of a daemon that failed is shown, in bytes.
 	logTail = 2000
@@ -114,7 +114,7 @@ func (d *Daemon) start(args []string) error {
 		return fmt.Errorf("open the log of daemon %s: %w", d.config.Name, err)
 	}
 	defer log.Close()
-	// Not bound to a context: it is told to stop, and killed only when it does not.
+	// Not bound to a context: it is asked to stop, and killed only when it does not.
 	d.process = exec.Command(d.config.Program, args...)
 	d.process.Env = append(os.Environ(), lifelineVariable+"=1")
 	d.process.Stdout, d.process.Stderr = log, log
@@ -132,7 +132,7 @@ func (d *Daemon) start(args []string) error {
 	return nil
 }
 
-// awaitReady waits until the daemon says that it is ready.
+// awaitReady waits until the daemon reports that it is ready.
 func (d *Daemon) awaitReady(ctx context.Context) error {
 	poll := time.NewTicker(readyPoll)
 	defer poll.Stop()
@@ -166,7 +166,7 @@ func (d *Daemon) Address() string { return d.address }
 // Ended is closed when the process is gone.
 func (d *Daemon) Ended() <-chan struct{} { return d.ended }
 
-// Err tells how a daemon ended that nobody stopped, with the end of its log; nil as long as it runs.
+// Err reports how a daemon ended that nobody stopped, with the end of its log; nil as long as it runs.
 func (d *Daemon) Err() error {
 	select {
 	case <-d.ended:
@@ -183,7 +183,7 @@ var errEnded = errors.New("nobody had stopped it")
 // Process is its process number.
 func (d *Daemon) Process() int { return d.process.Process.Pid }
 
-// Stop tells the daemon to stop and waits for that, also when ctx has ended. A second Stop does nothing.
+// Stop asks the daemon to stop and waits for that, also when ctx has ended. A second Stop does nothing.
 func (d *Daemon) Stop(context.Context) error {
 	_ = d.lifeline.Close()
 	timer := time.NewTimer(stopTimeout)

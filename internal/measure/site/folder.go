@@ -14,9 +14,9 @@ import (
 
 const (
 	// folderPattern names the folders of this package. They stand beside the cached PostgreSQL programs, where the account that
-	// runs PostgreSQL can reach them, and on a disk that keeps what it was told to sync.
+	// runs PostgreSQL can reach them, and on a disk that keeps what it was asked to sync.
 	folderPattern = "sites-*"
-	// folderLock is locked by whoever uses the folder, as long as they live.
+	// folderLock is locked by the processes that use the folder, as long as they live.
 	folderLock = "lock"
 )
 

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// lifelineVariable tells a daemon that its standard input is the pipe to the program that started it.
+// lifelineVariable marks for a daemon that its standard input is the pipe to the program that started it.
 const lifelineVariable = "PARLEY_LIFELINE"
 
 // WithLifeline gives a context that ends with the program that has started this one, if that was [StartDaemon]: the kernel closes

@@ -53,7 +53,7 @@ func (r *Relay) Connections() int {
 	return len(r.open) / 2
 }
 
-// IsCut tells whether it is cut.
+// IsCut reports whether it is cut.
 func (r *Relay) IsCut() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +123,7 @@ func (r *Relay) carry(near net.Conn) {
 	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
 		both.Go(func() {
 			r.copy(way[1], way[0])
-			// An end that stops sending is told to the other one, who may still answer.
+			// An end that stops sending is reported to the other one, which may still answer.
 			if tcp, ok := way[1].(*net.TCPConn); ok {
 				_ = tcp.CloseWrite()
 			}
@@ -132,7 +132,7 @@ func (r *Relay) carry(near net.Conn) {
 	both.Wait()
 }
 
-// join notes a connection, so that a cut finds it; a connection that comes while the relay is cut is broken.
+// join records a connection, so that a cut finds it; a connection that comes while the relay is cut is broken.
 func (r *Relay) join(conn net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

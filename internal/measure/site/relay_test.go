@@ -66,7 +66,7 @@ func dial(t *testing.T, address string) net.Conn {
 	return conn
 }
 
-func say(conn net.Conn, line string) (string, error) {
+func exchange(conn net.Conn, line string) (string, error) {
 	if _, err := io.WriteString(conn, line+"\n"); err != nil {
 		return "", err
 	}
@@ -77,7 +77,7 @@ func TestRelayCarriesBothWaysAndCounts(t *testing.T) {
 	t.Parallel()
 	r := relay(t, echo(t))
 	conn := dial(t, r.Address())
-	if answer, err := say(conn, "hello"); err != nil || answer != "hello\n" {
+	if answer, err := exchange(conn, "hello"); err != nil || answer != "hello\n" {
 		t.Fatalf("%q, %v", answer, err)
 	}
 	if r.Carried() != 2*int64(len("hello\n")) || r.Connections() != 1 {
@@ -85,7 +85,7 @@ func TestRelayCarriesBothWaysAndCounts(t *testing.T) {
 	}
 }
 
-func TestRelayTellsTheFarEndThatNothingMoreComes(t *testing.T) {
+func TestRelayPassesOnTheEndOfInput(t *testing.T) {
 	t.Parallel()
 	r := relay(t, echo(t))
 	conn := dial(t, r.Address())
@@ -104,7 +104,7 @@ func TestCutRelayBreaksWhatPassesAndWhatComesUntilItIsRestored(t *testing.T) {
 	t.Parallel()
 	r := relay(t, echo(t))
 	open := dial(t, r.Address())
-	if _, err := say(open, "before"); err != nil {
+	if _, err := exchange(open, "before"); err != nil {
 		t.Fatal(err)
 	}
 	r.Cut()
@@ -112,16 +112,16 @@ func TestCutRelayBreaksWhatPassesAndWhatComesUntilItIsRestored(t *testing.T) {
 		t.Error("it does not know that it is cut")
 	}
 	for name, conn := range map[string]net.Conn{"open": open, "new": dial(t, r.Address())} {
-		answer, err := say(conn, "during")
+		answer, err := exchange(conn, "during")
 		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s connection: %q, %v", name, answer, err)
 		}
 	}
 	r.Restore()
-	if answer, err := say(dial(t, r.Address()), "after"); err != nil || answer != "after\n" {
+	if answer, err := exchange(dial(t, r.Address()), "after"); err != nil || answer != "after\n" {
 		t.Errorf("%q, %v", answer, err)
 	}
-	if _, err := say(open, "again"); err == nil {
+	if _, err := exchange(open, "again"); err == nil {
 		t.Error("a connection that was cut came back")
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/parley-broker/parley/internal/postgres"
 )
 
-// ServerConfig says what the private servers are like.
+// ServerConfig reports what the private servers are like.
 type ServerConfig struct {
 	// Version is the major version of PostgreSQL; the default is the newest installed.
 	Version string
 	// Settings win over the private server's own choice.
 	Settings map[string]string
-	// Logger hears of what takes long.
+	// Logger receives what takes long.
 	Logger *slog.Logger
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/identity"
 )
 
-// makeIdentity gives the daemon a key of its own, and tells the folder that holds it.
+// makeIdentity gives the daemon a key of its own, and returns the folder that holds it.
 func (d *Daemon) makeIdentity() (folder string, err error) {
 	folder = filepath.Join(d.config.Folder, d.config.Name+"-identity")
 	keys, err := identity.OpenFolder(folder)

@@ -66,7 +66,7 @@ type check struct {
 	sent       map[message]Sent
 	received   map[message]Received
 	violations []Violation
-	// torn are the dialogs whose two sides do not agree on what was said, which is excused where a database has lost history.
+	// torn are the dialogs whose two sides do not agree on what was sent, which is excused where a database has lost history.
 	torn map[string]string
 	// sides are those that have entered anything, as the senders that they are.
 	sides map[Direction]bool
@@ -85,7 +85,7 @@ func (c *check) tear(invariant, dialog, format string, args ...any) {
 	c.torn[dialog] = fmt.Sprintf(format, args...)
 }
 
-// deliveries looks at each received or waiting message by itself: S1, S3, S5.
+// deliveries checks each received or waiting message by itself: S1, S3, S5.
 func (c *check) deliveries() {
 	for _, r := range slices.Concat(c.history.Received, c.history.Waiting) {
 		m := message{r.Direction, r.Stream, r.N}
@@ -103,7 +103,7 @@ func (c *check) deliveries() {
 	}
 }
 
-// losses looks for messages that are nowhere: S2. What is sent to a side that ends may vanish with it, and what a side has sent
+// losses finds messages that are nowhere: S2. What is sent to a side that ends may vanish with it, and what a side has sent
 // that ends with an error, as long as it has not left (spec 3.2).
 func (c *check) losses() {
 	over := c.deaf()
@@ -120,7 +120,7 @@ func (c *check) losses() {
 	}
 }
 
-// order looks whether the numbers of each stream, in the order they were received, are 1, 2, 3 and so on: S4.
+// order checks whether the numbers of each stream, in the order they were received, are 1, 2, 3 and so on: S4.
 func (c *check) order() {
 	type stream struct {
 		Direction

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ends looks at how dialogs end: S11, S12.
+// ends checks how dialogs end: S11, S12.
 func (c *check) ends() {
 	ended := map[Direction]Ended{}
 	for _, e := range c.history.Ended {
@@ -24,7 +24,7 @@ func (c *check) ends() {
 		last[r.Direction] = r
 		e, ok := ended[r.Direction]
 		switch {
-		case c.saysLostHistory(r):
+		case c.reportsLostHistory(r):
 		case !ok:
 			c.tear("S11", r.Dialog, "the end of %v was received and nobody ended it", r.Direction)
 		case e.Kind != r.Kind || e.Text != r.Text:
@@ -51,7 +51,7 @@ func (c *check) ends() {
 	}
 }
 
-// untold looks, once all is quiet, for sides that were never told that the other one has ended: S11.
+// unreported finds, once all is quiet, sides that never received the end of the other one: S11.
 func (c *check) unreported(ended map[Direction]Ended, received map[Direction]EndReceived) {
 	hasSent := map[Direction]bool{}
 	for _, s := range c.history.Sent {
@@ -59,19 +59,19 @@ func (c *check) unreported(ended map[Direction]Ended, received map[Direction]End
 	}
 	for direction, e := range ended {
 		other := Direction{direction.Dialog, !direction.FromInitiator}
-		_, told := received[direction]
+		_, informed := received[direction]
 		_, endedToo := ended[other]
 		switch {
-		case told, endedToo:
+		case informed, endedToo:
 		case !c.sides[other] && (e.Kind == EndError || !hasSent[direction]):
-			// What was not transmitted yet is dropped by an error, and who never heard of a dialog is not told of its end.
+			// What was not transmitted yet is dropped by an error, and a side that never knew of a dialog gets no end of it.
 		default:
 			c.tear("S11", direction.Dialog, "%v was ended and the other side was never told", direction)
 		}
 	}
 }
 
-// commitOrder looks whether a send that began after another's commit is received after it: S19.
+// commitOrder checks whether a send that began after another's commit is received after it: S19.
 func (c *check) commitOrder() {
 	type stamped struct {
 		Sent

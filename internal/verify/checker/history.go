@@ -2,7 +2,7 @@
 //
 // It knows nothing of Parley and believes none of its numbers. A workload keeps a ledger in tables of its own: each row is written in
 // the very transaction that sent or received, so that it is there exactly when the message was, also when the
-// client never learned whether its commit succeeded. The rows make a [History], and [Check] says what is wrong with it.
+// client never learned whether its commit succeeded. The rows make a [History], and [Check] reports what is wrong with it.
 package checker
 
 import "time"
@@ -11,14 +11,14 @@ import "time"
 type Direction struct {
 	// Dialog is the conversation id, the same on both sides.
 	Dialog string
-	// FromInitiator tells who sends.
+	// FromInitiator reports the side that sends.
 	FromInitiator bool
 }
 
 // Sent is a message whose sender has committed.
 type Sent struct {
 	Direction
-	// Stream tells senders apart that share a side of a dialog. Each numbers its messages from 1, without a gap.
+	// Stream distinguishes senders that share a side of a dialog. Each numbers its messages from 1, without a gap.
 	Stream string
 	N      int64
 	// Hash is that of the body.
@@ -26,7 +26,7 @@ type Sent struct {
 	// Begun is when the sender called SEND, Committed when it knew that its transaction had committed, both by one
 	// clock; zero when that is not known.
 	Begun, Committed time.Duration
-	// Handle is the sender's, if anybody wants to find it again; it decides nothing.
+	// Handle is the sender's, to find it again; it decides nothing.
 	Handle string
 }
 

@@ -3,7 +3,7 @@ package checker
 import "time"
 
 // Observed is what a run saw beside the ledgers: what its clients know, what was on the way at some instant, and how long it took
-// to become quiet. What was not looked at stays empty, and is not judged.
+// to become quiet. What was not read stays empty, and is not judged.
 type Observed struct {
 	// Prefixes are samples of running streams: S6.
 	Prefixes []Prefix
@@ -12,13 +12,13 @@ type Observed struct {
 	// PutBack are messages that were received and then rolled back, as their receiver knows for certain: S8.
 	PutBack []Received
 
-	// Acknowledged is what the receiver's broker has said that it has; Expects what it expected next later, when it had been stopped and
+	// Acknowledged is what the receiver's broker has acknowledged; Expects what it expected next later, when it had been stopped and
 	// started, and so is durable: T1.
 	Acknowledged, Expects []Mark
 	// Forgotten is what the sender's broker no longer keeps, seen before Expects: T2.
 	Forgotten []Mark
 
-	// Survived are messages whose sender was told of its commit, SurvivedReceipts those whose receiver was: F1.
+	// Survived are messages whose sender received the result of its commit, SurvivedReceipts those whose receiver did: F1.
 	Survived         []Sent
 	SurvivedReceipts []Received
 

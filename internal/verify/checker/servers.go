@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// findSides notes which sides of the dialogs have entered anything.
+// findSides records which sides of the dialogs have entered anything.
 func (c *check) findSides() {
 	other := func(d Direction) Direction { return Direction{d.Dialog, !d.FromInitiator} }
 	for _, s := range c.history.Sent {
@@ -22,17 +22,17 @@ func (c *check) findSides() {
 	}
 }
 
-// saysLostHistory tells whether an end is that with which the broker ends a dialog whose history was lost.
-func (c *check) saysLostHistory(r EndReceived) bool {
+// reportsLostHistory reports whether an end is that with which the broker ends a dialog whose history was lost.
+func (c *check) reportsLostHistory(r EndReceived) bool {
 	return r.Kind == EndError && slices.Contains(c.history.LostHistory, r.Code)
 }
 
-// lostHistory looks whether each torn dialog has ended with the error at every side that knows it, and no other has: F2.
+// lostHistory checks whether each torn dialog has ended with the error at every side that knows it, and no other has: F2.
 func (c *check) lostHistory() {
-	told := map[Direction]bool{}
+	informed := map[Direction]bool{}
 	for _, r := range c.history.EndsReceived {
-		if c.saysLostHistory(r) {
-			told[Direction{r.Dialog, !r.FromInitiator}] = true
+		if c.reportsLostHistory(r) {
+			informed[Direction{r.Dialog, !r.FromInitiator}] = true
 		}
 	}
 	ended, peaceful := map[Direction]bool{}, map[string]bool{}
@@ -43,14 +43,14 @@ func (c *check) lostHistory() {
 		peaceful[r.Dialog] = peaceful[r.Dialog] || r.Kind == EndDialog
 	}
 	for _, dialog := range slices.Sorted(maps.Keys(c.torn)) {
-		// A side that has ended by itself does not want to know (spec 3.2); then the other one is told.
+		// A side that has ended by itself gets no end (spec 3.2); then the other one gets it.
 		excused := 0
 		for _, fromInitiator := range []bool{true, false} {
 			side := Direction{dialog, fromInitiator}
-			if c.sides[side] && !told[side] && ended[side] {
+			if c.sides[side] && !informed[side] && ended[side] {
 				excused++
 			}
-			if c.sides[side] && !told[side] && !ended[side] {
+			if c.sides[side] && !informed[side] && !ended[side] {
 				c.report("F2", "%s, and the side that sends %v was not told that history was lost", c.torn[dialog], side)
 			}
 		}
@@ -59,13 +59,13 @@ func (c *check) lostHistory() {
 		}
 	}
 	for _, dialog := range c.history.Untouched {
-		if told[Direction{dialog, true}] || told[Direction{dialog, false}] {
+		if informed[Direction{dialog, true}] || informed[Direction{dialog, false}] {
 			c.report("F2", "%s was ended for lost history, though nothing of it was on the way", dialog)
 		}
 	}
 }
 
-// prefixes looks at the samples: S6.
+// prefixes checks the samples: S6.
 func (c *check) prefixes() {
 	for _, p := range c.history.Prefixes {
 		if p.Received > p.Sent {
@@ -74,7 +74,7 @@ func (c *check) prefixes() {
 	}
 }
 
-// rollbacks looks at what its client knows to be rolled back: S7, S8.
+// rollbacks checks what its client knows to be rolled back: S7, S8.
 func (c *check) rollbacks() {
 	arrived := map[Undone]bool{}
 	for _, r := range slices.Concat(c.history.Received, c.history.Waiting) {
@@ -94,7 +94,7 @@ func (c *check) rollbacks() {
 	}
 }
 
-// acknowledgements looks whether the receiver has what it said, and what the sender forgot: T1, T2.
+// acknowledgements checks whether the receiver has what it acknowledged, and what the sender forgot: T1, T2.
 func (c *check) acknowledgements() {
 	expects := map[Direction]int64{}
 	for _, e := range c.history.Expects {
@@ -115,7 +115,7 @@ func (c *check) acknowledgements() {
 	}
 }
 
-// survival looks for what a client was told to be committed and is not there: F1.
+// survival finds what a client knows to be committed and is not there: F1.
 func (c *check) survival() {
 	for _, s := range c.history.Survived {
 		m := message{s.Direction, s.Stream, s.N}
@@ -135,7 +135,7 @@ func (c *check) survival() {
 	}
 }
 
-// outcasts looks for messages of databases that must not be listened to: F3, F4.
+// outcasts finds messages of databases that must be refused: F3, F4.
 func (c *check) outcasts() {
 	type stream struct {
 		Direction
@@ -152,7 +152,7 @@ func (c *check) outcasts() {
 	}
 }
 
-// quiet looks whether the run came to rest in time, and left nothing behind: L1.
+// quiet checks whether the history came to rest in time, and left nothing behind: L1.
 func (c *check) quiet() {
 	h := c.history
 	switch {
@@ -177,8 +177,8 @@ func (c *check) deaf() map[Direction]bool {
 	return deaf
 }
 
-// SameOutcome compares two runs of which one heard things once and the other again and again, and reports each direction of which
-// they have not received the same: T5. Dialogs are told by a name that both runs give them.
+// SameOutcome compares two histories, of which one received things once and the other again and again, and reports each direction of which
+// they have not received the same: T5. Dialogs are matched by a name that both histories give them.
 func SameOutcome(once, often History) []Violation {
 	c := &check{}
 	read := func(h History) map[Direction][]Received {

@@ -28,7 +28,7 @@ func observed() checker.History {
 	return h
 }
 
-// torn is a history in which the initiator's database went back behind its second message, and both sides were told.
+// torn is a history in which the initiator's database went back behind its second message, and both sides received the error.
 func torn() checker.History {
 	h := checker.History{
 		Sent: []checker.Sent{

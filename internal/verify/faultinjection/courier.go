@@ -17,7 +17,7 @@ type Fault string
 
 // The faults.
 const (
-	// Lose says nothing to the far side. Mute does, and loses the answer. Both return an error.
+	// Lose delivers nothing to the far side. Mute delivers, and loses the answer. Both return an error.
 	Lose Fault = "lose"
 	Mute Fault = "mute"
 	// Late returns an error at once, and delivers when others have overtaken it.
@@ -29,7 +29,7 @@ const (
 	Shuffle Fault = "shuffle"
 	// Truncate delivers only the beginning of the batch, and returns an error.
 	Truncate Fault = "truncate"
-	// Echo says again something old, as it was, before it delivers. Stale says it with an epoch or a term that is over, and Forge with
+	// Echo delivers something old again, as it was, before it delivers. Stale does so with an epoch or a term that is over, and Forge with
 	// another token. Their answers go to OnFaultAnswer.
 	Echo  Fault = "echo"
 	Stale Fault = "stale"
@@ -41,7 +41,7 @@ func Faults() []Fault {
 	return []Fault{Lose, Mute, Late, Repeat, Race, Shuffle, Truncate, Echo, Stale, Forge}
 }
 
-// errFault is what the sender hears of a delivery whose outcome is unknown.
+// errFault is what the sender gets for a delivery whose outcome is unknown.
 var errFault = errors.New("the courier knows nothing of it")
 
 // rememberedMost bounds what a courier can echo.
@@ -54,7 +54,7 @@ type Courier struct {
 	// Chance is how often something is done to a delivery, from 0 to 1, and Faults is what; all of them when empty.
 	Chance float64
 	Faults []Fault
-	// OnFaultAnswer is told what the far side answered to what it should not believe; it may be nil.
+	// OnFaultAnswer receives what the far side answered to what it must not accept; it may be nil.
 	OnFaultAnswer func(fault Fault, batch transport.Batch, results []parley.Result, err error)
 
 	mu         sync.Mutex
@@ -76,7 +76,7 @@ func NewCourier(next transport.Deliverer, chance float64, seed uint64, faults ..
 	}
 }
 
-// Counts tells how often each fault was done.
+// Counts reports how often each fault was done.
 func (c *Courier) Counts() map[Fault]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -76,7 +76,7 @@ func (c *Courier) shuffle(ctx context.Context, batch transport.Batch) ([]parley.
 	return back, nil
 }
 
-// speakOfOld says something from the past, perhaps as somebody who has no say any more.
+// speakOfOld delivers something from the past, perhaps with an epoch or term that is over.
 func (c *Courier) speakOfOld(ctx context.Context, fault Fault) {
 	batch, found := c.old()
 	if !found {

@@ -15,11 +15,11 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
 )
 
-// Host accepts connections, greets, and answers what it is told to answer. It keeps no rule of the protocol by itself.
+// Host accepts connections, greets, and sends the answers that it is given. It keeps no rule of the protocol by itself.
 type Host struct {
 	pb.UnimplementedBrokerServer
 
-	// Answer gives what to say to a frame that is not a Hello: nothing, or any frames.
+	// Answer returns what to send for a frame that is not a Hello: nothing, or any frames.
 	answer  func(question *pb.Frame) []*pb.Frame
 	address string
 	grpc    *grpc.Server

@@ -16,14 +16,14 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
 )
 
-// Peer dials a server and says what it is told to say. It keeps no rule of the protocol by itself.
+// Peer dials a server and sends what it is given. It keeps no rule of the protocol by itself.
 type Peer struct {
 	client *grpc.ClientConn
 	stream grpc.BidiStreamingClient[pb.Frame, pb.Frame]
 	cancel context.CancelFunc
 }
 
-// Dial opens the stream; Hello is not said yet. Without TLS settings it speaks in plaintext.
+// Dial opens the stream; no Hello is sent yet. Without TLS settings it speaks in plaintext.
 func Dial(ctx context.Context, address string, settings *tls.Config) (*Peer, error) {
 	dialer := func(ctx context.Context, address string) (net.Conn, error) {
 		if settings == nil {
@@ -57,7 +57,7 @@ func (p *Peer) Close() {
 	p.client.Close()
 }
 
-// Hello says one, and returns the one of the server.
+// Hello sends one, and returns the one of the server.
 func (p *Peer) Hello(ours wire.Hello) (theirs wire.Hello, err error) {
 	payload, err := wire.EncodeHello(ours)
 	if err != nil {

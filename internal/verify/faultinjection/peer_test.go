@@ -123,7 +123,7 @@ func wantClosed(t *testing.T, peer *Peer, want codes.Code, text string) {
 	t.Helper()
 	for {
 		if _, err := peer.Receive(); err != nil {
-			if said := status.Convert(err); said.Code() != want || !strings.Contains(said.Message(), text) {
+			if received := status.Convert(err); received.Code() != want || !strings.Contains(received.Message(), text) {
 				t.Errorf("closed with %q, want %s: %q", err, want, text)
 			}
 			return
@@ -278,7 +278,7 @@ func TestBytesThatAreNoProtocolAtAllAreRejected(t *testing.T) {
 	}
 }
 
-// What a later version says besides is left alone: kinds of frames, fields, features.
+// What a later version sends besides is left alone: kinds of frames, fields, features.
 func TestAPeerOfALaterVersionIsUnderstood(t *testing.T) {
 	t.Parallel()
 	_, address := serve(t, &target{}, link.Config{Plaintext: true})

@@ -50,7 +50,7 @@ func (s *server) copyTo(t testing.TB, name string, asStandby bool) *server {
 	return startServer(t, name, folder)
 }
 
-// copyFolder copies the files of a folder that may come, change and go meanwhile; without tells which to leave out.
+// copyFolder copies the files of a folder that may come, change and go meanwhile; without names those to leave out.
 func copyFolder(from, to string, without func(path string) bool) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {

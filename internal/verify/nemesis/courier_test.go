@@ -41,7 +41,7 @@ func (d door) DeliverFragment(ctx context.Context, fragment parley.Fragment, _ t
 	return parley.AcceptFragment(ctx, d.pool.Load(), fragment)
 }
 
-// courier is a transmitter that a test leads by the hand: it carries what one database has to send to an evil way into another,
+// courier is a transmitter under the control of a test: it carries what one database has to send to a faulty link into another,
 // forgets what it was about to do, and is replaced by others.
 type courier struct {
 	t      testing.TB
@@ -50,13 +50,13 @@ type courier struct {
 	random *rand.Rand
 	term   int64
 	name   string
-	// faults says that the databases may fail.
+	// faults reports that the databases may fail.
 	faults bool
 	// lives counts leaders.
 	lives int
 	// anew asks it to make itself a new leader.
 	anew atomic.Bool
-	// superseded counts runs that were refused because somebody newer speaks.
+	// superseded counts runs that were refused because a newer term or epoch speaks.
 	superseded atomic.Int64
 }
 
@@ -139,7 +139,7 @@ func (c *courier) take(ctx context.Context, destination int32) ([]parley.Run, er
 	}
 }
 
-// deliver delivers runs, those that are too large in fragments, and tells the database what the other one has.
+// deliver delivers runs, those that are too large in fragments, and reports to the database what the other one has.
 func (c *courier) deliver(ctx context.Context, speaker parley.Speaker, runs []parley.Run) error {
 	if len(runs) == 0 {
 		return nil
@@ -159,24 +159,24 @@ func (c *courier) deliver(ctx context.Context, speaker parley.Speaker, runs []pa
 	if err != nil {
 		return err
 	}
-	var told []parley.Acknowledgement
+	var acknowledged []parley.Acknowledgement
 	for i, result := range results {
 		if result.Outcome == parley.Superseded {
 			c.superseded.Add(1)
 		}
 		if !c.to.isHonest() && c.random.IntN(6) == 0 {
-			continue // this courier died before it could say so
+			continue // this courier died before it could report it
 		}
-		told = append(told, parley.Acknowledgement{
+		acknowledged = append(acknowledged, parley.Acknowledgement{
 			EndpointID: runs[i].EndpointID, FirstSequence: runs[i].FirstSequence, IsAlone: together[runs[i].EndpointID] == 1,
 			IsProbe: runs[i].Probe != nil, Result: result,
 		})
 	}
 	if !c.to.isHonest() && c.random.IntN(4) == 0 {
-		c.random.Shuffle(len(told), func(i, j int) { told[i], told[j] = told[j], told[i] })
+		c.random.Shuffle(len(acknowledged), func(i, j int) { acknowledged[i], acknowledged[j] = acknowledged[j], acknowledged[i] })
 	}
 	for again := true; again; again = !c.to.isHonest() && c.random.IntN(6) == 0 {
-		if _, err := parley.AcknowledgeRuns(ctx, c.from.pool.Load(), c.term, told); err != nil {
+		if _, err := parley.AcknowledgeRuns(ctx, c.from.pool.Load(), c.term, acknowledged); err != nil {
 			return fmt.Errorf("acknowledge: %w", err)
 		}
 	}
@@ -197,7 +197,7 @@ func (c *courier) deliverFragments(ctx context.Context, speaker parley.Speaker, 
 			return err
 		}
 		if data == nil || stored < 0 {
-			return nil // it has been acknowledged meanwhile, or is not wanted: the run will be told why
+			return nil // it has been acknowledged meanwhile, or is refused: the result of the run has the reason
 		}
 		offset = stored
 	}

@@ -111,7 +111,7 @@ func (d *daemon) signalAndWait(signal syscall.Signal) {
 func (d *daemon) suspend() { _ = d.process.Process.Signal(syscall.SIGSTOP) }
 func (d *daemon) resume()  { _ = d.process.Process.Signal(syscall.SIGCONT) }
 
-// lives tells whether the process still runs.
+// lives reports whether the process still runs.
 func (d *daemon) lives() bool {
 	select {
 	case <-d.ended:
@@ -121,7 +121,7 @@ func (d *daemon) lives() bool {
 	}
 }
 
-// daemonLog keeps what a daemon says, over all its lives.
+// daemonLog keeps what a daemon logs, over all its lives.
 type daemonLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -148,7 +148,7 @@ var keeping struct {
 	err    error
 }
 
-// keep writes what helps to understand a failure into the folder for that, and says where it is.
+// keep writes what helps to understand a failure into the folder for that, and returns where it is.
 func keep(t testing.TB, name string, text []byte) {
 	t.Helper()
 	keeping.once.Do(func() {

@@ -144,7 +144,7 @@ func (p *pair) marks(of *party, query string) []checker.Mark {
 	return marks
 }
 
-// move says that a party is on another server now.
+// move reports that a party is on another server now.
 func (p *party) move(to *server) {
 	name := p.name
 	p.mu.Lock()
@@ -164,7 +164,7 @@ func (p *pair) awaitReplicated() {
 	})
 }
 
-// cutReplication lets the standby hear no more of its primary.
+// cutReplication cuts the standby off its primary.
 func (p *pair) cutReplication() {
 	p.t.Helper()
 	p.standby.administer(p.t, "alter system set primary_conninfo = ''", "select pg_reload_conf()")
@@ -173,7 +173,7 @@ func (p *pair) cutReplication() {
 	await(p.t, "replication is cut", func() bool { return ask[int](p.t, conn, "select count(*)::int from pg_stat_replication") == 0 })
 }
 
-// hand is one session that does what a test says, in transactions of one statement.
+// hand is one session that does what a test asks, in transactions of one statement.
 type hand struct {
 	t    testing.TB
 	conn *pgx.Conn
@@ -241,14 +241,14 @@ func TestAsynchronousFailoverEndsWhatLostHistoryAndNothingElse(t *testing.T) {
 	newPair(t, false).loseHistory(t)
 }
 
-// loseHistory lets a fail over to a standby that lacks the last that was said, in all roles of a, and looks what becomes of the dialogs.
+// loseHistory lets a fail over to a standby that lacks the last messages, in all roles of a, and checks what becomes of the dialogs.
 func (p *pair) loseHistory(t testing.TB) {
 	t.Helper()
 	p.work.lossy = true
 	p.work.observed.LostHistory = lostHistory
 	atA, atB := p.hand(p.a, "hand a"), p.hand(p.b, "hand b")
 
-	// Calm dialogs say something before, and something after.
+	// Calm dialogs send something before, and something after.
 	type calm struct{ handle, target, dialog string }
 	var calms []calm
 	open := func() calm {
@@ -297,8 +297,8 @@ func (p *pair) loseHistory(t testing.TB) {
 	p.failOver()
 	atA = p.hand(p.a, "hand a")
 
-	// Within this time each of them is told, without that anybody sends on it: F2.
-	told := func(h *hand, queue, dialog string) bool {
+	// Within this time each of them gets the error, without any send on it: F2.
+	informed := func(h *hand, queue, dialog string) bool {
 		must(t, h.conn, "select ledger.receive($1, null)", queue)
 		return ask[bool](t, h.conn, "select exists (select from ledger.end_received where dialog = $1::uuid and code = any ($2))", dialog, lostHistory)
 	}
@@ -315,7 +315,7 @@ func (p *pair) loseHistory(t testing.TB) {
 		{"the target of a dialog whose initiator was lost", "target_queue", late, atB},
 		{"the initiator of a dialog whose target was lost", "initiator_queue", lateBack, atB},
 	} {
-		if !awaitFor(30*time.Second, func() bool { return told(c.h, c.queue, c.dialog) }) {
+		if !awaitFor(30*time.Second, func() bool { return informed(c.h, c.queue, c.dialog) }) {
 			t.Errorf("F2: %s (%s) was not told within 30 s", c.name, c.dialog)
 		}
 	}
@@ -329,7 +329,7 @@ func (p *pair) loseHistory(t testing.TB) {
 	p.judge()
 }
 
-// Keeps F1, T1, T2: with a synchronous standby a failover loses nothing that anybody was told of, and no dialog notices.
+// Keeps F1, T1, T2: with a synchronous standby a failover loses nothing whose commit was reported, and no dialog notices.
 func TestSynchronousFailoverLosesNothing(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -349,7 +349,7 @@ func TestSynchronousFailoverLosesNothing(t *testing.T) {
 	}
 }
 
-// Keeps F4: a primary that comes back after its standby was promoted is listened to by nobody, and what it says it has counts for nothing.
+// Keeps F4: a primary that comes back after its standby was promoted is refused by all others, and its acknowledgements count for nothing.
 func TestReturningOldPrimaryIsRefused(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -371,7 +371,7 @@ func TestReturningOldPrimaryIsRefused(t *testing.T) {
 	atA.send(handle)
 	atB.receive("target_queue", dialog, 2)
 
-	// It comes back, with a daemon of its own, and has something to say.
+	// It comes back, with a daemon of its own, and has something to send.
 	p.primary.startAgain(t)
 	old := &hand{t: t, conn: connect(t, p.primary.DSN("a")), name: "old"}
 	defer old.conn.Close(context.Background())

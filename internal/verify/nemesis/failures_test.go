@@ -9,14 +9,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// These may happen to anybody: the dialog has just ended, somebody else was first, a statement was cancelled, or two transactions worked on the same conversations in
-// different order.
+// These may happen to any session: the dialog has just ended, another session was first, a statement was cancelled, or two transactions
+// worked on the same conversations in different order.
 var harmless = map[string]bool{
 	"40P01": true, "40001": true, "57014": true,
 	broker(8426): true, broker(8427): true, broker(8429): true, broker(8436): true, broker(8438): true,
 }
 
-// isFault tells whether an error comes of a server that was stopped, of a session that was ended, or of a standby.
+// isFault reports whether an error comes of a server that was stopped, of a session that was ended, or of a standby.
 func isFault(err error) bool {
 	if _, ok := errors.AsType[*pgconn.PgError](err); !ok {
 		return true

@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// fault is one way to harm the world. It strikes, lasts a while, and is healed by the function that it returns.
+// fault is one way to harm the cluster. It is injected, lasts a while, and is healed by the function that it returns.
 type fault struct {
 	name string
-	// strike harms something that the random source chooses, and says what.
+	// inject harms something that the random source chooses, and returns what.
 	inject func(t testing.TB, w *world, random *rand.Rand) (what string, heal func())
 }
 
@@ -133,7 +133,7 @@ func backends(s *server, random *rand.Rand, most int) []int {
 	return pids[:min(most, len(pids))]
 }
 
-// torment lets faults strike for a while, one or two at a time, and heals them all. It gives how many of each there were.
+// torment injects faults for a while, one or two at a time, and heals them all. It returns how many of each there were.
 func (w *world) torment(t testing.TB, work *workload, random *rand.Rand, duration, longest time.Duration) map[string]int {
 	t.Helper()
 	struck := map[string]int{}

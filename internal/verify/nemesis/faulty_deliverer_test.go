@@ -20,8 +20,8 @@ import (
 // errLost is what a caller sees of a batch, or an answer, that was lost.
 var errLost = errors.New("lost on the way")
 
-// faultyDeliverer is a way to a database that does what no byte proxy below TLS can: it repeats batches, loses them or their answers, keeps them
-// for later, cuts them up, turns their runs round, and speaks in the name of terms that are over. What it keeps it has copied.
+// faultyDeliverer is a way to a database that does what no byte proxy below TLS can: it repeats batches, loses them or their answers, keeps
+// them for later, cuts them up, turns their runs round, and speaks in the name of terms that are over. What it keeps it has copied.
 type faultyDeliverer struct {
 	transport.Deliverer
 	t testing.TB
@@ -31,7 +31,7 @@ type faultyDeliverer struct {
 	honest bool
 	held   []transport.Batch
 	did    map[string]int
-	// acknowledged is what the database has said that it has; keeps T1.
+	// acknowledged is what the database has acknowledged; keeps T1.
 	acknowledged map[checker.Direction]int64
 	// newest is the newest speaker that the database has listened to; what is older must change nothing; keeps T3.
 	newest parley.Speaker
@@ -135,7 +135,7 @@ func (e *faultyDeliverer) DeliverFragment(ctx context.Context, fragment parley.F
 	return e.Deliverer.DeliverFragment(ctx, fragment, passage)
 }
 
-// pass delivers honestly and looks at the answer.
+// pass delivers honestly and checks the answer.
 func (e *faultyDeliverer) pass(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
 	e.mu.Lock()
 	before := maps.Clone(e.acknowledged)
@@ -187,7 +187,7 @@ func (e *faultyDeliverer) passInPieces(ctx context.Context, batch transport.Batc
 	return results, nil
 }
 
-// repeatOld delivers a batch of former times again; nobody hears the answer.
+// repeatOld delivers a batch of former times again; its answer is dropped.
 func (e *faultyDeliverer) repeatOld(ctx context.Context) {
 	e.mu.Lock()
 	if len(e.held) == 0 {
@@ -209,7 +209,7 @@ func (e *faultyDeliverer) repeatOld(ctx context.Context) {
 	_, _ = e.pass(ctx, batch)
 }
 
-// impersonate says other things in the name of a term that is over.
+// impersonate sends other things in the name of a term that is over.
 func (e *faultyDeliverer) impersonate(ctx context.Context, batch transport.Batch) {
 	e.mu.Lock()
 	known := e.newest.Instance == batch.Speaker.Instance
@@ -266,7 +266,7 @@ func clone(batch transport.Batch) transport.Batch {
 	return batch
 }
 
-// newer tells whether a speaker makes another one silent.
+// newer reports whether a speaker makes another one silent.
 func newer(a, b parley.Speaker) bool {
 	return a.Epoch > b.Epoch || a.Epoch == b.Epoch && a.Term > b.Term
 }

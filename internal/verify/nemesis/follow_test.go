@@ -26,8 +26,8 @@ func anyOf(database string, servers ...*server) string {
 	return (&url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database, RawQuery: query.Encode()}).String()
 }
 
-// newServedPair starts two servers, a standby of the first, synchronous or not, and a daemon for each party. That of a is told of both
-// its servers.
+// newServedPair starts two servers, a standby of the first, synchronous or not, and a daemon for each party. That of a gets the addresses
+// of both its servers.
 func newServedPair(t testing.TB, isSynchronous bool) *pair {
 	t.Helper()
 	program(t)
@@ -63,7 +63,7 @@ func TestDaemonsEndWhatLostHistoryInAnAsynchronousFailover(t *testing.T) {
 	newServedPair(t, false).loseHistory(t)
 }
 
-// Keeps F1, L1: the daemon is told of all servers, and follows the one that is promoted by itself.
+// Keeps F1, L1: the daemon knows all servers, and follows the one that is promoted by itself.
 func TestDaemonFollowsAFailover(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -86,7 +86,8 @@ func TestDaemonFollowsAFailover(t *testing.T) {
 		counts(work.done))
 }
 
-// Keeps F3: of two copies of a server that are both alive, made by its files, never both are listened to, so no conversation is made of both.
+// Keeps F3: of two copies of a server that are both alive, made by its files, never both are listened to, so no conversation is made of
+// both.
 func TestOfTwoCopiesOfAServerOneIsRefused(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -105,8 +106,8 @@ func TestOfTwoCopiesOfAServerOneIsRefused(t *testing.T) {
 	outcast := p.courier(placeOf(p.pool(copied.DSN("a"))), p.places[1])
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	// The original speaks under a later term than the one that the copy was made with; not before it has begun to lead anew, or it would be taken to
-	// speak under the earlier one.
+	// The original speaks under a later term than the one that the copy was made with; not before it has begun to lead anew, or it would be
+	// taken to speak under the earlier one.
 	p.couriers[0].anew.Store(true)
 	await(t, "the original leads anew", func() bool { return !p.couriers[0].anew.Load() })
 	atA.send(handle)
@@ -123,7 +124,7 @@ func TestOfTwoCopiesOfAServerOneIsRefused(t *testing.T) {
 	await(t, "the copy is refused", func() bool { return outcast.superseded.Load() > 0 })
 	cancel()
 	parleytest.Receive(t, done, "the end of the copy's courier")
-	// Told so, the copy becomes a broker of its own, and the original goes on.
+	// Once this is decided, the copy becomes a broker of its own, and the original goes on.
 	must(t, inCopy.conn, "select parley.new_broker()")
 	atA.send(handle)
 	atB.receive("target_queue", dialog, 3)

@@ -49,7 +49,7 @@ func TestAForwarderWithATargetThatTakesNothingServesOthers(t *testing.T) {
 	must(t, target.conn, "select parley.create_route('all else', 'tcp://' || $1)", forwarder.address())
 	work := newWorkload(t, 1, []*party{sender.party, other.party, target.party})
 
-	// Who forwards cannot protect a dialog.
+	// A forwarder cannot protect a dialog.
 	begin := func(h *hand, from, to string) (handle, dialog string) {
 		t.Helper()
 		handle = ask[string](t, h.conn, "select parley.begin_dialog($1, $2, encryption => false)::text", from+"/initiator", to+"/target")

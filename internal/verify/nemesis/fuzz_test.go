@@ -102,7 +102,7 @@ func (b *bytesOf) run(fits parley.Run, own parley.UUID) parley.Run {
 }
 
 // Whatever comes from outside, the database answers each run and breaks no rule of its own; nobody can stop the batches of others by what
-// he says in his own.
+// it sends under its own.
 func FuzzArrival(f *testing.F) {
 	from, pool := newSpeaking(f), newListening(f)
 	speeches := from.speak(f, [][]string{{"one", "two", "three"}}, []bool{false})
@@ -134,7 +134,7 @@ func FuzzArrival(f *testing.F) {
 			batch.Runs = append(batch.Runs, b.run(speeches[0].run, own))
 			arrival.Identities = append(arrival.Identities, []string{"", "peer:abc", "role:postgres", "certificate:x"}[b.below(4)])
 		}
-		// What cannot be said in a frame does not come in.
+		// What cannot be expressed in a frame does not come in.
 		payload, err := wire.EncodeBatch(batch)
 		if err != nil {
 			return

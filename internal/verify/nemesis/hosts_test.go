@@ -29,7 +29,7 @@ func newNetwork(t testing.TB) *network {
 		t.Skipf("network namespaces cannot be made here: %v %s", err, out)
 	}
 	t.Cleanup(func() { n.ip("netns", "del", n.router) })
-	// The range that is set aside for tests of network devices (RFC 2544).
+	// The range that is reserved for tests of network devices (RFC 2544).
 	block := rand.IntN(256)
 	for i := range n.hosts {
 		namespace := fmt.Sprint(name, "-", i)
@@ -101,7 +101,7 @@ func TestHostsThatLoseSightOfEachOtherLoseNothingElse(t *testing.T) {
 		_ = conn.Close(context.Background())
 		p.route(t, parties[1-i], "tcp://"+daemons[1-i].address())
 	}
-	said := func(what string) int { return strings.Count(daemons[0].log.String(), what) }
+	logged := func(what string) int { return strings.Count(daemons[0].log.String(), what) }
 	const connected, closed = "msg=connected", `msg="connection closed"`
 	work := newWorkload(t, 1, parties)
 	stop := work.run(1)
@@ -112,10 +112,10 @@ func TestHostsThatLoseSightOfEachOtherLoseNothingElse(t *testing.T) {
 		{"both ways", func(does bool) { network.forward(!does) }},
 		{"one way", func(does bool) { network.lose(1, does) }},
 	} {
-		await(t, "daemon a is connected, before "+fault.name, func() bool { return said(connected) > n })
+		await(t, "daemon a is connected, before "+fault.name, func() bool { return logged(connected) > n })
 		pause(time.Second)
 		fault.do(true)
-		await(t, "daemon a finds out that nothing arrives, "+fault.name, func() bool { return said(closed) > n })
+		await(t, "daemon a finds out that nothing arrives, "+fault.name, func() bool { return logged(closed) > n })
 		fault.do(false)
 	}
 	stop()

@@ -41,12 +41,12 @@ func newIntruder(t testing.TB, key *identity.Certificate, victim *outpost) *intr
 	return i
 }
 
-// tlsOf is how somebody with a key connects, or is connected to, who asks for no other's.
+// tlsOf is how a holder of a key connects, or is connected to, without a check of the other's key.
 func tlsOf(key *identity.Certificate) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{*key.TLS()}, InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
 }
 
-// dial opens a stream and says nothing yet.
+// dial opens a stream and sends nothing yet.
 func (i *intruder) dial() *faultinjection.Peer {
 	i.t.Helper()
 	var peer *faultinjection.Peer
@@ -59,7 +59,7 @@ func (i *intruder) dial() *faultinjection.Peer {
 	return peer
 }
 
-// greet opens a stream and says Hello.
+// greet opens a stream and sends a Hello.
 func (i *intruder) greet() *faultinjection.Peer {
 	i.t.Helper()
 	peer := i.dial()
@@ -86,7 +86,7 @@ func (i *intruder) batch(id uint64, speaker parley.Speaker, runs ...parley.Run) 
 	return wire.Pack(pb.Kind_KIND_BATCH, id, payload, false)
 }
 
-// ask says runs in the name of a speaker, on a connection of its own, and gives the answers.
+// ask sends runs in the name of a speaker, on a connection of its own, and returns the answers.
 func (i *intruder) ask(speaker parley.Speaker, runs ...parley.Run) []parley.Result {
 	i.t.Helper()
 	peer := i.greet()
@@ -114,7 +114,7 @@ func (i *intruder) ask(speaker parley.Speaker, runs ...parley.Run) []parley.Resu
 	}
 }
 
-// wantOutcome says one run and looks at the answer. Where somebody else has the conversation locked just then it says it again, as any
+// wantOutcome sends one run and checks the answer. Where the conversation is locked just then it sends it again, as any
 // sender does.
 func (i *intruder) wantOutcome(what string, want parley.Outcome, next int64, speaker parley.Speaker, run parley.Run) {
 	i.t.Helper()
@@ -128,7 +128,7 @@ func (i *intruder) wantOutcome(what string, want parley.Outcome, next int64, spe
 	}
 }
 
-// wantClosed reads until the daemon closes the stream, and looks how.
+// wantClosed reads until the daemon closes the stream, and checks how.
 func (i *intruder) wantClosed(what string, peer *faultinjection.Peer, want codes.Code) {
 	i.t.Helper()
 	for {
@@ -213,7 +213,7 @@ func (i *intruder) overflow() {
 	must(i.t, holder, "begin")
 	must(i.t, holder, "select from parley._p_known_broker where broker_instance = $1 for update", i.speaker.Instance)
 	peer := i.greet()
-	// It has said that before, so nothing comes of it, whether it is still taken in or not.
+	// It has sent that before, so nothing comes of it, whether it is still taken in or not.
 	run := i.run(0)
 	run.Bodies = [][]byte{make([]byte, 3<<20)}
 	for id := uint64(1); id <= 4; id++ {
@@ -250,7 +250,7 @@ func (i *intruder) linger(each int) {
 	}
 }
 
-// converse talks on a dialog of its own as badly as it can, and says three messages in all.
+// converse talks on a dialog of its own as badly as it can, and sends three messages in all.
 func (i *intruder) converse() {
 	i.t.Helper()
 	i.wantOutcome("a message before the first", parley.Expected, 0, i.speaker, i.run(1))
@@ -307,7 +307,7 @@ func (i *intruder) meddle(owner *outpost) {
 	i.victim.hand().receive("target_queue", dialog, 2)
 }
 
-// Keeps S1 to S4, T3 to T6, R2: whatever a trusted peer says, its victim lives, does to its dialogs what is right, and serves others.
+// Keeps S1 to S4, T3 to T6, R2: whatever a trusted peer sends, its victim lives, does to its dialogs what is right, and serves others.
 func TestADaemonBearsAPeerThatMisbehaves(t *testing.T) {
 	t.Parallel()
 	keys := newTrust(t)
@@ -357,9 +357,9 @@ func TestADaemonBearsAPeerThatMisbehaves(t *testing.T) {
 		t.Logf("the daemon took %d MiB", most)
 	}
 
-	// What it has said is there once, in order.
-	const heard = "select string_agg(parley.body_text(message_body), ',' order by queuing_order) from parley.receive('ajar')"
-	if got := ask[string](t, victim.conn, heard); got != "1,2,3" {
+	// What it has sent is there once, in order.
+	const received = "select string_agg(parley.body_text(message_body), ',' order by queuing_order) from parley.receive('ajar')"
+	if got := ask[string](t, victim.conn, received); got != "1,2,3" {
 		t.Errorf("received %s of the peer", got)
 	}
 	const forget = `

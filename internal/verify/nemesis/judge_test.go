@@ -101,7 +101,7 @@ func (w *workload) drain() {
 		defer conn.Close(context.Background())
 		drainers[i] = &actor{workload: w, party: p, conn: conn}
 	}
-	told := time.Now()
+	reported := time.Now()
 	for deadline := time.Now().Add(quietMax); ; {
 		moved, left := 0, []string(nil)
 		for _, d := range drainers {
@@ -126,8 +126,8 @@ func (w *workload) drain() {
 			w.observed.Left = left
 			return
 		}
-		if time.Now().After(told.Add(5 * time.Second)) {
-			told = time.Now()
+		if time.Now().After(reported.Add(5 * time.Second)) {
+			reported = time.Now()
 			w.t.Logf("%v after the last fault there is left: %s", (w.now() - w.observed.Healed).Round(time.Millisecond), strings.Join(left, "; "))
 		}
 		if moved == 0 {
@@ -168,7 +168,7 @@ func (a *actor) drainOnce() (moved int, err error) {
 			}
 		}
 	}
-	// What nobody has ended is ended by its initiator; its far side is told, and ends when it hears of it.
+	// A dialog that is open is ended by its initiator; its far side receives the end, and ends too.
 	rows, err := a.conn.Query(context.Background(), `
 		select conversation_handle::text
 		from parley.conversation_endpoints
@@ -190,7 +190,7 @@ func (a *actor) drainOnce() (moved int, err error) {
 	return moved, nil
 }
 
-// left tells what a party still has that should be gone.
+// left reports what a party still has that should be gone.
 func (a *actor) left() ([]string, error) {
 	var left []string
 	for what, sql := range map[string]string{

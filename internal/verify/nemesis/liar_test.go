@@ -22,7 +22,7 @@ type lie struct {
 	name string
 	// answer gives the frames for a question of so many runs.
 	answer func(t testing.TB, id uint64, runs int) []*pb.Frame
-	// breaks tells that the conversation ends with an Error: both sides cannot be brought together any more.
+	// breaks reports that the conversation ends with an Error: both sides cannot be brought together any more.
 	breaks bool
 }
 
@@ -91,7 +91,7 @@ var lies = []lie{
 	}},
 }
 
-// host tells a lie at an address, and counts how often it was asked.
+// host answers falsely at an address, and counts how often it was asked.
 func (l lie) host(t testing.TB, key *identity.Certificate) (address string, asked *atomic.Int64) {
 	t.Helper()
 	asked = &atomic.Int64{}
@@ -120,9 +120,9 @@ func (l lie) host(t testing.TB, key *identity.Certificate) (address string, aske
 	return "tcp://" + host.Address(), asked
 }
 
-// Keeps S1 to S5, T2, T4, L2: what is sent to somebody who lies about it is neither lost nor repeated, and nobody else waits for it. When
-// its route leads to an honest broker at last it arrives there.
-func TestWhatALiarSaysMakesNoMessageVanish(t *testing.T) {
+// Keeps S1 to S5, T2, T4, L2: what is sent to a server that answers falsely is neither lost nor repeated, and no other dialog waits for it.
+// When its route leads to an honest broker at last it arrives there.
+func TestForgedMessagesMakeNoMessageVanish(t *testing.T) {
 	t.Parallel()
 	keys := newTrust(t)
 	key := keys.identify(t, "intruder", t.TempDir())
@@ -135,11 +135,11 @@ func TestWhatALiarSaysMakesNoMessageVanish(t *testing.T) {
 	work := newWorkload(t, 1, []*party{sender.party, honest.party})
 
 	h, far := sender.hand(), honest.hand()
-	type told struct{ service, handle, dialog string }
-	all := make([]told, len(lies))
+	type lie struct{ service, handle, dialog string }
+	all := make([]lie, len(lies))
 	for i, l := range lies {
 		address, asked := l.host(t, key)
-		s := told{service: fmt.Sprint("lie", i)}
+		s := lie{service: fmt.Sprint("lie", i)}
 		must(t, honest.conn, "select parley.create_service($1, 'target_queue', '{DEFAULT}')", s.service+"/target")
 		must(t, honest.conn, "select parley.grant('SEND', 'service', $1, 'public')", s.service+"/target")
 		must(t, sender.conn, "select parley.create_route(name => $1, service_name => $1, address => $2)", s.service+"/target", address)

@@ -57,7 +57,7 @@ func (l *link) heal(t testing.TB) {
 	}
 }
 
-// givenPorts are those that freePort has given to somebody, who may not listen yet or be down for a while.
+// givenPorts are those that freePort has given to a server, which may not listen yet or be down for a while.
 var givenPorts sync.Map
 
 // freePort finds a port that nobody else gets: outside of the range from which the system takes those of clients, and each only once.

@@ -76,7 +76,7 @@ func program(t testing.TB) string {
 	return filepath.Join(build.folder, "parley")
 }
 
-// draw gives a seed for a test that was not told one.
+// draw gives a seed for a test that was not given one.
 func draw(t testing.TB) uint64 {
 	t.Helper()
 	seed := *seedFlag

@@ -11,8 +11,9 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// The partner of a database is a copy of it that follows, with the same objects, and the route to it gives both addresses (spec 9.4, mirror).
-func TestDiagnosisOfAMirrorLooksAtThePartnerAndTheRoutes(t *testing.T) {
+// The partner of a database is a copy of it that follows, with the same objects, and the route to it gives both addresses (spec 9.4,
+// mirror).
+func TestDiagnosisOfAMirrorChecksThePartnerAndTheRoutes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it makes servers of its own")
@@ -62,7 +63,7 @@ func TestDiagnosisOfAMirrorLooksAtThePartnerAndTheRoutes(t *testing.T) {
 	caughtUp()
 	require(a, mirror, b)
 
-	// The route of the other side; the cure makes the finding go, whatever the route says.
+	// The route of the other side; the cure makes the finding go, whatever the route is.
 	for name, route := range map[string]string{
 		"by name":      "select parley.create_route('r', 'tcp://first:4022', 'a/target')",
 		"by instance":  "select parley.create_route('r', 'tcp://first:4022', 'a/target', '" + guid + "')",
@@ -92,9 +93,9 @@ func TestDiagnosisOfAMirrorLooksAtThePartnerAndTheRoutes(t *testing.T) {
 	}
 	other := newServer(t, "other")
 	other.createDatabase(t, "a")
-	stranger := connect(t, other.DSN("a"))
-	defer stranger.Close(context.Background())
-	if found := require(a, stranger, b, "mirror-other-database"); !strings.Contains(found[0].Cause, "another server") {
+	elsewhere := connect(t, other.DSN("a"))
+	defer elsewhere.Close(context.Background())
+	if found := require(a, elsewhere, b, "mirror-other-database"); !strings.Contains(found[0].Cause, "another server") {
 		t.Errorf("found %+v", found)
 	}
 	if found := require(mirror, a, b, "mirror-promoted"); !strings.Contains(found[0].Cause, "is the primary") {

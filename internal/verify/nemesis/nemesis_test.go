@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// shortRun is how long faults strike with each of the fixed seeds, shortFault how long one lasts at most.
+	// shortRun is how long faults are injected with each of the fixed seeds, shortFault how long one lasts at most.
 	shortRun   = 5 * time.Second
 	shortFault = time.Second
 	longFault  = 10 * time.Second
@@ -116,7 +116,7 @@ func (w *world) autopsy(t testing.TB) {
 	}
 }
 
-// askAll tells what all parties would answer to what one has in transit.
+// askAll reports what all parties would answer to what one has in transit.
 func (w *world) askAll(t testing.TB, from *party) {
 	t.Helper()
 	conn := connect(t, from.dsn())

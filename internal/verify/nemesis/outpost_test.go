@@ -43,7 +43,7 @@ func newOutpost(t testing.TB, keys *trust, name string, flags ...string) *outpos
 	return o
 }
 
-// introduce lets outposts trust each other, and whoever else has a key.
+// introduce lets outposts trust each other, and other holders of keys.
 func introduce(t testing.TB, keys *trust, all ...*outpost) {
 	t.Helper()
 	for _, o := range all {
@@ -57,7 +57,7 @@ func (o *outpost) instance() string {
 	return ask[string](o.t, o.conn, "select service_broker_guid::text from parley._p_broker")
 }
 
-// hand is a session that does what a test says.
+// hand is a session that does what a test asks.
 func (o *outpost) hand() *hand {
 	o.t.Helper()
 	h := &hand{t: o.t, conn: connect(o.t, o.dsn()), name: "hand " + o.party.name}
@@ -93,7 +93,7 @@ func (o *outpost) metric(name string) (sum float64) {
 	return sum
 }
 
-// memoryMost is the most memory that the daemon's process has had, in MiB; 0 where the system does not say.
+// memoryMost is the most memory that the daemon's process has had, in MiB; 0 where the system does not report it.
 func (o *outpost) memoryMost() int {
 	o.t.Helper()
 	file, err := os.Open(fmt.Sprintf("/proc/%d/status", o.process.Process.Pid))

@@ -141,8 +141,8 @@ func (s *speaking) speaker(t testing.TB) parley.Speaker {
 	return speaker
 }
 
-// heard is what a listener's queue has of a number of dialogs, received to the end.
-func heard(t testing.TB, pool *pgxpool.Pool) (h checker.History) {
+// readHistory is what a listener's queue has of a number of dialogs, received to the end.
+func readHistory(t testing.TB, pool *pgxpool.Pool) (h checker.History) {
 	t.Helper()
 	for {
 		rows, err := pool.Query(t.Context(), `
@@ -239,7 +239,7 @@ func TestAnyRunAnyNumberOfTimesInAnyOrderEqualsSendingItOnce(t *testing.T) {
 			}
 		}
 		whole(often)
-		for _, v := range checker.SameOutcome(heard(t, once), heard(t, often)) {
+		for _, v := range checker.SameOutcome(readHistory(t, once), readHistory(t, often)) {
 			r.Error(v)
 		}
 	})
@@ -312,7 +312,7 @@ func TestAnyFragmentAnyNumberOfTimesInAnyOrderEqualsSendingItOnce(t *testing.T) 
 			}
 		}
 		sum := md5.Sum([]byte("DEFAULT" + body))
-		got := heard(t, often).Received
+		got := readHistory(t, often).Received
 		if len(got) != 1 || got[0].Hash != hex.EncodeToString(sum[:]) {
 			r.Fatal(fmt.Sprint("received ", len(got), " messages, or another body"))
 		}

@@ -58,7 +58,7 @@ func TestMessagesFollowTheirTargetToItsMirrorAndBack(t *testing.T) {
 	judgeOutposts(t, work)
 }
 
-// Keeps S1 to S4: with a route whose address is TRANSPORT, service names say where services are, in both directions.
+// Keeps S1 to S4: with a route whose address is TRANSPORT, service names state where services are, in both directions.
 func TestServiceNamesThatAreAddressesAreTransport(t *testing.T) {
 	t.Parallel()
 	keys := newTrust(t)

@@ -244,7 +244,7 @@ func await(t testing.TB, what string, reached func() bool) {
 	}
 }
 
-// awaitFor tells whether a state is reached in time.
+// awaitFor reports whether a state is reached in time.
 func awaitFor(limit time.Duration, reached func() bool) bool {
 	for deadline := time.Now().Add(limit); !reached(); {
 		if time.Now().After(deadline) {
@@ -255,5 +255,5 @@ func awaitFor(limit time.Duration, reached func() bool) bool {
 	return true
 }
 
-// pause lets time pass between two looks, or as the length of a fault.
+// pause lets time pass between two polls, or as the length of a fault.
 func pause(d time.Duration) { <-time.After(d) }

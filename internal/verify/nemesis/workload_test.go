@@ -22,7 +22,7 @@ import (
 type party struct {
 	name string
 	mu   sync.Mutex
-	// at tells where it is now.
+	// at reports where it is now.
 	at func() string
 	// server is the number of the one it is on.
 	server int
@@ -42,7 +42,7 @@ type workload struct {
 	birth   time.Time
 	parties []*party
 	over    atomic.Bool
-	// lossy says that committed transactions may vanish: a database with asynchronous replication fails over.
+	// lossy reports that committed transactions may vanish: a database with asynchronous replication fails over.
 	lossy bool
 
 	mu       sync.Mutex
@@ -78,7 +78,7 @@ func (w *workload) run(actorsEach int) (stop func()) {
 	number := uint64(0)
 	for _, p := range w.parties {
 		for range actorsEach {
-			for _, role := range []func(*actor) error{(*actor).begin, (*actor).serve, (*actor).hear, (*actor).finish} {
+			for _, role := range []func(*actor) error{(*actor).begin, (*actor).serve, (*actor).listen, (*actor).finish} {
 				number++
 				a := &actor{
 					workload: w, party: p, random: rand.New(rand.NewPCG(w.seed, number)), name: fmt.Sprintf("%s.%d", p.name, number),
@@ -155,7 +155,7 @@ func (a *actor) run(role func(*actor) error) {
 	}
 }
 
-// transaction does one transaction, or rolls it back, and notes what the client knows of it then.
+// transaction does one transaction, or rolls it back, and records what the client knows of it then.
 func (a *actor) transaction(role func(*actor) error) error {
 	a.sent, a.got = nil, nil
 	if err := a.try("begin"); err != nil {
@@ -166,7 +166,7 @@ func (a *actor) transaction(role func(*actor) error) error {
 		if undo := a.try("rollback"); undo != nil {
 			return cmp.Or(err, undo)
 		}
-		a.noteRollback()
+		a.recordRollback()
 		return err
 	}
 	if err := a.try("commit"); err != nil {
@@ -174,7 +174,7 @@ func (a *actor) transaction(role func(*actor) error) error {
 		a.log.add(a.now(), a.name, "unknown", err.Error())
 		return err
 	}
-	a.noteCommit()
+	a.recordCommit()
 	return nil
 }
 
@@ -183,7 +183,7 @@ func (a *actor) try(sql string, args ...any) error {
 	return err
 }
 
-func (a *actor) noteCommit() {
+func (a *actor) recordCommit() {
 	now := a.now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -208,7 +208,7 @@ func (a *actor) noteCommit() {
 	}
 }
 
-func (a *actor) noteRollback() {
+func (a *actor) recordRollback() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.done["rolled back"]++
@@ -301,8 +301,8 @@ func (a *actor) serve() error {
 	return nil
 }
 
-// hear receives the answers.
-func (a *actor) hear() error {
+// listen receives the answers.
+func (a *actor) listen() error {
 	if err := a.receive("initiator_queue"); err != nil {
 		return err
 	}

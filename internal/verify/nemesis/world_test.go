@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// world is several servers with their databases, a daemon for each server, and a link to each daemon from each other server.
+// world is a cluster: several servers with their databases, a daemon for each server, and a link to each daemon from each other server.
 type world struct {
 	t       testing.TB
 	servers []*server
@@ -79,7 +79,7 @@ func (w *world) settle(p *party) {
 	defer conn.Close(context.Background())
 	p.openServices(w.t, conn)
 	for _, other := range w.parties {
-		// To those on the same server leads the route that every database has from the beginning, which says LOCAL.
+		// To those on the same server leads the route that every database has from the beginning, which is LOCAL.
 		if other.server != p.server {
 			p.route(w.t, other, "tcp://"+w.links[p.server][other.server].address())
 		}
@@ -87,7 +87,7 @@ func (w *world) settle(p *party) {
 	w.trust.settle(w.t, conn, w.daemons[p.server].name)
 }
 
-// openServices creates the services of a party; everybody may send to them.
+// openServices creates the services of a party; every role may send to them.
 func (p *party) openServices(t testing.TB, conn *pgx.Conn) {
 	t.Helper()
 	for _, service := range []string{"initiator", "target"} {
@@ -96,7 +96,7 @@ func (p *party) openServices(t testing.TB, conn *pgx.Conn) {
 	}
 }
 
-// route says where the services of another party are.
+// route reports where the services of another party are.
 func (p *party) route(t testing.TB, other *party, address string) {
 	t.Helper()
 	conn := connect(t, p.dsn())

@@ -102,7 +102,7 @@ func crashPrepared(t *testing.T, server *ownServer) {
 	b.passBy(t, 300)
 	sender.exec("prepare transaction 'late'")
 	b.passBy(t, 300)
-	// Those who passed by did not wait for the disk.
+	// Sessions that passed by did not wait for the disk.
 	b.admin.exec("checkpoint")
 	server.killServer(t, b)
 	b.passBy(t, 700)
@@ -110,7 +110,7 @@ func crashPrepared(t *testing.T, server *ownServer) {
 	wantBodies(t, b.admin.receive(from{}), "late")
 }
 
-// crashPoison has a message that takes the server down with its reader, and readers that set it aside and are shot.
+// crashPoison has a message that takes the server down with its reader, and readers that set it aside and are killed.
 func crashPoison(t *testing.T, server *ownServer) {
 	t.Helper()
 	b := server.fixture(t)
@@ -121,7 +121,7 @@ func crashPoison(t *testing.T, server *ownServer) {
 		s := b.session(t)
 		s.begin()
 		wantBodies(t, s.receive(from{top: 1}), body)
-		// Whatever somebody commits makes the server remember what went before.
+		// A commit of any session makes the server remember what went before.
 		b.admin.exec(fmt.Sprintf("create table remembered_%d ()", i))
 		server.killBackend(t, b, s)
 	}

@@ -32,7 +32,7 @@ func TestLockedGroupIsSkipped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newFixture(t)
-			b.admin.conversation(many(beyondFirstLook)...)
+			b.admin.conversation(many(beyondFirstScan)...)
 			b.admin.conversation("free")
 			holder, reader := b.session(t), b.session(t)
 			holder.begin()
@@ -87,7 +87,7 @@ func TestReceiveLocksOnlyTheGroupItReturns(t *testing.T) {
 	b := newFixture(t)
 	const groups = 5
 	for range groups {
-		b.admin.conversation(many(beyondFirstLook)...)
+		b.admin.conversation(many(beyondFirstScan)...)
 	}
 	holders := b.lockGroups(t, groups)
 	b.passBy(t, 600)
@@ -97,7 +97,7 @@ func TestReceiveLocksOnlyTheGroupItReturns(t *testing.T) {
 	for i := range groups {
 		reader := b.session(t)
 		reader.begin()
-		if got := reader.receive(from{}); len(got) != beyondFirstLook {
+		if got := reader.receive(from{}); len(got) != beyondFirstScan {
 			t.Fatalf("reader %d of %d received %d messages while %d groups are free", i, groups, len(got), groups-i)
 		}
 	}
@@ -114,7 +114,7 @@ func TestGroupsThatWereLockedComeBackInTheirOrder(t *testing.T) {
 	b.admin.receive(from{})
 	b.admin.send(younger, "first")
 	b.admin.send(older, "second")
-	for range beyondFirstLook {
+	for range beyondFirstScan {
 		b.admin.send(older, "more")
 	}
 	holders := b.lockGroups(t, 2)
@@ -126,7 +126,7 @@ func TestGroupsThatWereLockedComeBackInTheirOrder(t *testing.T) {
 	wantBodies(t, b.admin.receive(from{top: 1}), "second")
 }
 
-// The messages of a locked group wait; that readers pass them by for long must not make anybody forget them.
+// The messages of a locked group wait; that readers pass them by for long must not make them unreachable.
 func TestMessagesOfALockedGroupAreThereWhenItIsFree(t *testing.T) {
 	t.Parallel()
 	for how, lock := range map[string]string{
@@ -134,7 +134,7 @@ func TestMessagesOfALockedGroupAreThereWhenItIsFree(t *testing.T) {
 		"Timer":                "select parley.begin_conversation_timer($1::uuid, 3600)",
 		"RelatedDialog":        "select parley.begin_dialog('target', 'initiator', related_conversation => $1::uuid)",
 	} {
-		for _, count := range []int{1, beyondFirstLook} {
+		for _, count := range []int{1, beyondFirstScan} {
 			t.Run(fmt.Sprint(how, count), func(t *testing.T) {
 				t.Parallel()
 				b := newFixture(t)
@@ -151,8 +151,8 @@ func TestMessagesOfALockedGroupAreThereWhenItIsFree(t *testing.T) {
 	}
 }
 
-// beyondFirstLook is more messages than a reader looks at before it searches in earnest.
-const beyondFirstLook = 50
+// beyondFirstScan is more messages than a reader reads before it scans with a hint.
+const beyondFirstScan = 50
 
 // many gives n bodies.
 func many(n int) []string {
@@ -177,7 +177,7 @@ func (b *fixture) lockGroups(t testing.TB, n int) []*session {
 	return holders
 }
 
-// passBy lets messages of another conversation through the target's queue, one by one, so that readers note how far they have got.
+// passBy lets messages of another conversation through the target's queue, one by one, so that readers record how far they have got.
 func (b *fixture) passBy(t testing.TB, n int) {
 	t.Helper()
 	s := b.session(t)

@@ -2,8 +2,8 @@ package reliability_test
 
 import "testing"
 
-// Whoever moves a conversation, or is the first to join its group, may end it in the same transaction, while the other side ends it too:
-// END takes both sides in one order, and finds no half of them held.
+// A session that moves a conversation, or is the first to join its group, may end it in the same transaction, while the other side ends it
+// too: END takes both sides in one order, and finds no half of them held.
 func TestWhoJoinsAGroupDoesNotDeadlockWithTheEndOfTheOtherSide(t *testing.T) {
 	t.Parallel()
 	for name, join := range map[string]func(s *session, ended, other string){

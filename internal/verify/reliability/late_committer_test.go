@@ -45,7 +45,7 @@ func TestLateCommitterWithSavepointsIsNotSkipped(t *testing.T) {
 	wantBodies(t, b.admin.receive(from{}), "late")
 }
 
-// A reader whose snapshot is old must not tell others what to skip.
+// A reader whose snapshot is old must not hint others what to skip.
 func TestReaderAtRepeatableReadDoesNotHideMessages(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -80,8 +80,8 @@ func TestReaderAtRepeatableReadDoesNotReceiveTwice(t *testing.T) {
 	}
 }
 
-// The reader has looked before the sender commits, and makes its note after others have found that all senders are done.
-func TestNoteOfASlowReaderDoesNotHideALateCommitter(t *testing.T) {
+// The reader has scanned before the sender commits, and writes its hint after others have found that all senders are done.
+func TestHintOfASlowReaderDoesNotHideALateCommitter(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	b.passBy(t, 300)
@@ -96,7 +96,7 @@ func TestNoteOfASlowReaderDoesNotHideALateCommitter(t *testing.T) {
 	b.admin.send(slow, "slow")
 	reader := b.stallReader(t)
 	sender.commit()
-	// Nobody takes the late message for now, so that only a note can hide it.
+	// No reader takes the late message for now, so that only a hint can hide it.
 	holder := b.session(t)
 	holder.begin()
 	holder.exec("select parley.begin_conversation_timer($1::uuid, 3600)", lateTarget)
@@ -131,8 +131,8 @@ func TestMessagesOfOneTransactionAreNotSplitByAReader(t *testing.T) {
 	}
 }
 
-// Errors and timer messages stand outside the sequence, also when they arrive between a reader's look and its taking.
-func TestErrorThatArrivesWhileAReaderLooksStandsOutsideTheSequence(t *testing.T) {
+// Errors and timer messages stand outside the sequence, also when they arrive between a reader's scan and its taking.
+func TestErrorThatArrivesDuringAScanStandsOutsideTheSequence(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	handle, _ := b.admin.conversation("1", "2")
@@ -156,7 +156,7 @@ func TestErrorThatArrivesWhileAReaderLooksStandsOutsideTheSequence(t *testing.T)
 	}
 }
 
-func TestTimerThatFiresWhileAReaderLooksStandsOutsideTheSequence(t *testing.T) {
+func TestTimerThatFiresDuringAScanStandsOutsideTheSequence(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	handle, target := b.admin.conversation("1")
@@ -174,7 +174,7 @@ func TestTimerThatFiresWhileAReaderLooksStandsOutsideTheSequence(t *testing.T) {
 	}
 }
 
-// stalled is a reader that has looked at the head of the queue, holds its group, and has not taken anything yet.
+// stalled is a reader that has scanned the head of the queue, holds its group, and has not taken anything yet.
 type stalled struct {
 	*running[[]message]
 	holder *session

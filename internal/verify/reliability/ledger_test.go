@@ -57,8 +57,8 @@ func (l *ledger) send(s *session, handle, stream string) (sending, error) {
 	return sending{handle, stream, n}, err
 }
 
-// noteCommitted tells when a client knew of its commit.
-func (l *ledger) noteCommitted(messages []sending) {
+// recordCommitted reports when a client knew of its commit.
+func (l *ledger) recordCommitted(messages []sending) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *ledger) receive(s *session, queue string, top int) ([]delivery, error) 
 	return got, nil
 }
 
-// hold enters who holds a group. The holder lets go of it here before the server does, so two entries at a time are two holders.
+// hold enters the holder of a group. The holder lets go of it here before the server does, so two entries at a time are two holders.
 func (l *ledger) hold(s *session, got []delivery) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,8 +112,8 @@ func (l *ledger) hold(s *session, got []delivery) {
 	l.holders[group] = holder{s, got}
 }
 
-// letGo is to be called before a session ends its transaction. When one of its statements failed, the server let go of the group at once, and
-// that another session had it next says nothing.
+// letGo is to be called before a session ends its transaction. When one of its statements failed, the server let go of the group at once,
+// and that another session had it next proves nothing.
 func (l *ledger) letGo(s *session, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,7 +6,7 @@ import "testing"
 
 const oldSlots = "select count(*) from parley.diagnose_runtime(patience => '0') where code = 'old-slot'"
 
-// A replication slot that nobody reads keeps every row that was received, however long ago. Diagnosis names it, and what it says, done
+// An unread replication slot keeps every row that was received, however long ago. Diagnosis names it, and its cure, done
 // as printed, lets vacuum remove them.
 func TestDiagnosisFindsTheSlotThatKeepsReceivedRows(t *testing.T) {
 	t.Parallel()

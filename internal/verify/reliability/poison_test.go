@@ -93,7 +93,7 @@ func (b *fixture) deadlock(t testing.TB, s *session) {
 	t.Helper()
 	other := b.session(t)
 	other.begin()
-	// Whoever waits first is the first to look for a deadlock.
+	// The session that waits first is the first to check for a deadlock.
 	s.exec("set local deadlock_timeout = '10ms'")
 	other.exec("set local deadlock_timeout = '100s'")
 	s.exec("select pg_advisory_xact_lock($1)", int(s.pid))
@@ -222,7 +222,7 @@ func TestRollbackToASavepointDoesNotCountInItsOwnTransaction(t *testing.T) {
 	s.commit()
 }
 
-// Whoever has gone back and commits without the message has failed, once.
+// A transaction that has gone back to a savepoint and commits without the message has failed, once.
 func TestRollbackToASavepointCountsWhenItsTransactionHasCommitted(t *testing.T) {
 	t.Parallel()
 	b := newDisablingFixture(t)

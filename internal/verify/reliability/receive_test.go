@@ -14,7 +14,7 @@ const (
 	typeDialogTimer = "http://schemas.microsoft.com/SQL/ServiceBroker/DialogTimer"
 )
 
-// message is what a test looks at of a received message.
+// message is what a test checks of a received message.
 type message struct {
 	Handle   string
 	Group    string
@@ -24,7 +24,7 @@ type message struct {
 	Body     string
 }
 
-// from says what to receive; the zero value is the next group of the target's queue, all of it.
+// from reports what to receive; the zero value is the next group of the target's queue, all of it.
 type from struct {
 	queue   string
 	top     int

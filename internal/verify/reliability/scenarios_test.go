@@ -25,54 +25,54 @@ var scenarios = map[string][]step{
 			p.dialog, err = tryAsk[string](p.s, "select parley.begin_dialog('initiator', 'target', lifetime => 3600)::text")
 			return err
 		},
-		func(p *play) error { return p.say(p.dialog) },
-		func(p *play) error { return p.say(p.dialog) },
+		func(p *play) error { return p.sendOn(p.dialog) },
+		func(p *play) error { return p.sendOn(p.dialog) },
 	},
 	"Send": {
-		func(p *play) error { return p.say(p.initiator) },
-		func(p *play) error { return p.say(p.target) },
+		func(p *play) error { return p.sendOn(p.initiator) },
+		func(p *play) error { return p.sendOn(p.target) },
 		func(p *play) error { return p.s.try("savepoint a") },
-		func(p *play) error { return p.say(p.initiator) },
+		func(p *play) error { return p.sendOn(p.initiator) },
 		func(p *play) error { return p.s.try("rollback to savepoint a") },
 	},
 	"Receive": {
-		func(p *play) error { return p.hear("target_queue", 1) },
-		func(p *play) error { return p.say(p.target) },
-		func(p *play) error { return p.hear("target_queue", 0) },
-		func(p *play) error { return p.hear("initiator_queue", 0) },
+		func(p *play) error { return p.receiveFrom("target_queue", 1) },
+		func(p *play) error { return p.sendOn(p.target) },
+		func(p *play) error { return p.receiveFrom("target_queue", 0) },
+		func(p *play) error { return p.receiveFrom("initiator_queue", 0) },
 	},
 	"Group": {
 		func(p *play) error { return p.s.try("select parley.get_conversation_group('target_queue')") },
-		func(p *play) error { return p.hear("target_queue", 1) },
+		func(p *play) error { return p.receiveFrom("target_queue", 1) },
 	},
 	"End": {
-		func(p *play) error { return p.hear("target_queue", 0) },
-		func(p *play) error { return p.say(p.target) },
+		func(p *play) error { return p.receiveFrom("target_queue", 0) },
+		func(p *play) error { return p.sendOn(p.target) },
 		func(p *play) error { return p.s.try("select ledger.end_conversation($1::uuid, null)", p.target) },
-		func(p *play) error { return p.hear("initiator_queue", 0) },
+		func(p *play) error { return p.receiveFrom("initiator_queue", 0) },
 		func(p *play) error { return p.s.try("select ledger.end_conversation($1::uuid, null)", p.initiator) },
 	},
 	"EndWithError": {
 		func(p *play) error { return p.s.try("select ledger.end_conversation($1::uuid, 'why')", p.initiator) },
-		func(p *play) error { return p.hear("target_queue", 1) },
+		func(p *play) error { return p.receiveFrom("target_queue", 1) },
 	},
 	"Timer": {
 		func(p *play) error { return p.s.try("select parley.begin_conversation_timer($1::uuid, 0)", p.target) },
 		func(p *play) error { return p.s.try("select parley.fire_timers()") },
-		func(p *play) error { return p.hear("target_queue", 1) },
+		func(p *play) error { return p.receiveFrom("target_queue", 1) },
 	},
 	"Move": {
 		func(p *play) error { return p.s.try(move, p.target, p.group) },
-		func(p *play) error { return p.hear("target_queue", 0) },
+		func(p *play) error { return p.receiveFrom("target_queue", 0) },
 	},
 }
 
-func (p *play) say(handle string) error {
+func (p *play) sendOn(handle string) error {
 	_, err := p.send(p.s, handle, "play")
 	return err
 }
 
-func (p *play) hear(queue string, top int) error {
+func (p *play) receiveFrom(queue string, top int) error {
 	_, err := p.receive(p.s, queue, top)
 	p.letGo(p.s, false)
 	return err

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// failUntilSetAside receives the poison that stands first as often as it takes until it is set aside, and rolls back.
+// failUntilSetAside receives the poison that stands first as often as it takes until its conversation is set aside, and rolls back.
 func (b *fixture) failUntilSetAside(t testing.TB, body string) {
 	t.Helper()
 	s := b.session(t)
@@ -19,7 +19,7 @@ func (b *fixture) failUntilSetAside(t testing.TB, body string) {
 	}
 }
 
-// setAside gives the handles of what is set aside, with rollbacks and waiting messages.
+// setAside returns the handles of conversations that are set aside, with rollbacks and waiting messages.
 func (b *fixture) setAside(t testing.TB) []string {
 	t.Helper()
 	return ask[[]string](b.admin, `
@@ -275,7 +275,7 @@ func (s *session) rowsVisited() int64 {
 	return ask[int64](s, "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where schemaname = 'parley' and relname = '_p_message'")
 }
 
-// What is left of the backlog after setting aside costs a reader some hundreds of rows at most, and is looked past.
+// What is left of the backlog after setting aside costs a reader some hundreds of rows at most, and is passed by.
 func TestBacklogOfAPoisonConversationDoesNotSlowOthers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -298,7 +298,7 @@ func TestBacklogOfAPoisonConversationDoesNotSlowOthers(t *testing.T) {
 	var visited, walks int64
 	for i := range others {
 		reader.begin()
-		// The server tells what it has not added up yet.
+		// The server does not report what it has not added up yet.
 		before := reader.rowsVisited()
 		wantBodies(t, reader.receive(from{top: 1}), fmt.Sprint("other ", i))
 		rows := reader.rowsVisited() - before

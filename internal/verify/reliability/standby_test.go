@@ -88,7 +88,7 @@ func TestNothingIsReliedOnWhoseWaitForAStandbyWasCutShort(t *testing.T) {
 	if err := parleytest.Receive(t, made, "the insert whose wait was cut short"); !errors.Is(err, durable.ErrUnreplicated) {
 		t.Fatalf("the wait was cut short, and that counts as %v", err)
 	}
-	// It can be seen, and a transaction that only looks does not wait; still nobody may be told.
+	// It can be seen, and a transaction that only reads does not wait; still no client may get its answer.
 	seen := do("select made from promise where made = 1")
 	waiting()
 	select {

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// movers is the number of the actor who moves conversations.
+// movers is the number of the actor that moves conversations.
 const movers = 9
 
 // stressSeconds is how long the random workload runs. PARLEY_STRESS_SECONDS makes it longer.
 const stressSeconds = 6
 
-// Senders, receivers, enders and movers at random, with rollbacks, savepoints and transactions that stay open; then everything is received and
-// ended, and the ledger tells; keeps S1 to S5, S9 to S12, S19.
+// Senders, receivers, enders and movers at random, with rollbacks, savepoints and transactions that stay open; then everything is received
+// and ended, and the ledger shows it; keeps S1 to S5, S9 to S12, S19.
 func TestRandomInterleavingsKeepThePromises(t *testing.T) {
 	t.Parallel()
 	seconds := stressSeconds
@@ -80,7 +80,7 @@ type stress struct {
 	t    *testing.T
 	seed uint64
 	over atomic.Bool
-	// faults says that sessions may be lost.
+	// faults reports that sessions may be lost.
 	faults bool
 
 	dialogs   sync.Mutex
@@ -98,8 +98,8 @@ type actor struct {
 	moves  bool
 }
 
-// These may happen to anybody: the dialog has just ended, somebody else was first, or two transactions worked on the same conversations in
-// different order.
+// These may happen to any session: the dialog has just ended, another session was first, or two transactions worked on the same
+// conversations in different order.
 var harmless = map[string]bool{
 	"40P01":      true,
 	broker(8426): true, broker(8427): true, broker(8429): true, broker(8436): true, broker(8438): true, broker(8458): true, "40001": true,
@@ -141,7 +141,7 @@ func (a *actor) transaction(role func(*actor) error) error {
 	if err := a.s.try("commit"); err != nil {
 		return err
 	}
-	a.noteCommitted(a.sent)
+	a.recordCommitted(a.sent)
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Keeps S12: whoever fires a timer waits for nobody, and so keeps nobody from ending the conversation that it belongs to.
+// Keeps S12: a session that fires a timer waits for no other, and so keeps no other from ending the conversation that it belongs to.
 func TestReceiveWaitsForNobodyWhoHoldsATimersConversation(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)

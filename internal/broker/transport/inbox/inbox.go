@@ -1,7 +1,7 @@
 // Package inbox delivers messages to a database that this daemon serves.
 //
-// The database decides what becomes of each run; see [parley.AcceptArrival]. An inbox bounds how much it is asked at once, says who
-// has sent what, as far as that is known, and lets no answer leave before what it says is safe (package durable). When a
+// The database decides what becomes of each run; see [parley.AcceptArrival]. An inbox bounds how much it is asked at once, names the
+// sender of each run, as far as that is known, and lets no answer leave before its content is safe (package durable). When a
 // statement fails for what is in a batch, the runs are tried one by one, so that one of them cannot keep the others.
 package inbox
 
@@ -30,24 +30,24 @@ const (
 	acceptTimeout = 30 * time.Second
 	// triesMax is how often a batch is tried whose transaction has to yield to others.
 	triesMax = 4
-	// undelivered is the number under which Service Broker says that a message could not be put into its queue.
+	// undelivered is the number under which Service Broker reports that a message could not be put into its queue.
 	undelivered = 28021
 )
 
-// Config says which database to deliver to. Only Settings is needed.
+// Config reports which database to deliver to. Only Settings is needed.
 type Config struct {
-	// Settings say how to reach the database. The inbox has connections of its own, ConnectionsMax at most, 0 means 8.
+	// Settings describe the connections to the database. The inbox has connections of its own, ConnectionsMax at most, 0 means 8.
 	Settings       *pgxpool.Config
 	ConnectionsMax int32
 	// Guard opens what comes from other servers; nil when there are none.
 	Guard dialogsecurity.Guard
-	// Observer is told what arrives; nil means nobody.
+	// Observer is informed of what arrives; it may be nil.
 	Observer Observer
-	// Logger is told too; nil means [slog.Default].
+	// Logger receives the same; nil means [slog.Default].
 	Logger *slog.Logger
 }
 
-// An Observer is told what arrives, for metrics. Its methods must return at once; several goroutines call them.
+// An Observer is informed of what arrives, for metrics. Its methods must return at once; several goroutines call them.
 type Observer interface {
 	// Arrived: runs have come, and were answered so.
 	Arrived(runs []parley.Run, results []parley.Result)
@@ -109,7 +109,7 @@ func (b *Inbox) DeliverFragment(ctx context.Context, fragment parley.Fragment, p
 	return b.takeFragment(ctx, fragment, b.Guard)
 }
 
-// peer says who is at the other end of a link.
+// peer reports who is at the other end of a link.
 func peer(passage transport.Passage) string {
 	if passage.Identity == "" {
 		return ""
@@ -121,7 +121,7 @@ func peer(passage transport.Passage) string {
 }
 
 // Neighbour gives the way into the inbox for a database of the same daemon. When that is on the same server too, the roles that own
-// its services are the same as here, and their names prove who sends, as far as its keepers could act as these roles; on another server,
+// its services are the same as here, and their names prove the sender, as far as its keepers could act as these roles; on another server,
 // where there are no keepers, they prove nothing.
 func (b *Inbox) Neighbour(keepers string) transport.Deliverer {
 	return neighbour{b, keepers}
@@ -221,13 +221,13 @@ func (b *Inbox) try(ctx context.Context, arrival parley.Arrival, guard dialogsec
 	return results, nil
 }
 
-// hasYielded tells of a SQLSTATE that the same statement may succeed next time: serialization failures, deadlocks, lock time-outs.
+// hasYielded reports whether a SQLSTATE allows the same statement to succeed next time: serialization failures, deadlocks, lock time-outs.
 func hasYielded(state string) bool {
 	return state[:2] == "40" || state == "55P03"
 }
 
-// isOfContent tells of a SQLSTATE that it is the statement that fails, rather than the server or the connection to it, and that
-// the schema is what we take it for.
+// isOfContent reports whether a SQLSTATE blames the content of the statement: the server, the connection to it and
+// the schema are as expected.
 func isOfContent(state string) bool {
 	switch state[:2] {
 	case "08", "25", "28", "3D", "3F", "40", "42", "53", "55", "57", "58":
@@ -251,6 +251,6 @@ func (b *Inbox) takeFragment(ctx context.Context, fragment parley.Fragment, guar
 		return 0, err
 	}
 	b.Observer.FragmentArrived(len(fragment.Data))
-	// Of what is not wanted nothing is there; the run will be told why.
+	// Of a refused run no fragment is there; its result gives the reason.
 	return max(stored, 0), nil
 }

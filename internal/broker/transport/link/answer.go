@@ -49,12 +49,12 @@ func (r *reception) answerBatch(ctx context.Context, id uint64, payload []byte) 
 	if err := r.send(pb.Kind_KIND_RESULTS, id, answer); err != nil {
 		return err
 	}
-	tellAcks(ctx, r.server.config.Log, transport.AckSent, r.socket.RemoteAddr().String(), batch.Runs, results)
+	reportAcks(ctx, r.server.config.Log, transport.AckSent, r.socket.RemoteAddr().String(), batch.Runs, results)
 	return nil
 }
 
-// tellAcks logs what was acknowledged, at level debug.
-func tellAcks(
+// reportAcks logs what was acknowledged, at level debug.
+func reportAcks(
 	ctx context.Context, log *slog.Logger, event transport.TraceEvent, address string, runs []parley.Run, results []parley.Result,
 ) {
 	if !log.Enabled(ctx, slog.LevelDebug) {
@@ -110,14 +110,14 @@ func (r *reception) send(kind pb.Kind, id uint64, payload []byte) error {
 	return r.stream.Send(frame)
 }
 
-// grant changes what the peer may have open, and tells it if it does not hear of it otherwise.
-func (r *reception) grant(window int64, isTold bool) {
+// grant changes what the peer may have open, and reports it unless the peer learns it otherwise.
+func (r *reception) grant(window int64, isReported bool) {
 	r.mu.Lock()
 	isNew := r.window != window
 	r.window = window
 	r.windowMost = max(r.windowMost, window)
 	r.mu.Unlock()
-	if isNew && isTold {
+	if isNew && isReported {
 		select {
 		case r.regrant <- struct{}{}:
 		default:
@@ -168,7 +168,7 @@ func (r *reception) state() ConnectionState {
 	return state
 }
 
-// count notes how a connection has ended.
+// count records how a connection has ended.
 func (s *Server) count(err error) {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.ResourceExhausted, codes.Internal:
@@ -182,7 +182,7 @@ func (s *Server) count(err error) {
 	}
 }
 
-// reasonOf says for people why a connection has ended.
+// reasonOf states for people why a connection has ended.
 func reasonOf(err error) string {
 	if err == nil {
 		return "the peer has finished"

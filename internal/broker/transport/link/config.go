@@ -11,7 +11,7 @@ import (
 
 // Config is how one end speaks. Its zero values, apart from TLS and Plaintext, are good for production.
 type Config struct {
-	// Security decides who may speak, protects what is said, and may close connections later.
+	// Security decides which peers are accepted, protects what is transmitted, and may close connections later.
 	Security Security
 	// TLS, instead of Security, is the certificate of this end, and which peers it believes. It is held to TLS 1.3 with certificates on
 	// both sides.
@@ -20,7 +20,7 @@ type Config struct {
 	Plaintext bool
 	// Brokers lists the brokers served at this end. It is asked for each connection. Nil for none.
 	Brokers func() []wire.Broker
-	// Software is told to the peer, for people.
+	// Software is sent to the peer, for people.
 	Software string
 	// Compress asks for compressed frames from this end, if the other takes them. Both always take them.
 	Compress bool
@@ -34,7 +34,7 @@ type Config struct {
 	// when zero. Peers is how many connections it accepts; 1000 when zero.
 	Parallel, ParallelFragments, Peers int
 	// SocketsPerHost is how many connections one address may have (of IPv6, one network of 64 bits), HandshakesPerHost how many of them
-	// may not have said yet who they are, and Handshakes how many of all addresses; 128, 16 and 256 when zero.
+	// may not have identified themselves yet, and Handshakes how many of all addresses; 128, 16 and 256 when zero.
 	SocketsPerHost, HandshakesPerHost, Handshakes int
 
 	// DeadAfter is how long a socket may be silent; 15 seconds when zero, at least 3.
@@ -43,18 +43,18 @@ type Config struct {
 	IdleAfter time.Duration
 	// ConnectTimeout is for the socket, TLS and the first frames together; 10 seconds when zero.
 	ConnectTimeout time.Duration
-	// DeliverTimeout is how long the accepting end tries to deliver what came; a minute when zero. The dialling end, when somebody has
+	// DeliverTimeout is how long the accepting end tries to deliver what came; a minute when zero. The dialling end, when its caller has
 	// given up waiting, closes a connection on which a question is open for twice as long.
 	DeliverTimeout time.Duration
 
-	// Log is told when connections come and go; nil for nobody.
+	// Log receives a line when connections come and go; it may be nil.
 	Log *slog.Logger
 }
 
 // deadAfterLeast is what pings, which come a second apart at the most, allow.
 const deadAfterLeast = 3 * time.Second
 
-// completed fills in what is not given, or says what must be.
+// completed fills in what is not given, or reports what must be.
 func (c Config) completed() (Config, error) {
 	switch isSecured := c.TLS != nil || c.Security != nil; {
 	case !isSecured && !c.Plaintext:
@@ -99,7 +99,7 @@ func setDefault[T int | int64 | time.Duration](value *T, standard T) {
 // smallestWindow has room for any fragment.
 const smallestWindow = wire.SmallestPayload + wire.FrameOverhead
 
-// hello is what this end says first, in a role.
+// hello is the first frame of this end, in a role.
 func (c *Config) hello() wire.Hello {
 	return wire.Hello{
 		Lowest:         wire.LowestVersion,

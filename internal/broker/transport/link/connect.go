@@ -44,7 +44,7 @@ func (l *Link) use(ctx context.Context) (*session, error) {
 	}
 }
 
-// connect makes a session for all who wait for the attempt.
+// connect makes a session for all that wait for the attempt.
 func (l *Link) connect(ctx context.Context, a *attempt) {
 	l.mu.Lock()
 	preferred := l.preferred
@@ -94,7 +94,7 @@ func (l *Link) bury(s *session) {
 	eventOfEnd(s.reason()).In(l.config.Log).Info("connection closed", "address", s.host, "connection_id", s.id, "reason", s.reason())
 }
 
-// eventOfEnd tells how a connection has ended.
+// eventOfEnd reports how a connection has ended.
 func eventOfEnd(reason error) transport.TraceEvent {
 	if failure := (*transport.TransmissionError)(nil); errors.As(reason, &failure) {
 		switch failure.Number {
@@ -107,7 +107,7 @@ func eventOfEnd(reason error) transport.TraceEvent {
 	return transport.ConnectionGone
 }
 
-// loginFailure tells whether a connection has failed because the two ends did not come to know each other, and how.
+// loginFailure reports whether a connection has failed because the two ends did not come to know each other, and how.
 func loginFailure(err error) (event transport.TraceEvent, isLogin bool) {
 	failure := (*transport.TransmissionError)(nil)
 	if !errors.As(err, &failure) {

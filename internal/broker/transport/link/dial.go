@@ -76,7 +76,7 @@ func (s *session) open(ctx context.Context, config *Config) error {
 	return nil
 }
 
-// unopened says why a connection did not come about. With TLS 1.3 a server that refuses the certificate of this end does so after the
+// unopened reports why a connection did not come about. With TLS 1.3 a server that refuses the certificate of this end does so after the
 // handshake, as this end sees it, and its reason may be lost on the way.
 func (s *session) unopened(ctx context.Context, config *Config, err error) error {
 	failure := (*transport.TransmissionError)(nil)
@@ -134,7 +134,7 @@ func clientOptions(config *Config, conn net.Conn) []grpc.DialOption {
 	}
 }
 
-// httpWindow is how many bytes HTTP/2 lets be on the way before the stream's reader has looked at them. It is below the window of the
+// httpWindow is how many bytes HTTP/2 lets be on the way before the stream's reader has taken them. It is below the window of the
 // protocol, and enough for a gigabit over 30 milliseconds.
 const httpWindow = 4 << 20
 
@@ -149,7 +149,7 @@ func (s *session) greet(ctx context.Context, config *Config) (err error) {
 		return fmt.Errorf("say hello: %w", err)
 	}
 	if err := s.stream.Send(wire.Pack(pb.Kind_KIND_HELLO, 0, payload, false)); err != nil {
-		if _, err := s.stream.Recv(); err != nil { // which says why
+		if _, err := s.stream.Recv(); err != nil { // which has the reason
 			return s.broken(err)
 		}
 		return s.broken(err)

@@ -1,8 +1,8 @@
 // Package link carries batches and fragments between servers: a [Link] dials an address and is a transport.Deliverer, a [Server] listens
 // and hands what comes to a transport.Deliverer of its own.
 //
-// Terms. A connection is a socket with one stream of frames on it, in the roles that docs/protocol.md gives the two ends: who dialled
-// asks, who accepted answers. Servers that speak in both directions have two. A question is a batch or a fragment, from when it is
+// Terms. A connection is a socket with one stream of frames on it, in the roles that docs/protocol.md gives the two ends: the dialling end
+// asks, the accepting end answers. Servers that speak in both directions have two. A question is a batch or a fragment, from when it is
 // sent until its answer is there. The window is how many bytes of questions the accepting end lets be open at once.
 //
 // Who owns the truth. Neither end of a link. A Link never makes up a result: what it returns has come as the answer to just this

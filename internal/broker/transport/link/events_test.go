@@ -21,7 +21,7 @@ func traced(config Config) (Config, *lines) {
 	return config, log
 }
 
-// event is how a line of the log begins that tells of it.
+// event is the beginning of the log lines about it.
 func event(level, text string, e transport.TraceEvent) string {
 	log := &lines{}
 	e.In(slog.New(slog.NewTextHandler(log, nil))).Info("")
@@ -36,7 +36,7 @@ func wantEvents(t *testing.T, log *lines, want ...string) {
 	}
 }
 
-// Both ends tell of a connection, the login and what is acknowledged under the names of SQL Server's profiler (spec 8.5).
+// Both ends log a connection, the login and what is acknowledged under the names of SQL Server's profiler (spec 8.5).
 func TestBothEndsLogTheLifeOfAConnection(t *testing.T) {
 	t.Parallel()
 	ours, here := traced(plaintext())
@@ -103,7 +103,7 @@ func TestConnectionsThatDoNotComeAboutAreLogged(t *testing.T) {
 	}
 }
 
-// A mirrored address whose preferred host is away goes on with the other one, and says so.
+// A mirrored address whose preferred host is away goes on with the other one, and logs it.
 func TestAMirroredRouteThatGoesToTheOtherHostIsLogged(t *testing.T) {
 	t.Parallel()
 	_, address := serve(t, newReceiver(), plaintext())

@@ -42,7 +42,7 @@ func TestSeveralBatchesAreUnderWayAtOnce(t *testing.T) {
 }
 
 // Random batches and fragments from many at once, with peers that come and go so that the window changes: the accepting end closes
-// who exceeds its window, and it never has to.
+// one that exceeds its window, and it never has to.
 func TestALinkNeverExceedsTheWindowOfItsPeer(t *testing.T) {
 	t.Parallel()
 	config := plaintext()

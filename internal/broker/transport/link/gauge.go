@@ -69,7 +69,7 @@ func (g *gauge) grant(window int64) {
 	g.admit()
 }
 
-// state tells how much is open, of how much, and whether somebody waits.
+// state reports how much is open, of how much, and whether a request waits.
 func (g *gauge) state() (open, window int64, isWaiting bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

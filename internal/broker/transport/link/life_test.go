@@ -211,7 +211,7 @@ func TestTheMirrorIsTriedWhenNothingIsKnownHere(t *testing.T) {
 	}
 }
 
-func TestConnectionsTellWhatTheyHaveCarried(t *testing.T) {
+func TestConnectionsReportWhatTheyHaveCarried(t *testing.T) {
 	t.Parallel()
 	server, address := serve(t, newReceiver(), serving("far"))
 	near := serving("near")

@@ -88,7 +88,7 @@ func limited(log *lines, change func(*Config)) Config {
 	return config
 }
 
-// Whoever opens sockets and says nothing takes the places of his own address, and not those of others.
+// Silent sockets take the places of their own address, and not those of others.
 func TestSilentSocketsOfOneHostLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	var log lines
@@ -130,15 +130,15 @@ func TestConnectionsOfAllHostsAreLimited(t *testing.T) {
 	}
 }
 
-// A socket that does not say in time who is there is closed, also when it begins to say something, and leaves its place.
+// A socket that does not identify itself in time is closed, also after a part of the handshake, and leaves its place.
 func TestHandshakeThatTakesTooLongIsEnded(t *testing.T) {
 	t.Parallel()
 	var log lines
 	server, address := serve(t, newReceiver(), limited(&log, func(c *Config) { c.HandshakesPerHost, c.ConnectTimeout = 3, 100*time.Millisecond }))
 	preface := []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
-	for _, said := range [][]byte{nil, preface[:5], preface} {
+	for _, sent := range [][]byte{nil, preface[:5], preface} {
 		conn := dialFrom(t, "127.0.0.1", address)
-		if _, err := conn.Write(said); err != nil {
+		if _, err := conn.Write(sent); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.Copy(io.Discard, conn); err != nil {
@@ -156,7 +156,7 @@ func TestHandshakeThatTakesTooLongIsEnded(t *testing.T) {
 	}
 }
 
-// Who has said who he is takes no place of those who have not.
+// An identified peer takes no place of those that are not identified.
 func TestLinksAreNoHandshakes(t *testing.T) {
 	t.Parallel()
 	var log lines

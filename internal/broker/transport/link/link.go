@@ -37,7 +37,7 @@ type attempt struct {
 	err     error
 }
 
-// errClosed is what a Link says after Close.
+// errClosed is what a Link returns after Close.
 var errClosed = errors.New("the link is closed")
 
 // New makes the link to an address: tcp://host:port, with the mirror's behind a comma. It does not connect yet.
@@ -71,7 +71,7 @@ func (l *Link) Close() {
 	l.running.Wait()
 }
 
-// Connections tells of the connections there are: one, or more while one ends.
+// Connections lists the connections there are: one, or more while one ends.
 func (l *Link) Connections() []ConnectionState {
 	l.mu.Lock()
 	live := slices.Clone(l.live)
@@ -151,7 +151,7 @@ func (l *Link) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Res
 		if err != nil {
 			return nil, transport.Fail(transport.FailureOfProtocol, "%s: %w", s.host, err)
 		}
-		tellAcks(ctx, l.config.Log, transport.AckReceived, s.host, parts[i], some)
+		reportAcks(ctx, l.config.Log, transport.AckReceived, s.host, parts[i], some)
 		results = append(results, some...)
 	}
 	l.consider(s, results)

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport"
 )
 
-// listener makes sockets of what it accepts. Anybody can open sockets and be silent, so each host may have so many, and so many whose
+// listener makes sockets of what it accepts. Any host can open sockets and be silent, so each host may have so many, and so many whose
 // handshake is under way; of the latter there is a limit for all hosts together, too, and an end. What is more is closed at once, and
 // costs no handshake.
 type listener struct {
@@ -24,14 +24,14 @@ type listener struct {
 	openOfHosts, greetingOfHosts transport.HostCount
 }
 
-// refusals counts the sockets that were closed before anything was said, and tells the log of them.
+// refusals counts and logs the sockets that were closed before a Hello.
 type refusals struct {
 	total, late atomic.Int64
 	lines       transport.LogLimit
 	log         *slog.Logger
 }
 
-func (r *refusals) tell(kind, host string) {
+func (r *refusals) report(kind, host string) {
 	if withheld, isAllowed := r.lines.Allow(kind, host, time.Now()); isAllowed {
 		r.log.Warn("a connection was closed before it said who it is", "reason", kind, "remote", host, "withheld", withheld)
 	}
@@ -56,7 +56,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		reason, leave := l.enter(host)
 		if reason != "" {
 			l.refused.total.Add(1)
-			l.refused.tell(reason, host)
+			l.refused.report(reason, host)
 			_ = conn.Close()
 			continue
 		}
@@ -70,7 +70,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// enter takes the places that a socket needs, or says why there are none.
+// enter takes the places that a socket needs, or reports why there are none.
 func (l *listener) enter(host string) (reason string, leave func()) {
 	if l.open.Add(1) > l.most {
 		l.open.Add(-1)
@@ -97,18 +97,18 @@ func (l *listener) enter(host string) (reason string, leave func()) {
 	return "", leave
 }
 
-// await closes a socket that does not say in time who it is, and counts its handshake until then.
+// await closes a socket that does not identify itself in time, and counts its handshake until then.
 func (l *listener) await(s *socket, host string) {
 	s.onArrival = func() {
 		l.greetingOfHosts.Leave(host)
 		l.greeting.Add(-1)
 	}
 	time.AfterFunc(l.config.ConnectTimeout, func() {
-		if s.saidHello.Load() || s.isDispatched.Load() || s.isClosed.Load() {
+		if s.sentHello.Load() || s.isDispatched.Load() || s.isClosed.Load() {
 			return
 		}
 		l.refused.late.Add(1)
-		l.refused.tell(tooLateToGreet, host)
+		l.refused.report(tooLateToGreet, host)
 		_ = s.Close()
 	})
 }

@@ -87,7 +87,7 @@ func TestOldAndNewVersionsUnderstandEachOther(t *testing.T) {
 	t.Parallel()
 	good := func(question *pb.Frame) []*pb.Frame { return []*pb.Frame{results(question.GetId())} }
 	for name, s := range map[string]*foreignServer{
-		// The first version there was: no features, no limits said.
+		// The first version there was: no features, no limits stated.
 		"older": {hello: &pb.Hello{LowestVersion: 1, HighestVersion: 1}, answer: good},
 		"newer": {
 			hello: &pb.Hello{LowestVersion: 1, HighestVersion: 9, Features: []string{"telepathy", "deflate"}, Window: 1 << 40, LargestPayload: 1 << 40},
@@ -125,7 +125,7 @@ func TestAServerThatIsTooNewOrTooOldIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever a server says that does not answer the question is an error, and never a result.
+// Whatever a server sends that does not answer the request is an error, and never a result.
 func TestAFalseAnswerIsAnError(t *testing.T) {
 	t.Parallel()
 	twice := func(answers ...*pb.Result) *pb.Results { return &pb.Results{Results: answers} }

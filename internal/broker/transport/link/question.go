@@ -19,7 +19,7 @@ type question struct {
 	sent time.Time
 	// answered has the frame that answers it.
 	answered chan *pb.Frame
-	// abandoned tells that nobody waits any more. What was not sent then need not be.
+	// abandoned reports that nobody waits any more. What was not sent then need not be.
 	abandoned atomic.Bool
 }
 

@@ -48,7 +48,7 @@ type reception struct {
 	open       int   // questions
 	openBytes  int64 // what they count in the window
 	window     int64
-	windowMost int64         // the largest that was granted: the peer may not have heard of less yet
+	windowMost int64         // the largest that was granted: the peer may not have received a smaller grant yet
 	regrant    chan struct{} // has room for one
 	failure    error
 	failed     chan struct{} // closed when failure is there
@@ -86,7 +86,7 @@ func (s *Server) Exchange(stream grpc.BidiStreamingServer[pb.Frame, pb.Frame]) e
 	r.authentication, r.algorithm, r.identity = encryption(info.tls)
 	r.name = vouchedName(info.tls)
 
-	// What has begun is not given up when the connection breaks: it is under way in the database, and the sender hears of it when it
+	// What has begun is not given up when the connection breaks: it is under way in the database, and the sender learns of it when it
 	// asks again. Only the end of the server cuts it short.
 	deliver, giveUp := context.WithCancel(context.WithoutCancel(stream.Context()))
 	defer giveUp()
@@ -178,7 +178,7 @@ func (r *reception) serve(ctx context.Context, frames <-chan *pb.Frame, broken <
 	}
 }
 
-// ended tells a peer that has finished from one that was lost.
+// ended distinguishes a peer that has finished from one that was lost.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -186,7 +186,7 @@ func ended(err error) error {
 	return err
 }
 
-// malformed tells the peer that it does not keep to the protocol.
+// malformed reports to the peer that it does not keep to the protocol.
 func malformed(err error) error { return status.Error(codes.InvalidArgument, err.Error()) }
 
 // greet answers the peer's Hello.
@@ -212,7 +212,7 @@ func (r *reception) greet(frame *pb.Frame) error {
 	r.mu.Lock()
 	ours.Window = r.window
 	r.mu.Unlock()
-	// A peer of another version is told which ones there are.
+	// A peer of another version is answered with those there are.
 	if payload, err = wire.EncodeHello(ours); err == nil {
 		err = r.send(pb.Kind_KIND_HELLO, 0, payload)
 	}
@@ -222,7 +222,7 @@ func (r *reception) greet(frame *pb.Frame) error {
 	case err != nil:
 		return err
 	}
-	r.socket.saidHello.Store(true)
+	r.socket.sentHello.Store(true)
 	r.socket.arrive()
 	r.server.accepted.Add(1)
 	log, address := r.server.config.Log, r.socket.RemoteAddr().String()
@@ -243,7 +243,7 @@ func (r *reception) refused(err error) {
 	event.In(r.server.config.Log).Info("no login", "address", r.socket.RemoteAddr().String(), "peer", r.identity, "reason", reasonOf(err))
 }
 
-// take looks at a frame of the peer. Kinds that a newer peer may send are left alone.
+// take processes a frame of the peer. Kinds that a newer peer may send are left alone.
 func (r *reception) take(ctx context.Context, frame *pb.Frame) error {
 	r.traffic.receives.Add(1)
 	c := forBatches

@@ -15,11 +15,11 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
 )
 
-// Counters tell what peers, and others, have done to a [Server] since it began.
+// Counters are what peers, and others, have done to a [Server] since it began.
 type Counters struct {
-	// Accepted connections said Hello and were taken; Rejected ones ended before that: wrong certificates, no TLS, not this protocol.
+	// Accepted connections sent a Hello and were taken; Rejected ones ended before that: wrong certificates, no TLS, not this protocol.
 	Accepted, Rejected int64
-	// Refused sockets were closed at once, because there were enough, of their host or of all; Late ones did not say in time who they are.
+	// Refused sockets were closed at once, because there were enough, of their host or of all; Late ones did not identify themselves in time.
 	Refused, Late int64
 	// Corrupted connections were closed because the peer did not keep to the protocol: malformed or oversized frames, a window
 	// exceeded. RefusedVersions had no version in common with this end, RefusedPeers came when there were enough.
@@ -86,7 +86,7 @@ func (s *Server) Serve(l net.Listener) error {
 	// Some are still in their handshake or on their way out.
 	socketsMost := int64(2*s.config.Peers + 16)
 	err := s.grpc.Serve(&listener{Listener: l, config: &s.config, most: socketsMost, refused: &s.refusals, onClose: func(conn *socket) {
-		if !conn.saidHello.Load() && !conn.isDispatched.Load() {
+		if !conn.sentHello.Load() && !conn.isDispatched.Load() {
 			s.rejected.Add(1)
 			s.config.Log.Debug("connection rejected", "address", conn.RemoteAddr())
 		}
@@ -131,7 +131,7 @@ func (s *Server) Close() {
 	s.grpc.Stop()
 }
 
-// Connections tells of the connections that were accepted.
+// Connections lists the connections that were accepted.
 func (s *Server) Connections() []ConnectionState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *Server) Disconnect(matches func(ConnectionState) bool) {
 	}
 }
 
-// Counters tell what has happened so far.
+// Counters returns what has happened so far.
 func (s *Server) Counters() Counters {
 	return Counters{
 		Accepted:        s.accepted.Load(),
@@ -201,7 +201,7 @@ func (s *Server) leave(r *reception) {
 	s.share(nil)
 }
 
-// share grants each peer its part. The one that enters hears of it in the Hello.
+// share grants each peer its part. The one that enters reads it in the Hello.
 func (s *Server) share(entering *reception) {
 	if len(s.receptions) == 0 {
 		return

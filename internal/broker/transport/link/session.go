@@ -58,7 +58,7 @@ func (s *session) start() {
 	s.running.Go(s.read)
 }
 
-// begin tells whether the session may be used; then end must follow.
+// begin reports whether the session may be used; then end must follow.
 func (s *session) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *session) retire() {
 	s.rest()
 }
 
-// fail ends the session; whoever waits gets the error.
+// fail ends the session; all that wait get the error.
 func (s *session) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *session) answer(ctx context.Context, q *question) (*pb.Frame, error) {
 	return nil, transport.Fail(transport.FailureToReceive, "no answer from %s yet: %w", s.host, ctx.Err())
 }
 
-// doubt ends a session whose peer lives, as its pings show, but leaves a question without even a failure for an answer. Whoever
+// doubt ends a session whose peer lives, as its pings show, but leaves a question without even a failure for an answer. A caller that
 // gives up waiting has reason to ask. The next call connects anew, perhaps with the mirror.
 func (s *session) doubt() {
 	s.mu.Lock()
@@ -236,7 +236,7 @@ func (s *session) read() {
 	}
 }
 
-// take looks at a frame of the peer. Kinds that a newer peer may send are left alone.
+// take processes a frame of the peer. Kinds that a newer peer may send are left alone.
 func (s *session) take(frame *pb.Frame) error {
 	switch frame.GetKind() {
 	case pb.Kind_KIND_RESULTS, pb.Kind_KIND_STORED, pb.Kind_KIND_FAILURE:
@@ -277,17 +277,17 @@ var (
 	errRole   = errors.New("a frame of the other role")
 )
 
-// broken says why the stream has ended.
+// broken reports why the stream has ended.
 func (s *session) broken(err error) error {
-	said := status.Convert(err)
+	received := status.Convert(err)
 	switch {
 	case errors.Is(err, io.EOF):
 		return transport.Fail(transport.ClosedByFarEnd, "%s has closed the connection", s.host)
-	case said.Code() == codes.InvalidArgument, said.Code() == codes.ResourceExhausted, said.Code() == codes.FailedPrecondition,
-		said.Code() == codes.Internal:
-		return transport.Fail(transport.FailureOfProtocol, "%s: %s", s.host, said.Message())
+	case received.Code() == codes.InvalidArgument, received.Code() == codes.ResourceExhausted, received.Code() == codes.FailedPrecondition,
+		received.Code() == codes.Internal:
+		return transport.Fail(transport.FailureOfProtocol, "%s: %s", s.host, received.Message())
 	default:
-		return transport.Fail(transport.FailureToReceive, "the connection to %s is broken: %s", s.host, said.Message())
+		return transport.Fail(transport.FailureToReceive, "the connection to %s is broken: %s", s.host, received.Message())
 	}
 }
 

@@ -19,8 +19,8 @@ type socket struct {
 	lastActivity  atomic.Int64 // nanoseconds since 1970
 	// readUntil and writeUntil are the deadlines that others have set, in nanoseconds since 1970; 0 for none.
 	readUntil, writeUntil atomic.Int64
-	saidHello             atomic.Bool
-	isDispatched          atomic.Bool // to somebody with other ideas of time
+	sentHello             atomic.Bool
+	isDispatched          atomic.Bool // to an owner with timeouts of its own
 	onClose               func(*socket)
 	isClosed              atomic.Bool
 	// onArrival is called once, when it is known who is there, or the socket is closed before.

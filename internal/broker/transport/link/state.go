@@ -44,9 +44,9 @@ type ConnectionState struct {
 	// Address is the far end's, host:port.
 	Address string
 	State   State
-	// ConnectTime is when there was a socket, LoginTime when both ends had said Hello.
+	// ConnectTime is when there was a socket, LoginTime when both ends had sent a Hello.
 	ConnectTime, LoginTime, LastActivityTime time.Time
-	// IsAccept tells that the other side dialled.
+	// IsAccept reports that the other side dialled.
 	IsAccept bool
 	// AuthenticationMethod is CERTIFICATE or NONE, Identity the fingerprint of the peer's key, EncryptionAlgorithm the suite of TLS.
 	AuthenticationMethod, Identity, EncryptionAlgorithm string

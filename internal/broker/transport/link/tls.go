@@ -30,7 +30,7 @@ func Fingerprint(certificate *x509.Certificate) string {
 type Security interface {
 	// Connect is for the dialling end; address is host:port.
 	Connect(ctx context.Context, raw net.Conn, address string) (net.Conn, tls.ConnectionState, error)
-	// Accept is for the accepting end. [credentials.ErrConnDispatched] says that somebody else has taken the connection.
+	// Accept is for the accepting end. [credentials.ErrConnDispatched] means that another protocol has taken the connection.
 	Accept(ctx context.Context, raw net.Conn) (net.Conn, tls.ConnectionState, error)
 }
 

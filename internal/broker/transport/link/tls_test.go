@@ -37,7 +37,7 @@ func TestTheFingerprintOfThePeerComesWithWhatItSends(t *testing.T) {
 	}
 }
 
-// Without an authority a name says nothing: anybody may write any into a certificate.
+// Without an authority a name proves nothing: any may be written into a certificate.
 func TestNameInACertificateComesOnlyWhereAnAuthorityVouchesForIt(t *testing.T) {
 	t.Parallel()
 	leaf := certify(t, "ours").Leaf
@@ -93,7 +93,7 @@ func TestALinkWithoutTLSMustBeAskedFor(t *testing.T) {
 	wantFailure(t, err, transport.FailureToAuthenticate)
 }
 
-// doorman takes each connection for himself.
+// doorman takes each connection for itself.
 type doorman struct{ taken chan net.Conn }
 
 func (d doorman) Connect(context.Context, net.Conn, string) (net.Conn, tls.ConnectionState, error) {
@@ -105,7 +105,7 @@ func (d doorman) Accept(_ context.Context, raw net.Conn) (net.Conn, tls.Connecti
 	return nil, tls.ConnectionState{}, credentials.ErrConnDispatched
 }
 
-// Somebody who pairs with this server may think for longer than a peer may be silent.
+// A pairing with this server may take longer than a peer may be silent.
 func TestAConnectionThatIsHandedOverMayBeSilent(t *testing.T) {
 	t.Parallel()
 	guard := doorman{taken: make(chan net.Conn, 1)}

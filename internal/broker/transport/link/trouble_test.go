@@ -157,8 +157,8 @@ func TestAnAddressWhereNobodyAnswersIsAFailure(t *testing.T) {
 	}
 }
 
-// A server that accepts and then says nothing.
-func TestAServerThatDoesNotSayHelloIsGivenUp(t *testing.T) {
+// A server that accepts and then sends nothing.
+func TestAServerThatSendsNoHelloIsGivenUp(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

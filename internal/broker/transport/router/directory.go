@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// memoryTime is how long to rely on what a database has said of itself; missTime on that it does not have a service.
+	// memoryTime is how long to rely on what a database has reported of itself; missTime on that it does not have a service.
 	memoryTime = time.Second
 	missTime   = 200 * time.Millisecond
-	// lookTime bounds how long databases that do not answer are waited for.
-	lookTime = 5 * time.Second
+	// readTime bounds how long databases that do not answer are waited for.
+	readTime = 5 * time.Second
 	// servicesMax bounds how many services are remembered.
 	servicesMax = 10_000
 )
@@ -38,12 +38,12 @@ type Directory struct {
 // served is one of the databases.
 type served struct {
 	inbox *inbox.Inbox
-	// What it has said of itself last, and whether it ever has; Directory.mu is held.
+	// What it has reported of itself last, and whether it ever has; Directory.mu is held.
 	parley.ServedDatabase
 	isKnown bool
 }
 
-// service says which databases have it.
+// service reports which databases have it.
 type service struct {
 	at        time.Time
 	databases []*served
@@ -81,7 +81,7 @@ func (d *Directory) Brokers(ctx context.Context) (brokers []parley.ServedDatabas
 	return brokers
 }
 
-// refresh reads what the databases say of themselves, unless that is young enough. One that cannot be asked stays what it was.
+// refresh reads what the databases report of themselves, unless that is young enough. One that cannot be read stays what it was.
 func (d *Directory) refresh(ctx context.Context) {
 	for ctx.Err() == nil {
 		d.mu.Lock()
@@ -98,7 +98,7 @@ func (d *Directory) refresh(ctx context.Context) {
 			d.read(ctx)
 			return
 		}
-		// Somebody else is at it.
+		// Another call refreshes it.
 		select {
 		case <-reading:
 		case <-ctx.Done():
@@ -108,18 +108,18 @@ func (d *Directory) refresh(ctx context.Context) {
 
 // read asks all databases.
 func (d *Directory) read(ctx context.Context) {
-	within, cancel := context.WithTimeout(ctx, lookTime)
+	within, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	var asking sync.WaitGroup
 	for _, s := range d.all() {
 		asking.Go(func() {
-			said, err := parley.ReadServedDatabase(within, s.inbox.DB())
+			found, err := parley.ReadServedDatabase(within, s.inbox.DB())
 			if err != nil {
 				return
 			}
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			s.ServedDatabase, s.isKnown = said, true
+			s.ServedDatabase, s.isKnown = found, true
 		})
 	}
 	asking.Wait()
@@ -179,7 +179,7 @@ func (d *Directory) having(ctx context.Context, name string) ([]*served, error) 
 	if isKnown && time.Since(known.at) < memoryTime && (len(known.databases) > 0 || time.Since(known.at) < missTime) {
 		return known.databases, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	databases := d.all()
 	found := make([]*served, len(databases))
@@ -218,7 +218,7 @@ func (d *Directory) Neighbour(from *inbox.Inbox, address string) (transmitter.Wa
 	if !isBroker || err != nil {
 		return transmitter.Way{}, fmt.Errorf("%q is no address of a neighbour: broker:GUID", address)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	to := d.byBroker(ctx, broker)
 	if to == nil {
@@ -227,7 +227,7 @@ func (d *Directory) Neighbour(from *inbox.Inbox, address string) (transmitter.Wa
 	return transmitter.Way{Deliverer: to.inbox.Neighbour(d.keepers(from, to))}, nil
 }
 
-// keepers says who can say in the first of two databases who owns what, or nothing when the two do not share their roles.
+// keepers returns the roles that decide ownership in the first of two databases, or nothing when the two do not share their roles.
 func (d *Directory) keepers(from *inbox.Inbox, to *served) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport"
 )
 
-// DefaultForwardSize is how much a forwarder holds in memory unless it is told otherwise: MESSAGE_FORWARD_SIZE of Service Broker.
+// DefaultForwardSize is how much a forwarder holds in memory unless it is configured otherwise: MESSAGE_FORWARD_SIZE of Service Broker.
 const DefaultForwardSize = 10 << 20
 
 // Forwarder passes on what goes to other servers. It holds it in memory until the next server has answered, and that answer is what it
@@ -25,7 +25,7 @@ type Forwarder struct {
 	Link func(address string) (transport.Deliverer, error)
 	// SizeMax is how many bytes it holds at most; what comes on top is dropped and counted.
 	SizeMax int64
-	// Logger is told of what is dropped.
+	// Logger receives what is dropped.
 	Logger *slog.Logger
 
 	held, messages, bytes, dropped atomic.Int64
@@ -60,7 +60,7 @@ type ForwardStatistics struct {
 	PendingBytes             int64
 }
 
-// Statistics tells what was forwarded.
+// Statistics reports what was forwarded.
 func (f *Forwarder) Statistics() ForwardStatistics {
 	s := ForwardStatistics{Messages: f.messages.Load(), Bytes: f.bytes.Load(), Dropped: f.dropped.Load(), PendingBytes: f.held.Load()}
 	f.mu.Lock()
@@ -159,12 +159,12 @@ func (f *Forwarder) pass(ctx context.Context, address string, batch transport.Ba
 	}
 	f.messages.Add(messages(batch.Runs))
 	f.bytes.Add(p.size)
-	f.tell(ctx, p, onward)
+	f.report(ctx, p, onward)
 	return results, nil
 }
 
-// tell logs what was passed on, at level debug.
-func (f *Forwarder) tell(ctx context.Context, p *passing, onward transport.Passage) {
+// report logs what was passed on, at level debug.
+func (f *Forwarder) report(ctx context.Context, p *passing, onward transport.Passage) {
 	if !f.Logger.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
@@ -181,7 +181,7 @@ func (f *Forwarder) deliverFragment(
 	ctx context.Context, address string, fragment parley.Fragment, passage transport.Passage,
 ) (int64, error) {
 	if !dialogsecurity.MayBeForwarded(fragment.Security, false) {
-		return -1, nil // not wanted: the answer to the run says why
+		return -1, nil // not wanted: the answer to the run has the reason
 	}
 	p := &passing{address: address, began: time.Now(), passage: passage, size: int64(len(fragment.Data)), runs: []parley.Run{{
 		ConversationID: fragment.ConversationID, FromInitiator: fragment.FromInitiator, FirstSequence: fragment.Sequence,

@@ -21,7 +21,7 @@ const (
 	tooManyInMemory = 9749
 )
 
-// Config says where a router sends what arrives. Only Directory is needed.
+// Config reports where a router sends what arrives. Only Directory is needed.
 type Config struct {
 	Directory *Directory
 	// Route finds the way on of what no database here is the broker instance of: LOCAL or tcp://host:port, "" when it must not go on,
@@ -29,7 +29,7 @@ type Config struct {
 	Route func(ctx context.Context, target Target) (address, otherwise string, err error)
 	// Forwarder passes on what goes to other servers; nil when this daemon does not forward.
 	Forwarder *Forwarder
-	// Logger is told what goes nowhere; nil means [slog.Default].
+	// Logger receives what goes nowhere; nil means [slog.Default].
 	Logger *slog.Logger
 }
 
@@ -136,8 +136,8 @@ func (r *Router) deliverParts(ctx context.Context, batch transport.Batch, parts 
 // lateTime is how long the answers of some databases wait for those of others that the same batch was for.
 const lateTime = 5 * time.Second
 
-// isAlone tells whether there is but one place to deliver to: then a failure of that is one of this whole server, and who calls does better
-// to leave it alone altogether than conversation by conversation.
+// isAlone reports whether there is but one place to deliver to: then a failure of that is one of this whole server, and the caller does
+// better to leave it alone altogether than conversation by conversation.
 func (r *Router) isAlone() bool { return r.Forwarder == nil && len(r.Directory.all()) == 1 }
 
 // unavailable is the answer for what goes to a place that does not answer. It may have been taken in all the same: it comes again.
@@ -178,7 +178,7 @@ func (r *Router) deliverTo(ctx context.Context, at place, part transport.Batch) 
 }
 
 // DeliverFragment delivers a part of a large message to where the message goes. Of one that goes nowhere nothing is kept; the
-// run will be told why.
+// run has the reason.
 func (r *Router) DeliverFragment(ctx context.Context, fragment parley.Fragment, passage transport.Passage) (int64, error) {
 	stored, err := r.deliverFragment(ctx, fragment, passage)
 	if err != nil && !r.isAlone() {
@@ -254,7 +254,7 @@ func (r *Router) classified(ctx context.Context, target Target, at place, nowher
 		"to_service", target.ToService, "to_broker", target.ToBroker, "reason", reason)
 }
 
-// nowhere says why something is dropped here. Its sender is told, and tries again later.
+// nowhere reports why something is dropped here. Its sender gets the reason, and tries again later.
 func (r *Router) nowhere(target Target, number int32, text string, args ...any) *parley.Result {
 	result := &parley.Result{Outcome: parley.Unroutable, ErrorNumber: number, Description: fmt.Sprintf(text, args...)}
 	transport.MessageUndeliverable.In(r.Logger).Info("a message goes nowhere from here", "number", number,

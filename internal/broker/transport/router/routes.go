@@ -36,7 +36,7 @@ func (r *InboundRoutes) Find(ctx context.Context, target Target) (address, other
 
 // read reads the routes of all databases. Those of one that does not answer stay what they were.
 func (r *InboundRoutes) read(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	databases := r.Directory.all()
 	found := make([][]parley.InboundRoute, len(databases))

@@ -125,7 +125,7 @@ func decodePassage(m *pb.Passage) transport.Passage {
 	}
 }
 
-// encodeTime clips to what the protocol can say.
+// encodeTime clips to what the protocol can express.
 func encodeTime(t time.Time) int64 {
 	switch {
 	case t.IsZero():

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport"
 )
 
-// full asks that each field has a value, but for those that are to have none: so whoever adds a field to a shape that travels hears of it
-// here, and says whether it travels.
+// full asks that each field has a value, but for those that are to have none: so a field that is added to a shape that travels is reported
+// here, and reports whether it travels.
 func full(t *testing.T, value any, empty ...string) {
 	t.Helper()
 	v := reflect.ValueOf(value)

@@ -31,7 +31,7 @@ type Broker struct {
 	Epoch    int64
 }
 
-// Hello is what each end says first.
+// Hello is the first frame of each end.
 type Hello struct {
 	// Lowest and Highest are the versions that the end speaks.
 	Lowest, Highest uint32
@@ -51,7 +51,7 @@ type Agreement struct {
 	Features []string
 }
 
-// Has tells whether both ends have a feature.
+// Has reports whether both ends have a feature.
 func (a Agreement) Has(feature string) bool { return slices.Contains(a.Features, feature) }
 
 // Agree finds the highest version and the features that both ends have. The error is [ErrVersion].
@@ -86,7 +86,7 @@ func EncodeHello(h Hello) ([]byte, error) {
 	return proto.Marshal(message)
 }
 
-// DecodeHello reads a Hello; a LargestPayload that was not said is [LargestPayload].
+// DecodeHello reads a Hello; a LargestPayload that was not stated is [LargestPayload].
 func DecodeHello(payload []byte) (Hello, error) {
 	message := &pb.Hello{}
 	if err := decode(payload, message, map[protowire.Number]int{3: MaxFeatures, 4: MaxBrokers}); err != nil {

@@ -46,19 +46,19 @@ func TestOnlyFeaturesOfBothAreUsed(t *testing.T) {
 	}
 }
 
-func TestHelloIsReadAsItWasSaid(t *testing.T) {
+func TestHelloIsDecodedAsItWasEncoded(t *testing.T) {
 	t.Parallel()
-	said := Hello{
+	encoded := Hello{
 		Lowest: 1, Highest: 3, Features: []string{"deflate"}, Brokers: []Broker{{Instance: parley.UUID{1}, Epoch: 4}, {Instance: parley.UUID{2}}},
 		Window: 1 << 23, LargestPayload: 1 << 22, Software: "parley 1.0",
 	}
-	payload, err := EncodeHello(said)
+	payload, err := EncodeHello(encoded)
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard, err := DecodeHello(payload)
-	if err != nil || !reflect.DeepEqual(heard, said) {
-		t.Errorf("heard %+v, %v", heard, err)
+	decoded, err := DecodeHello(payload)
+	if err != nil || !reflect.DeepEqual(decoded, encoded) {
+		t.Errorf("heard %+v, %v", decoded, err)
 	}
 }
 
@@ -77,8 +77,8 @@ func TestAHelloThatMakesNoSenseIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if heard, err := DecodeHello(payload); !errors.Is(err, ErrMalformed) {
-			t.Errorf("%s: %+v, %v", name, heard, err)
+		if decoded, err := DecodeHello(payload); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %+v, %v", name, decoded, err)
 		}
 	}
 }

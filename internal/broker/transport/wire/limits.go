@@ -28,11 +28,11 @@ const (
 	MaxBrokers      = 10000 // in a Hello or among those that answer a batch
 	MaxPriority     = 10
 
-	// LargestPayload is the longest batch or fragment that an end takes that says nothing else, and the least that it may ask for is
+	// LargestPayload is the longest batch or fragment that an end takes that states nothing else, and the least that it may ask for is
 	// SmallestPayload, so that a fragment always fits.
 	LargestPayload  = 4 << 20
 	SmallestPayload = MaxFragment + 1<<12
-	// LargestHello is the longest payload before the other end has said what it takes.
+	// LargestHello is the longest payload before the other end has stated what it takes.
 	LargestHello = 1 << 20
 	// LargestAnswer is the longest payload of an answer; the results of MaxRuns runs fit.
 	LargestAnswer = 4 << 20
@@ -40,7 +40,7 @@ const (
 	FrameOverhead = 1024
 )
 
-// ErrMalformed is in every error about a payload that is not what the protocol says.
+// ErrMalformed is in every error about a payload that does not keep to the protocol.
 var ErrMalformed = errors.New("malformed frame")
 
 func malformed(format string, args ...any) error {

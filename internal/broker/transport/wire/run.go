@@ -45,7 +45,7 @@ func checkRun(run *parley.Run) error {
 	return checkNumbers(run)
 }
 
-// checkNumbers looks at the numbers of the messages, and at how many there are.
+// checkNumbers checks the numbers of the messages, and how many there are.
 func checkNumbers(run *parley.Run) error {
 	n := int64(len(run.Bodies))
 	switch {
@@ -67,7 +67,7 @@ func checkNumbers(run *parley.Run) error {
 	return nil
 }
 
-// checkProbe looks at a run that asks where the other side is.
+// checkProbe checks a run that asks where the other side is.
 func checkProbe(run *parley.Run) error {
 	if len(run.Bodies) > 0 || run.Size != 0 {
 		return malformed("messages in a probe")

@@ -233,7 +233,7 @@ func TestAnOutcomeOfALaterVersionIsAnError(t *testing.T) {
 	}
 }
 
-func TestAFrameHoldsNoMoreThanItSays(t *testing.T) {
+func TestAFrameHoldsNoMoreThanItStates(t *testing.T) {
 	t.Parallel()
 	packed := Pack(pb.Kind_KIND_BATCH, 1, make([]byte, 100000), true)
 	if packed.GetCompression() != pb.Compression_COMPRESSION_DEFLATE {
@@ -308,7 +308,7 @@ func TestDecodingAllocatesInProportion(t *testing.T) { //nolint:paralleltest // 
 	}
 }
 
-func TestTimesAreClippedToWhatCanBeSaid(t *testing.T) {
+func TestTimesAreClippedToWhatCanBeEncoded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ sent, came time.Time }{
 		{time.Time{}, time.Time{}},

@@ -34,7 +34,7 @@ func TestGeneratedMessagesAreThoseOfTheSchema(t *testing.T) {
 	schema := set.GetFile()[0]
 	for _, m := range schema.GetMessageType() {
 		for _, field := range m.GetField() {
-			field.JsonName = nil // protoc says it, the generated descriptor does not
+			field.JsonName = nil // protoc writes it, the generated descriptor does not
 		}
 	}
 	for _, m := range generated.GetMessageType() {
