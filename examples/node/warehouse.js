@@ -16,22 +16,25 @@ async function handle(client, message) {
   await client.query('select parley.send($1, $2, $3)', [message.conversation_handle, 'DEFAULT', message.body])
 }
 
-// Receives and handles in one transaction: what fails, or is killed, is received again.
-async function receive(client) {
+// Receives and handles in one transaction: what fails, or is killed, is received again. Gives how many to take next.
+async function receive(client, top) {
   let current
   await client.query('begin')
   try {
     const { rows } = await client.query(
       `select conversation_handle, message_type_name, parley.body_text(message_body) as body
-       from parley.receive('warehouse_queue', top => 10, timeout => 5000) order by queuing_order`)
+       from parley.receive('warehouse_queue', top => $1, timeout => 5000) order by queuing_order`, [top])
     for (current of rows) await handle(client, current)
     await client.query('commit')
+    return 10
   } catch (failure) {
     await client.query('rollback')
     if (!current) throw failure
     console.error(`${current.conversation_handle}: ${failure.message} (${failure.code})`)
     // In a transaction of its own: a message that keeps failing is set aside, and this says why.
     await client.query('select parley.note_failure($1, $2, $3)', [current.conversation_handle, failure.code, failure.message])
+    // One at a time: what stands in front of it is done, and it alone fails the next time.
+    return 1
   }
 }
 
@@ -42,7 +45,7 @@ while (!isStopped) {
   try {
     await client.connect()
     console.log('reading')
-    while (!isStopped) await receive(client)
+    for (let top = 10; !isStopped;) top = await receive(client, top)
   } catch (failure) {
     console.error(`the database is away: ${failure.message}`)
     await new Promise(resolve => setTimeout(resolve, 1000))

@@ -17,18 +17,19 @@ function handle(PDO $connection, array $message): void
     run($connection, 'select parley.send(?, ?, ?)', [$message['conversation_handle'], 'DEFAULT', $message['body']]);
 }
 
-// Receives and handles in one transaction: what fails, or is killed, is received again.
-function receive(PDO $connection): void
+// Receives and handles in one transaction: what fails, or is killed, is received again. Gives how many to take next.
+function receive(PDO $connection, int $top): int
 {
     $current = null;
     $connection->beginTransaction();
     try {
         $messages = run($connection, "select conversation_handle, message_type_name, parley.body_text(message_body) as body
-            from parley.receive('warehouse_queue', top => 10, timeout => 5000) order by queuing_order");
+            from parley.receive('warehouse_queue', top => ?, timeout => 5000) order by queuing_order", [$top]);
         foreach ($messages as $current) {
             handle($connection, $current);
         }
         $connection->commit();
+        return 10;
     } catch (PDOException $error) {
         if ($current === null) {
             throw $error;
@@ -40,6 +41,8 @@ function receive(PDO $connection): void
         fwrite(STDERR, "{$current['conversation_handle']}: $text ($state)\n");
         // In a transaction of its own: a message that keeps failing is set aside, and this says why.
         run($connection, 'select parley.note_failure(?, ?, ?)', [$current['conversation_handle'], $state, $text]);
+        // One at a time: what stands in front of it is done, and it alone fails the next time.
+        return 1;
     }
 }
 
@@ -47,8 +50,8 @@ while (true) {
     try {
         $connection = connect();
         echo "reading\n";
-        while (true) {
-            receive($connection);
+        for ($top = 10;;) {
+            $top = receive($connection, $top);
         }
     } catch (PDOException $error) {
         fwrite(STDERR, 'the database is away: ' . strtok($error->getMessage(), "\n") . "\n");

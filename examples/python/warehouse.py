@@ -22,19 +22,21 @@ def handle(connection, message):
     connection.execute("select parley.send(%s, %s, %s)", [message.conversation_handle, "DEFAULT", order])
 
 
-def receive(connection):
-    """Receives and handles in one transaction: what fails, or is killed, is received again."""
+def receive(connection, top):
+    """Receives and handles in one transaction: what fails, or is killed, is received again. Gives how many to take next."""
     handle_of_failure = None
     try:
         with connection.transaction():
             cursor = connection.cursor(row_factory=psycopg.rows.namedtuple_row)
             messages = cursor.execute(
                 "select conversation_handle, message_type_name, parley.body_text(message_body) as body"
-                " from parley.receive('warehouse_queue', top => 10, timeout => 5000) order by queuing_order"
+                " from parley.receive('warehouse_queue', top => %s, timeout => 5000) order by queuing_order",
+                [top],
             ).fetchall()
             for message in messages:
                 handle_of_failure = message.conversation_handle
                 handle(connection, message)
+        return 10
     except (psycopg.errors.Error, ValueError) as error:
         if connection.closed or handle_of_failure is None:
             raise
@@ -43,19 +45,21 @@ def receive(connection):
         log.error("%s: %s (%s)", handle_of_failure, text, state)
         # In a transaction of its own: a message that keeps failing is set aside, and this says why.
         connection.execute("select parley.note_failure(%s, %s, %s)", [handle_of_failure, state, text])
+        # One at a time: what stands in front of it is done, and it alone fails the next time.
+        return 1
 
 
 def main():
     logging.basicConfig(level=logging.INFO)
     stopped = []
     signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
-    connection = None
+    connection, top = None, 10
     while not stopped:
         try:
             if connection is None or connection.closed:
                 connection = psycopg.connect(os.environ["DATABASE_URL"], autocommit=True)
                 log.info("reading")
-            receive(connection)
+            top = receive(connection, top)
         except psycopg.OperationalError as error:
             log.warning("the database is away: %s", error)
             time.sleep(1)

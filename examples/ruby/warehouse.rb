@@ -17,15 +17,16 @@ def handle(connection, message)
   end
 end
 
-# Receives and handles in one transaction: what fails, or is killed, is received again.
-def receive(connection)
+# Receives and handles in one transaction: what fails, or is killed, is received again. Gives how many to take next.
+def receive(connection, top)
   current = nil
   connection.transaction do
-    connection.exec(<<~SQL).each { |message| handle(connection, current = message) }
+    connection.exec_params(<<~SQL, [top]).each { |message| handle(connection, current = message) }
       select conversation_handle, message_type_name, parley.body_text(message_body) as body
-      from parley.receive('warehouse_queue', top => 10, timeout => 5000) order by queuing_order
+      from parley.receive('warehouse_queue', top => $1, timeout => 5000) order by queuing_order
     SQL
   end
+  10
 rescue PG::Error => e
   raise if e.is_a?(PG::ConnectionBad) || current.nil?
 
@@ -34,13 +35,16 @@ rescue PG::Error => e
   warn "#{current['conversation_handle']}: #{text} (#{state})"
   # In a transaction of its own: a message that keeps failing is set aside, and this says why.
   connection.exec_params('select parley.note_failure($1, $2, $3)', [current['conversation_handle'], state, text])
+  # One at a time: what stands in front of it is done, and it alone fails the next time.
+  1
 end
 
 until stopped
   begin
     connection = PG.connect(ENV.fetch('DATABASE_URL'))
     puts 'reading'
-    receive(connection) until stopped
+    top = 10
+    top = receive(connection, top) until stopped
     connection.close
   rescue PG::Error => e
     warn "the database is away: #{e.message}"

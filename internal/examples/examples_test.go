@@ -223,6 +223,7 @@ func (w *workspace) packsEachOrderOnce(t *testing.T, l language) {
 	})
 	warehouse()
 	w.complete(t, l.shop(w.cache), parleytest.Patience)
+	w.setsAsideWhatCannotBePacked(t)
 
 	var packed, parcels int
 	ask(t, w.db, "select count(*) filter (where is_packed) from orders", &packed)
@@ -230,6 +231,10 @@ func (w *workspace) packsEachOrderOnce(t *testing.T, l language) {
 	if packed != 5 || parcels != 5 {
 		t.Errorf("%d orders are packed, in %d parcels, want 5", packed, parcels)
 	}
+	if _, err := w.db.Exec(t.Context(), "select parley.discard_poison(conversation_handle) from parley.poison_conversations"); err != nil {
+		t.Fatal(err)
+	}
+	drain(t, w.db, "shop_queue")
 	parleytest.Until(t, "no conversation is open", func() (isOver bool) {
 		ask(t, w.db, "select not exists (select from parley.conversation_endpoints where state <> 'CD')", &isOver)
 		return isOver

@@ -32,7 +32,8 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	consumer := parley.Consumer{Pool: pool, Queue: "warehouse_queue", Readers: 2, Handler: pack}
+	// One at a time: a message that keeps failing is set aside by itself, and what stands in front of it is done.
+	consumer := parley.Consumer{Pool: pool, Queue: "warehouse_queue", Top: 1, Readers: 2, Handler: pack}
 	return consumer.Run(ctx)
 }
 

@@ -20,24 +20,30 @@ fn main() {
 fn read(url: &str) -> Result<(), Error> {
     let mut client = Client::connect(url, NoTls)?;
     println!("reading");
+    let mut top = 10;
     loop {
         let mut current = None;
-        let Err(error) = receive(&mut client, &mut current) else { continue };
+        let Err(error) = receive(&mut client, top, &mut current) else {
+            top = 10;
+            continue;
+        };
         let (Some(handle), Some(refusal)) = (current, error.as_db_error()) else { return Err(error) };
         let (state, text) = (refusal.code().code(), refusal.message());
         eprintln!("{handle}: {text} ({state})");
         // In a transaction of its own: a message that keeps failing is set aside, and this says why.
         client.execute("select parley.note_failure($1, $2, $3)", &[&handle, &state, &text])?;
+        // One at a time: what stands in front of it is done, and it alone fails the next time.
+        top = 1;
     }
 }
 
 /// Receives and handles in one transaction: what fails, or is killed, is received again.
-fn receive(client: &mut Client, current: &mut Option<Uuid>) -> Result<(), Error> {
+fn receive(client: &mut Client, top: i32, current: &mut Option<Uuid>) -> Result<(), Error> {
     let mut transaction = client.transaction()?;
     let messages = transaction.query(
         "select conversation_handle, message_type_name, parley.body_text(message_body) as body
-         from parley.receive('warehouse_queue', top => 10, timeout => 5000) order by queuing_order",
-        &[],
+         from parley.receive('warehouse_queue', top => $1, timeout => 5000) order by queuing_order",
+        &[&top],
     )?;
     for message in messages {
         *current = Some(message.get("conversation_handle"));

@@ -19,8 +19,8 @@ public class Warehouse {
       try (Connection connection = DriverManager.getConnection(System.getenv("JDBC_URL"))) {
         connection.setAutoCommit(false);
         System.out.println("reading");
-        while (true) {
-          receive(connection);
+        for (int top = 10; ; ) {
+          top = receive(connection, top);
         }
       } catch (SQLException failure) {
         System.err.println("the database is away: " + failure.getMessage());
@@ -29,39 +29,44 @@ public class Warehouse {
     }
   }
 
-  /** Receives and handles in one transaction: what fails, or is killed, is received again. */
-  private static void receive(Connection connection) throws SQLException {
+  /** Receives and handles in one transaction: what fails, or is killed, is received again. Gives how many to take next. */
+  private static int receive(Connection connection, int top) throws SQLException {
     UUID current = null;
     try {
-      for (Message message : messages(connection)) {
+      for (Message message : messages(connection, top)) {
         current = message.handle();
         handle(connection, message);
       }
       connection.commit();
-    } catch (SQLException failure) {
+      return 10;
+    } catch (SQLException | RuntimeException failure) {
       connection.rollback();
       if (current == null) {
         throw failure;
       }
+      String state = failure instanceof SQLException e ? e.getSQLState() : null;
       String text = failure.getMessage();
       if (failure instanceof PSQLException refusal && refusal.getServerErrorMessage() != null) {
         // getMessage has the detail, the hint and the context too.
         text = refusal.getServerErrorMessage().getMessage();
       }
-      System.err.println(current + ": " + text + " (" + failure.getSQLState() + ")");
+      System.err.println(current + ": " + text + " (" + state + ")");
       // In a transaction of its own: a message that keeps failing is set aside, and this says why.
-      call(connection, "select parley.note_failure(?, ?, ?)", current, failure.getSQLState(), text);
+      call(connection, "select parley.note_failure(?, ?, ?)", current, state, text);
       connection.commit();
+      // One at a time: what stands in front of it is done, and it alone fails the next time.
+      return 1;
     }
   }
 
-  private static List<Message> messages(Connection connection) throws SQLException {
+  private static List<Message> messages(Connection connection, int top) throws SQLException {
     List<Message> messages = new ArrayList<>();
     String receive =
         "select conversation_handle, message_type_name, parley.body_text(message_body)"
-            + " from parley.receive('warehouse_queue', top => 10, timeout => 5000) order by queuing_order";
-    try (PreparedStatement statement = connection.prepareStatement(receive);
-        ResultSet rows = statement.executeQuery()) {
+            + " from parley.receive('warehouse_queue', top => ?, timeout => 5000) order by queuing_order";
+    try (PreparedStatement statement = connection.prepareStatement(receive)) {
+      statement.setInt(1, top);
+      ResultSet rows = statement.executeQuery();
       while (rows.next()) {
         messages.add(new Message(rows.getObject(1, UUID.class), rows.getString(2), rows.getString(3)));
       }

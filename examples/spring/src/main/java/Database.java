@@ -18,12 +18,13 @@ final class Database {
   }
 
   /** Waits five seconds for messages. It has to be called in the transaction that handles them. */
-  static List<Message> receive(JdbcTemplate jdbc, String queue) {
+  static List<Message> receive(JdbcTemplate jdbc, String queue, int top) {
     return jdbc.query(
         "select conversation_handle, message_type_name, parley.body_text(message_body)"
-            + " from parley.receive(?, top => 10, timeout => 5000) order by queuing_order",
+            + " from parley.receive(?, top => ?, timeout => 5000) order by queuing_order",
         (row, number) -> new Message(row.getObject(1, UUID.class), row.getString(2), row.getString(3)),
-        queue);
+        queue,
+        top);
   }
 
   private Database() {}

@@ -30,7 +30,7 @@ public class Shop {
   }
 
   private void collect() {
-    for (Database.Message message : Database.receive(jdbc, "shop_queue")) {
+    for (Database.Message message : Database.receive(jdbc, "shop_queue", 10)) {
       if (message.type().equals("DEFAULT")) {
         jdbc.update("update orders set is_packed = true where conversation_handle = ?", message.handle());
       }

@@ -1,5 +1,6 @@
 import java.sql.SQLException;
 import java.util.UUID;
+import org.springframework.core.NestedExceptionUtils;
 import org.springframework.dao.DataAccessException;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.transaction.TransactionException;
@@ -12,6 +13,7 @@ public class Warehouse {
   private final JdbcTemplate jdbc = Database.jdbc();
   private final TransactionTemplate transactions = Database.transactions(jdbc);
   private UUID current;
+  private int top = 10;
 
   public static void main(String[] arguments) throws InterruptedException {
     Warehouse warehouse = new Warehouse();
@@ -32,21 +34,26 @@ public class Warehouse {
     try {
       transactions.executeWithoutResult(
           status -> {
-            for (Database.Message message : Database.receive(jdbc, "warehouse_queue")) {
+            for (Database.Message message : Database.receive(jdbc, "warehouse_queue", top)) {
               current = message.handle();
               handle(message);
             }
           });
-    } catch (DataAccessException failure) {
-      if (current == null || !(failure.getRootCause() instanceof SQLException cause)) {
+      top = 10;
+    } catch (RuntimeException failure) {
+      if (current == null) {
         throw failure;
       }
-      System.err.println(current + ": " + cause.getMessage());
+      String state = NestedExceptionUtils.getMostSpecificCause(failure) instanceof SQLException cause ? cause.getSQLState() : null;
+      String text = NestedExceptionUtils.getMostSpecificCause(failure).getMessage();
+      System.err.println(current + ": " + text);
       // In a transaction of its own: a message that keeps failing is set aside, and this says why.
       transactions.executeWithoutResult(
           status ->
               jdbc.query(
-                  "select parley.note_failure(?, ?, ?)", row -> {}, current, cause.getSQLState(), cause.getMessage()));
+                  "select parley.note_failure(?, ?, ?)", row -> {}, current, state, text));
+      // One at a time: what stands in front of it is done, and it alone fails the next time.
+      top = 1;
     }
   }
 
