@@ -263,7 +263,7 @@ func TestPrivateTablesAndFunctionsAreOutOfReach(t *testing.T) {
 		"insert into parley._p_permission select 'queue', 1, 'CONTROL', current_user::regrole, current_user::regrole, true",
 		"select parley._p_send(0, public.h('talking'), '//test/Request', array[''::bytea])",
 		"select parley._p_receive_group(1, 1, null, null)",
-		"select parley._p_raise(1, '', '', '')",
+		"select parley._p_raise_in_use()",
 		"select nextval('parley._p_object_id')",
 		"select setval('parley._p_next_alarm', 1)",
 		"create table parley.mine ()",
