@@ -47,6 +47,7 @@ var definitionRefusals = []refusal{
 	{number: 9613, because: "nobody to execute as", statement: `select parley.alter_queue('Asking', activation_procedure => 'public.read', activation => true)`},
 	{number: 9614, because: "no procedure", statement: `select parley.alter_queue('Asking', execute_as => 'SELF', activation => true)`},
 	{number: 9614, because: "procedure is missing", statement: `select parley.create_queue('New', activation_procedure => 'public.missing', execute_as => 'OWNER')`},
+	{number: 9614, because: "procedure without its schema", statement: `select parley.create_queue('New', activation_procedure => 'read', execute_as => 'OWNER')`},
 	{number: 9620, because: "function", statement: `select parley.create_queue('New', activation_procedure => 'public.fit', execute_as => 'OWNER')`},
 	{number: 9653, because: "procedure takes arguments", statement: `select parley.create_queue('New', activation_procedure => 'public.greedy', execute_as => 'OWNER')`},
 
@@ -60,6 +61,8 @@ var definitionRefusals = []refusal{
 			end $$`,
 	},
 
+	{number: 9663, because: "system message type in a contract", statement: `select parley.create_contract('//new',
+		'{"http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog": "ANY"}')`},
 	{number: 9663, because: "system message type", statement: `select parley.alter_message_type('DEFAULT', 'EMPTY')`},
 	{number: 9663, because: "system message type dropped", statement: `select parley.drop_message_type('DEFAULT')`},
 	{number: 9663, because: "system contract", statement: `select parley.drop_contract('DEFAULT')`},
@@ -81,6 +84,8 @@ var definitionRefusals = []refusal{
 
 // Names that cannot be.
 var nameRefusals = []refusal{
+	{number: 208, because: "a service's name", statement: `select parley.receive('//test/Asker')`},
+	{number: 9609, because: "a service's name with points", statement: `select parley.receive('http://schemas.microsoft.com/SQL/ServiceBroker/ServiceBroker')`},
 	{number: 208, because: "no such queue", statement: `select parley.create_service('//new', 'asking')`},
 	{number: 9609, because: "empty name", statement: `select parley.create_message_type('')`},
 	{number: 9609, because: "null name", statement: `select parley.create_broker_priority(null)`},

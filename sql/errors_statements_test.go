@@ -108,6 +108,20 @@ var readingRefusals = []refusal{
 	{number: 9617, because: "group of a queue that is off", statement: `select parley.get_conversation_group('Off')`},
 }
 
+// Asking about what is not there.
+var diagnosisRefusals = []refusal{
+	{number: 8402, because: "unknown event to trace", statement: `select parley.start_trace(array['Broker:Nothing'])`},
+	{number: 8402, because: "trace for no time", statement: `select parley.start_trace(seconds => 0)`},
+	{number: 8402, because: "trace of no events", statement: `select parley.start_trace(max_events => 0)`},
+	{number: 8426, because: "receive from a closed conversation", statement: `select parley.receive('Answering', conversation_handle => public.h('far closed'))`},
+	{number: 8426, because: "retry what is not set aside", statement: `select parley.retry_poison(public.h('talking'))`},
+	{number: 8438, because: "move a closed conversation", statement: `select parley.move_conversation(public.h('far closed'), gen_random_uuid())`},
+	{number: 8458, because: "timer of a closed conversation", statement: `select parley.begin_conversation_timer(public.h('far closed'), 1)`},
+	{number: 229, because: "metrics", statement: `select parley.broker_metrics()`, ordinary: true},
+	{number: 229, because: "status of a stranger's conversation", statement: `select parley.get_transmission_status(public.h('talking'))`, ordinary: true},
+	{number: 229, because: "explain a stranger's conversation", statement: `select parley.explain_conversation(public.h('talking'))`, ordinary: true},
+}
+
 // What an ordinary role may not do, and what cannot be granted.
 var rightRefusals = []refusal{
 	{number: 229, because: "create", statement: `select parley.create_queue('New')`, ordinary: true},

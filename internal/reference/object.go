@@ -20,12 +20,6 @@ type object struct {
 	comment   string
 }
 
-// A function is any function of the schema, as text; overloads are functions of their own.
-type function struct {
-	name string
-	body string
-}
-
 var (
 	creation    = regexp.MustCompile(`(?s)^create (function|view|type) parley\.("?[a-z0-9_]+"?)(.*)$`)
 	commenting  = regexp.MustCompile(`(?s)^comment on (function|view|type) parley\.("?[a-z0-9_]+"?)(?:\([^)]*\))? is\s+'(.*)'$`)
@@ -34,30 +28,30 @@ var (
 	callerArgument = regexp.MustCompile(`,?\s*caller parley\.caller default parley\.current_caller\(\)`)
 )
 
-// readSource reads what the files create, in their order.
-func readSource(files fs.FS) (public []object, all []function, err error) {
+// readSource reads what the files create for everybody, in their order.
+func readSource(files fs.FS) ([]object, error) {
+	var public []object
 	names, err := sql.Manifest(files)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, name := range names {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
-			return nil, nil, fmt.Errorf("read a file of the schema: %w", err)
+			return nil, fmt.Errorf("read a file of the schema: %w", err)
 		}
 		statements, err := sqltext.Split(string(text))
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		objects, functions := readStatements(name, statements)
-		public = append(public, objects...)
-		all = append(all, functions...)
+		public = append(public, readStatements(name, statements)...)
 	}
-	return public, all, nil
+	return public, nil
 }
 
 // readStatements relies on a comment following what it is on, which a rule of the schema demands.
-func readStatements(file string, statements []sqltext.Statement) (public []object, all []function) {
+func readStatements(file string, statements []sqltext.Statement) []object {
+	var public []object
 	for _, statement := range statements {
 		if found := creation.FindStringSubmatch(statement.Text); found != nil {
 			kind, name, rest := found[1], strings.Trim(found[2], `"`), found[3]
@@ -68,7 +62,6 @@ func readStatements(file string, statements []sqltext.Statement) (public []objec
 					o.signature = o.signature[:end[0]]
 				}
 				o.signature = callerArgument.ReplaceAllString(o.signature, "")
-				all = append(all, function{name: name, body: rest})
 			}
 			public = append(public, o)
 			continue
@@ -83,5 +76,5 @@ func readStatements(file string, statements []sqltext.Statement) (public []objec
 			}
 		}
 	}
-	return slices.DeleteFunc(public, func(o object) bool { return strings.HasPrefix(o.name, "_p_") }), all
+	return slices.DeleteFunc(public, func(o object) bool { return strings.HasPrefix(o.name, "_p_") })
 }

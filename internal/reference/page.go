@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/parley-broker/parley"
@@ -24,7 +25,7 @@ notice. For what the words mean see [concepts](concepts.md) and the [glossary](g
 //
 // Errors: a public object without a place on the page, or without a comment.
 func Page(ctx context.Context, files fs.FS, db parley.DB) (string, error) {
-	objects, functions, err := readSource(files)
+	objects, err := readSource(files)
 	if err != nil {
 		return "", err
 	}
@@ -32,11 +33,12 @@ func Page(ctx context.Context, files fs.FS, db parley.DB) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	raised, unreadable := raisedErrors(functions, objects)
-	if len(unreadable) > 0 {
-		return "", fmt.Errorf("write the number and the message of an error as constants in: %s", strings.Join(unreadable, ", "))
+	raised, err := readErrors(ctx, db)
+	if err != nil {
+		return "", err
 	}
-	if err := check(objects, raised); err != nil {
+	by := raisedBy(objects)
+	if err := check(objects, raised, by); err != nil {
 		return "", err
 	}
 	var page strings.Builder
@@ -50,7 +52,7 @@ func Page(ctx context.Context, files fs.FS, db parley.DB) (string, error) {
 			fmt.Fprintf(&page, "\n%s\n", s.intro)
 		}
 		if s.title == "Errors" {
-			writeErrors(&page, raised)
+			writeErrors(&page, raised, by)
 		}
 		writeObjects(&page, s.of(objects), columns)
 	}
@@ -58,7 +60,7 @@ func Page(ctx context.Context, files fs.FS, db parley.DB) (string, error) {
 }
 
 // check refuses what the page could not tell.
-func check(objects []object, raised []raisedError) error {
+func check(objects []object, raised []raisedError, by map[int][]string) error {
 	for _, o := range objects {
 		if !slices.ContainsFunc(sections, func(s section) bool { return slices.Contains(s.files, o.file) }) {
 			return fmt.Errorf("sql/%s has no section in internal/reference/section.go", o.file)
@@ -68,8 +70,8 @@ func check(objects []object, raised []raisedError) error {
 		}
 	}
 	for _, e := range raised {
-		if len(e.raisedBy) == 0 {
-			return fmt.Errorf("error %d is raised, but no public function says so in its comment", e.number)
+		if len(by[e.Number]) == 0 {
+			return fmt.Errorf("error %d is raised, but no public function says so in its comment", e.Number)
 		}
 	}
 	return nil
@@ -150,15 +152,33 @@ func writeColumns(page *strings.Builder, columns []column) {
 // manyFunctions is from where on it is no help to list who raises an error.
 const manyFunctions = 12
 
-func writeErrors(page *strings.Builder, errors []raisedError) {
-	page.WriteString("\n| Number | SQLSTATE | Meaning | Raised by |\n| ---: | --- | --- | --- |\n")
-	for _, e := range errors {
-		by := "many functions"
-		if len(e.raisedBy) < manyFunctions {
-			by = "`" + strings.Join(e.raisedBy, "`, `") + "`"
+// writeErrors writes a row for each situation. What is the same for all of a number stands in its first row.
+func writeErrors(page *strings.Builder, raised []raisedError, by map[int][]string) {
+	page.WriteString("\n| Number | SQLSTATE | Message | Cause | Remedy | Raised by |\n| ---: | --- | --- | --- | --- | --- |\n")
+	previous := 0
+	for _, e := range raised {
+		number, code, functions := "", "", ""
+		if e.Number != previous {
+			number, code, functions = strconv.Itoa(e.Number), "`"+e.Sqlstate+"`", "many functions"
+			if names := by[e.Number]; len(names) < manyFunctions {
+				functions = "`" + strings.Join(names, "`, `") + "`"
+			}
 		}
-		fmt.Fprintf(page, "| %d | `%s` | %s | %s |\n", e.number, e.sqlstate, cell(strings.Join(e.messages, "; ")), by)
+		previous = e.Number
+		cause := ""
+		if e.Cause != nil {
+			cause = *e.Cause
+		}
+		fmt.Fprintf(page, "| %s | %s | %s | %s | %s | %s |\n", number, code, template(e.Message), template(cause), template(e.Remedy), functions)
 	}
+}
+
+// place is where format() puts a value in.
+var place = regexp.MustCompile(`%[0-9]+\$[sIL]`)
+
+// template writes a text of an error for a cell.
+func template(text string) string {
+	return cell(strings.ReplaceAll(place.ReplaceAllString(text, "…"), "%%", "%"))
 }
 
 // cell keeps a text inside its cell.

@@ -1,66 +1,56 @@
 package reference
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
 )
 
-// A raisedError is a number that functions raise, with the texts it comes with.
+// A raisedError is a row of parley.errors: one situation in which a number is raised.
 type raisedError struct {
-	number   int
-	sqlstate string
-	messages []string
-	raisedBy []string // public functions that say so
+	Number   int
+	Sqlstate string
+	Message  string
+	Cause    *string
+	Remedy   string
 }
 
-var (
-	raising  = regexp.MustCompile(`parley\._p_raise\(\s*(\d+),\s*(?:format\(\s*)?'((?:[^']|'')*)'`)
-	anyRaise = regexp.MustCompile(`parley\._p_raise\(`)
-	holes    = regexp.MustCompile(`%[sLI]`)
-)
+// readErrors reads the errors that the broker raises, in the order of their numbers.
+func readErrors(ctx context.Context, db parley.DB) ([]raisedError, error) {
+	rows, err := db.Query(ctx, `
+		select e.number, e.sqlstate, e.message, e.cause, e.remedy
+		from parley.errors as e
+		order by e.number, e.situation collate "C"`)
+	if err != nil {
+		return nil, fmt.Errorf("read the errors: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[raisedError])
+	if err != nil {
+		return nil, fmt.Errorf("read the errors: %w", err)
+	}
+	return found, nil
+}
 
-// raisedErrors finds each error in the text of the functions. It gives the names of functions with a call of _p_raise
-// that it cannot read too: then the page would be incomplete.
-func raisedErrors(functions []function, objects []object) (found []raisedError, unreadable []string) {
-	byNumber := map[int]*raisedError{}
-	for _, f := range functions {
-		if f.name == "_p_raise" {
-			continue
-		}
-		calls := raising.FindAllStringSubmatch(f.body, -1)
-		if len(calls) != len(anyRaise.FindAllString(f.body, -1)) {
-			unreadable = append(unreadable, f.name)
-		}
-		for _, c := range calls {
-			number, err := strconv.Atoi(c[1])
-			if err != nil {
-				unreadable = append(unreadable, f.name)
-				continue
-			}
-			if byNumber[number] == nil {
-				byNumber[number] = &raisedError{number: number, sqlstate: sqlstate(number)}
-			}
-			e := byNumber[number]
-			message := holes.ReplaceAllString(strings.ReplaceAll(c[2], "''", "'"), "…")
-			if !slices.Contains(e.messages, message) {
-				e.messages = append(e.messages, message)
-			}
-		}
-	}
+// raisedBy gives the public functions that say in their comments that they raise a number, by number.
+func raisedBy(objects []object) map[int][]string {
+	by := map[int][]string{}
 	said := saidErrors(objects)
-	for _, number := range slices.Sorted(maps.Keys(byNumber)) {
-		e := byNumber[number]
-		for _, name := range slices.Sorted(maps.Keys(said)) {
-			if slices.Contains(said[name], number) {
-				e.raisedBy = append(e.raisedBy, name)
+	for _, name := range slices.Sorted(maps.Keys(said)) {
+		for _, number := range said[name] {
+			if !slices.Contains(by[number], name) {
+				by[number] = append(by[number], name)
 			}
 		}
-		found = append(found, *e)
 	}
-	return found, unreadable
+	return by
 }
 
 var (
@@ -106,10 +96,4 @@ func errorsPart(comment string) string {
 		}
 	}
 	return part.String()
-}
-
-// sqlstate writes a number as parley.sqlstate_of does.
-func sqlstate(number int) string {
-	digits := strings.ToUpper(strconv.FormatInt(int64(number), 36))
-	return "SB" + strings.Repeat("0", max(0, 3-len(digits))) + digits
 }

@@ -146,6 +146,8 @@ var sections = []section{
 		intro: "Each error carries its SQL Server number twice: in its SQLSTATE, class `SB` and then the number in base 36, and\n" +
 			"at the start of its DETAIL. The message states the fact, the DETAIL the values, the HINT what to do. Errors of PostgreSQL itself " +
 			"keep\ntheir own SQLSTATE.\n\n" +
+			"The list stands in the database too: `select * from parley.errors where number = 8429`. A number has a row for each situation in which\n" +
+			"it is raised; … stands for a value. The cause follows the number in the DETAIL, the remedy is the HINT.\n\n" +
 			"Errors that arrive as messages, with negative codes, are told in [the page on concepts](concepts.md#errors-that-arrive).",
 		files: []string{"base/errors.sql"},
 	},

@@ -123,6 +123,7 @@ func Check(files []File) []Violation {
 		slices.SortStableFunc(inFile, func(a, b Violation) int { return a.Line - b.Line })
 		found = append(found, inFile...)
 	}
+	found = append(found, checkErrors(files)...)
 	return append(found, checkLayers(files)...)
 }
 

@@ -10,12 +10,7 @@ declare
 begin
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
   if exists (select from parley._p_external_activation as a where a.queue_id = v_queue.queue_id) then
-    found := parley._p_raise(
-      2714,
-      format('queue "%s" has an external activation already', v_queue.lookup_name),
-      null,
-      'Alter it, or drop it with drop_external_activation.'
-    );
+    found := parley._p_raise(2714, 'external activation', v_queue.lookup_name);
   end if;
   v_activation.queue_id := v_queue.queue_id;
   v_activation.kind := kind;
@@ -38,12 +33,13 @@ declare
 begin
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
   select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
-  if v_activation.kind is null or v_activation.kind <> coalesce(_p_existing_external_activation.kind, v_activation.kind) then
+  if v_activation.kind is null then
     found := parley._p_raise(
-      15151,
-      format('queue "%s" has no %s activation', v_queue.lookup_name, coalesce(_p_existing_external_activation.kind, 'external')),
-      'It has a ' || v_activation.kind || '.',
-      'See parley.external_activations.'
+      15151, 'activation', v_queue.lookup_name, coalesce(_p_existing_external_activation.kind, 'external')
+    );
+  elsif v_activation.kind <> _p_existing_external_activation.kind then
+    found := parley._p_raise(
+      15151, 'kind of activation', v_queue.lookup_name, _p_existing_external_activation.kind, v_activation.kind
     );
   end if;
   return v_activation;

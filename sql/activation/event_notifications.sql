@@ -84,7 +84,7 @@ declare
   v_service parley._p_service;
 begin
   if to_service is null or to_service = '' then
-    found := parley._p_raise(8421, 'the service to be notified is missing', null, 'Name a service that accepts the contract PostEventNotification.');
+    found := parley._p_raise(8421, 'notified service');
   elsif broker_instance is distinct from (select b.service_broker_guid::text from parley._p_broker as b) then
     -- Of another database nothing is known: the broker there refuses, or takes it.
     return true;
@@ -92,23 +92,12 @@ begin
   select * into v_service from parley._p_service as s where s.name = to_service;
   if not found then
     found := parley._p_raise(
-      15151,
-      format('service "%s" does not exist', to_service),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'service', to_service),
-      'See parley.services.'
+      15151, 'object', 'service', to_service, parley._p_did_you_mean(caller, 'service', to_service), 'services'
     );
   elsif not exists (
     select from parley._p_service_contract as u where u.service_id = v_service.service_id and u.service_contract_id = 2
   ) then
-    found := parley._p_raise(
-      8408,
-      format('service "%s" does not accept event notifications', to_service),
-      'It must accept the contract http://schemas.microsoft.com/SQL/Notifications/PostEventNotification.',
-      format(
-        'Add it: select parley.alter_service(%L, add_contracts => array[''http://schemas.microsoft.com/SQL/Notifications/PostEventNotification'']);',
-        to_service
-      )
-    );
+    found := parley._p_raise(8408, 'notifications', to_service);
   end if;
   return true;
 end
@@ -139,12 +128,7 @@ declare
 begin
   name := parley._p_name('event notification', name);
   if v_event is null or v_event not in ('QUEUE_ACTIVATION', 'BROKER_QUEUE_DISABLED') then
-    found := parley._p_raise(
-      8402,
-      format('there is no event "%s" of a queue', event),
-      null,
-      'Use QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.'
-    );
+    found := parley._p_raise(8402, 'event', event);
   end if;
   found := parley._p_require_event_service(v_caller, to_service, v_instance);
   if v_event = 'QUEUE_ACTIVATION' then
@@ -154,12 +138,7 @@ begin
   if exists (
     select from parley._p_event_notification as n where n.queue_id = v_queue.queue_id and n.name = create_event_notification.name
   ) then
-    found := parley._p_raise(
-      2714,
-      format('queue "%s" has an event notification "%s" already', v_queue.lookup_name, name),
-      null,
-      'Drop it, or choose another name.'
-    );
+    found := parley._p_raise(2714, 'event notification', v_queue.lookup_name, name);
   end if;
   v_id := nextval('parley._p_object_id');
   insert into parley._p_event_notification (
@@ -202,12 +181,7 @@ begin
     v_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
   end if;
   if v_notification.notification_id is null then
-    found := parley._p_raise(
-      15151,
-      format('queue "%s" has no event notification "%s"', v_queue.lookup_name, name),
-      'Names are compared byte by byte. It goes by itself when its conversation ends.',
-      'See parley.event_notifications.'
-    );
+    found := parley._p_raise(15151, 'event notification', v_queue.lookup_name, name);
   end if;
   perform parley._p_drop_event_notifications(array[v_notification.notification_id]);
 end

@@ -48,26 +48,16 @@ as $$
 begin
   -- NUL cannot be in a text; an argument may be empty, but not missing.
   if cardinality(activation.program) = 0 or array_position(activation.program, null) is not null or activation.program[1] !~ E'^([A-Za-z]:\\\\|/)' then
-    found := parley._p_raise(
-      8402,
-      'program is no command',
-      'The first element is the full path of the program, the others are its arguments; no shell reads them.',
-      'Write array[''/opt/shop/reader'', ''--verbose''].'
-    );
+    found := parley._p_raise(8402, 'program');
   elsif jsonb_typeof(activation.environment) <> 'object'
     or exists (
       select
       from jsonb_each(case jsonb_typeof(activation.environment) when 'object' then activation.environment else '{}' end) as v
       where jsonb_typeof(v.value) <> 'string' or v.key !~ '^[A-Za-z_][A-Za-z0-9_]*$' or upper(v.key) ~ '^PARLEY_'
     ) then
-    found := parley._p_raise(
-      8402,
-      'environment is no set of variables',
-      'Names are letters, digits and _, without PARLEY_ in front, which is the daemon''s; values are strings.',
-      'Write {"REGION": "north"}.'
-    );
+    found := parley._p_raise(8402, 'environment');
   elsif activation.working_directory !~ E'^([A-Za-z]:\\\\|/)' then
-    found := parley._p_raise(8402, 'working_directory is no full path', null, 'Write it from the root on, or leave it out for the folder of the program.');
+    found := parley._p_raise(8402, 'working directory');
   end if;
   found := parley._p_require_range('stop_timeout_ms', activation.stop_timeout_ms, 0, 3600000);
   return true;
@@ -84,23 +74,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if activation.url !~* '^https?://[^/?#@[:space:]]+([/?][^#[:space:]]*)?$' or length(activation.url) > 2000 then
-    found := parley._p_raise(
-      8402,
-      'url is no web address',
-      'It begins with http:// or https://, has no user, no fragment and no blanks in it, and at most 2000 characters.',
-      'Write https://shop.example.com/messages.'
-    );
+    found := parley._p_raise(8402, 'url');
   elsif activation.body_format is null or activation.body_format not in ('envelope', 'raw') then
-    found := parley._p_raise(8402, format('unknown body_format "%s"', activation.body_format), null, 'Use envelope or raw.');
+    found := parley._p_raise(8402, 'body format', activation.body_format);
   elsif activation.body_format = 'raw' and activation.batch_size > 1 then
-    found := parley._p_raise(
-      8402,
-      'a raw body is that of one message',
-      format('batch_size is %s.', activation.batch_size),
-      'Use body_format envelope, or batch_size 1.'
-    );
+    found := parley._p_raise(8402, 'raw batch', activation.batch_size::text);
   elsif length(activation.secret) not between 16 and 500 or activation.secret ~ '[[:cntrl:]]' then
-    found := parley._p_raise(8402, 'the secret is no secret', 'It has 16 to 500 characters.', 'Leave it out to be given one.');
+    found := parley._p_raise(8402, 'secret');
   end if;
   found := parley._p_require_range('timeout_ms', activation.timeout_ms, 100, 600000);
   found := parley._p_require_range('batch_size', activation.batch_size, 1, 1000);
@@ -177,12 +157,7 @@ begin
   activation.set_by := caller;
   v_refusal := parley._p_external_refusal(activation);
   if v_refusal is not null then
-    found := parley._p_raise(
-      15517,
-      format('cannot let a %s read for the owner of the queue', activation.kind),
-      'In this activation ' || v_refusal || '.',
-      'Let a member of that role or an administrator set it; the right to ALTER the queue is enough for numbers, times, and switching it on and off.'
-    );
+    found := parley._p_raise(15517, 'owner of the queue', activation.kind, v_refusal);
   end if;
   return activation.set_by;
 end
@@ -204,26 +179,11 @@ begin
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_require_sole_activator.queue_id for no key update;
   select a.kind into v_kind from parley._p_external_activation as a where a.queue_id = v_queue.queue_id and a.is_enabled;
   if activator <> 'procedure' and v_queue.is_activation_enabled then
-    found := parley._p_raise(
-      9718,
-      format('queue "%s" has internal activation', v_queue.lookup_name),
-      format('Procedure %s is run for its messages.', v_queue.activation_procedure),
-      format('Switch it off first: select parley.alter_queue(%L, activation => false);', v_queue.lookup_name)
-    );
+    found := parley._p_raise(9718, 'internal', v_queue.lookup_name, v_queue.activation_procedure::text);
   elsif activator <> 'external' and v_kind is not null then
-    found := parley._p_raise(
-      9718,
-      format('queue "%s" has external activation', v_queue.lookup_name),
-      format('The daemon starts a %s for its messages.', v_kind),
-      format('Drop it first: select parley.drop_external_activation(%L);', v_queue.lookup_name)
-    );
+    found := parley._p_raise(9718, 'external', v_queue.lookup_name, v_kind);
   elsif activator <> 'event' and parley._p_notifies_activation(v_queue.queue_id) then
-    found := parley._p_raise(
-      9717,
-      format('queue "%s" has a QUEUE_ACTIVATION event notification', v_queue.lookup_name),
-      'Whoever receives the notifications starts the readers.',
-      'Drop the notification first: select parley.drop_event_notification(name, queue); see parley.event_notifications.'
-    );
+    found := parley._p_raise(9717, 'notification', v_queue.lookup_name);
   end if;
   return true;
 end

@@ -1,7 +1,8 @@
 -- How errors leave the broker.
 --
 -- Each error of the broker carries the SQL Server error number twice: in its SQLSTATE (class SB, then the number
--- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT says what to do.
+-- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT says what to do. All texts stand in
+-- base/definition_errors.sql and base/conversation_errors.sql; they are read only when an error is raised.
 --
 -- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a function it adds
 -- the text of the statement, all lines of it; PERFORM is a statement. An assignment is evaluated without one. So what may raise is called as
@@ -41,23 +42,46 @@ comment on function parley.error_number(text) is
 Arguments: sqlstate, as a handler has it. The result is null for an error that is not the broker''s.
 Source: spec 4.10.';
 
-create function parley._p_raise(error_number integer, message text, detail text, hint text) returns boolean
+create view parley.errors as
+select e.number, parley.sqlstate_of(e.number) as sqlstate, e.situation, e.message, e.cause, e.remedy
+from (
+  select d.number, d.situation, d.message, d.cause, d.remedy from parley._p_definition_error as d
+  union all
+  select c.number, c.situation, c.message, c.cause, c.remedy from parley._p_conversation_error as c
+) as e;
+
+comment on view parley.errors is
+'Each error that the broker raises, a row for each situation in which it does: select * from parley.errors where number = 8429.';
+
+comment on column parley.errors.number is 'SQL Server''s number.';
+comment on column parley.errors.sqlstate is 'Under which it is raised: sqlstate_of(number).';
+comment on column parley.errors.situation is 'What the number is raised for here; different for each row of a number.';
+comment on column parley.errors.message is 'The fact. %1$s and the like stand for a value, as in format().';
+comment on column parley.errors.cause is 'The values, or why; it follows the number in DETAIL. Null when the fact says it all.';
+comment on column parley.errors.remedy is 'What to do; the HINT.';
+
+create function parley._p_raise(number integer, situation text, variadic arguments text[] default '{}') returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_error record;
 begin
+  select e.message, e.cause, e.remedy into v_error
+  from parley.errors as e
+  where e.number = _p_raise.number and e.situation = _p_raise.situation;
   raise exception using
-    errcode = parley.sqlstate_of(error_number),
-    message = message,
-    detail = 'Service Broker error ' || error_number || '.' || coalesce(' ' || detail, ''),
-    hint = coalesce(hint, '');
+    errcode = parley.sqlstate_of(number),
+    message = coalesce(format(v_error.message, variadic arguments), situation),
+    detail = 'Service Broker error ' || number || '.' || coalesce(' ' || format(v_error.cause, variadic arguments), ''),
+    hint = coalesce(format(v_error.remedy, variadic arguments), '');
 end
 $$;
 
-comment on function parley._p_raise(integer, text, text, text) is
+comment on function parley._p_raise(integer, text, text[]) is
 'Raises one error of the broker; never returns.
-Arguments: error_number, the SQL Server number; message, the fact; detail, the values; hint, the remedy.
-Errors: always, with sqlstate_of(error_number).';
+Arguments: number and situation, constants that name a row of parley.errors; arguments, the values that its texts have places for.
+Errors: always, with sqlstate_of(number).';
 
 create function parley._p_raise_in_use() returns boolean
 language plpgsql
@@ -75,12 +99,7 @@ begin
     and l.granted
     and l.mode in ('RowExclusiveLock', 'AccessExclusiveLock')
     and l.pid is distinct from pg_backend_pid();
-  return parley._p_raise(
-    5061,
-    'the broker is in use',
-    'Open transactions send or receive; their process ids: ' || coalesce(v_holders, 'unknown, they have just ended') || '.',
-    'Try again when they have finished, or end them: select pg_terminate_backend(pid);'
-  );
+  return parley._p_raise(5061, 'in use', coalesce(v_holders, 'unknown, they have just ended'));
 end
 $$;
 

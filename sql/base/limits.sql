@@ -6,12 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if top < 0 then
-    found := parley._p_raise(
-      127,
-      format('top is %s', top),
-      'It is the largest number of messages or rows to give, and may not be negative.',
-      'Give a number from 0 on, or null for all.'
-    );
+    found := parley._p_raise(127, 'top', top::text);
   end if;
   return true;
 end
@@ -28,12 +23,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if timeout < -1 then
-    found := parley._p_raise(
-      8402,
-      format('timeout is %s', timeout),
-      'Milliseconds from 0 on are allowed, and -1, which waits for ever.',
-      'Give -1 to wait for ever.'
-    );
+    found := parley._p_raise(8402, 'timeout', timeout::text);
   end if;
   return true;
 end

@@ -59,22 +59,9 @@ as $$
 begin
   if parley._p_has_permission(caller, permission, class, object_id, owner) is not true then
     if class = 'database' then
-      found := parley._p_raise(
-        229,
-        format('permission denied: %s', permission),
-        format('Role %s may not do this in this database.', caller::regrole),
-        format('An administrator can allow it: select parley.grant(%L, ''database'', null, %L);', permission, pg_get_userbyid(caller))
-      );
+      found := parley._p_raise(229, 'in the database', permission, pg_get_userbyid(caller));
     end if;
-    found := parley._p_raise(
-      229,
-      format('permission denied: %s on %s "%s"', permission, class, name),
-      format('Role %s does not hold it.', caller::regrole),
-      format(
-        'Its owner or an administrator can grant it: select parley.grant(%L, %L, %L, %L);',
-        permission, class, name, pg_get_userbyid(caller)
-      )
-    );
+    found := parley._p_raise(229, 'on an object', permission, class, name, pg_get_userbyid(caller));
   end if;
   return true;
 end

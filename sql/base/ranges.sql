@@ -7,10 +7,7 @@ as $$
 begin
   if value is null or value < least_value or value > largest_value then
     found := parley._p_raise(
-      8402,
-      format('%s is %s', name, coalesce(value::text, 'null')),
-      format('%s to %s are allowed.', least_value, largest_value),
-      'Give a number in that range.'
+      8402, 'range', name, coalesce(value::text, 'null'), least_value::text, largest_value::text
     );
   end if;
   return true;

@@ -155,12 +155,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_is_administrator(caller) is not true then
-    found := parley._p_raise(
-      15151,
-      format('%s is for administrators of the broker', what),
-      format('Role %s neither owns this database nor the schema parley.', caller::regrole),
-      'Ask the owner of the database, or have its role granted to you.'
-    );
+    found := parley._p_raise(15151, 'administrators', what, pg_get_userbyid(caller));
   end if;
   return true;
 end
@@ -183,12 +178,7 @@ begin
   end if;
   select r.oid into v_role from pg_roles as r where r.rolname = name;
   if not found then
-    found := parley._p_raise(
-      15151,
-      format('role "%s" does not exist', name),
-      null,
-      'Create it with CREATE ROLE, or correct the name; names are compared exactly.'
-    );
+    found := parley._p_raise(15151, 'role', name);
   end if;
   return v_role;
 end
@@ -210,12 +200,7 @@ begin
   end if;
   v_owner := parley._p_role(owner);
   if v_owner = 0 or (parley._p_is_administrator(caller) or parley._p_may_act_as(caller, v_owner)) is not true then
-    found := parley._p_raise(
-      15151,
-      format('cannot make role "%s" the owner', owner),
-      format('Role %s is not a member of it.', caller::regrole),
-      'Name yourself, a role you are a member of, or ask an administrator.'
-    );
+    found := parley._p_raise(15151, 'owner', owner, pg_get_userbyid(caller));
   end if;
   return v_owner;
 end

@@ -14,9 +14,7 @@ as $$
 begin
   -- lock_timeout is an integer, in milliseconds.
   if seconds not between 0 and 2147483 then
-    found := parley._p_raise(
-      8402, format('wait_seconds is %s', seconds), '0 to 2147483 are allowed, and null.', 'Give null to wait for ever.'
-    );
+    found := parley._p_raise(8402, 'wait', seconds::text);
   end if;
   perform set_config('lock_timeout', coalesce(greatest(seconds * 1000, 1), 0)::text, true);
   return true;
@@ -86,13 +84,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_original() is not null and not original_is_disabled then
-    found := parley._p_raise(
-      9772,
-      'a broker with the same id is on this server already',
-      format('This database is a copy of "%s", which is still there.', parley._p_original()),
-      'For a copy: select parley.new_broker(); when this one takes the place of the original, drop that or disable its broker, and then:'
-        || ' select parley.enable_broker(original_is_disabled => true);'
-    );
+    found := parley._p_raise(9772, 'copy', parley._p_original());
   end if;
   return true;
 end
@@ -215,7 +207,7 @@ begin
   found := parley._p_require_administrator(v_caller, 'NEW_BROKER');
   found := parley._p_wait_at_most(wait_seconds);
   if current_setting('transaction_read_only') = 'on' then
-    found := parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
+    found := parley._p_raise(9775, 'read-only');
   end if;
   perform parley._p_switch_on();
   -- An invitation is to the broker that made it.

@@ -10,57 +10,34 @@ declare
   v_kind "char";
   v_arguments smallint;
   v_is_temporary boolean;
+  v_qualified text;
 begin
   if procedure is null then
-    found := parley._p_raise(
-      9614,
-      'activation is on but there is no procedure',
-      null,
-      'Give activation_procedure, or leave activation off.'
-    );
+    found := parley._p_raise(9614, 'missing');
   end if;
   if execute_as is null then
-    found := parley._p_raise(9613, 'activation is on but nobody to execute as', null, 'Give execute_as: SELF, OWNER or the name of a role.');
+    found := parley._p_raise(9613, 'execute as');
   end if;
   select p.prokind, p.pronargs, n.nspname like E'pg\\_temp\\_%' into v_kind, v_arguments, v_is_temporary
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
   where p.oid = to_regproc(procedure);
   if not found and exists (select from pg_proc as p where p.proname = procedure and p.prokind = 'p') then
-    found := parley._p_raise(
-      9614,
-      format('procedure %s is not qualified with its schema', procedure),
-      format('There is %s.', (
-        select string_agg(format('%I.%I', n.nspname, p.proname), ', ' order by n.nspname)
-        from pg_proc as p
-        join pg_namespace as n on n.oid = p.pronamespace
-        where p.proname = procedure and p.prokind = 'p'
-      )),
-      'Write its schema in front: public.read_shop.'
+    v_qualified := (
+      select string_agg(format('%I.%I', n.nspname, p.proname), ', ' order by n.nspname)
+      from pg_proc as p
+      join pg_namespace as n on n.oid = p.pronamespace
+      where p.proname = procedure and p.prokind = 'p'
     );
+    found := parley._p_raise(9614, 'unqualified', procedure, v_qualified);
   elsif not found then
-    found := parley._p_raise(
-      9614,
-      format('procedure %s does not exist', procedure),
-      'Its name must be qualified with its schema and must not be overloaded.',
-      'Create it with CREATE PROCEDURE, then try again.'
-    );
+    found := parley._p_raise(9614, 'unknown', procedure);
   elsif v_is_temporary then
-    found := parley._p_raise(
-      9742,
-      format('procedure %s is temporary', procedure),
-      'It is known to the session that has created it, and gone with it.',
-      'Create it in a schema that lasts.'
-    );
+    found := parley._p_raise(9742, 'temporary', procedure);
   elsif v_kind <> 'p' then
-    found := parley._p_raise(
-      9620,
-      format('%s is not a procedure', procedure),
-      null,
-      'Activation runs CALL procedure(): create it with CREATE PROCEDURE.'
-    );
+    found := parley._p_raise(9620, 'function', procedure);
   elsif v_arguments > 0 then
-    found := parley._p_raise(9653, format('procedure %s takes arguments', procedure), null, 'An activation procedure takes none.');
+    found := parley._p_raise(9653, 'arguments', procedure);
   end if;
   return true;
 end
@@ -114,10 +91,7 @@ declare
 begin
   if v_refusal is not null then
     found := parley._p_raise(
-      15517,
-      format('cannot execute as role "%s"', pg_get_userbyid(parley._p_execute_as(queue.execute_as, queue.owner))),
-      'In this activation ' || v_refusal || '.',
-      'Let a member of that role set both: select parley.alter_queue(queue, activation_procedure => ..., execute_as => ...); or choose execute_as => ''SELF''.'
+      15517, 'execute as', pg_get_userbyid(parley._p_execute_as(queue.execute_as, queue.owner)), v_refusal
     );
   end if;
   return true;
@@ -149,22 +123,12 @@ declare
 begin
   select * into v_old from parley._p_queue as q where q.queue_id = _p_alter_queue.queue_id for no key update;
   if max_queue_readers is not null and max_queue_readers not between 0 and 32767 then
-    found := parley._p_raise(
-      8402,
-      format('max_queue_readers is %s', max_queue_readers),
-      '0 to 32767 are allowed.',
-      'Give a number in that range.'
-    );
+    found := parley._p_raise(8402, 'range', 'max_queue_readers', max_queue_readers::text, '0', '32767');
   end if;
   if upper(poison_action) not in ('SET_ASIDE', 'DISABLE_QUEUE') then
-    found := parley._p_raise(
-      8402,
-      format('poison_action is "%s"', poison_action),
-      'It says what becomes of a message that has come back too often.',
-      'Give SET_ASIDE or DISABLE_QUEUE.'
-    );
+    found := parley._p_raise(8402, 'poison action', poison_action);
   elsif poison_rollbacks not between 1 and 15 then
-    found := parley._p_raise(8402, format('poison_rollbacks is %s', poison_rollbacks), '1 to 15 are allowed.', 'Give a number in that range.');
+    found := parley._p_raise(8402, 'range', 'poison_rollbacks', poison_rollbacks::text, '1', '15');
   end if;
   if upper(execute_as) not in ('SELF', 'OWNER') then
     perform parley._p_role(execute_as);

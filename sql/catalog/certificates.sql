@@ -40,14 +40,14 @@ declare
   v_dates bigint[];
 begin
   if length(certificate) not between 89 and 344 or substring(certificate from 1 for 8) <> convert_to('PARLEYC1', 'UTF8') then
-    found := parley._p_raise(15297, 'this is no certificate', null, 'Give what parley certificate export writes, without the lines around it.');
+    found := parley._p_raise(15297, 'form');
   end if;
   v_dates := array[
     ('x' || encode(substring(certificate from 9 for 8), 'hex'))::bit(64)::bigint,
     ('x' || encode(substring(certificate from 17 for 8), 'hex'))::bit(64)::bigint
   ];
   if v_dates[1] < 0 or v_dates[1] >= v_dates[2] or v_dates[2] > 253402300799 then
-    found := parley._p_raise(15297, 'the certificate is malformed', 'Its validity ends before it begins, or is out of range.', 'Ask its owner for a good one.');
+    found := parley._p_raise(15297, 'validity');
   end if;
   fingerprint := sha256(certificate);
   start_date := to_timestamp(v_dates[1]);
@@ -57,7 +57,7 @@ begin
   subject := convert_from(substring(certificate from 89), 'UTF8');
 exception
   when character_not_in_repertoire or untranslatable_character then
-    found := parley._p_raise(15297, 'the certificate is malformed', 'Its subject is no UTF-8.', 'Ask its owner for a good one.');
+    found := parley._p_raise(15297, 'subject');
 end
 $$;
 
@@ -75,10 +75,7 @@ begin
   select * into v_certificate from parley._p_certificate as c where c.name = _p_find_certificate.name for update;
   if not found then
     found := parley._p_raise(
-      15151,
-      format('certificate "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'certificate', name),
-      'See parley.certificates.'
+      15151, 'object', 'certificate', name, parley._p_did_you_mean(caller, 'certificate', name), 'certificates'
     );
   end if;
   found := parley._p_require_permission(caller, permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner);
@@ -145,20 +142,13 @@ begin
   v_owner := parley._p_new_owner(v_caller, "authorization");
   -- 1 and the id of the master key (9 bytes), nonce (12), two keys (64) and the tag (16).
   if length(private_key) <> 101 or substring(private_key from 1 for 1) <> E'\\x01' then
-    found := parley._p_raise(
-      15297, 'the private key is not sealed under a master key', null, 'Let the daemon''s program make it: parley certificate create.'
-    );
+    found := parley._p_raise(15297, 'private key');
   end if;
   v_id := parley._p_add_certificate(
     parley._p_name('certificate', create_certificate.name), certificate, v_owner, private_key, active_for_begin_dialog
   );
   if v_id is null then
-    found := parley._p_raise(
-      2714,
-      format('certificate "%s" exists already', name),
-      format('There is one of this name, or the same certificate under another: fingerprint %s.', encode(sha256(certificate), 'hex')),
-      'See parley.certificates; change it with alter_certificate, or choose another name.'
-    );
+    found := parley._p_raise(2714, 'certificate', name, encode(sha256(certificate), 'hex'));
   end if;
   perform parley._p_tell_security();
   return v_id;
@@ -188,7 +178,7 @@ declare
   v_certificate parley._p_certificate := parley._p_find_certificate(v_caller, name, 'ALTER');
 begin
   if active_for_begin_dialog is null and revoked is null then
-    found := parley._p_raise(8493, format('nothing to change in certificate "%s"', name), null, 'Give active_for_begin_dialog or revoked.');
+    found := parley._p_raise(8493, 'certificate', name);
   end if;
   update parley._p_certificate as c
   set is_active_for_begin_dialog = coalesce(active_for_begin_dialog, c.is_active_for_begin_dialog),

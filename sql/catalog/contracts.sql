@@ -33,65 +33,35 @@ declare
 begin
   found := parley._p_require_permission(v_caller, 'CREATE CONTRACT', 'database', 0, null, null);
   if upper(name) = 'ANY' then
-    found := parley._p_raise(
-      9609,
-      'a contract cannot be called ANY',
-      null,
-      'ANY stands for every contract in a broker priority; choose another name.'
-    );
+    found := parley._p_raise(9609, 'ANY', 'contract');
   end if;
   if jsonb_typeof(message_types) is distinct from 'object' then
-    found := parley._p_raise(
-      8402,
-      'message_types must be a JSON object',
-      null,
-      'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.'
-    );
+    found := parley._p_raise(8402, 'message types');
   end if;
   insert into parley._p_contract (service_contract_id, name, owner)
   values (nextval('parley._p_object_id'), parley._p_name('contract', _p_create_contract.name), parley._p_new_owner(v_caller, "authorization"))
   on conflict do nothing
   returning service_contract_id into v_id;
   if v_id is null then
-    found := parley._p_raise(
-      2714,
-      format('contract "%s" exists already', name),
-      null,
-      'A contract cannot be altered: drop it and create it again, or choose another name.'
-    );
+    found := parley._p_raise(2714, 'contract', name);
   end if;
   for v_usage in
     select t.key as name, upper(regexp_replace(t.value, E'^\\s*(sent\\s+by\\s+)?', '', 'i')) as sent_by
     from jsonb_each_text(message_types) as t
   loop
     if v_usage.sent_by is null or v_usage.sent_by not in ('INITIATOR', 'TARGET', 'ANY') then
-      found := parley._p_raise(
-        8402,
-        format('message type "%s" is sent by "%s"', v_usage.name, v_usage.sent_by),
-        null,
-        'Use INITIATOR, TARGET or ANY.'
-      );
+      found := parley._p_raise(8402, 'sent by', v_usage.name, v_usage.sent_by);
     end if;
     v_type := parley._p_find_message_type(v_caller, v_usage.name, 'REFERENCES');
     if parley._p_is_system_message(v_type.message_type_id) then
-      found := parley._p_raise(
-        9663,
-        format('message type "%s" belongs to the system', v_usage.name),
-        'The broker itself sends messages of this type, on every conversation, whatever its contract says.',
-        'Leave it out of the contract; end_conversation and begin_conversation_timer bring such messages about.'
-      );
+      found := parley._p_raise(9663, 'message type in a contract', v_usage.name);
     end if;
     insert into parley._p_contract_message_type (service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target)
     values (v_id, v_type.message_type_id, v_usage.sent_by in ('INITIATOR', 'ANY'), v_usage.sent_by in ('TARGET', 'ANY'));
   end loop;
   perform from parley._p_contract_message_type as u where u.service_contract_id = v_id and u.is_sent_by_initiator;
   if not found then
-    found := parley._p_raise(
-      8492,
-      format('contract "%s" gives the initiator nothing to send', name),
-      null,
-      'Let at least one message type be sent by INITIATOR or ANY.'
-    );
+    found := parley._p_raise(8492, 'initiator', name);
   end if;
   return v_id;
 end
@@ -127,11 +97,11 @@ declare
   v_repeated text;
 begin
   if exists (select from unnest(message_types) as t (name) where t.name is null) then
-    found := parley._p_raise(8402, 'a message type is null', null, 'Give the name of each message type.');
+    found := parley._p_raise(8402, 'message type null');
   end if;
   select t.name into v_repeated from unnest(message_types) as t (name) group by t.name having count(*) > 1 limit 1;
   if found then
-    found := parley._p_raise_repeated_message_type(v_repeated);
+    found := parley._p_raise(8403, 'repeated', v_repeated);
   end if;
   return parley._p_create_contract(
     name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization", caller
@@ -160,10 +130,10 @@ begin
     end if;
   exception
     when data_exception then
-      found := parley._p_raise(8402, 'message_types is not JSON', null, 'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.');
+      found := parley._p_raise(8402, 'message types as text');
   end;
   if v_repeated is not null then
-    found := parley._p_raise_repeated_message_type(v_repeated);
+    found := parley._p_raise(8403, 'repeated', v_repeated);
   end if;
   return parley._p_create_contract(name, v_types, "authorization", caller);
 end
@@ -186,24 +156,6 @@ comment on function parley.create_contract(text, text, text) is
 Errors: 8402 not JSON, 8403 a message type named twice, and those of create_contract with JSON.
 Source: spec 2.3.';
 
-create function parley._p_raise_repeated_message_type(name text) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return parley._p_raise(
-    8403,
-    format('message type "%s" is named twice', name),
-    null,
-    'Name each message type once; ANY lets both sides send it.'
-  );
-end
-$$;
-
-comment on function parley._p_raise_repeated_message_type(text) is
-'Refuses a contract that names a message type twice.
-Errors: 8403, always.';
-
 create function parley._p_find_contract(caller oid, name text, permission text) returns parley._p_contract
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -214,14 +166,11 @@ begin
   select * into v_contract from parley._p_contract as c where c.name = _p_find_contract.name;
   if not found then
     found := parley._p_raise(
-      15151,
-      format('contract "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'contract', name),
-      'See parley.service_contracts.'
+      15151, 'object', 'contract', name, parley._p_did_you_mean(caller, 'contract', name), 'service_contracts'
     );
   end if;
   if v_contract.service_contract_id < 65536 and permission <> 'REFERENCES' then
-    found := parley._p_raise(9663, format('contract "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, 'object', 'contract', name);
   end if;
   found := parley._p_require_permission(caller, permission, 'contract', v_contract.service_contract_id, name, v_contract.owner);
   return v_contract;
@@ -252,13 +201,10 @@ begin
   where p.service_contract_id = v_contract.service_contract_id
   order by 1 nulls last
   limit 1;
-  if found then
-    found := parley._p_raise(
-      3716,
-      format('contract "%s" is still used', name),
-      coalesce('It is named by ' || v_user || '.', 'It is named by a service or broker priority that you may not see.'),
-      case when v_user is null then 'Ask an administrator to drop or alter that first.' else 'Drop or alter that first.' end
-    );
+  if v_user is not null then
+    found := parley._p_raise(3716, 'used', 'contract', name, v_user);
+  elsif found then
+    found := parley._p_raise(3716, 'used unseen', 'contract', name, 'service or broker priority');
   end if;
   -- No message may be on the way that nobody could see yet: the endpoints are locked against their senders.
   perform from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id order by e.endpoint_id for update;

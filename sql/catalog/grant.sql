@@ -38,18 +38,10 @@ begin
     when 'remote service binding' then
       select b.remote_service_binding_id, b.owner into object_id, owner from parley._p_remote_service_binding as b where b.name = object;
     else
-      found := parley._p_raise(
-        15151, format('there is nothing of the class "%s" to grant on', class), null,
-        'Use database, message type, contract, queue, service, route, certificate or remote service binding.'
-      );
+      found := parley._p_raise(15151, 'class', class);
   end case;
   if object_id is null then
-    found := parley._p_raise(
-      15151,
-      format('%s "%s" does not exist', canonical_class, object),
-      'Names are compared byte by byte.',
-      'Correct the name.'
-    );
+    found := parley._p_raise(15151, 'object of a grant', canonical_class, object);
   end if;
 end
 $$;
@@ -74,12 +66,7 @@ begin
     and p.is_grantable
     and pg_has_role(caller, p.grantee, 'usage');
   if not found then
-    found := parley._p_raise(
-      15151,
-      format('permission denied: cannot grant or revoke %s on %s "%s"', permission, class, object),
-      format('Role %s neither owns it, controls it, nor holds the permission with the right to grant it.', caller::regrole),
-      'Ask its owner or an administrator.'
-    );
+    found := parley._p_raise(15151, 'grantor', permission, class, object, pg_get_userbyid(caller));
   end if;
   return true;
 end
@@ -104,10 +91,7 @@ declare
 begin
   if v_permission <> all (v_on.permissions) then
     found := parley._p_raise(
-      15151,
-      format('there is no permission "%s" on a %s', permission, v_on.canonical_class),
-      null,
-      'Use one of: ' || array_to_string(v_on.permissions, ', ') || '.'
+      15151, 'permission', permission, v_on.canonical_class, array_to_string(v_on.permissions, ', ')
     );
   end if;
   found := parley._p_require_grantor(v_caller, v_permission, v_on.canonical_class, v_on.object_id, v_on.owner, object);
@@ -172,7 +156,7 @@ declare
   v_owner oid;
 begin
   if v_on.object_id < 65536 then
-    found := parley._p_raise(9663, format('%s "%s" belongs to the system', class, object), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, 'object', class, object);
   end if;
   found := parley._p_require_permission(v_caller, 'TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
   v_owner := parley._p_new_owner(v_caller, "owner");

@@ -25,12 +25,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if name is null or name = '' or length(name) > 128 then
-    found := parley._p_raise(
-      9609,
-      format('this is no name for a %s', kind),
-      format('It has %s characters; 1 to 128 are allowed.', coalesce(length(name), 0)),
-      'Choose a shorter, non-empty name.'
-    );
+    found := parley._p_raise(9609, 'length', kind, coalesce(length(name), 0)::text);
   end if;
   return name;
 end
@@ -56,38 +51,17 @@ declare
   end;
 begin
   if v_letter is null then
-    found := parley._p_raise(
-      8402,
-      format('unknown validation "%s"', validation),
-      null,
-      'Use NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION.'
-    );
+    found := parley._p_raise(8402, 'validation', validation);
   end if;
   if upper(replace(validation, ' ', '_')) in ('FUNCTION', 'JSON_SCHEMA') and validation_function is null then
-    found := parley._p_raise(
-      8402,
-      format('validation %s needs a function', upper(validation)),
-      null,
-      'Give validation_function => ''schema.name(bytea)''::regprocedure, a function that returns true for a good body.'
-    );
+    found := parley._p_raise(8402, 'validation function missing', upper(validation));
   end if;
   if upper(replace(validation, ' ', '_')) = 'VALID_XML' and validation_function is null then
-    found := parley._p_raise(
-      8402,
-      'validation VALID_XML needs a function',
-      'PostgreSQL has no XML Schema validator and no schema collections: without a function a body would only have to be well-formed.',
-      'Give validation_function => ''schema.name(bytea)''::regprocedure, or say WELL_FORMED_XML.'
-    );
+    found := parley._p_raise(8402, 'XML schema missing');
   end if;
   if validation_function is not null then
     if parley._p_may_validate(caller, validation_function) is not true then
-      found := parley._p_raise(
-        8402,
-        format('function %s cannot validate messages', validation_function),
-        'It must take one bytea and return boolean. It runs with the rights of its owner when it is SECURITY DEFINER, '
-          || 'otherwise with those of the owner of schema parley; you and its owner must be able to act as that role.',
-        format('alter function %s security definer; it must belong to you, or to a role that you are a member of.', validation_function)
-      );
+      found := parley._p_raise(8402, 'validation function', validation_function::text);
     end if;
   end if;
   return v_letter;
@@ -133,12 +107,7 @@ begin
   on conflict do nothing
   returning message_type_id into v_id;
   if v_id is null then
-    found := parley._p_raise(
-      2714,
-      format('message type "%s" exists already', name),
-      null,
-      'Use alter_message_type to change its validation, or choose another name.'
-    );
+    found := parley._p_raise(2714, 'object', 'message type', name, 'alter_message_type');
   end if;
   return v_id;
 end
@@ -198,31 +167,24 @@ declare
   v_contract text;
 begin
   v_type := parley._p_find_message_type(v_caller, name, 'CONTROL');
-  select case when parley._p_is_visible(v_caller, 'contract', c.service_contract_id, c.owner) then c.name end as name into v_contract
+  select case when parley._p_is_visible(v_caller, 'contract', c.service_contract_id, c.owner) then format('contract "%s"', c.name) end as name
+  into v_contract
   from parley._p_contract_message_type as u
   join parley._p_contract as c using (service_contract_id)
   where u.message_type_id = v_type.message_type_id
   order by 1 nulls last
   limit 1;
-  if found then
-    found := parley._p_raise(
-      3716,
-      format('message type "%s" is still used', name),
-      coalesce('A contract names it: "' || v_contract || '".', 'A contract that you may not see names it.'),
-      case when v_contract is null then 'Ask an administrator to drop the contract first.' else 'Drop the contract first.' end
-    );
+  if v_contract is not null then
+    found := parley._p_raise(3716, 'used', 'message type', name, v_contract);
+  elsif found then
+    found := parley._p_raise(3716, 'used unseen', 'message type', name, 'contract');
   end if;
   -- What was sent on a contract that is gone may still be received, and must then have a type.
   if exists (select from parley._p_message as m where m.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_transmission as t where t.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_transit as t where t.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_retained as r where r.message_type_id = v_type.message_type_id) then
-    found := parley._p_raise(
-      3716,
-      format('message type "%s" is still used', name),
-      'Messages of this type wait to be received, or are kept by retention.',
-      'Receive them or end their conversations first: see parley.stuck_conversations.'
-    );
+    found := parley._p_raise(3716, 'messages wait', name);
   end if;
   delete from parley._p_permission as p where p.class = 'message type' and p.object_id = v_type.message_type_id;
   delete from parley._p_message_type as t where t.message_type_id = v_type.message_type_id;
@@ -244,14 +206,12 @@ begin
   select * into v_type from parley._p_message_type as t where t.name = _p_find_message_type.name;
   if not found then
     found := parley._p_raise(
-      15151,
-      format('message type "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'message type', name),
-      'See parley.service_message_types.'
+      15151, 'object', 'message type', name, parley._p_did_you_mean(caller, 'message type', name),
+      'service_message_types'
     );
   end if;
   if v_type.message_type_id < 65536 and permission <> 'REFERENCES' then
-    found := parley._p_raise(9663, format('message type "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, 'object', 'message type', name);
   end if;
   found := parley._p_require_permission(caller, permission, 'message type', v_type.message_type_id, name, v_type.owner);
   return v_type;

@@ -62,24 +62,24 @@ $$;
 comment on function parley._p_did_you_mean_far(oid, text) is
 'The same for a service elsewhere: names the one to which a route leads that the role may see.';
 
-create function parley._p_hint_of_service(role oid, name text) returns text
+create function parley._p_queue_of_service(role oid, name text) returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   return (
-    select format('"%s" is a service; its queue is "%s".', s.name, q.lookup_name)
+    select q.lookup_name
     from parley._p_service as s
     join parley._p_queue as q using (queue_id)
-    where s.name = _p_hint_of_service.name
+    where s.name = _p_queue_of_service.name
       and parley._p_is_visible(role, 'service', s.service_id, s.owner)
       and parley._p_is_visible(role, 'queue', q.queue_id, q.owner)
   );
 end
 $$;
 
-comment on function parley._p_hint_of_service(oid, text) is
-'Names the queue of a service whose name was given for a queue, if the role may see both; null otherwise.';
+comment on function parley._p_queue_of_service(oid, text) is
+'Gives the queue of a service whose name was given for a queue, for a message, if the role may see both; null otherwise.';
 
 create function parley._p_common_length(one text, other text) returns integer
 language plpgsql immutable

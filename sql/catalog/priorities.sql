@@ -54,12 +54,7 @@ begin
     remote_name := remote_service_name;
   end if;
   if priority_level is null or priority_level not between 1 and 10 then
-    found := parley._p_raise(
-      8402,
-      format('priority level %s is out of range', coalesce(priority_level::text, 'null')),
-      'Levels are 1 (low) to 10 (high).',
-      'Give a level from 1 to 10.'
-    );
+    found := parley._p_raise(8402, 'priority level', coalesce(priority_level::text, 'null'));
   end if;
   priority := priority_level;
 end
@@ -96,7 +91,7 @@ begin
   on conflict do nothing
   returning priority_id into v_id;
   if v_id is null then
-    found := parley._p_raise(2714, format('broker priority "%s" exists already', name), null, 'Use alter_broker_priority to change it.');
+    found := parley._p_raise(2714, 'object', 'broker priority', name, 'alter_broker_priority');
   end if;
   return v_id;
 end
@@ -126,11 +121,11 @@ declare
 begin
   found := parley._p_require_administrator(v_caller, 'alter_broker_priority');
   if coalesce(contract_name, local_service_name, remote_service_name, priority_level::text) is null then
-    found := parley._p_raise(8493, format('nothing to change in broker priority "%s"', name), null, 'Give at least one item.');
+    found := parley._p_raise(8493, 'nothing', 'broker priority', name);
   end if;
   select * into v_old from parley._p_priority as p where p.name = alter_broker_priority.name for update;
   if not found then
-    found := parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
+    found := parley._p_raise(15151, 'object', 'broker priority', name, '', 'conversation_priorities');
   end if;
   v_parts := parley._p_priority_parts(
     v_caller, coalesce(contract_name, 'ANY'), coalesce(local_service_name, 'ANY'), coalesce(remote_service_name, 'ANY'),
@@ -163,7 +158,7 @@ begin
   found := parley._p_require_administrator(v_caller, 'drop_broker_priority');
   delete from parley._p_priority as p where p.name = drop_broker_priority.name;
   if not found then
-    found := parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
+    found := parley._p_raise(15151, 'object', 'broker priority', name, '', 'conversation_priorities');
   end if;
 end
 $$;

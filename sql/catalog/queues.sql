@@ -38,7 +38,7 @@ create table parley._p_queue (
 
 comment on table parley._p_queue is 'Queues (spec 2.4).';
 
-create function parley._p_queue_name(queue text, hint text default null, out schema_name text, out name text)
+create function parley._p_queue_name(queue text, of_service text default null, out schema_name text, out name text)
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -48,12 +48,7 @@ declare
 begin
   -- What does not parse to its end must not be taken for the queue that a part of it names.
   if queue !~ E'^(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+)(\\.(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+))*$' then
-    found := parley._p_raise(
-      9609,
-      format('queue name "%s" is malformed', queue),
-      'A part that contains a point, a bracket or a double quote stands in brackets, with ] doubled.',
-      format('For a queue of that very name write [%s].', replace(queue, ']', ']]'))
-    );
+    found := parley._p_raise(9609, 'malformed queue', queue, replace(queue, ']', ']]'));
   end if;
   for v_part in
     select coalesce(replace(m[2], ']]', ']'), replace(m[3], '""', '"'), m[4])
@@ -62,29 +57,22 @@ begin
     v_parts := v_parts || v_part;
   end loop;
   if cardinality(v_parts) > 3 or (cardinality(v_parts) = 3 and v_parts[1] <> current_database()) then
-    found := parley._p_raise(
-      9609,
-      format('queue name "%s" has too many parts or names another database', queue),
-      null,
-      coalesce(hint, 'Write queue, schema.queue or [schema].[queue].')
-    );
+    if of_service is not null then
+      found := parley._p_raise(9609, 'service', queue, of_service);
+    end if;
+    found := parley._p_raise(9609, 'parts of a queue', queue);
   end if;
   name := v_parts[cardinality(v_parts)];
   schema_name := coalesce(nullif(v_parts[cardinality(v_parts) - 1], ''), 'dbo');
   if name is null or name = '' or length(name) > 128 or length(schema_name) > 128 or left(name, 1) = '#' then
-    found := parley._p_raise(
-      9609,
-      format('"%s" is no name for a queue', queue),
-      'A queue name has 1 to 128 characters and does not begin with #.',
-      'Write queue, schema.queue or [schema].[queue].'
-    );
+    found := parley._p_raise(9609, 'queue', queue);
   end if;
 end
 $$;
 
 comment on function parley._p_queue_name(text, text) is
 'Takes a queue name of one to three parts apart; parts may be in brackets or double quotes, the default schema is dbo.
-Arguments: queue; hint, what to say to a name of too many parts, null for how a name is written.
+Arguments: queue; of_service, the queue of the service that has this name, null when there is none.
 Errors: 9609.';
 
 create function parley._p_lookup_name(schema_name text, name text) returns text
@@ -111,20 +99,20 @@ as $$
 declare
   v_queue parley._p_queue;
   v_name record;
+  v_of_service text;
 begin
   select * into v_queue from parley._p_queue as q where q.lookup_name = queue;
   if not found then
     -- With fewer points the name parses, and the service is looked for when there is no such queue.
-    v_name := parley._p_queue_name(queue, case when queue like '%.%.%' then parley._p_hint_of_service(caller, queue) end);
+    v_name := parley._p_queue_name(queue, case when queue like '%.%.%' then parley._p_queue_of_service(caller, queue) end);
     select * into v_queue from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   end if;
   if not found then
-    found := parley._p_raise(
-      208,
-      format('queue "%s" does not exist', queue),
-      'Names are compared exactly.' || parley._p_did_you_mean(caller, 'queue', queue),
-      coalesce(parley._p_hint_of_service(caller, queue), 'See parley.service_queues, or create it with parley.create_queue.')
-    );
+    v_of_service := parley._p_queue_of_service(caller, queue);
+    if v_of_service is not null then
+      found := parley._p_raise(208, 'service', queue, v_of_service);
+    end if;
+    found := parley._p_raise(208, 'queue', queue, parley._p_did_you_mean(caller, 'queue', queue));
   end if;
   return v_queue;
 end
@@ -144,7 +132,7 @@ declare
 begin
   v_queue := parley._p_find_queue(caller, queue);
   if v_queue.queue_id < 65536 and permission in ('ALTER', 'CONTROL') then
-    found := parley._p_raise(9663, format('queue "%s" belongs to the system', queue), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, 'object', 'queue', queue);
   end if;
   found := parley._p_require_permission(caller, permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   return v_queue;
@@ -211,12 +199,7 @@ begin
   perform pg_advisory_xact_lock(hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0));
   perform from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   if found then
-    found := parley._p_raise(
-      2714,
-      format('queue "%s" exists already', queue),
-      null,
-      'Use alter_queue to change it, or choose another name.'
-    );
+    found := parley._p_raise(2714, 'object', 'queue', queue, 'alter_queue');
   end if;
   v_owner := parley._p_new_owner(v_caller, "authorization");
   v_id := nextval('parley._p_object_id');
@@ -338,21 +321,16 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'CONTROL');
   v_service text;
 begin
-  select case when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then s.name end as name into v_service
+  select case when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name) end as name
+  into v_service
   from parley._p_service as s
   where s.queue_id = v_queue.queue_id
   order by 1 nulls last
   limit 1;
-  if found then
-    found := parley._p_raise(
-      3716,
-      format('queue "%s" is still used', queue),
-      coalesce('Service "' || v_service || '" is bound to it.', 'A service that you may not see is bound to it.'),
-      case
-        when v_service is null then 'Ask an administrator to drop the service, or to move it with alter_service.'
-        else 'Drop the service, or move it with alter_service.'
-      end
-    );
+  if v_service is not null then
+    found := parley._p_raise(3716, 'used', 'queue', queue, v_service);
+  elsif found then
+    found := parley._p_raise(3716, 'used unseen', 'queue', queue, 'service');
   end if;
   perform parley._p_drop_event_notifications(array(
     select n.notification_id from parley._p_event_notification as n where n.queue_id = v_queue.queue_id
@@ -378,12 +356,7 @@ as $$
 declare
   v_name text := (select q.lookup_name from parley._p_queue as q where q.queue_id = _p_raise_disabled.queue_id);
 begin
-  return parley._p_raise(
-    9617,
-    format('queue "%s" is disabled', v_name),
-    'Nothing can be received from it or put into it; messages sent meanwhile wait with their senders.',
-    format('Switch it on: select parley.alter_queue(%L, status => true); if a message keeps failing, end its conversation first.', v_name)
-  );
+  return parley._p_raise(9617, 'disabled', v_name);
 end
 $$;
 

@@ -24,29 +24,14 @@ declare
   v_role oid;
 begin
   if lower(with_user) = 'public' or with_user like E'pg\\_%' then
-    found := parley._p_raise(
-      28083,
-      format('"%s" cannot stand for a remote service', with_user),
-      'It is no role that can own a certificate.',
-      'Create a role for the remote side: create role somebody nologin;'
-    );
+    found := parley._p_raise(28083, 'role', with_user);
   end if;
   select r.oid into v_role from pg_roles as r where r.rolname = with_user;
   if not found then
-    found := parley._p_raise(
-      9611,
-      format('role "%s" does not exist', with_user),
-      null,
-      'Create it with CREATE ROLE, or correct the name; names are compared exactly.'
-    );
+    found := parley._p_raise(9611, 'role', with_user);
   end if;
   if (parley._p_is_administrator(caller) or parley._p_may_act_as(caller, v_role)) is not true then
-    found := parley._p_raise(
-      229,
-      format('permission denied: a remote service cannot be bound to role "%s"', with_user),
-      format('Role %s is not a member of it.', caller::regrole),
-      'Name a role that you are a member of, or ask an administrator.'
-    );
+    found := parley._p_raise(229, 'bound role', with_user, pg_get_userbyid(caller));
   end if;
   return v_role;
 end
@@ -66,10 +51,8 @@ begin
   select * into v_binding from parley._p_remote_service_binding as b where b.name = _p_find_binding.name for update;
   if not found then
     found := parley._p_raise(
-      15151,
-      format('remote service binding "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'remote service binding', name),
-      'See parley.remote_service_bindings.'
+      15151, 'object', 'remote service binding', name, parley._p_did_you_mean(caller, 'remote service binding', name),
+      'remote_service_bindings'
     );
   end if;
   found := parley._p_require_permission(caller, permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
@@ -98,28 +81,18 @@ begin
   found := parley._p_require_permission(v_caller, 'CREATE REMOTE SERVICE BINDING', 'database', 0, null, null);
   v_owner := parley._p_new_owner(v_caller, "authorization");
   if to_service is null or to_service = '' or length(to_service) > 256 then
-    found := parley._p_raise(
-      8412,
-      'the target service is malformed',
-      format('It has %s characters; 1 to 256 are allowed.', coalesce(length(to_service), 0)),
-      'Give the name of the remote service.'
-    );
+    found := parley._p_raise(8412, 'length', coalesce(length(to_service), 0)::text);
   end if;
   v_principal := parley._p_binding_principal(v_caller, with_user);
   if exists (select from parley._p_remote_service_binding as b where b.name = v_name) then
-    found := parley._p_raise(2714, format('remote service binding "%s" exists already', name), null, 'Use alter_remote_service_binding to change it.');
+    found := parley._p_raise(2714, 'object', 'remote service binding', name, 'alter_remote_service_binding');
   end if;
   insert into parley._p_remote_service_binding (remote_service_binding_id, name, owner, to_service, remote_principal, is_anonymous)
   values (nextval('parley._p_object_id'), v_name, v_owner, create_remote_service_binding.to_service, v_principal, anonymous)
   on conflict do nothing
   returning remote_service_binding_id into v_id;
   if v_id is null then
-    found := parley._p_raise(
-      9619,
-      format('service "%s" is bound already', to_service),
-      'A service has at most one remote service binding.',
-      'Change that one with alter_remote_service_binding; see parley.remote_service_bindings.'
-    );
+    found := parley._p_raise(9619, 'bound', to_service);
   end if;
   perform parley._p_tell_security();
   perform parley._p_deliver_delayed(create_remote_service_binding.to_service);
@@ -149,7 +122,7 @@ declare
   v_principal oid := v_binding.remote_principal;
 begin
   if with_user is null and anonymous is null then
-    found := parley._p_raise(8493, format('nothing to change in remote service binding "%s"', name), null, 'Give with_user or anonymous.');
+    found := parley._p_raise(8493, 'binding', name);
   end if;
   if with_user is not null then
     v_principal := parley._p_binding_principal(v_caller, with_user);

@@ -64,13 +64,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if value = '' then
-    found := parley._p_raise(
-      9659, format('route "%s": %s is empty', name, clause), null, 'Give a value; what is left out means any service, any instance, no mirror.'
-    );
+    found := parley._p_raise(9659, 'empty', name, clause);
   elsif length(value) > 256 then
-    found := parley._p_raise(
-      9660, format('route "%s": %s is too long', name, clause), format('It has %s characters; 256 are allowed.', length(value)), 'Shorten it.'
-    );
+    found := parley._p_raise(9660, 'long', name, clause, length(value)::text);
   end if;
   return true;
 end
@@ -93,51 +89,24 @@ begin
   found := parley._p_check_route_text(route.name, 'address', coalesce(route.address, ''));
   found := parley._p_check_route_text(route.name, 'mirror_address', route.mirror_address);
   if route.broker_instance is not null and route.remote_service_name is null then
-    found := parley._p_raise(
-      9662, format('route "%s" names a broker instance and no service', route.name), null, 'Give service_name too, or leave broker_instance out.'
-    );
+    found := parley._p_raise(9662, 'service missing', route.name);
   elsif route.broker_instance is not null and route.remote_service_name = 'SQL/ServiceBroker/BrokerConfiguration' then
-    found := parley._p_raise(
-      9662,
-      format('route "%s" leads to the broker configuration service and names a broker instance', route.name),
-      'The broker asks whichever instance offers that service.',
-      'Leave broker_instance out.'
-    );
+    found := parley._p_raise(9662, 'broker configuration', route.name);
   elsif route.mirror_address is not null and (route.remote_service_name is null or route.broker_instance is null) then
-    found := parley._p_raise(
-      9661,
-      format('route "%s" has a mirror and does not say of what', route.name),
-      'A mirror is the second place of one database.',
-      'Give service_name and broker_instance too.'
-    );
+    found := parley._p_raise(9661, 'mirror', route.name);
   elsif route.mirror_address is not null and (v_is_word or upper(route.mirror_address) in ('LOCAL', 'TRANSPORT')) then
-    found := parley._p_raise(
-      9743,
-      format('route "%s": with a mirror, both addresses must be network addresses', route.name),
-      format('They are "%s" and "%s".', route.address, route.mirror_address),
-      'Give both as tcp://host:port, or leave mirror_address out.'
-    );
+    found := parley._p_raise(9743, 'mirror', route.name, route.address, route.mirror_address);
   elsif v_word = 'TRANSPORT' and route.remote_service_name is not null then
-    found := parley._p_raise(
-      9745,
-      format('route "%s" takes the address from the service name, and names a service', route.name),
-      'TRANSPORT is for every service whose name begins with tcp://host:port.',
-      'Leave service_name out, or give the address itself.'
-    );
+    found := parley._p_raise(9745, 'transport', route.name);
   end if;
   route.next_hop := case when v_is_word then v_word else parley._p_network_address(route.address) end;
   v_mirror := parley._p_network_address(route.mirror_address);
   if route.next_hop is null or (route.mirror_address is not null and v_mirror is null) then
     found := parley._p_raise(
-      9744,
-      format('route "%s": "%s" is no address', route.name, case when route.next_hop is null then route.address else route.mirror_address end),
-      'An address is LOCAL, TRANSPORT, or tcp://host:port; the host is a name, an IPv4 address, or an IPv6 address in brackets.',
-      'Correct it; brokers usually listen on port 4022.'
+      9744, 'address', route.name, case when route.next_hop is null then route.address else route.mirror_address end
     );
   elsif route.next_hop = v_mirror then
-    found := parley._p_raise(
-      9747, format('route "%s": the mirror is at the same address', route.name), null, 'Give the address of the other server, or leave mirror_address out.'
-    );
+    found := parley._p_raise(9747, 'same address', route.name);
   end if;
   route.rank := case when route.mirror_address is not null then 1 when v_word = 'LOCAL' then 2 when v_word = 'TRANSPORT' then 4 else 3 end;
   route.next_hop := route.next_hop || coalesce(',' || substr(v_mirror, 7), '');
@@ -156,12 +125,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if lifetime <= 0 then
-    found := parley._p_raise(
-      9746,
-      format('route "%s": lifetime %s is out of range', name, lifetime),
-      'It is counted in seconds, 1 to 2147483647.',
-      'Give a positive number of seconds, or leave it out.'
-    );
+    found := parley._p_raise(9746, 'lifetime', name, lifetime::text);
   end if;
   return clock_timestamp() + make_interval(secs => lifetime);
 end
@@ -234,7 +198,7 @@ begin
   on conflict do nothing
   returning route_id into v_id;
   if v_id is null then
-    found := parley._p_raise(2714, format('route "%s" exists already', name), null, 'Use alter_route to change it, or choose another name.');
+    found := parley._p_raise(2714, 'object', 'route', name, 'alter_route');
   end if;
   perform parley._p_follow_route(v_route);
   return v_id;
@@ -262,12 +226,7 @@ declare
 begin
   select * into v_route from parley._p_route as r where r.name = _p_route_to_change.name for update;
   if not found then
-    found := parley._p_raise(
-      15151,
-      format('route "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'route', name),
-      'See parley.routes.'
-    );
+    found := parley._p_raise(15151, 'object', 'route', name, parley._p_did_you_mean(caller, 'route', name), 'routes');
   end if;
   if v_route.is_inbound then
     found := parley._p_require_administrator(caller, 'changing an inbound route');
@@ -300,7 +259,7 @@ declare
   v_route parley._p_route := v_old;
 begin
   if coalesce(address, service_name, broker_instance, lifetime::text, mirror_address) is null then
-    found := parley._p_raise(8493, format('nothing to change in route "%s"', name), null, 'Give at least one item.');
+    found := parley._p_raise(8493, 'nothing', 'route', name);
   end if;
   v_route.address := coalesce(alter_route.address, v_route.address);
   v_route.remote_service_name := coalesce(service_name, v_route.remote_service_name);

@@ -35,7 +35,7 @@ begin
     values (_p_add_service_contracts.service_id, v_contract.service_contract_id)
     on conflict do nothing;
     if not found then
-      found := parley._p_raise(8404, format('contract "%s" is named twice', v_name), null, 'Name each contract of a service once.');
+      found := parley._p_raise(8404, 'repeated', v_name);
     end if;
   end loop;
   return true;
@@ -61,12 +61,7 @@ declare
 begin
   found := parley._p_require_permission(v_caller, 'CREATE SERVICE', 'database', 0, null, null);
   if upper(name) = 'ANY' then
-    found := parley._p_raise(
-      9609,
-      'a service cannot be called ANY',
-      null,
-      'ANY stands for every service in a broker priority; choose another name.'
-    );
+    found := parley._p_raise(9609, 'ANY', 'service');
   end if;
   v_queue := parley._p_find_queue(v_caller, queue, 'REFERENCES');
   name := parley._p_name('service', name);
@@ -76,12 +71,7 @@ begin
   on conflict do nothing
   returning service_id into v_id;
   if v_id is null then
-    found := parley._p_raise(
-      2714,
-      format('service "%s" exists already', name),
-      null,
-      'Use alter_service to change it, or choose another name.'
-    );
+    found := parley._p_raise(2714, 'object', 'service', name, 'alter_service');
   end if;
   found := parley._p_add_service_contracts(v_caller, v_id, contracts);
   -- What was sent to this name before it existed can be delivered now.
@@ -107,14 +97,11 @@ begin
   select * into v_service from parley._p_service as s where s.name = _p_find_service.name;
   if not found then
     found := parley._p_raise(
-      15151,
-      format('service "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'service', name),
-      'See parley.services.'
+      15151, 'object', 'service', name, parley._p_did_you_mean(caller, 'service', name), 'services'
     );
   end if;
   if v_service.service_id < 65536 and permission in ('ALTER', 'CONTROL') then
-    found := parley._p_raise(9663, format('service "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, 'object', 'service', name);
   end if;
   found := parley._p_require_permission(caller, permission, 'service', v_service.service_id, name, v_service.owner);
   return v_service;
@@ -143,12 +130,7 @@ declare
   v_name text;
 begin
   if queue is null and coalesce(cardinality(add_contracts), 0) + coalesce(cardinality(drop_contracts), 0) = 0 then
-    found := parley._p_raise(
-      8493,
-      format('nothing to change in service "%s"', name),
-      null,
-      'Give a queue, add_contracts or drop_contracts.'
-    );
+    found := parley._p_raise(8493, 'service', name);
   end if;
   foreach v_name in array coalesce(drop_contracts, '{}') loop
     delete from parley._p_service_contract as u
@@ -158,12 +140,7 @@ begin
       and c.name = v_name
     returning u.service_contract_id into v_dropped;
     if not found then
-      found := parley._p_raise(
-        15151,
-        format('service "%s" does not accept contract "%s"', name, v_name),
-        null,
-        'See parley.service_contract_usages.'
-      );
+      found := parley._p_raise(15151, 'contract of a service', name, v_name);
     end if;
     perform parley._p_break_conversations(
       array(
@@ -201,18 +178,16 @@ declare
   v_service parley._p_service := parley._p_find_service(v_caller, name, 'CONTROL');
   v_priority text;
 begin
-  select case when parley._p_is_visible(v_caller, 'database', 0, 0) then p.name end as name into v_priority
+  select case when parley._p_is_visible(v_caller, 'database', 0, 0) then format('broker priority "%s"', p.name) end as name
+  into v_priority
   from parley._p_priority as p
   where p.local_service_id = v_service.service_id
   order by 1 nulls last
   limit 1;
-  if found then
-    found := parley._p_raise(
-      3716,
-      format('service "%s" is still used', name),
-      coalesce('Broker priority "' || v_priority || '" names it.', 'A broker priority that you may not see names it.'),
-      case when v_priority is null then 'Ask an administrator to drop the priority first.' else 'Drop the priority first.' end
-    );
+  if v_priority is not null then
+    found := parley._p_raise(3716, 'used', 'service', name, v_priority);
+  elsif found then
+    found := parley._p_raise(3716, 'used unseen', 'service', name, 'broker priority');
   end if;
   perform parley._p_drop_endpoints_of_service(v_service.service_id, format('The service "%s" was dropped.', name));
   delete from parley._p_permission as p where p.class = 'service' and p.object_id = v_service.service_id;

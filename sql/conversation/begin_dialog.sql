@@ -59,12 +59,7 @@ begin
     exit when v_group.group_id is not null;
   end loop;
   if v_group.service_id <> service_id then
-    found := parley._p_raise(
-      9610,
-      'the group belongs to another service',
-      format('Group %s is not of the service the dialog is begun from.', conversation_group_id),
-      'Begin the dialog from the service of the group, or in a group of its own.'
-    );
+    found := parley._p_raise(9610, 'other service', conversation_group_id::text);
   end if;
   perform parley._p_make_group_shared(v_group.group_id, null);
   return v_group.group_id;
@@ -88,12 +83,7 @@ begin
   return broker_instance::uuid::text;
 exception
   when invalid_text_representation then
-    found := parley._p_raise(
-      8413,
-      format('"%s" is no broker instance', left(broker_instance, 60)),
-      null,
-      'Give the service_broker_guid of the target (parley.databases), or CURRENT DATABASE.'
-    );
+    found := parley._p_raise(8413, 'instance', left(broker_instance, 60));
 end
 $$;
 
@@ -168,23 +158,13 @@ begin
   end if;
   select * into v_service from parley._p_service as s where s.name = from_service;
   if not found then
-    found := parley._p_raise(
-      8423,
-      format('service "%s" not found', from_service),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(v_caller, 'service', from_service),
-      'FROM SERVICE must be a service of this database: see parley.services.'
-    );
+    found := parley._p_raise(8423, 'service', from_service, parley._p_did_you_mean(v_caller, 'service', from_service));
   end if;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
   found := parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   select * into v_contract from parley._p_contract as c where c.name = begin_dialog.contract;
   if not found then
-    found := parley._p_raise(
-      8425,
-      format('contract "%s" not found', contract),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(v_caller, 'contract', contract),
-      'See parley.service_contracts.'
-    );
+    found := parley._p_raise(8425, 'contract', contract, parley._p_did_you_mean(v_caller, 'contract', contract));
   end if;
   if v_contract.service_contract_id >= 65536 then
     found := parley._p_require_permission(v_caller, 'REFERENCES', 'contract', v_contract.service_contract_id, contract, v_contract.owner);
@@ -246,35 +226,20 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if to_service is null then
-    found := parley._p_raise(8421, 'the target service is missing', null, 'Give to_service.');
+    found := parley._p_raise(8421, 'null');
   elsif to_service = '' or length(to_service) > 256 then
-    found := parley._p_raise(
-      8412,
-      'the target service is malformed',
-      format('It has %s characters; 1 to 256 are allowed.', length(to_service)),
-      'Give the name of a service.'
-    );
+    found := parley._p_raise(8412, 'length', length(to_service)::text);
   elsif contract is null then
-    found := parley._p_raise(8417, 'the contract is missing', null, 'Give a contract, or leave it out for DEFAULT.');
+    found := parley._p_raise(8417, 'null');
   elsif lifetime is null then
-    found := parley._p_raise(8406, 'the lifetime is null', null, 'Give a positive number of seconds, or leave lifetime out for none.');
+    found := parley._p_raise(8406, 'null');
   elsif lifetime <= 0 then
-    found := parley._p_raise(
-      8411,
-      format('lifetime %s is out of range', lifetime),
-      'It is counted in seconds, 1 to 2147483647.',
-      'Give a positive number of seconds.'
-    );
+    found := parley._p_raise(8411, 'range', lifetime::text);
   elsif related_conversation is not null and related_conversation_group is not null then
-    found := parley._p_raise(9601, 'a dialog can be related to a conversation or to a group, not to both', null, 'Give one of the two.');
+    found := parley._p_raise(9601, 'relations');
   elsif related_conversation_group in ('00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff') then
     -- The one is what programs have before they have an id; with the other RECEIVE takes from any group.
-    found := parley._p_raise(
-      8414,
-      'this conversation group cannot be used',
-      'Its id is all zeros or all ones.',
-      'Give an id made by gen_random_uuid().'
-    );
+    found := parley._p_raise(8414, 'unusable');
   end if;
   return true;
 end

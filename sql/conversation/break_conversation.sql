@@ -33,7 +33,7 @@ begin
   end if;
   if exists (select from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle) then
     if parley._p_is_administrator(v_caller) is not true then
-      found := parley._p_raise_no_cleanup(conversation_handle, 'CD');
+      found := parley._p_raise(28006, 'cleanup', conversation_handle::text, 'CD');
     end if;
     delete from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle;
     return true;
@@ -42,7 +42,7 @@ begin
   v_endpoint := parley._p_lock_to_end(conversation_handle);
   if parley._p_is_administrator(v_caller) is not true
     and (pg_has_role(v_caller, v_endpoint.owner, 'usage') and v_endpoint.state <> 'DO') is not true then
-    found := parley._p_raise_no_cleanup(conversation_handle, v_endpoint.state);
+    found := parley._p_raise(28006, 'cleanup', conversation_handle::text, v_endpoint.state);
   end if;
   perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
   perform parley._p_remove_endpoint(v_endpoint);
@@ -71,24 +71,6 @@ comment on function parley.end_conversation(uuid, boolean) is
 Arguments: conversation_handle; cleanup, true (false: the plain form).
 Errors: 8418 missing, 8426 not found, 28006 not an administrator.
 Source: spec 4.6.';
-
-create function parley._p_raise_no_cleanup(handle uuid, state text) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return parley._p_raise(
-    28006,
-    'only an administrator may clean up this conversation',
-    format('Conversation handle %s, state %s.', handle, state),
-    'End it without cleanup, or ask the owner of the database.'
-  );
-end
-$$;
-
-comment on function parley._p_raise_no_cleanup(uuid, text) is
-'Refuses a cleanup.
-Errors: 28006, always.';
 
 create function parley._p_break_conversations(
   endpoints bigint[], error_number integer, description text, far_error_number integer default null

@@ -14,10 +14,7 @@ begin
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
   if parley._p_has_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true then
     found := parley._p_raise(
-      229,
-      format('permission denied: %s', what),
-      format('The conversation belongs to %s; role %s may not receive from queue "%s" either.', endpoint.owner, caller::regrole, v_queue.lookup_name),
-      format('Its owner can allow it: select parley.grant(''RECEIVE'', ''queue'', %L, %L);', v_queue.lookup_name, pg_get_userbyid(caller))
+      229, 'conversation', what, endpoint.owner::text, pg_get_userbyid(caller), v_queue.lookup_name
     );
   end if;
   return true;

@@ -146,7 +146,7 @@ declare
   v_endpoint parley._p_endpoint;
 begin
   if handle is null then
-    found := parley._p_raise(8418, 'the conversation handle is missing', null, 'Give the handle that begin_dialog or receive returned.');
+    found := parley._p_raise(8418, 'null');
   end if;
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found then
@@ -165,13 +165,10 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform from parley._p_tombstone as t where t.conversation_handle = handle;
-  return parley._p_raise(
-    8426,
-    format('conversation handle "%s" not found', handle),
-    case when found then 'The conversation is closed.' else 'It never existed here, was rolled back, or its conversation has ended.' end,
-    'See parley.conversation_endpoints; begin a new dialog to go on.'
-  );
+  if exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+    return parley._p_raise(8426, 'closed', handle::text);
+  end if;
+  return parley._p_raise(8426, 'unknown', handle::text);
 end
 $$;
 

@@ -29,12 +29,7 @@ begin
   end if;
   if v_queue.is_retention_enabled then
     if not v_queue.is_enqueue_enabled then
-      found := parley._p_raise(
-        9618,
-        format('queue "%s" is disabled and keeps what is sent', v_queue.lookup_name),
-        'With retention on, a message that is sent is copied to the sender''s queue, which is off.',
-        format('Switch it on: select parley.alter_queue(%L, status => true);', v_queue.lookup_name)
-      );
+      found := parley._p_raise(9618, 'retention', v_queue.lookup_name);
     end if;
     perform parley._p_keep_sent(v_endpoint, v_queue, v_type.message_type_id, bodies, trace_context);
   end if;
@@ -110,12 +105,7 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(
-      8429,
-      'the conversation cannot send: its state is CLOSED',
-      format('Conversation handle %s, state CD.', handle),
-      'Both sides have ended it: begin a new dialog to go on.'
-    );
+    found := parley._p_raise(8429, 'closed', handle::text);
   elsif not found then
     v_endpoint := parley._p_find_endpoint(handle);
   end if;
@@ -129,16 +119,11 @@ begin
     found := parley._p_raise_unknown_handle(handle);
   end if;
   if v_endpoint.state not in ('SO', 'CO') then
-    found := parley._p_raise(
-      8429,
-      format('the conversation cannot send: its state is %s', parley._p_state_name(v_endpoint.state)),
-      format('Conversation handle %s, state %s.', handle, v_endpoint.state),
-      case v_endpoint.state
-        when 'DI' then 'The other side has ended the conversation: receive what is left, then end it too, and begin a new one to go on.'
-        when 'ER' then 'It has failed: receive its Error message, then end it, and begin a new one to go on.'
-        else 'This side has ended it: begin a new dialog to go on.'
-      end
-    );
+    found := case v_endpoint.state
+      when 'DI' then parley._p_raise(8429, 'ended there', handle::text)
+      when 'ER' then parley._p_raise(8429, 'failed', handle::text)
+      else parley._p_raise(8429, 'ended here', handle::text, parley._p_state_name(v_endpoint.state), v_endpoint.state)
+    end;
   end if;
   return v_endpoint;
 end
@@ -159,10 +144,7 @@ begin
   select * into v_type from parley._p_message_type as t where t.name = message_type;
   if not found then
     found := parley._p_raise(
-      8428,
-      format('message type "%s" not found', message_type),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'message type', message_type),
-      'See parley.service_message_types. The body is the third argument of send.'
+      8428, 'message type', message_type, parley._p_did_you_mean(caller, 'message type', message_type)
     );
   end if;
   select * into v_usage
@@ -171,26 +153,11 @@ begin
     and u.message_type_id = v_type.message_type_id
     and not parley._p_is_system_message(u.message_type_id);
   if not found then
-    found := parley._p_raise(
-      8431,
-      format('message type "%s" is not part of the contract', message_type),
-      format('The conversation is on contract "%s".', endpoint.service_contract_name),
-      'Send a message type of the contract, or begin the dialog on another contract.'
-    );
+    found := parley._p_raise(8431, 'contract', message_type, endpoint.service_contract_name);
   elsif endpoint.is_initiator and not v_usage.is_sent_by_initiator then
-    found := parley._p_raise(
-      8432,
-      format('message type "%s" is for the target to send', message_type),
-      format('Contract "%s".', endpoint.service_contract_name),
-      'Send another message type.'
-    );
+    found := parley._p_raise(8432, 'target', message_type, endpoint.service_contract_name);
   elsif not endpoint.is_initiator and not v_usage.is_sent_by_target then
-    found := parley._p_raise(
-      8434,
-      format('message type "%s" is for the initiator to send', message_type),
-      format('Contract "%s".', endpoint.service_contract_name),
-      'Send another message type.'
-    );
+    found := parley._p_raise(8434, 'initiator', message_type, endpoint.service_contract_name);
   end if;
   return v_type;
 end

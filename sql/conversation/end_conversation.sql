@@ -65,7 +65,7 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise_cannot_end(handle, 'CD');
+    found := parley._p_raise(8427, 'ended', 'CLOSED', handle::text, 'CD');
   elsif not found then
     return parley._p_find_endpoint(handle);
   end if;
@@ -76,24 +76,6 @@ $$;
 comment on function parley._p_find_endpoint_to_end(uuid) is
 'Finds an endpoint that is to end.
 Errors: 8418 null, 8426 not found, 8427 closed already.';
-
-create function parley._p_raise_cannot_end(handle uuid, state text) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return parley._p_raise(
-    8427,
-    format('the conversation cannot be ended: its state is %s', parley._p_state_name(state)),
-    format('Conversation handle %s, state %s.', handle, state),
-    'It has been ended here already; an administrator can remove what is left with end_conversation(handle, cleanup => true).'
-  );
-end
-$$;
-
-comment on function parley._p_raise_cannot_end(uuid, text) is
-'Says that a conversation has been ended already.
-Errors: 8427, always.';
 
 create function parley._p_end_without_error(conversation_handle uuid, caller parley.caller) returns boolean
 language plpgsql security definer
@@ -135,25 +117,15 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   if error_code is null and description is null then
-    found := parley._p_raise(8424, 'error code and description are missing', null, 'Give both, or end the conversation without an error.');
+    found := parley._p_raise(8424, 'null');
   elsif error_code is null then
-    found := parley._p_raise(8419, 'the error code is missing', null, 'Give a code greater than zero with the description.');
+    found := parley._p_raise(8419, 'null');
   elsif description is null then
-    found := parley._p_raise(8422, 'the error description is missing', null, 'Give a description with the code.');
+    found := parley._p_raise(8422, 'null');
   elsif error_code <= 0 then
-    found := parley._p_raise(
-      8402,
-      format('error code %s is not greater than zero', error_code),
-      'Negative codes are the broker''s.',
-      'Give a code from 1 to 2147483647.'
-    );
+    found := parley._p_raise(8402, 'code', error_code::text);
   elsif length(description) > 3000 then
-    found := parley._p_raise(
-      8402,
-      'the error description is too long',
-      format('It has %s characters; 3000 are allowed.', length(description)),
-      'Shorten it.'
-    );
+    found := parley._p_raise(8402, 'description', length(description)::text);
   end if;
   found := parley._p_end(v_caller, conversation_handle, 1, parley._p_error_body(error_code, description));
 end
@@ -242,7 +214,9 @@ begin
         perform parley._p_close_both(endpoint);
       end if;
     else
-      found := parley._p_raise_cannot_end(endpoint.conversation_handle, endpoint.state);
+      found := parley._p_raise(
+        8427, 'ended', parley._p_state_name(endpoint.state), endpoint.conversation_handle::text, endpoint.state
+      );
   end case;
   perform parley._p_trace_dialog(endpoint, v_subclass);
   return true;

@@ -12,12 +12,7 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(
-      8458,
-      'the conversation cannot have a timer: its state is CLOSED',
-      format('Conversation handle %s.', handle),
-      'Both sides have ended it: begin a new dialog to go on.'
-    );
+    found := parley._p_raise(8458, 'closed', handle::text);
   elsif not found then
     v_endpoint := parley._p_find_endpoint(handle);
   end if;
@@ -47,28 +42,13 @@ begin
   perform parley._p_lock_group_of(v_endpoint.endpoint_id);
   v_endpoint := parley._p_find_endpoint_to_time(conversation_handle);
   if timeout is null or timeout < 0 then
-    found := parley._p_raise(
-      8402,
-      format('timer timeout %s is out of range', coalesce(timeout::text, 'null')),
-      'It is counted in seconds, 0 to 2147483647.',
-      'Give a number of seconds.'
-    );
+    found := parley._p_raise(8402, 'timer', coalesce(timeout::text, 'null'));
   end if;
   v_due := clock_timestamp() + make_interval(secs => timeout);
   if v_endpoint.state not in ('SO', 'CO', 'DI') then
-    found := parley._p_raise(
-      8458,
-      format('the conversation cannot have a timer: its state is %s', parley._p_state_name(v_endpoint.state)),
-      format('Conversation handle %s.', conversation_handle),
-      'It has ended or failed; end it, and begin a new one to go on.'
-    );
+    found := parley._p_raise(8458, 'ended', conversation_handle::text, parley._p_state_name(v_endpoint.state));
   elsif v_due > v_endpoint.lifetime then
-    found := parley._p_raise(
-      8410,
-      'the timer would fire after the end of the conversation''s life',
-      format('It would fire at %s; the lifetime ends at %s.', v_due, v_endpoint.lifetime),
-      'Give a shorter timeout.'
-    );
+    found := parley._p_raise(8410, 'late', v_due::text, v_endpoint.lifetime::text);
   end if;
   -- Here, so that firing need not; an older snapshot has to fail when somebody has made it plain since. Both sides, in the order of END, which
   -- may follow in this transaction.
@@ -343,12 +323,7 @@ declare
 begin
   found := parley._p_require_administrator(v_caller, 'end_abandoned_after');
   if (seconds >= 1) is not true then
-    found := parley._p_raise(
-      8402,
-      'the time after which abandoned targets end is out of range',
-      format('It is %s seconds; 1 to 2147483647 are allowed.', coalesce(seconds::text, 'null')),
-      'Give 2147483647, 68 years, to keep them.'
-    );
+    found := parley._p_raise(8402, 'abandoned', coalesce(seconds::text, 'null'));
   end if;
   -- Whoever ends a conversation meanwhile has read the time before; it comes due then, or is put right by the next change.
   update parley._p_broker as b set abandoned_seconds = seconds;

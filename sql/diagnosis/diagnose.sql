@@ -13,7 +13,7 @@ declare
 begin
   found := parley._p_require_administrator(caller, 'diagnosis');
   if v_levels is null then
-    found := parley._p_raise(8402, format('there is no level "%s"', level), null, 'Use ERROR, WARNING or INFO.');
+    found := parley._p_raise(8402, 'level', level);
   end if;
   for v_check in
     select c.check_function, c.patience, array_agg(c.code) as codes

@@ -16,12 +16,7 @@ begin
   where e.endpoint_id = any (v_ids) and parley._p_may_look_at(caller, e)
   order by e.conversation_id, e.is_initiator desc;
   if not found and cardinality(v_ids) > 0 then
-    found := parley._p_raise(
-      229,
-      'permission denied: looking at the conversation',
-      format('Role %s neither owns a side of it nor may receive from the queue of one.', caller::regrole),
-      'Ask the owner of the service, or an administrator.'
-    );
+    found := parley._p_raise(229, 'explanation', pg_get_userbyid(caller));
   end if;
 end
 $$;

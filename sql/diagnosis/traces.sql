@@ -58,22 +58,19 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
   v_unknown text;
+  v_known text;
 begin
   found := parley._p_require_permission(v_caller, 'ALTER TRACE', 'database', 0, null, null);
   select e.name into v_unknown
   from unnest(events) as e (name)
   where not exists (select from parley._p_trace_subclass as s where lower(s.event_name) = lower(e.name));
   if found or cardinality(events) = 0 then
-    found := parley._p_raise(
-      8402,
-      format('there is no event "%s" to trace', coalesce(v_unknown, '')),
-      null,
-      'Use ' || (select string_agg(distinct s.event_name, ', ') from parley._p_trace_subclass as s) || '; or null for all.'
-    );
+    v_known := (select string_agg(distinct s.event_name, ', ') from parley._p_trace_subclass as s);
+    found := parley._p_raise(8402, 'traced event', v_unknown, v_known);
   elsif seconds is null or seconds not between 1 and 604800 then
-    found := parley._p_raise(8402, format('a trace cannot run for %s seconds', seconds), null, 'Give 1 to 604800, a week.');
+    found := parley._p_raise(8402, 'seconds of a trace', seconds::text);
   elsif max_events is null or max_events < 1 then
-    found := parley._p_raise(8402, format('a trace cannot have %s events', max_events), null, 'Give at least 1.');
+    found := parley._p_raise(8402, 'events of a trace', max_events::text);
   end if;
   perform parley._p_switch_trace(true);
   delete from parley._p_trace_event;

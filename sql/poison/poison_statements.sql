@@ -148,12 +148,7 @@ begin
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
   perform parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   if parley._p_keeps_snapshot() then
-    found := parley._p_raise(
-      8402,
-      'this needs a transaction at READ COMMITTED',
-      'An older snapshot does not see all messages of the conversation.',
-      'Call it outside a transaction, or begin one at READ COMMITTED.'
-    );
+    found := parley._p_raise(8402, 'isolation');
   end if;
   perform parley._p_lock_group_of(v_endpoint.endpoint_id);
   if v_endpoint.far_endpoint_id < v_endpoint.endpoint_id then
@@ -166,12 +161,7 @@ begin
   -- A sender that waits for our lock may have drawn its position already; this makes it look, and draw, again.
   perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
   if not parley._p_is_set_aside(v_endpoint.endpoint_id) or v_endpoint.state = 'DO' then
-    found := parley._p_raise(
-      8426,
-      format('conversation handle "%s" is not set aside', handle),
-      format('It is of queue "%s", and nothing of it was found to be poisonous.', v_queue.lookup_name),
-      'See parley.poison_conversations.'
-    );
+    found := parley._p_raise(8426, 'not set aside', handle::text, v_queue.lookup_name);
   end if;
   return v_endpoint;
 end

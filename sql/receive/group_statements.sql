@@ -66,12 +66,7 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(
-      8438,
-      'the conversation cannot be moved: its state is CLOSED',
-      format('Conversation handle %s.', handle),
-      'Both sides have ended it: begin a new dialog to go on.'
-    );
+    found := parley._p_raise(8438, 'closed', handle::text);
   elsif not found then
     v_endpoint := parley._p_find_endpoint(handle);
   end if;
@@ -100,7 +95,7 @@ declare
   v_group_id bigint;
 begin
   if conversation_group_id is null then
-    found := parley._p_raise(8420, 'the conversation group is missing', null, 'Give conversation_group_id.');
+    found := parley._p_raise(8420, 'null');
   end if;
   found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'MOVE CONVERSATION');
   loop
@@ -120,30 +115,15 @@ begin
     v_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
   end if;
   if v_target.group_id is null then
-    found := parley._p_raise(
-      8436,
-      format('conversation group "%s" not found', conversation_group_id),
-      null,
-      'See parley.conversation_groups.'
-    );
+    found := parley._p_raise(8436, 'unknown', conversation_group_id::text);
   end if;
   select t.queue_id = s.queue_id into v_same_queue
   from parley._p_service as s, parley._p_service as t
   where s.service_id = v_endpoint.service_id and t.service_id = v_target.service_id;
   if not v_same_queue then
-    found := parley._p_raise(
-      8439,
-      'the conversation group is of another queue',
-      format('Group %s.', conversation_group_id),
-      'Move conversations only between groups of one queue.'
-    );
+    found := parley._p_raise(8439, 'other queue', conversation_group_id::text);
   elsif v_endpoint.state = 'DO' then
-    found := parley._p_raise(
-      8438,
-      format('the conversation cannot be moved: its state is %s', parley._p_state_name(v_endpoint.state)),
-      format('Conversation handle %s.', conversation_handle),
-      'It has ended on this side.'
-    );
+    found := parley._p_raise(8438, 'ended', conversation_handle::text, parley._p_state_name(v_endpoint.state));
   elsif v_target.group_id = v_endpoint.group_id then
     return;
   end if;

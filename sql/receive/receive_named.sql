@@ -42,48 +42,24 @@ begin
   end if;
   if waited_service_id is not null and not exists (select from parley._p_service as s where s.service_id = waited_service_id) then
     found := parley._p_raise(
-      8470,
-      'the service was dropped while RECEIVE waited',
-      format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
-      'Its conversations have ended; begin new ones to go on.'
+      8470, 'dropped meanwhile',
+      coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)
     );
   elsif waited_service_id is not null and group_id is not null and not v_is_here then
     found := parley._p_raise(
-      8468,
-      'the service was given another queue while RECEIVE waited',
-      format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
-      'Receive from the queue that the service has now: see parley.service_queue_usages.'
+      8468, 'moved meanwhile',
+      coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)
     );
   elsif conversation_handle is not null and group_id is null then
     found := parley._p_raise_unknown_handle(conversation_handle);
   elsif conversation_handle is not null and not v_is_here then
-    found := parley._p_raise(
-      8426,
-      format('conversation handle "%s" is not of this queue', conversation_handle),
-      format('Its service is "%s".', v_endpoint.service_name),
-      'Receive from the queue of that service: see parley.service_queue_usages.'
-    );
+    found := parley._p_raise(8426, 'other queue', conversation_handle::text, v_endpoint.service_name);
   elsif waited_service_id is not null and v_endpoint.state = 'DO' then
-    found := parley._p_raise(
-      8426,
-      format('conversation handle "%s" was ended while RECEIVE waited', conversation_handle),
-      null,
-      'Nothing will come for it any more; begin a new dialog to go on.'
-    );
+    found := parley._p_raise(8426, 'ended meanwhile', conversation_handle::text);
   elsif conversation_handle is not null and conversation_group_id is not null and v_group.group_id is distinct from group_id then
-    found := parley._p_raise(
-      8414,
-      format('conversation handle "%s" is not in conversation group "%s"', conversation_handle, conversation_group_id),
-      null,
-      'Give the handle alone, or the group that parley.conversation_endpoints shows for it.'
-    );
+    found := parley._p_raise(8414, 'not of the group', conversation_handle::text, conversation_group_id::text);
   elsif conversation_handle is null and (group_id is null or not v_is_here) then
-    found := parley._p_raise(
-      8436,
-      format('conversation group "%s" not found in this queue', conversation_group_id),
-      null,
-      'See parley.conversation_groups; a group goes with its last conversation.'
-    );
+    found := parley._p_raise(8436, 'of this queue', conversation_group_id::text);
   end if;
 end
 $$;
@@ -114,19 +90,9 @@ declare
   v_keeper integer;
 begin
   if conversation_handle is null then
-    found := parley._p_raise(
-      8418,
-      'the conversation handle is missing',
-      'The argument conversation_handle is null.',
-      'Give the handle that begin_dialog or receive returned, or leave the argument out to receive from any conversation.'
-    );
+    found := parley._p_raise(8418, 'null in RECEIVE');
   elsif conversation_group_id is null then
-    found := parley._p_raise(
-      8420,
-      'the conversation group is missing',
-      'The argument conversation_group_id is null.',
-      'Give the id of a group, or leave the argument out to receive from any group.'
-    );
+    found := parley._p_raise(8420, 'null in RECEIVE');
   end if;
   for v_try in 1 .. 2147483647 loop
     v_named := parley._p_find_named(queue_id, v_handle, v_named_group, waited_service_id);

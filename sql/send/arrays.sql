@@ -7,12 +7,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  found := parley._p_raise(
-    8402,
-    format('the body of a message is of type %s, an array', pg_typeof(body)),
-    format('It was to be sent on conversation "%s" with message type "%s".', conversation_handle, message_type),
-    'For a message each call send_batch, with bytes send_batch_binary, with JSON send_batch_json; for all in one body call send_json with to_jsonb.'
-  );
+  found := parley._p_raise(8402, 'array as body', pg_typeof(body)::text, conversation_handle::text, message_type);
 end
 $$;
 
@@ -26,12 +21,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if array_ndims(bodies) > 1 then
-    found := parley._p_raise(
-      8402,
-      format('the list of bodies has %s dimensions', array_ndims(bodies)),
-      'A driver makes that of arrays in an array; each member of the inner ones would become a message.',
-      'Give one array with a body for each message; for JSON arrays call send_batch_json, each of them as one JSON value.'
-    );
+    found := parley._p_raise(8402, 'dimensions', array_ndims(bodies)::text);
   end if;
   return true;
 end

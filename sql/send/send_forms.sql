@@ -93,20 +93,12 @@ declare
   v_rest uuid[];
 begin
   if v_count = 0 or array_position(new.conversation_handles, null) is not null then
-    found := parley._p_raise(
-      8441,
-      'a conversation handle is missing',
-      format('Position %s of the list is null, or the list is empty.', coalesce(array_position(new.conversation_handles, null), 0)),
-      'Give at least one handle, and no null.'
-    );
+    found := parley._p_raise(8441, 'null in a list', coalesce(array_position(new.conversation_handles, null), 0)::text);
   end if;
   select h.handle into v_repeated from unnest(new.conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
   if found then
     found := parley._p_raise(
-      8451,
-      format('conversation handle "%s" is named twice', v_repeated),
-      format('It stands at position %s and again later.', array_position(new.conversation_handles, v_repeated)),
-      'Name each conversation once.'
+      8451, 'repeated', v_repeated::text, array_position(new.conversation_handles, v_repeated)::text
     );
   end if;
   for v_position, v_handle in
@@ -117,12 +109,7 @@ begin
   loop
     -- A conversation that is remembered as closed gets its own number behind this.
     if not exists (select from parley._p_tombstone as t where t.conversation_handle = v_handle) then
-      found := parley._p_raise(
-        8435,
-        format('conversation handle "%s" at position %s of the list not found', v_handle, v_position),
-        'It never existed here, was rolled back, or its conversation has ended.',
-        'See parley.conversation_endpoints; nothing was sent on the others.'
-      );
+      found := parley._p_raise(8435, 'in a list', v_handle::text, v_position::text);
     end if;
   end loop;
   -- Endpoint rows are locked in their order, so that two such sends cannot wait for each other.

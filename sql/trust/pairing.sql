@@ -183,7 +183,7 @@ begin
     peer_name = case when confirm_pairing.name is not null then parley._p_name('peer', confirm_pairing.name) end
   where r.request_id = request and r.state = 'WAITING';
   if not found then
-    found := parley._p_raise(15151, 'nobody waits to be confirmed', 'The request is unknown, or over.', 'See parley.pairing_requests(pairing).');
+    found := parley._p_raise(15151, 'pairing request');
   end if;
 end
 $$;

@@ -110,9 +110,7 @@ begin
   );
   select * into v_peer from parley._p_peer as p where p.name = v_name for update;
   if v_peer.revoked_at is not null then
-    found := parley._p_raise(
-      28034, format('peer "%s" is revoked', v_name), null, 'Drop it with parley.drop_peer; then it may be trusted anew.'
-    );
+    found := parley._p_raise(28034, 'pairing', v_name);
   end if;
   select p.name into v_other
   from parley._p_peer as p
@@ -123,22 +121,12 @@ begin
     and p.name <> v_name and p.revoked_at is null
   limit 1;
   if found then
-    found := parley._p_raise(
-      2714,
-      'the other side says that it is the broker of another peer',
-      format('That is peer "%s".', v_other),
-      'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its place, drop that peer first.'
-    );
+    found := parley._p_raise(2714, 'broker of a peer', v_other);
   end if;
   -- At the address of a peer nobody else may answer: who could claim it would be let in there.
   select p.name into v_other from parley._p_peer as p where p.address = v_address and p.name <> v_name and p.revoked_at is null limit 1;
   if found then
-    found := parley._p_raise(
-      2714,
-      'the other side says that it is reached at the address of another peer',
-      format('At %s lives peer "%s".', v_address, v_other),
-      'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its place, drop that peer first.'
-    );
+    found := parley._p_raise(2714, 'address of a peer', v_address, v_other);
   end if;
   if v_peer.peer_id is null then
     insert into parley._p_peer (peer_id, name, role, address, broker_instances)

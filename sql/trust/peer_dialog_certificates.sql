@@ -100,12 +100,7 @@ declare
   v_id integer;
 begin
   if not (v_fingerprints <@ v_shown and v_shown <@ v_fingerprints) then
-    found := parley._p_raise(
-      28055,
-      'the dialog certificates of the other side are not those that it has shown',
-      format('It has shown %s and sent %s.', v_shown, v_fingerprints),
-      'Pair again. When that happens twice, the other side cannot be trusted, or its program does not do what it should.'
-    );
+    found := parley._p_raise(28055, 'dialog certificates', v_shown::text, v_fingerprints::text);
   end if;
   lock table parley._p_peer_dialog_certificate in share row exclusive mode;
   if parley._p_dialog_certificate_obstacle(peer.name, v_fingerprints) is not null then

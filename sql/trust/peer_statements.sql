@@ -44,12 +44,7 @@ begin
   on conflict do nothing
   returning peer_id into v_id;
   if v_id is null then
-    found := parley._p_raise(
-      2714,
-      format('peer "%s" exists already', name),
-      null,
-      'Give it a further key with parley.alter_peer(name, add_fingerprint => ...), or drop it with parley.drop_peer first.'
-    );
+    found := parley._p_raise(2714, 'peer', name);
   end if;
   found := parley._p_add_peer_certificate(v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null);
   perform parley._p_settle_brokers(v_id, trust_peer.broker_instances);
@@ -94,19 +89,14 @@ declare
 begin
   found := parley._p_require_administrator(v_caller, 'alter_peer');
   if coalesce(new_name, role, add_fingerprint, drop_fingerprint, address, broker_instances::text, is_forwarder::text) is null then
-    found := parley._p_raise(8493, format('nothing to change in peer "%s"', name), null, 'Give at least one item.');
+    found := parley._p_raise(8493, 'nothing', 'peer', name);
   end if;
   v_peer := parley._p_find_peer(alter_peer.name);
   if v_peer.revoked_at is not null then
-    found := parley._p_raise(
-      28034,
-      format('peer "%s" is revoked', name),
-      format('It was revoked at %s.', v_peer.revoked_at),
-      'Drop it with parley.drop_peer; then it may be trusted anew.'
-    );
+    found := parley._p_raise(28034, 'revoked', name, v_peer.revoked_at::text);
   end if;
   if new_name <> v_peer.name and exists (select from parley._p_peer as p where p.name = alter_peer.new_name) then
-    found := parley._p_raise(2714, format('peer "%s" exists already', new_name), null, 'Choose another name.');
+    found := parley._p_raise(2714, 'new name of a peer', new_name);
   end if;
   if add_fingerprint is not null then
     found := parley._p_add_peer_certificate(v_peer.peer_id, parley._p_fingerprint(add_fingerprint), certificate, not_before, not_after, null);
@@ -115,7 +105,7 @@ begin
     delete from parley._p_peer_certificate as c
     where c.peer_id = v_peer.peer_id and c.fingerprint = parley._p_fingerprint(drop_fingerprint);
     if not found then
-      found := parley._p_raise(15151, format('peer "%s" has no such key', name), null, 'See parley.peer_certificates.');
+      found := parley._p_raise(15151, 'key of a peer', name);
     end if;
   end if;
   new_name := case when new_name is null then v_peer.name else parley._p_name('peer', new_name) end;

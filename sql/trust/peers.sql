@@ -68,12 +68,7 @@ declare
   v_fingerprint text := lower(replace(regexp_replace(fingerprint, '^sha256:', '', 'i'), ':', ''));
 begin
   if v_fingerprint is null or v_fingerprint !~ '^[0-9a-f]{64}$' then
-    found := parley._p_raise(
-      8402,
-      'this is no fingerprint',
-      'A fingerprint is the SHA-256 of a public key: 64 hexadecimal digits, with or without colons.',
-      'See it at the peer: parley certificate list.'
-    );
+    found := parley._p_raise(8402, 'fingerprint');
   end if;
   return v_fingerprint;
 end
@@ -94,12 +89,7 @@ begin
   select * into v_peer from parley._p_peer as p where p.name = _p_find_peer.name for update;
   if not found then
     v_names := array(select p.name from parley._p_peer as p);
-    found := parley._p_raise(
-      15151,
-      format('peer "%s" does not exist', name),
-      'Names are compared exactly.' || parley._p_did_you_mean(name, v_names),
-      'See parley.peers.'
-    );
+    found := parley._p_raise(15151, 'object', 'peer', name, parley._p_did_you_mean(name, v_names), 'peers');
   end if;
   return v_peer;
 end
@@ -132,12 +122,7 @@ declare
   v_address text := parley._p_network_address(address);
 begin
   if address is not null and (v_address is null or length(address) > 256) then
-    found := parley._p_raise(
-      8402,
-      format('"%s" is no address of a peer', left(address, 256)),
-      null,
-      'Write tcp://host:port with a host that others can reach; 0.0.0.0 and [::] stand for all addresses of a machine, and lead nowhere.'
-    );
+    found := parley._p_raise(8402, 'address of a peer', left(address, 256));
   end if;
   return v_address;
 end
@@ -156,13 +141,10 @@ as $$
 declare
   v_other text;
 begin
-  if not_after <= clock_timestamp() or not_after <= not_before then
-    found := parley._p_raise(
-      28055,
-      'the certificate of the peer cannot be used',
-      case when not_after <= clock_timestamp() then format('It has expired at %s.', not_after) else 'Its end is before its beginning.' end,
-      'Let the peer make a new one: parley certificate rotate.'
-    );
+  if not_after <= clock_timestamp() then
+    found := parley._p_raise(28055, 'expired', not_after::text);
+  elsif not_after <= not_before then
+    found := parley._p_raise(28055, 'validity');
   end if;
   insert into parley._p_peer_certificate (fingerprint, peer_id, certificate, not_before, not_after, succeeds)
   values (fingerprint, peer_id, certificate, not_before, not_after, succeeds)
@@ -172,12 +154,7 @@ begin
     from parley._p_peer_certificate as c
     join parley._p_peer as p using (peer_id)
     where c.fingerprint = _p_add_peer_certificate.fingerprint;
-    found := parley._p_raise(
-      2714,
-      'a peer with this key exists already',
-      format('The key belongs to peer %s.', v_other),
-      'Change that one with parley.alter_peer, or drop it with parley.drop_peer first.'
-    );
+    found := parley._p_raise(2714, 'key of a peer', v_other);
   end if;
   return true;
 end

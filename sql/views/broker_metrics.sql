@@ -8,12 +8,7 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   if parley._p_may_view_state(v_caller) is not true then
-    found := parley._p_raise(
-      229,
-      'permission denied: broker_metrics',
-      format('Role %s is no administrator of the broker and no member of pg_monitor.', v_caller::regrole),
-      format('Grant it: grant pg_monitor to %I;', pg_get_userbyid(v_caller))
-    );
+    found := parley._p_raise(229, 'metrics', pg_get_userbyid(v_caller));
   end if;
   return jsonb_build_object(
     'schema_version', (select i.schema_version from parley._p_installation as i),

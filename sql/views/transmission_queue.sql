@@ -140,12 +140,7 @@ begin
     return '';
   end if;
   if parley._p_may_look_at(v_caller, v_endpoint) is not true then
-    found := parley._p_raise(
-      229,
-      'permission denied: GET_TRANSMISSION_STATUS',
-      format('The conversation belongs to %s; role %s may not receive from its queue either.', v_endpoint.owner, v_caller::regrole),
-      'Ask the owner of the service, or an administrator.'
-    );
+    found := parley._p_raise(229, 'transmission status', v_endpoint.owner::text, pg_get_userbyid(v_caller));
   end if;
   return coalesce(
     (
