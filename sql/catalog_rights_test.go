@@ -41,6 +41,7 @@ var catalogRows = map[string]string{
 var forEverybody = map[string]string{
 	"databases":        "the database that one is connected with",
 	"diagnosis_checks": "a list of what diagnose can find, the same everywhere",
+	"errors":           "the texts of errors, the same everywhere",
 	"broker_sessions":  "what pg_stat_activity shows to the same role",
 }
 

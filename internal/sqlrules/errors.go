@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// raise is the function that makes an error of a row of the table of errors; its definition is the one place where the name is followed by
-// the types of its arguments.
+// raise is the function that makes an error of a row of the table of errors. Where it is created or granted, types stand in the place of arguments.
 const raise = "parley._p_raise"
 
 // errorRow is one situation in which a number is raised, as a file of errors (base/..._errors.sql) has it.
@@ -34,7 +33,8 @@ func checkErrors(files []File) []Violation {
 		for _, tokens := range runs(f.Tokens) {
 			for i := range tokens {
 				parts, next := qualified(tokens, i)
-				if dotted(parts) != raise || !at(tokens, next).is("(") || at(tokens, i-1).is("function", ".") {
+				isCall := dotted(parts) == raise && at(tokens, next).is("(") && !at(tokens, i-1).is("function", ".") && !at(tokens, next+1).is("integer")
+				if !isCall {
 					continue
 				}
 				if text := checkRaise(arguments(tokens, next), rows); text != "" {
