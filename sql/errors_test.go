@@ -79,7 +79,8 @@ type situation struct {
 	name   string
 }
 
-// errorRows reads what the broker raises, by its own account. A rule of internal/sqlrules holds that each call of _p_raise has a row, and each row a call.
+// errorRows reads what the broker raises, by its own account. A rule of internal/sqlrules holds that each call of _p_raise has a row,
+// and each row a call.
 func errorRows(s session) []errorRow {
 	s.Helper()
 	found, err := s.db.Query(s.Context(), `
@@ -141,7 +142,8 @@ var provokedElsewhere = map[situation]string{
 	{28055, "dialog certificates"}: "pairing_refusals_test.go",
 }
 
-// Each error carries its number in SQLSTATE and DETAIL, and a HINT that says what to do: the texts of a row of parley.errors. Each row is provoked.
+// Each error carries its number in SQLSTATE and DETAIL, and a HINT that says what to do: the texts of a row of parley.errors.
+// Each row is provoked.
 func TestRefusalsCarryNumberAndRemedy(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

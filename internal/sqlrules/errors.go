@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// raise is the function that makes an error of a row of the table of errors. Where it is created or granted, types stand in the place of arguments.
+// raise is the function that makes an error of a row of the table of errors. Where it is created or granted, types stand in the
+// place of arguments.
 const raise = "parley._p_raise"
 
 // errorRow is one situation in which a number is raised, as a file of errors (base/..._errors.sql) has it.
@@ -25,16 +26,16 @@ type errorKey struct{ number, situation string }
 
 func (k errorKey) String() string { return k.number + ", '" + k.situation + "'" }
 
-// checkErrors holds the rule that errors are data: a call of _p_raise names a row by constants and gives the arguments that its texts take, and each
-// row is raised.
+// checkErrors holds the rule that errors are data: a call of _p_raise names a row by constants and gives the arguments that its
+// texts take, and each row is raised.
 func checkErrors(files []File) []Violation {
 	rows, found := errorRows(files)
 	for _, f := range files {
 		for _, tokens := range runs(f.Tokens) {
 			for i := range tokens {
 				parts, next := qualified(tokens, i)
-				isCall := dotted(parts) == raise && at(tokens, next).is("(") && !at(tokens, i-1).is("function", ".") && !at(tokens, next+1).is("integer")
-				if !isCall {
+				hasTypes := at(tokens, i-1).is("function") || at(tokens, next+1).is("integer")
+				if dotted(parts) != raise || !at(tokens, next).is("(") || hasTypes {
 					continue
 				}
 				if text := checkRaise(arguments(tokens, next), rows); text != "" {
@@ -45,7 +46,8 @@ func checkErrors(files []File) []Violation {
 	}
 	for key, row := range rows {
 		if !row.raised {
-			found = append(found, Violation{File: row.file, Line: row.line, Rule: "error", Text: "nothing raises " + key.String() + ": strike it"})
+			text := "nothing raises " + key.String() + ": strike it"
+			found = append(found, Violation{File: row.file, Line: row.line, Rule: "error", Text: text})
 		}
 	}
 	slices.SortFunc(found, func(a, b Violation) int { return strings.Compare(a.String(), b.String()) })
