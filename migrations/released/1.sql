@@ -220,12 +220,400 @@ create sequence parley._p_broker_switch;
 -- One number series for message types, contracts, services, queues and priorities, so that id < 65536 means built in.
 create sequence parley._p_object_id as integer start with 65536 minvalue 1;
 
+-- sql/base/definition_errors.sql
+
+-- The errors of statements that define something, and of arguments: what exists or does not, names, rights, ranges.
+--
+-- A row is one situation in which a number is raised: parley._p_raise(number, situation, arguments...) makes the error of it. %1$s, %1$I and %1$L in
+-- the texts stand for the first argument, as format() has it. A number and a sentence stand here and nowhere else; internal/sqlrules holds
+-- that each call has a row, each row a call, and each call the arguments that its row takes.
+
+create view parley._p_definition_error as
+select e.number, e.situation, e.message, e.cause, e.remedy
+from (values
+  (127, 'top', 'top is %1$s', 'It is the largest number of messages or rows to give, and may not be negative.',
+    'Give a number from 0 on, or null for all.'),
+  (208, 'queue', 'queue "%1$s" does not exist', 'Names are compared exactly.%2$s',
+    'See parley.service_queues, or create it with parley.create_queue.'),
+  (208, 'service', 'queue "%1$s" does not exist', 'Names are compared exactly.',
+    '"%1$s" is a service; its queue is "%2$s".'),
+  (229, 'in the database', 'permission denied: %1$s', 'Role %2$I may not do this in this database.',
+    'An administrator can allow it: select parley.grant(%1$L, ''database'', null, %2$L);'),
+  (229, 'on an object', 'permission denied: %1$s on %2$s "%3$s"', 'Role %4$I does not hold it.',
+    'Its owner or an administrator can grant it: select parley.grant(%1$L, %2$L, %3$L, %4$L);'),
+  (229, 'bound role', 'permission denied: a remote service cannot be bound to role "%1$s"',
+    'Role %2$I is not a member of it.', 'Name a role that you are a member of, or ask an administrator.'),
+  (2714, 'object', '%1$s "%2$s" exists already', null, 'Use %3$s to change it, or choose another name.'),
+  (2714, 'contract', 'contract "%1$s" exists already', null,
+    'A contract cannot be altered: drop it and create it again, or choose another name.'),
+  (2714, 'certificate', 'certificate "%1$s" exists already',
+    'There is one of this name, or the same certificate under another: fingerprint %2$s.',
+    'See parley.certificates; change it with alter_certificate, or choose another name.'),
+  (2714, 'external activation', 'queue "%1$s" has an external activation already', null,
+    'Alter it, or drop it with drop_external_activation.'),
+  (2714, 'event notification', 'queue "%1$s" has an event notification "%2$s" already', null,
+    'Drop it, or choose another name.'),
+  (2714, 'peer', 'peer "%1$s" exists already', null,
+    'Give it a further key with parley.alter_peer(name, add_fingerprint => ...), or drop it with parley.drop_peer '
+      || 'first.'),
+  (2714, 'new name of a peer', 'peer "%1$s" exists already', null, 'Choose another name.'),
+  (2714, 'key of a peer', 'a peer with this key exists already', 'The key belongs to peer %1$s.',
+    'Change that one with parley.alter_peer, or drop it with parley.drop_peer first.'),
+  (2714, 'broker of a peer', 'the other side says that it is the broker of another peer', 'That is peer "%1$s".',
+    'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its '
+      || 'place, drop that peer first.'),
+  (2714, 'address of a peer', 'the other side says that it is reached at the address of another peer',
+    'At %1$s lives peer "%2$s".',
+    'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its '
+      || 'place, drop that peer first.'),
+  (3716, 'used', '%1$s "%2$s" is still used', 'It is used by %3$s.', 'Drop or alter that first.'),
+  (3716, 'used unseen', '%1$s "%2$s" is still used', 'It is used by a %3$s that you may not see.',
+    'Ask an administrator to drop or alter that first.'),
+  (3716, 'messages wait', 'message type "%1$s" is still used',
+    'Messages of this type wait to be received, or are kept by retention.',
+    'Receive them or end their conversations first: see parley.stuck_conversations.'),
+  (5061, 'in use', 'the broker is in use', 'Open transactions send or receive; their process ids: %1$s.',
+    'Try again when they have finished, or end them: select pg_terminate_backend(pid);'),
+  (8402, 'range', '%1$s is %2$s', '%3$s to %4$s are allowed.', 'Give a number in that range.'),
+  (8402, 'timeout', 'timeout is %1$s', 'Milliseconds from 0 on are allowed, and -1, which waits for ever.',
+    'Give -1 to wait for ever.'),
+  (8402, 'wait', 'wait_seconds is %1$s', '0 to 2147483 are allowed, and null.', 'Give null to wait for ever.'),
+  (8402, 'poison action', 'poison_action is "%1$s"', 'It says what becomes of a message that has come back too often.',
+    'Give SET_ASIDE or DISABLE_QUEUE.'),
+  (8402, 'validation', 'unknown validation "%1$s"', null,
+    'Use NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION.'),
+  (8402, 'validation function missing', 'validation %1$s needs a function', null,
+    'Give validation_function => ''schema.name(bytea)''::regprocedure, a function that returns true for a good body.'),
+  (8402, 'XML schema missing', 'validation VALID_XML needs a function',
+    'PostgreSQL has no XML Schema validator and no schema collections: without a function a body would only have '
+      || 'to be well-formed.',
+    'Give validation_function => ''schema.name(bytea)''::regprocedure, or say WELL_FORMED_XML.'),
+  (8402, 'validation function', 'function %1$s cannot validate messages',
+    'It must take one bytea and return boolean. It runs with the rights of its owner when it is SECURITY DEFINER, '
+      || 'otherwise with those of the owner of schema parley; you and its owner must be able to act as that role.',
+    'alter function %1$s security definer; it must belong to you, or to a role that you are a member of.'),
+  (8402, 'message types', 'message_types must be a JSON object', null,
+    'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.'),
+  (8402, 'message types as text', 'message_types is not JSON', null,
+    'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.'),
+  (8402, 'sent by', 'message type "%1$s" is sent by "%2$s"', null, 'Use INITIATOR, TARGET or ANY.'),
+  (8402, 'message type null', 'a message type is null', null, 'Give the name of each message type.'),
+  (8402, 'priority level', 'priority level %1$s is out of range', 'Levels are 1 (low) to 10 (high).',
+    'Give a level from 1 to 10.'),
+  (8402, 'program', 'program is no command',
+    'The first element is the full path of the program, the others are its arguments; no shell reads them.',
+    'Write array[''/opt/shop/reader'', ''--verbose''].'),
+  (8402, 'environment', 'environment is no set of variables',
+    'Names are letters, digits and _, without PARLEY_ in front, which is the daemon''s; values are strings.',
+    'Write {"REGION": "north"}.'),
+  (8402, 'working directory', 'working_directory is no full path', null,
+    'Write it from the root on, or leave it out for the folder of the program.'),
+  (8402, 'url', 'url is no web address',
+    'It begins with http:// or https://, has no user, no fragment and no blanks in it, and at most 2000 characters.',
+    'Write https://shop.example.com/messages.'),
+  (8402, 'body format', 'unknown body_format "%1$s"', null, 'Use envelope or raw.'),
+  (8402, 'raw batch', 'a raw body is that of one message', 'batch_size is %1$s.',
+    'Use body_format envelope, or batch_size 1.'),
+  (8402, 'secret', 'the secret is no secret', 'It has 16 to 500 characters.', 'Leave it out to be given one.'),
+  (8402, 'event', 'there is no event "%1$s" of a queue', null, 'Use QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.'),
+  (8402, 'fingerprint', 'this is no fingerprint',
+    'A fingerprint is the SHA-256 of a public key: 64 hexadecimal digits, with or without colons.',
+    'See it at the peer: parley certificate list.'),
+  (8402, 'address of a peer', '"%1$s" is no address of a peer', null,
+    'Write tcp://host:port with a host that others can reach; 0.0.0.0 and [::] stand for all addresses of a '
+      || 'machine, and lead nowhere.'),
+  (8403, 'repeated', 'message type "%1$s" is named twice', null,
+    'Name each message type once; ANY lets both sides send it.'),
+  (8404, 'repeated', 'contract "%1$s" is named twice', null, 'Name each contract of a service once.'),
+  (8408, 'notifications', 'service "%1$s" does not accept event notifications',
+    'It must accept the contract http://schemas.microsoft.com/SQL/Notifications/PostEventNotification.',
+    'Add it: select parley.alter_service(%1$L, add_contracts => '
+      || 'array[''http://schemas.microsoft.com/SQL/Notifications/PostEventNotification'']);'),
+  (8421, 'notified service', 'the service to be notified is missing', null,
+    'Name a service that accepts the contract PostEventNotification.'),
+  (8492, 'initiator', 'contract "%1$s" gives the initiator nothing to send', null,
+    'Let at least one message type be sent by INITIATOR or ANY.'),
+  (8493, 'nothing', 'nothing to change in %1$s "%2$s"', null, 'Give at least one item.'),
+  (8493, 'service', 'nothing to change in service "%1$s"', null, 'Give a queue, add_contracts or drop_contracts.'),
+  (8493, 'certificate', 'nothing to change in certificate "%1$s"', null, 'Give active_for_begin_dialog or revoked.'),
+  (8493, 'binding', 'nothing to change in remote service binding "%1$s"', null, 'Give with_user or anonymous.'),
+  (9609, 'length', 'this is no name for a %1$s', 'It has %2$s characters; 1 to 128 are allowed.',
+    'Choose a shorter, non-empty name.'),
+  (9609, 'ANY', 'a %1$s cannot be called ANY', null,
+    'ANY stands for every %1$s in a broker priority; choose another name.'),
+  (9609, 'malformed queue', 'queue name "%1$s" is malformed',
+    'A part that contains a point, a bracket or a double quote stands in brackets, with ] doubled.',
+    'For a queue of that very name write [%2$s].'),
+  (9609, 'parts of a queue', 'queue name "%1$s" has too many parts or names another database', null,
+    'Write queue, schema.queue or [schema].[queue].'),
+  (9609, 'service', 'queue name "%1$s" has too many parts or names another database', null,
+    '"%1$s" is a service; its queue is "%2$s".'),
+  (9609, 'queue', '"%1$s" is no name for a queue', 'A queue name has 1 to 128 characters and does not begin with #.',
+    'Write queue, schema.queue or [schema].[queue].'),
+  (9611, 'role', 'role "%1$s" does not exist', null,
+    'Create it with CREATE ROLE, or correct the name; names are compared exactly.'),
+  (9613, 'execute as', 'activation is on but nobody to execute as', null,
+    'Give execute_as: SELF, OWNER or the name of a role.'),
+  (9614, 'missing', 'activation is on but there is no procedure', null,
+    'Give activation_procedure, or leave activation off.'),
+  (9614, 'unqualified', 'procedure %1$s is not qualified with its schema', 'There is %2$s.',
+    'Write its schema in front: public.read_shop.'),
+  (9614, 'unknown', 'procedure %1$s does not exist',
+    'Its name must be qualified with its schema and must not be overloaded.',
+    'Create it with CREATE PROCEDURE, then try again.'),
+  (9619, 'bound', 'service "%1$s" is bound already', 'A service has at most one remote service binding.',
+    'Change that one with alter_remote_service_binding; see parley.remote_service_bindings.'),
+  (9620, 'function', '%1$s is not a procedure', null,
+    'Activation runs CALL procedure(): create it with CREATE PROCEDURE.'),
+  (9653, 'arguments', 'procedure %1$s takes arguments', null, 'An activation procedure takes none.'),
+  (9659, 'empty', 'route "%1$s": %2$s is empty', null,
+    'Give a value; what is left out means any service, any instance, no mirror.'),
+  (9660, 'long', 'route "%1$s": %2$s is too long', 'It has %3$s characters; 256 are allowed.', 'Shorten it.'),
+  (9661, 'mirror', 'route "%1$s" has a mirror and does not say of what',
+    'A mirror is the second place of one database.', 'Give service_name and broker_instance too.'),
+  (9662, 'service missing', 'route "%1$s" names a broker instance and no service', null,
+    'Give service_name too, or leave broker_instance out.'),
+  (9662, 'broker configuration', 'route "%1$s" leads to the broker configuration service and names a broker instance',
+    'The broker asks whichever instance offers that service.', 'Leave broker_instance out.'),
+  (9663, 'object', '%1$s "%2$s" belongs to the system', null, 'System objects cannot be changed.'),
+  (9663, 'message type in a contract', 'message type "%1$s" belongs to the system',
+    'The broker itself sends messages of this type, on every conversation, whatever its contract says.',
+    'Leave it out of the contract; end_conversation and begin_conversation_timer bring such messages about.'),
+  (9717, 'notification', 'queue "%1$s" has a QUEUE_ACTIVATION event notification',
+    'Whoever receives the notifications starts the readers.',
+    'Drop the notification first: select parley.drop_event_notification(name, queue); see parley.event_notifications.'),
+  (9718, 'internal', 'queue "%1$s" has internal activation', 'Procedure %2$s is run for its messages.',
+    'Switch it off first: select parley.alter_queue(%1$L, activation => false);'),
+  (9718, 'external', 'queue "%1$s" has external activation', 'The daemon starts a %2$s for its messages.',
+    'Drop it first: select parley.drop_external_activation(%1$L);'),
+  (9742, 'temporary', 'procedure %1$s is temporary',
+    'It is known to the session that has created it, and gone with it.', 'Create it in a schema that lasts.'),
+  (9743, 'mirror', 'route "%1$s": with a mirror, both addresses must be network addresses',
+    'They are "%2$s" and "%3$s".', 'Give both as tcp://host:port, or leave mirror_address out.'),
+  (9744, 'address', 'route "%1$s": "%2$s" is no address',
+    'An address is LOCAL, TRANSPORT, or tcp://host:port; the host is a name, an IPv4 address, or an IPv6 address '
+      || 'in brackets.', 'Correct it; brokers usually listen on port 4022.'),
+  (9745, 'transport', 'route "%1$s" takes the address from the service name, and names a service',
+    'TRANSPORT is for every service whose name begins with tcp://host:port.',
+    'Leave service_name out, or give the address itself.'),
+  (9746, 'lifetime', 'route "%1$s": lifetime %2$s is out of range', 'It is counted in seconds, 1 to 2147483647.',
+    'Give a positive number of seconds, or leave it out.'),
+  (9747, 'same address', 'route "%1$s": the mirror is at the same address', null,
+    'Give the address of the other server, or leave mirror_address out.'),
+  (9772, 'copy', 'a broker with the same id is on this server already',
+    'This database is a copy of "%1$s", which is still there.',
+    'For a copy: select parley.new_broker(); when this one takes the place of the original, drop that or disable '
+      || 'its broker, and then: select parley.enable_broker(original_is_disabled => true);'),
+  (9775, 'read-only', 'a broker cannot get a new id in a read-only database', null,
+    'Do it where the database can be written.'),
+  (15151, 'administrators', '%1$s is for administrators of the broker',
+    'Role %2$I neither owns this database nor the schema parley.',
+    'Ask the owner of the database, or have its role granted to you.'),
+  (15151, 'role', 'role "%1$s" does not exist', null,
+    'Create it with CREATE ROLE, or correct the name; names are compared exactly.'),
+  (15151, 'owner', 'cannot make role "%1$s" the owner', 'Role %2$I is not a member of it.',
+    'Name yourself, a role you are a member of, or ask an administrator.'),
+  (15151, 'object', '%1$s "%2$s" does not exist', 'Names are compared byte by byte.%3$s', 'See parley.%4$s.'),
+  (15151, 'object of a grant', '%1$s "%2$s" does not exist', 'Names are compared byte by byte.', 'Correct the name.'),
+  (15151, 'class', 'there is nothing of the class "%1$s" to grant on', null,
+    'Use database, message type, contract, queue, service, route, certificate or remote service binding.'),
+  (15151, 'grantor', 'permission denied: cannot grant or revoke %1$s on %2$s "%3$s"',
+    'Role %4$I neither owns it, controls it, nor holds the permission with the right to grant it.',
+    'Ask its owner or an administrator.'),
+  (15151, 'permission', 'there is no permission "%1$s" on a %2$s', null, 'Use one of: %3$s.'),
+  (15151, 'contract of a service', 'service "%1$s" does not accept contract "%2$s"', null,
+    'See parley.service_contract_usages.'),
+  (15151, 'key of a peer', 'peer "%1$s" has no such key', null, 'See parley.peer_certificates.'),
+  (15151, 'pairing request', 'nobody waits to be confirmed', 'The request is unknown, or over.',
+    'See parley.pairing_requests(pairing).'),
+  (15151, 'activation', 'queue "%1$s" has no %2$s activation', null, 'See parley.external_activations.'),
+  (15151, 'kind of activation', 'queue "%1$s" has no %2$s activation', 'It has a %3$s.',
+    'See parley.external_activations.'),
+  (15151, 'event notification', 'queue "%1$s" has no event notification "%2$s"',
+    'Names are compared byte by byte. It goes by itself when its conversation ends.',
+    'See parley.event_notifications.'),
+  (15297, 'form', 'this is no certificate', null,
+    'Give what parley certificate export writes, without the lines around it.'),
+  (15297, 'validity', 'the certificate is malformed', 'Its validity ends before it begins, or is out of range.',
+    'Ask its owner for a good one.'),
+  (15297, 'subject', 'the certificate is malformed', 'Its subject is no UTF-8.', 'Ask its owner for a good one.'),
+  (15297, 'private key', 'the private key is not sealed under a master key', null,
+    'Let the daemon''s program make it: parley certificate create.'),
+  (15517, 'execute as', 'cannot execute as role "%1$s"', 'In this activation %2$s.',
+    'Let a member of that role set both: select parley.alter_queue(queue, activation_procedure => ..., execute_as '
+      || '=> ...); or choose execute_as => ''SELF''.'),
+  (15517, 'owner of the queue', 'cannot let a %1$s read for the owner of the queue', 'In this activation %2$s.',
+    'Let a member of that role or an administrator set it; the right to ALTER the queue is enough for numbers, '
+      || 'times, and switching it on and off.'),
+  (28034, 'pairing', 'peer "%1$s" is revoked', null, 'Drop it with parley.drop_peer; then it may be trusted anew.'),
+  (28034, 'revoked', 'peer "%1$s" is revoked', 'It was revoked at %2$s.',
+    'Drop it with parley.drop_peer; then it may be trusted anew.'),
+  (28055, 'expired', 'the certificate of the peer cannot be used', 'It has expired at %1$s.',
+    'Let the peer make a new one: parley certificate rotate.'),
+  (28055, 'validity', 'the certificate of the peer cannot be used', 'Its end is before its beginning.',
+    'Let the peer make a new one: parley certificate rotate.'),
+  (28055, 'dialog certificates', 'the dialog certificates of the other side are not those that it has shown',
+    'It has shown %1$s and sent %2$s.',
+    'Pair again. When that happens twice, the other side cannot be trusted, or its program does not do what it '
+      || 'should.'),
+  (28083, 'role', '"%1$s" cannot stand for a remote service', 'It is no role that can own a certificate.',
+    'Create a role for the remote side: create role somebody nologin;')
+) as e (number, situation, message, cause, remedy);
+
+comment on view parley._p_definition_error is
+'Errors of statements that define something, and of arguments: number, situation and texts.';
+
+-- sql/base/conversation_errors.sql
+
+-- The errors of statements on conversations and queues, and of what looks at them. A row is read as in base/definition_errors.sql.
+
+create view parley._p_conversation_error as
+select e.number, e.situation, e.message, e.cause, e.remedy
+from (values
+  (229, 'metrics', 'permission denied: broker_metrics',
+    'Role %1$I is no administrator of the broker and no member of pg_monitor.', 'Grant it: grant pg_monitor to %1$I;'),
+  (229, 'conversation', 'permission denied: %1$s',
+    'The conversation belongs to %2$s; role %3$I may not receive from queue "%4$s" either.',
+    'Its owner can allow it: select parley.grant(''RECEIVE'', ''queue'', %4$L, %3$L);'),
+  (229, 'transmission status', 'permission denied: GET_TRANSMISSION_STATUS',
+    'The conversation belongs to %1$s; role %2$I may not receive from its queue either.',
+    'Ask the owner of the service, or an administrator.'),
+  (229, 'explanation', 'permission denied: looking at the conversation',
+    'Role %1$I neither owns a side of it nor may receive from the queue of one.',
+    'Ask the owner of the service, or an administrator.'),
+  (8402, 'code', 'error code %1$s is not greater than zero', 'Negative codes are the broker''s.',
+    'Give a code from 1 to 2147483647.'),
+  (8402, 'description', 'the error description is too long', 'It has %1$s characters; 3000 are allowed.',
+    'Shorten it.'),
+  (8402, 'timer', 'timer timeout %1$s is out of range', 'It is counted in seconds, 0 to 2147483647.',
+    'Give a number of seconds.'),
+  (8402, 'abandoned', 'the time after which abandoned targets end is out of range',
+    'It is %1$s seconds; 1 to 2147483647 are allowed.', 'Give 2147483647, 68 years, to keep them.'),
+  (8402, 'array as body', 'the body of a message is of type %1$s, an array',
+    'It was to be sent on conversation "%2$s" with message type "%3$s".',
+    'For a message each call send_batch, with bytes send_batch_binary, with JSON send_batch_json; for all in one '
+      || 'body call send_json with to_jsonb.'),
+  (8402, 'dimensions', 'the list of bodies has %1$s dimensions',
+    'A driver makes that of arrays in an array; each member of the inner ones would become a message.',
+    'Give one array with a body for each message; for JSON arrays call send_batch_json, each of them as one JSON '
+      || 'value.'),
+  (8402, 'isolation', 'this needs a transaction at READ COMMITTED',
+    'An older snapshot does not see all messages of the conversation.',
+    'Call it outside a transaction, or begin one at READ COMMITTED.'),
+  (8402, 'level', 'there is no level "%1$s"', null, 'Use ERROR, WARNING or INFO.'),
+  (8402, 'traced event', 'there is no event "%1$s" to trace', null, 'Use %2$s; or null for all.'),
+  (8402, 'seconds of a trace', 'a trace cannot run for %1$s seconds', null, 'Give 1 to 604800, a week.'),
+  (8402, 'events of a trace', 'a trace cannot have %1$s events', null, 'Give at least 1.'),
+  (8406, 'null', 'the lifetime is null', null, 'Give a positive number of seconds, or leave lifetime out for none.'),
+  (8410, 'late', 'the timer would fire after the end of the conversation''s life',
+    'It would fire at %1$s; the lifetime ends at %2$s.', 'Give a shorter timeout.'),
+  (8411, 'range', 'lifetime %1$s is out of range', 'It is counted in seconds, 1 to 2147483647.',
+    'Give a positive number of seconds.'),
+  (8412, 'length', 'the target service is malformed', 'It has %1$s characters; 1 to 256 are allowed.',
+    'Give the name of a service.'),
+  (8413, 'instance', '"%1$s" is no broker instance', null,
+    'Give the service_broker_guid of the target (parley.databases), or CURRENT DATABASE.'),
+  (8414, 'unusable', 'this conversation group cannot be used', 'Its id is all zeros or all ones.',
+    'Give an id made by gen_random_uuid().'),
+  (8414, 'not of the group', 'conversation handle "%1$s" is not in conversation group "%2$s"', null,
+    'Give the handle alone, or the group that parley.conversation_endpoints shows for it.'),
+  (8417, 'null', 'the contract is missing', null, 'Give a contract, or leave it out for DEFAULT.'),
+  (8418, 'null', 'the conversation handle is missing', null, 'Give the handle that begin_dialog or receive returned.'),
+  (8418, 'null in RECEIVE', 'the conversation handle is missing', 'The argument conversation_handle is null.',
+    'Give the handle that begin_dialog or receive returned, or leave the argument out to receive from any '
+      || 'conversation.'),
+  (8419, 'null', 'the error code is missing', null, 'Give a code greater than zero with the description.'),
+  (8420, 'null', 'the conversation group is missing', null, 'Give conversation_group_id.'),
+  (8420, 'null in RECEIVE', 'the conversation group is missing', 'The argument conversation_group_id is null.',
+    'Give the id of a group, or leave the argument out to receive from any group.'),
+  (8421, 'null', 'the target service is missing', null, 'Give to_service.'),
+  (8422, 'null', 'the error description is missing', null, 'Give a description with the code.'),
+  (8423, 'service', 'service "%1$s" not found', 'Names are compared byte by byte.%2$s',
+    'FROM SERVICE must be a service of this database: see parley.services.'),
+  (8424, 'null', 'error code and description are missing', null,
+    'Give both, or end the conversation without an error.'),
+  (8425, 'contract', 'contract "%1$s" not found', 'Names are compared byte by byte.%2$s',
+    'See parley.service_contracts.'),
+  (8426, 'unknown', 'conversation handle "%1$s" not found',
+    'It never existed here, was rolled back, or its conversation has ended.',
+    'See parley.conversation_endpoints; begin a new dialog to go on.'),
+  (8426, 'closed', 'conversation handle "%1$s" not found', 'The conversation is closed.',
+    'See parley.conversation_endpoints; begin a new dialog to go on.'),
+  (8426, 'not set aside', 'conversation handle "%1$s" is not set aside',
+    'It is of queue "%2$s", and nothing of it was found to be poisonous.', 'See parley.poison_conversations.'),
+  (8426, 'other queue', 'conversation handle "%1$s" is not of this queue', 'Its service is "%2$s".',
+    'Receive from the queue of that service: see parley.service_queue_usages.'),
+  (8426, 'ended meanwhile', 'conversation handle "%1$s" was ended while RECEIVE waited', null,
+    'Nothing will come for it any more; begin a new dialog to go on.'),
+  (8427, 'ended', 'the conversation cannot be ended: its state is %1$s', 'Conversation handle %2$s, state %3$s.',
+    'It has been ended here already; an administrator can remove what is left with end_conversation(handle, '
+      || 'cleanup => true).'),
+  (8428, 'message type', 'message type "%1$s" not found', 'Names are compared byte by byte.%2$s',
+    'See parley.service_message_types. The body is the third argument of send.'),
+  (8429, 'closed', 'the conversation cannot send: its state is CLOSED', 'Conversation handle %1$s, state CD.',
+    'Both sides have ended it: begin a new dialog to go on.'),
+  (8429, 'ended there', 'the conversation cannot send: its state is DISCONNECTED_INBOUND',
+    'Conversation handle %1$s, state DI.',
+    'The other side has ended the conversation: receive what is left, then end it too, and begin a new one to go on.'),
+  (8429, 'failed', 'the conversation cannot send: its state is ERROR', 'Conversation handle %1$s, state ER.',
+    'It has failed: receive its Error message, then end it, and begin a new one to go on.'),
+  (8429, 'ended here', 'the conversation cannot send: its state is %2$s', 'Conversation handle %1$s, state %3$s.',
+    'This side has ended it: begin a new dialog to go on.'),
+  (8431, 'contract', 'message type "%1$s" is not part of the contract', 'The conversation is on contract "%2$s".',
+    'Send a message type of the contract, or begin the dialog on another contract.'),
+  (8432, 'target', 'message type "%1$s" is for the target to send', 'Contract "%2$s".', 'Send another message type.'),
+  (8434, 'initiator', 'message type "%1$s" is for the initiator to send', 'Contract "%2$s".',
+    'Send another message type.'),
+  (8435, 'in a list', 'conversation handle "%1$s" at position %2$s of the list not found',
+    'It never existed here, was rolled back, or its conversation has ended.',
+    'See parley.conversation_endpoints; nothing was sent on the others.'),
+  (8436, 'of this queue', 'conversation group "%1$s" not found in this queue', null,
+    'See parley.conversation_groups; a group goes with its last conversation.'),
+  (8436, 'unknown', 'conversation group "%1$s" not found', null, 'See parley.conversation_groups.'),
+  (8438, 'closed', 'the conversation cannot be moved: its state is CLOSED', 'Conversation handle %1$s.',
+    'Both sides have ended it: begin a new dialog to go on.'),
+  (8438, 'ended', 'the conversation cannot be moved: its state is %2$s', 'Conversation handle %1$s.',
+    'It has ended on this side.'),
+  (8439, 'other queue', 'the conversation group is of another queue', 'Group %1$s.',
+    'Move conversations only between groups of one queue.'),
+  (8441, 'null in a list', 'a conversation handle is missing',
+    'Position %1$s of the list is null, or the list is empty.', 'Give at least one handle, and no null.'),
+  (8451, 'repeated', 'conversation handle "%1$s" is named twice', 'It stands at position %2$s and again later.',
+    'Name each conversation once.'),
+  (8458, 'closed', 'the conversation cannot have a timer: its state is CLOSED', 'Conversation handle %1$s.',
+    'Both sides have ended it: begin a new dialog to go on.'),
+  (8458, 'ended', 'the conversation cannot have a timer: its state is %2$s', 'Conversation handle %1$s.',
+    'It has ended or failed; end it, and begin a new one to go on.'),
+  (8468, 'moved meanwhile', 'the service was given another queue while RECEIVE waited', 'It waited for %1$s.',
+    'Receive from the queue that the service has now: see parley.service_queue_usages.'),
+  (8470, 'dropped meanwhile', 'the service was dropped while RECEIVE waited', 'It waited for %1$s.',
+    'Its conversations have ended; begin new ones to go on.'),
+  (9601, 'relations', 'a dialog can be related to a conversation or to a group, not to both', null,
+    'Give one of the two.'),
+  (9610, 'other service', 'the group belongs to another service',
+    'Group %1$s is not of the service the dialog is begun from.',
+    'Begin the dialog from the service of the group, or in a group of its own.'),
+  (9617, 'disabled', 'queue "%1$s" is disabled',
+    'Nothing can be received from it or put into it; messages sent meanwhile wait with their senders.',
+    'Switch it on: select parley.alter_queue(%1$L, status => true); if a message keeps failing, end its '
+      || 'conversation first.'),
+  (9618, 'retention', 'queue "%1$s" is disabled and keeps what is sent',
+    'With retention on, a message that is sent is copied to the sender''s queue, which is off.',
+    'Switch it on: select parley.alter_queue(%1$L, status => true);'),
+  (28006, 'cleanup', 'only an administrator may clean up this conversation', 'Conversation handle %1$s, state %2$s.',
+    'End it without cleanup, or ask the owner of the database.')
+) as e (number, situation, message, cause, remedy);
+
+comment on view parley._p_conversation_error is
+'Errors of statements on conversations and queues: number, situation and texts.';
+
 -- sql/base/errors.sql
 
 -- How errors leave the broker.
 --
 -- Each error of the broker carries the SQL Server error number twice: in its SQLSTATE (class SB, then the number
--- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT says what to do.
+-- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT says what to do. All texts stand in
+-- base/definition_errors.sql and base/conversation_errors.sql; they are read only when an error is raised.
 --
 -- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a function it adds
 -- the text of the statement, all lines of it; PERFORM is a statement. An assignment is evaluated without one. So what may raise is called as
@@ -265,23 +653,46 @@ comment on function parley.error_number(text) is
 Arguments: sqlstate, as a handler has it. The result is null for an error that is not the broker''s.
 Source: spec 4.10.';
 
-create function parley._p_raise(error_number integer, message text, detail text, hint text) returns boolean
+create view parley.errors as
+select e.number, parley.sqlstate_of(e.number) as sqlstate, e.situation, e.message, e.cause, e.remedy
+from (
+  select d.number, d.situation, d.message, d.cause, d.remedy from parley._p_definition_error as d
+  union all
+  select c.number, c.situation, c.message, c.cause, c.remedy from parley._p_conversation_error as c
+) as e;
+
+comment on view parley.errors is
+'Each error that the broker raises, a row for each situation in which it does: select * from parley.errors where number = 8429.';
+
+comment on column parley.errors.number is 'SQL Server''s number.';
+comment on column parley.errors.sqlstate is 'Under which it is raised: sqlstate_of(number).';
+comment on column parley.errors.situation is 'What the number is raised for here; different for each row of a number.';
+comment on column parley.errors.message is 'The fact. %1$s and the like stand for a value, as in format().';
+comment on column parley.errors.cause is 'The values, or why; it follows the number in DETAIL. Null when the fact says it all.';
+comment on column parley.errors.remedy is 'What to do; the HINT.';
+
+create function parley._p_raise(number integer, situation text, variadic arguments text[] default '{}') returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_error record;
 begin
+  select e.message, e.cause, e.remedy into v_error
+  from parley.errors as e
+  where e.number = _p_raise.number and e.situation = _p_raise.situation;
   raise exception using
-    errcode = parley.sqlstate_of(error_number),
-    message = message,
-    detail = 'Service Broker error ' || error_number || '.' || coalesce(' ' || detail, ''),
-    hint = coalesce(hint, '');
+    errcode = parley.sqlstate_of(number),
+    message = coalesce(format(v_error.message, variadic arguments), situation),
+    detail = 'Service Broker error ' || number || '.' || coalesce(' ' || format(v_error.cause, variadic arguments), ''),
+    hint = coalesce(format(v_error.remedy, variadic arguments), '');
 end
 $$;
 
-comment on function parley._p_raise(integer, text, text, text) is
+comment on function parley._p_raise(integer, text, text[]) is
 'Raises one error of the broker; never returns.
-Arguments: error_number, the SQL Server number; message, the fact; detail, the values; hint, the remedy.
-Errors: always, with sqlstate_of(error_number).';
+Arguments: number and situation, constants that name a row of parley.errors; arguments, the values that its texts have places for.
+Errors: always, with sqlstate_of(number).';
 
 create function parley._p_raise_in_use() returns boolean
 language plpgsql
@@ -299,12 +710,7 @@ begin
     and l.granted
     and l.mode in ('RowExclusiveLock', 'AccessExclusiveLock')
     and l.pid is distinct from pg_backend_pid();
-  return parley._p_raise(
-    5061,
-    'the broker is in use',
-    'Open transactions send or receive; their process ids: ' || coalesce(v_holders, 'unknown, they have just ended') || '.',
-    'Try again when they have finished, or end them: select pg_terminate_backend(pid);'
-  );
+  return parley._p_raise(5061, 'in use', coalesce(v_holders, 'unknown, they have just ended'));
 end
 $$;
 
@@ -323,10 +729,7 @@ as $$
 begin
   if value is null or value < least_value or value > largest_value then
     found := parley._p_raise(
-      8402,
-      format('%s is %s', name, coalesce(value::text, 'null')),
-      format('%s to %s are allowed.', least_value, largest_value),
-      'Give a number in that range.'
+      8402, 'range', name, coalesce(value::text, 'null'), least_value::text, largest_value::text
     );
   end if;
   return true;
@@ -347,12 +750,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if top < 0 then
-    found := parley._p_raise(
-      127,
-      format('top is %s', top),
-      'It is the largest number of messages or rows to give, and may not be negative.',
-      'Give a number from 0 on, or null for all.'
-    );
+    found := parley._p_raise(127, 'top', top::text);
   end if;
   return true;
 end
@@ -369,12 +767,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if timeout < -1 then
-    found := parley._p_raise(
-      8402,
-      format('timeout is %s', timeout),
-      'Milliseconds from 0 on are allowed, and -1, which waits for ever.',
-      'Give -1 to wait for ever.'
-    );
+    found := parley._p_raise(8402, 'timeout', timeout::text);
   end if;
   return true;
 end
@@ -544,12 +937,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_is_administrator(caller) is not true then
-    found := parley._p_raise(
-      15151,
-      format('%s is for administrators of the broker', what),
-      format('Role %s neither owns this database nor the schema parley.', caller::regrole),
-      'Ask the owner of the database, or have its role granted to you.'
-    );
+    found := parley._p_raise(15151, 'administrators', what, pg_get_userbyid(caller));
   end if;
   return true;
 end
@@ -572,12 +960,7 @@ begin
   end if;
   select r.oid into v_role from pg_roles as r where r.rolname = name;
   if not found then
-    found := parley._p_raise(
-      15151,
-      format('role "%s" does not exist', name),
-      null,
-      'Create it with CREATE ROLE, or correct the name; names are compared exactly.'
-    );
+    found := parley._p_raise(15151, 'role', name);
   end if;
   return v_role;
 end
@@ -599,12 +982,7 @@ begin
   end if;
   v_owner := parley._p_role(owner);
   if v_owner = 0 or (parley._p_is_administrator(caller) or parley._p_may_act_as(caller, v_owner)) is not true then
-    found := parley._p_raise(
-      15151,
-      format('cannot make role "%s" the owner', owner),
-      format('Role %s is not a member of it.', caller::regrole),
-      'Name yourself, a role you are a member of, or ask an administrator.'
-    );
+    found := parley._p_raise(15151, 'owner', owner, pg_get_userbyid(caller));
   end if;
   return v_owner;
 end
@@ -768,22 +1146,9 @@ as $$
 begin
   if parley._p_has_permission(caller, permission, class, object_id, owner) is not true then
     if class = 'database' then
-      found := parley._p_raise(
-        229,
-        format('permission denied: %s', permission),
-        format('Role %s may not do this in this database.', caller::regrole),
-        format('An administrator can allow it: select parley.grant(%L, ''database'', null, %L);', permission, pg_get_userbyid(caller))
-      );
+      found := parley._p_raise(229, 'in the database', permission, pg_get_userbyid(caller));
     end if;
-    found := parley._p_raise(
-      229,
-      format('permission denied: %s on %s "%s"', permission, class, name),
-      format('Role %s does not hold it.', caller::regrole),
-      format(
-        'Its owner or an administrator can grant it: select parley.grant(%L, %L, %L, %L);',
-        permission, class, name, pg_get_userbyid(caller)
-      )
-    );
+    found := parley._p_raise(229, 'on an object', permission, class, name, pg_get_userbyid(caller));
   end if;
   return true;
 end
@@ -1423,12 +1788,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if name is null or name = '' or length(name) > 128 then
-    found := parley._p_raise(
-      9609,
-      format('this is no name for a %s', kind),
-      format('It has %s characters; 1 to 128 are allowed.', coalesce(length(name), 0)),
-      'Choose a shorter, non-empty name.'
-    );
+    found := parley._p_raise(9609, 'length', kind, coalesce(length(name), 0)::text);
   end if;
   return name;
 end
@@ -1454,38 +1814,17 @@ declare
   end;
 begin
   if v_letter is null then
-    found := parley._p_raise(
-      8402,
-      format('unknown validation "%s"', validation),
-      null,
-      'Use NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION.'
-    );
+    found := parley._p_raise(8402, 'validation', validation);
   end if;
   if upper(replace(validation, ' ', '_')) in ('FUNCTION', 'JSON_SCHEMA') and validation_function is null then
-    found := parley._p_raise(
-      8402,
-      format('validation %s needs a function', upper(validation)),
-      null,
-      'Give validation_function => ''schema.name(bytea)''::regprocedure, a function that returns true for a good body.'
-    );
+    found := parley._p_raise(8402, 'validation function missing', upper(validation));
   end if;
   if upper(replace(validation, ' ', '_')) = 'VALID_XML' and validation_function is null then
-    found := parley._p_raise(
-      8402,
-      'validation VALID_XML needs a function',
-      'PostgreSQL has no XML Schema validator and no schema collections: without a function a body would only have to be well-formed.',
-      'Give validation_function => ''schema.name(bytea)''::regprocedure, or say WELL_FORMED_XML.'
-    );
+    found := parley._p_raise(8402, 'XML schema missing');
   end if;
   if validation_function is not null then
     if parley._p_may_validate(caller, validation_function) is not true then
-      found := parley._p_raise(
-        8402,
-        format('function %s cannot validate messages', validation_function),
-        'It must take one bytea and return boolean. It runs with the rights of its owner when it is SECURITY DEFINER, '
-          || 'otherwise with those of the owner of schema parley; you and its owner must be able to act as that role.',
-        format('alter function %s security definer; it must belong to you, or to a role that you are a member of.', validation_function)
-      );
+      found := parley._p_raise(8402, 'validation function', validation_function::text);
     end if;
   end if;
   return v_letter;
@@ -1531,12 +1870,7 @@ begin
   on conflict do nothing
   returning message_type_id into v_id;
   if v_id is null then
-    found := parley._p_raise(
-      2714,
-      format('message type "%s" exists already', name),
-      null,
-      'Use alter_message_type to change its validation, or choose another name.'
-    );
+    found := parley._p_raise(2714, 'object', 'message type', name, 'alter_message_type');
   end if;
   return v_id;
 end
@@ -1596,31 +1930,24 @@ declare
   v_contract text;
 begin
   v_type := parley._p_find_message_type(v_caller, name, 'CONTROL');
-  select case when parley._p_is_visible(v_caller, 'contract', c.service_contract_id, c.owner) then c.name end as name into v_contract
+  select case when parley._p_is_visible(v_caller, 'contract', c.service_contract_id, c.owner) then format('contract "%s"', c.name) end as name
+  into v_contract
   from parley._p_contract_message_type as u
   join parley._p_contract as c using (service_contract_id)
   where u.message_type_id = v_type.message_type_id
   order by 1 nulls last
   limit 1;
-  if found then
-    found := parley._p_raise(
-      3716,
-      format('message type "%s" is still used', name),
-      coalesce('A contract names it: "' || v_contract || '".', 'A contract that you may not see names it.'),
-      case when v_contract is null then 'Ask an administrator to drop the contract first.' else 'Drop the contract first.' end
-    );
+  if v_contract is not null then
+    found := parley._p_raise(3716, 'used', 'message type', name, v_contract);
+  elsif found then
+    found := parley._p_raise(3716, 'used unseen', 'message type', name, 'contract');
   end if;
   -- What was sent on a contract that is gone may still be received, and must then have a type.
   if exists (select from parley._p_message as m where m.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_transmission as t where t.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_transit as t where t.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_retained as r where r.message_type_id = v_type.message_type_id) then
-    found := parley._p_raise(
-      3716,
-      format('message type "%s" is still used', name),
-      'Messages of this type wait to be received, or are kept by retention.',
-      'Receive them or end their conversations first: see parley.stuck_conversations.'
-    );
+    found := parley._p_raise(3716, 'messages wait', name);
   end if;
   delete from parley._p_permission as p where p.class = 'message type' and p.object_id = v_type.message_type_id;
   delete from parley._p_message_type as t where t.message_type_id = v_type.message_type_id;
@@ -1642,14 +1969,12 @@ begin
   select * into v_type from parley._p_message_type as t where t.name = _p_find_message_type.name;
   if not found then
     found := parley._p_raise(
-      15151,
-      format('message type "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'message type', name),
-      'See parley.service_message_types.'
+      15151, 'object', 'message type', name, parley._p_did_you_mean(caller, 'message type', name),
+      'service_message_types'
     );
   end if;
   if v_type.message_type_id < 65536 and permission <> 'REFERENCES' then
-    found := parley._p_raise(9663, format('message type "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, 'object', 'message type', name);
   end if;
   found := parley._p_require_permission(caller, permission, 'message type', v_type.message_type_id, name, v_type.owner);
   return v_type;
@@ -1707,65 +2032,35 @@ declare
 begin
   found := parley._p_require_permission(v_caller, 'CREATE CONTRACT', 'database', 0, null, null);
   if upper(name) = 'ANY' then
-    found := parley._p_raise(
-      9609,
-      'a contract cannot be called ANY',
-      null,
-      'ANY stands for every contract in a broker priority; choose another name.'
-    );
+    found := parley._p_raise(9609, 'ANY', 'contract');
   end if;
   if jsonb_typeof(message_types) is distinct from 'object' then
-    found := parley._p_raise(
-      8402,
-      'message_types must be a JSON object',
-      null,
-      'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.'
-    );
+    found := parley._p_raise(8402, 'message types');
   end if;
   insert into parley._p_contract (service_contract_id, name, owner)
   values (nextval('parley._p_object_id'), parley._p_name('contract', _p_create_contract.name), parley._p_new_owner(v_caller, "authorization"))
   on conflict do nothing
   returning service_contract_id into v_id;
   if v_id is null then
-    found := parley._p_raise(
-      2714,
-      format('contract "%s" exists already', name),
-      null,
-      'A contract cannot be altered: drop it and create it again, or choose another name.'
-    );
+    found := parley._p_raise(2714, 'contract', name);
   end if;
   for v_usage in
     select t.key as name, upper(regexp_replace(t.value, E'^\\s*(sent\\s+by\\s+)?', '', 'i')) as sent_by
     from jsonb_each_text(message_types) as t
   loop
     if v_usage.sent_by is null or v_usage.sent_by not in ('INITIATOR', 'TARGET', 'ANY') then
-      found := parley._p_raise(
-        8402,
-        format('message type "%s" is sent by "%s"', v_usage.name, v_usage.sent_by),
-        null,
-        'Use INITIATOR, TARGET or ANY.'
-      );
+      found := parley._p_raise(8402, 'sent by', v_usage.name, v_usage.sent_by);
     end if;
     v_type := parley._p_find_message_type(v_caller, v_usage.name, 'REFERENCES');
     if parley._p_is_system_message(v_type.message_type_id) then
-      found := parley._p_raise(
-        9663,
-        format('message type "%s" belongs to the system', v_usage.name),
-        'The broker itself sends messages of this type, on every conversation, whatever its contract says.',
-        'Leave it out of the contract; end_conversation and begin_conversation_timer bring such messages about.'
-      );
+      found := parley._p_raise(9663, 'message type in a contract', v_usage.name);
     end if;
     insert into parley._p_contract_message_type (service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target)
     values (v_id, v_type.message_type_id, v_usage.sent_by in ('INITIATOR', 'ANY'), v_usage.sent_by in ('TARGET', 'ANY'));
   end loop;
   perform from parley._p_contract_message_type as u where u.service_contract_id = v_id and u.is_sent_by_initiator;
   if not found then
-    found := parley._p_raise(
-      8492,
-      format('contract "%s" gives the initiator nothing to send', name),
-      null,
-      'Let at least one message type be sent by INITIATOR or ANY.'
-    );
+    found := parley._p_raise(8492, 'initiator', name);
   end if;
   return v_id;
 end
@@ -1801,11 +2096,11 @@ declare
   v_repeated text;
 begin
   if exists (select from unnest(message_types) as t (name) where t.name is null) then
-    found := parley._p_raise(8402, 'a message type is null', null, 'Give the name of each message type.');
+    found := parley._p_raise(8402, 'message type null');
   end if;
   select t.name into v_repeated from unnest(message_types) as t (name) group by t.name having count(*) > 1 limit 1;
   if found then
-    found := parley._p_raise_repeated_message_type(v_repeated);
+    found := parley._p_raise(8403, 'repeated', v_repeated);
   end if;
   return parley._p_create_contract(
     name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization", caller
@@ -1834,10 +2129,10 @@ begin
     end if;
   exception
     when data_exception then
-      found := parley._p_raise(8402, 'message_types is not JSON', null, 'Write {"message type": "INITIATOR" or "TARGET" or "ANY", ...}.');
+      found := parley._p_raise(8402, 'message types as text');
   end;
   if v_repeated is not null then
-    found := parley._p_raise_repeated_message_type(v_repeated);
+    found := parley._p_raise(8403, 'repeated', v_repeated);
   end if;
   return parley._p_create_contract(name, v_types, "authorization", caller);
 end
@@ -1860,24 +2155,6 @@ comment on function parley.create_contract(text, text, text) is
 Errors: 8402 not JSON, 8403 a message type named twice, and those of create_contract with JSON.
 Source: spec 2.3.';
 
-create function parley._p_raise_repeated_message_type(name text) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return parley._p_raise(
-    8403,
-    format('message type "%s" is named twice', name),
-    null,
-    'Name each message type once; ANY lets both sides send it.'
-  );
-end
-$$;
-
-comment on function parley._p_raise_repeated_message_type(text) is
-'Refuses a contract that names a message type twice.
-Errors: 8403, always.';
-
 create function parley._p_find_contract(caller oid, name text, permission text) returns parley._p_contract
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -1888,14 +2165,11 @@ begin
   select * into v_contract from parley._p_contract as c where c.name = _p_find_contract.name;
   if not found then
     found := parley._p_raise(
-      15151,
-      format('contract "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'contract', name),
-      'See parley.service_contracts.'
+      15151, 'object', 'contract', name, parley._p_did_you_mean(caller, 'contract', name), 'service_contracts'
     );
   end if;
   if v_contract.service_contract_id < 65536 and permission <> 'REFERENCES' then
-    found := parley._p_raise(9663, format('contract "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, 'object', 'contract', name);
   end if;
   found := parley._p_require_permission(caller, permission, 'contract', v_contract.service_contract_id, name, v_contract.owner);
   return v_contract;
@@ -1926,13 +2200,10 @@ begin
   where p.service_contract_id = v_contract.service_contract_id
   order by 1 nulls last
   limit 1;
-  if found then
-    found := parley._p_raise(
-      3716,
-      format('contract "%s" is still used', name),
-      coalesce('It is named by ' || v_user || '.', 'It is named by a service or broker priority that you may not see.'),
-      case when v_user is null then 'Ask an administrator to drop or alter that first.' else 'Drop or alter that first.' end
-    );
+  if v_user is not null then
+    found := parley._p_raise(3716, 'used', 'contract', name, v_user);
+  elsif found then
+    found := parley._p_raise(3716, 'used unseen', 'contract', name, 'service or broker priority');
   end if;
   -- No message may be on the way that nobody could see yet: the endpoints are locked against their senders.
   perform from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id order by e.endpoint_id for update;
@@ -1996,7 +2267,7 @@ create table parley._p_queue (
 
 comment on table parley._p_queue is 'Queues (spec 2.4).';
 
-create function parley._p_queue_name(queue text, hint text default null, out schema_name text, out name text)
+create function parley._p_queue_name(queue text, of_service text default null, out schema_name text, out name text)
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2006,12 +2277,7 @@ declare
 begin
   -- What does not parse to its end must not be taken for the queue that a part of it names.
   if queue !~ E'^(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+)(\\.(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+))*$' then
-    found := parley._p_raise(
-      9609,
-      format('queue name "%s" is malformed', queue),
-      'A part that contains a point, a bracket or a double quote stands in brackets, with ] doubled.',
-      format('For a queue of that very name write [%s].', replace(queue, ']', ']]'))
-    );
+    found := parley._p_raise(9609, 'malformed queue', queue, replace(queue, ']', ']]'));
   end if;
   for v_part in
     select coalesce(replace(m[2], ']]', ']'), replace(m[3], '""', '"'), m[4])
@@ -2020,29 +2286,22 @@ begin
     v_parts := v_parts || v_part;
   end loop;
   if cardinality(v_parts) > 3 or (cardinality(v_parts) = 3 and v_parts[1] <> current_database()) then
-    found := parley._p_raise(
-      9609,
-      format('queue name "%s" has too many parts or names another database', queue),
-      null,
-      coalesce(hint, 'Write queue, schema.queue or [schema].[queue].')
-    );
+    if of_service is not null then
+      found := parley._p_raise(9609, 'service', queue, of_service);
+    end if;
+    found := parley._p_raise(9609, 'parts of a queue', queue);
   end if;
   name := v_parts[cardinality(v_parts)];
   schema_name := coalesce(nullif(v_parts[cardinality(v_parts) - 1], ''), 'dbo');
   if name is null or name = '' or length(name) > 128 or length(schema_name) > 128 or left(name, 1) = '#' then
-    found := parley._p_raise(
-      9609,
-      format('"%s" is no name for a queue', queue),
-      'A queue name has 1 to 128 characters and does not begin with #.',
-      'Write queue, schema.queue or [schema].[queue].'
-    );
+    found := parley._p_raise(9609, 'queue', queue);
   end if;
 end
 $$;
 
 comment on function parley._p_queue_name(text, text) is
 'Takes a queue name of one to three parts apart; parts may be in brackets or double quotes, the default schema is dbo.
-Arguments: queue; hint, what to say to a name of too many parts, null for how a name is written.
+Arguments: queue; of_service, the queue of the service that has this name, null when there is none.
 Errors: 9609.';
 
 create function parley._p_lookup_name(schema_name text, name text) returns text
@@ -2069,20 +2328,20 @@ as $$
 declare
   v_queue parley._p_queue;
   v_name record;
+  v_of_service text;
 begin
   select * into v_queue from parley._p_queue as q where q.lookup_name = queue;
   if not found then
     -- With fewer points the name parses, and the service is looked for when there is no such queue.
-    v_name := parley._p_queue_name(queue, case when queue like '%.%.%' then parley._p_hint_of_service(caller, queue) end);
+    v_name := parley._p_queue_name(queue, case when queue like '%.%.%' then parley._p_queue_of_service(caller, queue) end);
     select * into v_queue from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   end if;
   if not found then
-    found := parley._p_raise(
-      208,
-      format('queue "%s" does not exist', queue),
-      'Names are compared exactly.' || parley._p_did_you_mean(caller, 'queue', queue),
-      coalesce(parley._p_hint_of_service(caller, queue), 'See parley.service_queues, or create it with parley.create_queue.')
-    );
+    v_of_service := parley._p_queue_of_service(caller, queue);
+    if v_of_service is not null then
+      found := parley._p_raise(208, 'service', queue, v_of_service);
+    end if;
+    found := parley._p_raise(208, 'queue', queue, parley._p_did_you_mean(caller, 'queue', queue));
   end if;
   return v_queue;
 end
@@ -2102,7 +2361,7 @@ declare
 begin
   v_queue := parley._p_find_queue(caller, queue);
   if v_queue.queue_id < 65536 and permission in ('ALTER', 'CONTROL') then
-    found := parley._p_raise(9663, format('queue "%s" belongs to the system', queue), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, 'object', 'queue', queue);
   end if;
   found := parley._p_require_permission(caller, permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   return v_queue;
@@ -2169,12 +2428,7 @@ begin
   perform pg_advisory_xact_lock(hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0));
   perform from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   if found then
-    found := parley._p_raise(
-      2714,
-      format('queue "%s" exists already', queue),
-      null,
-      'Use alter_queue to change it, or choose another name.'
-    );
+    found := parley._p_raise(2714, 'object', 'queue', queue, 'alter_queue');
   end if;
   v_owner := parley._p_new_owner(v_caller, "authorization");
   v_id := nextval('parley._p_object_id');
@@ -2296,21 +2550,16 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'CONTROL');
   v_service text;
 begin
-  select case when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then s.name end as name into v_service
+  select case when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name) end as name
+  into v_service
   from parley._p_service as s
   where s.queue_id = v_queue.queue_id
   order by 1 nulls last
   limit 1;
-  if found then
-    found := parley._p_raise(
-      3716,
-      format('queue "%s" is still used', queue),
-      coalesce('Service "' || v_service || '" is bound to it.', 'A service that you may not see is bound to it.'),
-      case
-        when v_service is null then 'Ask an administrator to drop the service, or to move it with alter_service.'
-        else 'Drop the service, or move it with alter_service.'
-      end
-    );
+  if v_service is not null then
+    found := parley._p_raise(3716, 'used', 'queue', queue, v_service);
+  elsif found then
+    found := parley._p_raise(3716, 'used unseen', 'queue', queue, 'service');
   end if;
   perform parley._p_drop_event_notifications(array(
     select n.notification_id from parley._p_event_notification as n where n.queue_id = v_queue.queue_id
@@ -2336,12 +2585,7 @@ as $$
 declare
   v_name text := (select q.lookup_name from parley._p_queue as q where q.queue_id = _p_raise_disabled.queue_id);
 begin
-  return parley._p_raise(
-    9617,
-    format('queue "%s" is disabled', v_name),
-    'Nothing can be received from it or put into it; messages sent meanwhile wait with their senders.',
-    format('Switch it on: select parley.alter_queue(%L, status => true); if a message keeps failing, end its conversation first.', v_name)
-  );
+  return parley._p_raise(9617, 'disabled', v_name);
 end
 $$;
 
@@ -2403,57 +2647,34 @@ declare
   v_kind "char";
   v_arguments smallint;
   v_is_temporary boolean;
+  v_qualified text;
 begin
   if procedure is null then
-    found := parley._p_raise(
-      9614,
-      'activation is on but there is no procedure',
-      null,
-      'Give activation_procedure, or leave activation off.'
-    );
+    found := parley._p_raise(9614, 'missing');
   end if;
   if execute_as is null then
-    found := parley._p_raise(9613, 'activation is on but nobody to execute as', null, 'Give execute_as: SELF, OWNER or the name of a role.');
+    found := parley._p_raise(9613, 'execute as');
   end if;
   select p.prokind, p.pronargs, n.nspname like E'pg\\_temp\\_%' into v_kind, v_arguments, v_is_temporary
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
   where p.oid = to_regproc(procedure);
   if not found and exists (select from pg_proc as p where p.proname = procedure and p.prokind = 'p') then
-    found := parley._p_raise(
-      9614,
-      format('procedure %s is not qualified with its schema', procedure),
-      format('There is %s.', (
-        select string_agg(format('%I.%I', n.nspname, p.proname), ', ' order by n.nspname)
-        from pg_proc as p
-        join pg_namespace as n on n.oid = p.pronamespace
-        where p.proname = procedure and p.prokind = 'p'
-      )),
-      'Write its schema in front: public.read_shop.'
+    v_qualified := (
+      select string_agg(format('%I.%I', n.nspname, p.proname), ', ' order by n.nspname)
+      from pg_proc as p
+      join pg_namespace as n on n.oid = p.pronamespace
+      where p.proname = procedure and p.prokind = 'p'
     );
+    found := parley._p_raise(9614, 'unqualified', procedure, v_qualified);
   elsif not found then
-    found := parley._p_raise(
-      9614,
-      format('procedure %s does not exist', procedure),
-      'Its name must be qualified with its schema and must not be overloaded.',
-      'Create it with CREATE PROCEDURE, then try again.'
-    );
+    found := parley._p_raise(9614, 'unknown', procedure);
   elsif v_is_temporary then
-    found := parley._p_raise(
-      9742,
-      format('procedure %s is temporary', procedure),
-      'It is known to the session that has created it, and gone with it.',
-      'Create it in a schema that lasts.'
-    );
+    found := parley._p_raise(9742, 'temporary', procedure);
   elsif v_kind <> 'p' then
-    found := parley._p_raise(
-      9620,
-      format('%s is not a procedure', procedure),
-      null,
-      'Activation runs CALL procedure(): create it with CREATE PROCEDURE.'
-    );
+    found := parley._p_raise(9620, 'function', procedure);
   elsif v_arguments > 0 then
-    found := parley._p_raise(9653, format('procedure %s takes arguments', procedure), null, 'An activation procedure takes none.');
+    found := parley._p_raise(9653, 'arguments', procedure);
   end if;
   return true;
 end
@@ -2507,10 +2728,7 @@ declare
 begin
   if v_refusal is not null then
     found := parley._p_raise(
-      15517,
-      format('cannot execute as role "%s"', pg_get_userbyid(parley._p_execute_as(queue.execute_as, queue.owner))),
-      'In this activation ' || v_refusal || '.',
-      'Let a member of that role set both: select parley.alter_queue(queue, activation_procedure => ..., execute_as => ...); or choose execute_as => ''SELF''.'
+      15517, 'execute as', pg_get_userbyid(parley._p_execute_as(queue.execute_as, queue.owner)), v_refusal
     );
   end if;
   return true;
@@ -2542,22 +2760,12 @@ declare
 begin
   select * into v_old from parley._p_queue as q where q.queue_id = _p_alter_queue.queue_id for no key update;
   if max_queue_readers is not null and max_queue_readers not between 0 and 32767 then
-    found := parley._p_raise(
-      8402,
-      format('max_queue_readers is %s', max_queue_readers),
-      '0 to 32767 are allowed.',
-      'Give a number in that range.'
-    );
+    found := parley._p_raise(8402, 'range', 'max_queue_readers', max_queue_readers::text, '0', '32767');
   end if;
   if upper(poison_action) not in ('SET_ASIDE', 'DISABLE_QUEUE') then
-    found := parley._p_raise(
-      8402,
-      format('poison_action is "%s"', poison_action),
-      'It says what becomes of a message that has come back too often.',
-      'Give SET_ASIDE or DISABLE_QUEUE.'
-    );
+    found := parley._p_raise(8402, 'poison action', poison_action);
   elsif poison_rollbacks not between 1 and 15 then
-    found := parley._p_raise(8402, format('poison_rollbacks is %s', poison_rollbacks), '1 to 15 are allowed.', 'Give a number in that range.');
+    found := parley._p_raise(8402, 'range', 'poison_rollbacks', poison_rollbacks::text, '1', '15');
   end if;
   if upper(execute_as) not in ('SELF', 'OWNER') then
     perform parley._p_role(execute_as);
@@ -2689,7 +2897,7 @@ begin
     values (_p_add_service_contracts.service_id, v_contract.service_contract_id)
     on conflict do nothing;
     if not found then
-      found := parley._p_raise(8404, format('contract "%s" is named twice', v_name), null, 'Name each contract of a service once.');
+      found := parley._p_raise(8404, 'repeated', v_name);
     end if;
   end loop;
   return true;
@@ -2715,12 +2923,7 @@ declare
 begin
   found := parley._p_require_permission(v_caller, 'CREATE SERVICE', 'database', 0, null, null);
   if upper(name) = 'ANY' then
-    found := parley._p_raise(
-      9609,
-      'a service cannot be called ANY',
-      null,
-      'ANY stands for every service in a broker priority; choose another name.'
-    );
+    found := parley._p_raise(9609, 'ANY', 'service');
   end if;
   v_queue := parley._p_find_queue(v_caller, queue, 'REFERENCES');
   name := parley._p_name('service', name);
@@ -2730,12 +2933,7 @@ begin
   on conflict do nothing
   returning service_id into v_id;
   if v_id is null then
-    found := parley._p_raise(
-      2714,
-      format('service "%s" exists already', name),
-      null,
-      'Use alter_service to change it, or choose another name.'
-    );
+    found := parley._p_raise(2714, 'object', 'service', name, 'alter_service');
   end if;
   found := parley._p_add_service_contracts(v_caller, v_id, contracts);
   -- What was sent to this name before it existed can be delivered now.
@@ -2761,14 +2959,11 @@ begin
   select * into v_service from parley._p_service as s where s.name = _p_find_service.name;
   if not found then
     found := parley._p_raise(
-      15151,
-      format('service "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'service', name),
-      'See parley.services.'
+      15151, 'object', 'service', name, parley._p_did_you_mean(caller, 'service', name), 'services'
     );
   end if;
   if v_service.service_id < 65536 and permission in ('ALTER', 'CONTROL') then
-    found := parley._p_raise(9663, format('service "%s" belongs to the system', name), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, 'object', 'service', name);
   end if;
   found := parley._p_require_permission(caller, permission, 'service', v_service.service_id, name, v_service.owner);
   return v_service;
@@ -2797,12 +2992,7 @@ declare
   v_name text;
 begin
   if queue is null and coalesce(cardinality(add_contracts), 0) + coalesce(cardinality(drop_contracts), 0) = 0 then
-    found := parley._p_raise(
-      8493,
-      format('nothing to change in service "%s"', name),
-      null,
-      'Give a queue, add_contracts or drop_contracts.'
-    );
+    found := parley._p_raise(8493, 'service', name);
   end if;
   foreach v_name in array coalesce(drop_contracts, '{}') loop
     delete from parley._p_service_contract as u
@@ -2812,12 +3002,7 @@ begin
       and c.name = v_name
     returning u.service_contract_id into v_dropped;
     if not found then
-      found := parley._p_raise(
-        15151,
-        format('service "%s" does not accept contract "%s"', name, v_name),
-        null,
-        'See parley.service_contract_usages.'
-      );
+      found := parley._p_raise(15151, 'contract of a service', name, v_name);
     end if;
     perform parley._p_break_conversations(
       array(
@@ -2855,18 +3040,16 @@ declare
   v_service parley._p_service := parley._p_find_service(v_caller, name, 'CONTROL');
   v_priority text;
 begin
-  select case when parley._p_is_visible(v_caller, 'database', 0, 0) then p.name end as name into v_priority
+  select case when parley._p_is_visible(v_caller, 'database', 0, 0) then format('broker priority "%s"', p.name) end as name
+  into v_priority
   from parley._p_priority as p
   where p.local_service_id = v_service.service_id
   order by 1 nulls last
   limit 1;
-  if found then
-    found := parley._p_raise(
-      3716,
-      format('service "%s" is still used', name),
-      coalesce('Broker priority "' || v_priority || '" names it.', 'A broker priority that you may not see names it.'),
-      case when v_priority is null then 'Ask an administrator to drop the priority first.' else 'Drop the priority first.' end
-    );
+  if v_priority is not null then
+    found := parley._p_raise(3716, 'used', 'service', name, v_priority);
+  elsif found then
+    found := parley._p_raise(3716, 'used unseen', 'service', name, 'broker priority');
   end if;
   perform parley._p_drop_endpoints_of_service(v_service.service_id, format('The service "%s" was dropped.', name));
   delete from parley._p_permission as p where p.class = 'service' and p.object_id = v_service.service_id;
@@ -2924,14 +3107,14 @@ declare
   v_dates bigint[];
 begin
   if length(certificate) not between 89 and 344 or substring(certificate from 1 for 8) <> convert_to('PARLEYC1', 'UTF8') then
-    found := parley._p_raise(15297, 'this is no certificate', null, 'Give what parley certificate export writes, without the lines around it.');
+    found := parley._p_raise(15297, 'form');
   end if;
   v_dates := array[
     ('x' || encode(substring(certificate from 9 for 8), 'hex'))::bit(64)::bigint,
     ('x' || encode(substring(certificate from 17 for 8), 'hex'))::bit(64)::bigint
   ];
   if v_dates[1] < 0 or v_dates[1] >= v_dates[2] or v_dates[2] > 253402300799 then
-    found := parley._p_raise(15297, 'the certificate is malformed', 'Its validity ends before it begins, or is out of range.', 'Ask its owner for a good one.');
+    found := parley._p_raise(15297, 'validity');
   end if;
   fingerprint := sha256(certificate);
   start_date := to_timestamp(v_dates[1]);
@@ -2941,7 +3124,7 @@ begin
   subject := convert_from(substring(certificate from 89), 'UTF8');
 exception
   when character_not_in_repertoire or untranslatable_character then
-    found := parley._p_raise(15297, 'the certificate is malformed', 'Its subject is no UTF-8.', 'Ask its owner for a good one.');
+    found := parley._p_raise(15297, 'subject');
 end
 $$;
 
@@ -2959,10 +3142,7 @@ begin
   select * into v_certificate from parley._p_certificate as c where c.name = _p_find_certificate.name for update;
   if not found then
     found := parley._p_raise(
-      15151,
-      format('certificate "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'certificate', name),
-      'See parley.certificates.'
+      15151, 'object', 'certificate', name, parley._p_did_you_mean(caller, 'certificate', name), 'certificates'
     );
   end if;
   found := parley._p_require_permission(caller, permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner);
@@ -3029,20 +3209,13 @@ begin
   v_owner := parley._p_new_owner(v_caller, "authorization");
   -- 1 and the id of the master key (9 bytes), nonce (12), two keys (64) and the tag (16).
   if length(private_key) <> 101 or substring(private_key from 1 for 1) <> E'\\x01' then
-    found := parley._p_raise(
-      15297, 'the private key is not sealed under a master key', null, 'Let the daemon''s program make it: parley certificate create.'
-    );
+    found := parley._p_raise(15297, 'private key');
   end if;
   v_id := parley._p_add_certificate(
     parley._p_name('certificate', create_certificate.name), certificate, v_owner, private_key, active_for_begin_dialog
   );
   if v_id is null then
-    found := parley._p_raise(
-      2714,
-      format('certificate "%s" exists already', name),
-      format('There is one of this name, or the same certificate under another: fingerprint %s.', encode(sha256(certificate), 'hex')),
-      'See parley.certificates; change it with alter_certificate, or choose another name.'
-    );
+    found := parley._p_raise(2714, 'certificate', name, encode(sha256(certificate), 'hex'));
   end if;
   perform parley._p_tell_security();
   return v_id;
@@ -3072,7 +3245,7 @@ declare
   v_certificate parley._p_certificate := parley._p_find_certificate(v_caller, name, 'ALTER');
 begin
   if active_for_begin_dialog is null and revoked is null then
-    found := parley._p_raise(8493, format('nothing to change in certificate "%s"', name), null, 'Give active_for_begin_dialog or revoked.');
+    found := parley._p_raise(8493, 'certificate', name);
   end if;
   update parley._p_certificate as c
   set is_active_for_begin_dialog = coalesce(active_for_begin_dialog, c.is_active_for_begin_dialog),
@@ -3215,12 +3388,7 @@ begin
     remote_name := remote_service_name;
   end if;
   if priority_level is null or priority_level not between 1 and 10 then
-    found := parley._p_raise(
-      8402,
-      format('priority level %s is out of range', coalesce(priority_level::text, 'null')),
-      'Levels are 1 (low) to 10 (high).',
-      'Give a level from 1 to 10.'
-    );
+    found := parley._p_raise(8402, 'priority level', coalesce(priority_level::text, 'null'));
   end if;
   priority := priority_level;
 end
@@ -3257,7 +3425,7 @@ begin
   on conflict do nothing
   returning priority_id into v_id;
   if v_id is null then
-    found := parley._p_raise(2714, format('broker priority "%s" exists already', name), null, 'Use alter_broker_priority to change it.');
+    found := parley._p_raise(2714, 'object', 'broker priority', name, 'alter_broker_priority');
   end if;
   return v_id;
 end
@@ -3287,11 +3455,11 @@ declare
 begin
   found := parley._p_require_administrator(v_caller, 'alter_broker_priority');
   if coalesce(contract_name, local_service_name, remote_service_name, priority_level::text) is null then
-    found := parley._p_raise(8493, format('nothing to change in broker priority "%s"', name), null, 'Give at least one item.');
+    found := parley._p_raise(8493, 'nothing', 'broker priority', name);
   end if;
   select * into v_old from parley._p_priority as p where p.name = alter_broker_priority.name for update;
   if not found then
-    found := parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
+    found := parley._p_raise(15151, 'object', 'broker priority', name, '', 'conversation_priorities');
   end if;
   v_parts := parley._p_priority_parts(
     v_caller, coalesce(contract_name, 'ANY'), coalesce(local_service_name, 'ANY'), coalesce(remote_service_name, 'ANY'),
@@ -3324,7 +3492,7 @@ begin
   found := parley._p_require_administrator(v_caller, 'drop_broker_priority');
   delete from parley._p_priority as p where p.name = drop_broker_priority.name;
   if not found then
-    found := parley._p_raise(15151, format('broker priority "%s" does not exist', name), null, 'See parley.conversation_priorities.');
+    found := parley._p_raise(15151, 'object', 'broker priority', name, '', 'conversation_priorities');
   end if;
 end
 $$;
@@ -3402,13 +3570,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if value = '' then
-    found := parley._p_raise(
-      9659, format('route "%s": %s is empty', name, clause), null, 'Give a value; what is left out means any service, any instance, no mirror.'
-    );
+    found := parley._p_raise(9659, 'empty', name, clause);
   elsif length(value) > 256 then
-    found := parley._p_raise(
-      9660, format('route "%s": %s is too long', name, clause), format('It has %s characters; 256 are allowed.', length(value)), 'Shorten it.'
-    );
+    found := parley._p_raise(9660, 'long', name, clause, length(value)::text);
   end if;
   return true;
 end
@@ -3431,51 +3595,24 @@ begin
   found := parley._p_check_route_text(route.name, 'address', coalesce(route.address, ''));
   found := parley._p_check_route_text(route.name, 'mirror_address', route.mirror_address);
   if route.broker_instance is not null and route.remote_service_name is null then
-    found := parley._p_raise(
-      9662, format('route "%s" names a broker instance and no service', route.name), null, 'Give service_name too, or leave broker_instance out.'
-    );
+    found := parley._p_raise(9662, 'service missing', route.name);
   elsif route.broker_instance is not null and route.remote_service_name = 'SQL/ServiceBroker/BrokerConfiguration' then
-    found := parley._p_raise(
-      9662,
-      format('route "%s" leads to the broker configuration service and names a broker instance', route.name),
-      'The broker asks whichever instance offers that service.',
-      'Leave broker_instance out.'
-    );
+    found := parley._p_raise(9662, 'broker configuration', route.name);
   elsif route.mirror_address is not null and (route.remote_service_name is null or route.broker_instance is null) then
-    found := parley._p_raise(
-      9661,
-      format('route "%s" has a mirror and does not say of what', route.name),
-      'A mirror is the second place of one database.',
-      'Give service_name and broker_instance too.'
-    );
+    found := parley._p_raise(9661, 'mirror', route.name);
   elsif route.mirror_address is not null and (v_is_word or upper(route.mirror_address) in ('LOCAL', 'TRANSPORT')) then
-    found := parley._p_raise(
-      9743,
-      format('route "%s": with a mirror, both addresses must be network addresses', route.name),
-      format('They are "%s" and "%s".', route.address, route.mirror_address),
-      'Give both as tcp://host:port, or leave mirror_address out.'
-    );
+    found := parley._p_raise(9743, 'mirror', route.name, route.address, route.mirror_address);
   elsif v_word = 'TRANSPORT' and route.remote_service_name is not null then
-    found := parley._p_raise(
-      9745,
-      format('route "%s" takes the address from the service name, and names a service', route.name),
-      'TRANSPORT is for every service whose name begins with tcp://host:port.',
-      'Leave service_name out, or give the address itself.'
-    );
+    found := parley._p_raise(9745, 'transport', route.name);
   end if;
   route.next_hop := case when v_is_word then v_word else parley._p_network_address(route.address) end;
   v_mirror := parley._p_network_address(route.mirror_address);
   if route.next_hop is null or (route.mirror_address is not null and v_mirror is null) then
     found := parley._p_raise(
-      9744,
-      format('route "%s": "%s" is no address', route.name, case when route.next_hop is null then route.address else route.mirror_address end),
-      'An address is LOCAL, TRANSPORT, or tcp://host:port; the host is a name, an IPv4 address, or an IPv6 address in brackets.',
-      'Correct it; brokers usually listen on port 4022.'
+      9744, 'address', route.name, case when route.next_hop is null then route.address else route.mirror_address end
     );
   elsif route.next_hop = v_mirror then
-    found := parley._p_raise(
-      9747, format('route "%s": the mirror is at the same address', route.name), null, 'Give the address of the other server, or leave mirror_address out.'
-    );
+    found := parley._p_raise(9747, 'same address', route.name);
   end if;
   route.rank := case when route.mirror_address is not null then 1 when v_word = 'LOCAL' then 2 when v_word = 'TRANSPORT' then 4 else 3 end;
   route.next_hop := route.next_hop || coalesce(',' || substr(v_mirror, 7), '');
@@ -3494,12 +3631,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if lifetime <= 0 then
-    found := parley._p_raise(
-      9746,
-      format('route "%s": lifetime %s is out of range', name, lifetime),
-      'It is counted in seconds, 1 to 2147483647.',
-      'Give a positive number of seconds, or leave it out.'
-    );
+    found := parley._p_raise(9746, 'lifetime', name, lifetime::text);
   end if;
   return clock_timestamp() + make_interval(secs => lifetime);
 end
@@ -3572,7 +3704,7 @@ begin
   on conflict do nothing
   returning route_id into v_id;
   if v_id is null then
-    found := parley._p_raise(2714, format('route "%s" exists already', name), null, 'Use alter_route to change it, or choose another name.');
+    found := parley._p_raise(2714, 'object', 'route', name, 'alter_route');
   end if;
   perform parley._p_follow_route(v_route);
   return v_id;
@@ -3600,12 +3732,7 @@ declare
 begin
   select * into v_route from parley._p_route as r where r.name = _p_route_to_change.name for update;
   if not found then
-    found := parley._p_raise(
-      15151,
-      format('route "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'route', name),
-      'See parley.routes.'
-    );
+    found := parley._p_raise(15151, 'object', 'route', name, parley._p_did_you_mean(caller, 'route', name), 'routes');
   end if;
   if v_route.is_inbound then
     found := parley._p_require_administrator(caller, 'changing an inbound route');
@@ -3638,7 +3765,7 @@ declare
   v_route parley._p_route := v_old;
 begin
   if coalesce(address, service_name, broker_instance, lifetime::text, mirror_address) is null then
-    found := parley._p_raise(8493, format('nothing to change in route "%s"', name), null, 'Give at least one item.');
+    found := parley._p_raise(8493, 'nothing', 'route', name);
   end if;
   v_route.address := coalesce(alter_route.address, v_route.address);
   v_route.remote_service_name := coalesce(service_name, v_route.remote_service_name);
@@ -3886,29 +4013,14 @@ declare
   v_role oid;
 begin
   if lower(with_user) = 'public' or with_user like E'pg\\_%' then
-    found := parley._p_raise(
-      28083,
-      format('"%s" cannot stand for a remote service', with_user),
-      'It is no role that can own a certificate.',
-      'Create a role for the remote side: create role somebody nologin;'
-    );
+    found := parley._p_raise(28083, 'role', with_user);
   end if;
   select r.oid into v_role from pg_roles as r where r.rolname = with_user;
   if not found then
-    found := parley._p_raise(
-      9611,
-      format('role "%s" does not exist', with_user),
-      null,
-      'Create it with CREATE ROLE, or correct the name; names are compared exactly.'
-    );
+    found := parley._p_raise(9611, 'role', with_user);
   end if;
   if (parley._p_is_administrator(caller) or parley._p_may_act_as(caller, v_role)) is not true then
-    found := parley._p_raise(
-      229,
-      format('permission denied: a remote service cannot be bound to role "%s"', with_user),
-      format('Role %s is not a member of it.', caller::regrole),
-      'Name a role that you are a member of, or ask an administrator.'
-    );
+    found := parley._p_raise(229, 'bound role', with_user, pg_get_userbyid(caller));
   end if;
   return v_role;
 end
@@ -3928,10 +4040,8 @@ begin
   select * into v_binding from parley._p_remote_service_binding as b where b.name = _p_find_binding.name for update;
   if not found then
     found := parley._p_raise(
-      15151,
-      format('remote service binding "%s" does not exist', name),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'remote service binding', name),
-      'See parley.remote_service_bindings.'
+      15151, 'object', 'remote service binding', name, parley._p_did_you_mean(caller, 'remote service binding', name),
+      'remote_service_bindings'
     );
   end if;
   found := parley._p_require_permission(caller, permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
@@ -3960,28 +4070,18 @@ begin
   found := parley._p_require_permission(v_caller, 'CREATE REMOTE SERVICE BINDING', 'database', 0, null, null);
   v_owner := parley._p_new_owner(v_caller, "authorization");
   if to_service is null or to_service = '' or length(to_service) > 256 then
-    found := parley._p_raise(
-      8412,
-      'the target service is malformed',
-      format('It has %s characters; 1 to 256 are allowed.', coalesce(length(to_service), 0)),
-      'Give the name of the remote service.'
-    );
+    found := parley._p_raise(8412, 'length', coalesce(length(to_service), 0)::text);
   end if;
   v_principal := parley._p_binding_principal(v_caller, with_user);
   if exists (select from parley._p_remote_service_binding as b where b.name = v_name) then
-    found := parley._p_raise(2714, format('remote service binding "%s" exists already', name), null, 'Use alter_remote_service_binding to change it.');
+    found := parley._p_raise(2714, 'object', 'remote service binding', name, 'alter_remote_service_binding');
   end if;
   insert into parley._p_remote_service_binding (remote_service_binding_id, name, owner, to_service, remote_principal, is_anonymous)
   values (nextval('parley._p_object_id'), v_name, v_owner, create_remote_service_binding.to_service, v_principal, anonymous)
   on conflict do nothing
   returning remote_service_binding_id into v_id;
   if v_id is null then
-    found := parley._p_raise(
-      9619,
-      format('service "%s" is bound already', to_service),
-      'A service has at most one remote service binding.',
-      'Change that one with alter_remote_service_binding; see parley.remote_service_bindings.'
-    );
+    found := parley._p_raise(9619, 'bound', to_service);
   end if;
   perform parley._p_tell_security();
   perform parley._p_deliver_delayed(create_remote_service_binding.to_service);
@@ -4011,7 +4111,7 @@ declare
   v_principal oid := v_binding.remote_principal;
 begin
   if with_user is null and anonymous is null then
-    found := parley._p_raise(8493, format('nothing to change in remote service binding "%s"', name), null, 'Give with_user or anonymous.');
+    found := parley._p_raise(8493, 'binding', name);
   end if;
   if with_user is not null then
     v_principal := parley._p_binding_principal(v_caller, with_user);
@@ -4139,24 +4239,24 @@ $$;
 comment on function parley._p_did_you_mean_far(oid, text) is
 'The same for a service elsewhere: names the one to which a route leads that the role may see.';
 
-create function parley._p_hint_of_service(role oid, name text) returns text
+create function parley._p_queue_of_service(role oid, name text) returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   return (
-    select format('"%s" is a service; its queue is "%s".', s.name, q.lookup_name)
+    select q.lookup_name
     from parley._p_service as s
     join parley._p_queue as q using (queue_id)
-    where s.name = _p_hint_of_service.name
+    where s.name = _p_queue_of_service.name
       and parley._p_is_visible(role, 'service', s.service_id, s.owner)
       and parley._p_is_visible(role, 'queue', q.queue_id, q.owner)
   );
 end
 $$;
 
-comment on function parley._p_hint_of_service(oid, text) is
-'Names the queue of a service whose name was given for a queue, if the role may see both; null otherwise.';
+comment on function parley._p_queue_of_service(oid, text) is
+'Gives the queue of a service whose name was given for a queue, for a message, if the role may see both; null otherwise.';
 
 create function parley._p_common_length(one text, other text) returns integer
 language plpgsql immutable
@@ -4277,18 +4377,10 @@ begin
     when 'remote service binding' then
       select b.remote_service_binding_id, b.owner into object_id, owner from parley._p_remote_service_binding as b where b.name = object;
     else
-      found := parley._p_raise(
-        15151, format('there is nothing of the class "%s" to grant on', class), null,
-        'Use database, message type, contract, queue, service, route, certificate or remote service binding.'
-      );
+      found := parley._p_raise(15151, 'class', class);
   end case;
   if object_id is null then
-    found := parley._p_raise(
-      15151,
-      format('%s "%s" does not exist', canonical_class, object),
-      'Names are compared byte by byte.',
-      'Correct the name.'
-    );
+    found := parley._p_raise(15151, 'object of a grant', canonical_class, object);
   end if;
 end
 $$;
@@ -4313,12 +4405,7 @@ begin
     and p.is_grantable
     and pg_has_role(caller, p.grantee, 'usage');
   if not found then
-    found := parley._p_raise(
-      15151,
-      format('permission denied: cannot grant or revoke %s on %s "%s"', permission, class, object),
-      format('Role %s neither owns it, controls it, nor holds the permission with the right to grant it.', caller::regrole),
-      'Ask its owner or an administrator.'
-    );
+    found := parley._p_raise(15151, 'grantor', permission, class, object, pg_get_userbyid(caller));
   end if;
   return true;
 end
@@ -4343,10 +4430,7 @@ declare
 begin
   if v_permission <> all (v_on.permissions) then
     found := parley._p_raise(
-      15151,
-      format('there is no permission "%s" on a %s', permission, v_on.canonical_class),
-      null,
-      'Use one of: ' || array_to_string(v_on.permissions, ', ') || '.'
+      15151, 'permission', permission, v_on.canonical_class, array_to_string(v_on.permissions, ', ')
     );
   end if;
   found := parley._p_require_grantor(v_caller, v_permission, v_on.canonical_class, v_on.object_id, v_on.owner, object);
@@ -4411,7 +4495,7 @@ declare
   v_owner oid;
 begin
   if v_on.object_id < 65536 then
-    found := parley._p_raise(9663, format('%s "%s" belongs to the system', class, object), null, 'System objects cannot be changed.');
+    found := parley._p_raise(9663, 'object', class, object);
   end if;
   found := parley._p_require_permission(v_caller, 'TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
   v_owner := parley._p_new_owner(v_caller, "owner");
@@ -4513,12 +4597,7 @@ declare
   v_fingerprint text := lower(replace(regexp_replace(fingerprint, '^sha256:', '', 'i'), ':', ''));
 begin
   if v_fingerprint is null or v_fingerprint !~ '^[0-9a-f]{64}$' then
-    found := parley._p_raise(
-      8402,
-      'this is no fingerprint',
-      'A fingerprint is the SHA-256 of a public key: 64 hexadecimal digits, with or without colons.',
-      'See it at the peer: parley certificate list.'
-    );
+    found := parley._p_raise(8402, 'fingerprint');
   end if;
   return v_fingerprint;
 end
@@ -4539,12 +4618,7 @@ begin
   select * into v_peer from parley._p_peer as p where p.name = _p_find_peer.name for update;
   if not found then
     v_names := array(select p.name from parley._p_peer as p);
-    found := parley._p_raise(
-      15151,
-      format('peer "%s" does not exist', name),
-      'Names are compared exactly.' || parley._p_did_you_mean(name, v_names),
-      'See parley.peers.'
-    );
+    found := parley._p_raise(15151, 'object', 'peer', name, parley._p_did_you_mean(name, v_names), 'peers');
   end if;
   return v_peer;
 end
@@ -4577,12 +4651,7 @@ declare
   v_address text := parley._p_network_address(address);
 begin
   if address is not null and (v_address is null or length(address) > 256) then
-    found := parley._p_raise(
-      8402,
-      format('"%s" is no address of a peer', left(address, 256)),
-      null,
-      'Write tcp://host:port with a host that others can reach; 0.0.0.0 and [::] stand for all addresses of a machine, and lead nowhere.'
-    );
+    found := parley._p_raise(8402, 'address of a peer', left(address, 256));
   end if;
   return v_address;
 end
@@ -4601,13 +4670,10 @@ as $$
 declare
   v_other text;
 begin
-  if not_after <= clock_timestamp() or not_after <= not_before then
-    found := parley._p_raise(
-      28055,
-      'the certificate of the peer cannot be used',
-      case when not_after <= clock_timestamp() then format('It has expired at %s.', not_after) else 'Its end is before its beginning.' end,
-      'Let the peer make a new one: parley certificate rotate.'
-    );
+  if not_after <= clock_timestamp() then
+    found := parley._p_raise(28055, 'expired', not_after::text);
+  elsif not_after <= not_before then
+    found := parley._p_raise(28055, 'validity');
   end if;
   insert into parley._p_peer_certificate (fingerprint, peer_id, certificate, not_before, not_after, succeeds)
   values (fingerprint, peer_id, certificate, not_before, not_after, succeeds)
@@ -4617,12 +4683,7 @@ begin
     from parley._p_peer_certificate as c
     join parley._p_peer as p using (peer_id)
     where c.fingerprint = _p_add_peer_certificate.fingerprint;
-    found := parley._p_raise(
-      2714,
-      'a peer with this key exists already',
-      format('The key belongs to peer %s.', v_other),
-      'Change that one with parley.alter_peer, or drop it with parley.drop_peer first.'
-    );
+    found := parley._p_raise(2714, 'key of a peer', v_other);
   end if;
   return true;
 end
@@ -4795,12 +4856,7 @@ begin
   on conflict do nothing
   returning peer_id into v_id;
   if v_id is null then
-    found := parley._p_raise(
-      2714,
-      format('peer "%s" exists already', name),
-      null,
-      'Give it a further key with parley.alter_peer(name, add_fingerprint => ...), or drop it with parley.drop_peer first.'
-    );
+    found := parley._p_raise(2714, 'peer', name);
   end if;
   found := parley._p_add_peer_certificate(v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null);
   perform parley._p_settle_brokers(v_id, trust_peer.broker_instances);
@@ -4845,19 +4901,14 @@ declare
 begin
   found := parley._p_require_administrator(v_caller, 'alter_peer');
   if coalesce(new_name, role, add_fingerprint, drop_fingerprint, address, broker_instances::text, is_forwarder::text) is null then
-    found := parley._p_raise(8493, format('nothing to change in peer "%s"', name), null, 'Give at least one item.');
+    found := parley._p_raise(8493, 'nothing', 'peer', name);
   end if;
   v_peer := parley._p_find_peer(alter_peer.name);
   if v_peer.revoked_at is not null then
-    found := parley._p_raise(
-      28034,
-      format('peer "%s" is revoked', name),
-      format('It was revoked at %s.', v_peer.revoked_at),
-      'Drop it with parley.drop_peer; then it may be trusted anew.'
-    );
+    found := parley._p_raise(28034, 'revoked', name, v_peer.revoked_at::text);
   end if;
   if new_name <> v_peer.name and exists (select from parley._p_peer as p where p.name = alter_peer.new_name) then
-    found := parley._p_raise(2714, format('peer "%s" exists already', new_name), null, 'Choose another name.');
+    found := parley._p_raise(2714, 'new name of a peer', new_name);
   end if;
   if add_fingerprint is not null then
     found := parley._p_add_peer_certificate(v_peer.peer_id, parley._p_fingerprint(add_fingerprint), certificate, not_before, not_after, null);
@@ -4866,7 +4917,7 @@ begin
     delete from parley._p_peer_certificate as c
     where c.peer_id = v_peer.peer_id and c.fingerprint = parley._p_fingerprint(drop_fingerprint);
     if not found then
-      found := parley._p_raise(15151, format('peer "%s" has no such key', name), null, 'See parley.peer_certificates.');
+      found := parley._p_raise(15151, 'key of a peer', name);
     end if;
   end if;
   new_name := case when new_name is null then v_peer.name else parley._p_name('peer', new_name) end;
@@ -5666,12 +5717,7 @@ declare
   v_id integer;
 begin
   if not (v_fingerprints <@ v_shown and v_shown <@ v_fingerprints) then
-    found := parley._p_raise(
-      28055,
-      'the dialog certificates of the other side are not those that it has shown',
-      format('It has shown %s and sent %s.', v_shown, v_fingerprints),
-      'Pair again. When that happens twice, the other side cannot be trusted, or its program does not do what it should.'
-    );
+    found := parley._p_raise(28055, 'dialog certificates', v_shown::text, v_fingerprints::text);
   end if;
   lock table parley._p_peer_dialog_certificate in share row exclusive mode;
   if parley._p_dialog_certificate_obstacle(peer.name, v_fingerprints) is not null then
@@ -5951,7 +5997,7 @@ begin
     peer_name = case when confirm_pairing.name is not null then parley._p_name('peer', confirm_pairing.name) end
   where r.request_id = request and r.state = 'WAITING';
   if not found then
-    found := parley._p_raise(15151, 'nobody waits to be confirmed', 'The request is unknown, or over.', 'See parley.pairing_requests(pairing).');
+    found := parley._p_raise(15151, 'pairing request');
   end if;
 end
 $$;
@@ -6126,9 +6172,7 @@ begin
   );
   select * into v_peer from parley._p_peer as p where p.name = v_name for update;
   if v_peer.revoked_at is not null then
-    found := parley._p_raise(
-      28034, format('peer "%s" is revoked', v_name), null, 'Drop it with parley.drop_peer; then it may be trusted anew.'
-    );
+    found := parley._p_raise(28034, 'pairing', v_name);
   end if;
   select p.name into v_other
   from parley._p_peer as p
@@ -6139,22 +6183,12 @@ begin
     and p.name <> v_name and p.revoked_at is null
   limit 1;
   if found then
-    found := parley._p_raise(
-      2714,
-      'the other side says that it is the broker of another peer',
-      format('That is peer "%s".', v_other),
-      'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its place, drop that peer first.'
-    );
+    found := parley._p_raise(2714, 'broker of a peer', v_other);
   end if;
   -- At the address of a peer nobody else may answer: who could claim it would be let in there.
   select p.name into v_other from parley._p_peer as p where p.address = v_address and p.name <> v_name and p.revoked_at is null limit 1;
   if found then
-    found := parley._p_raise(
-      2714,
-      'the other side says that it is reached at the address of another peer',
-      format('At %s lives peer "%s".', v_address, v_other),
-      'If it is the same broker with another key, pair again and give the name of that peer; if it has taken its place, drop that peer first.'
-    );
+    found := parley._p_raise(2714, 'address of a peer', v_address, v_other);
   end if;
   if v_peer.peer_id is null then
     insert into parley._p_peer (peer_id, name, role, address, broker_instances)
@@ -6683,7 +6717,7 @@ declare
   v_endpoint parley._p_endpoint;
 begin
   if handle is null then
-    found := parley._p_raise(8418, 'the conversation handle is missing', null, 'Give the handle that begin_dialog or receive returned.');
+    found := parley._p_raise(8418, 'null');
   end if;
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found then
@@ -6702,13 +6736,10 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform from parley._p_tombstone as t where t.conversation_handle = handle;
-  return parley._p_raise(
-    8426,
-    format('conversation handle "%s" not found', handle),
-    case when found then 'The conversation is closed.' else 'It never existed here, was rolled back, or its conversation has ended.' end,
-    'See parley.conversation_endpoints; begin a new dialog to go on.'
-  );
+  if exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+    return parley._p_raise(8426, 'closed', handle::text);
+  end if;
+  return parley._p_raise(8426, 'unknown', handle::text);
 end
 $$;
 
@@ -7857,12 +7888,7 @@ begin
     exit when v_group.group_id is not null;
   end loop;
   if v_group.service_id <> service_id then
-    found := parley._p_raise(
-      9610,
-      'the group belongs to another service',
-      format('Group %s is not of the service the dialog is begun from.', conversation_group_id),
-      'Begin the dialog from the service of the group, or in a group of its own.'
-    );
+    found := parley._p_raise(9610, 'other service', conversation_group_id::text);
   end if;
   perform parley._p_make_group_shared(v_group.group_id, null);
   return v_group.group_id;
@@ -7886,12 +7912,7 @@ begin
   return broker_instance::uuid::text;
 exception
   when invalid_text_representation then
-    found := parley._p_raise(
-      8413,
-      format('"%s" is no broker instance', left(broker_instance, 60)),
-      null,
-      'Give the service_broker_guid of the target (parley.databases), or CURRENT DATABASE.'
-    );
+    found := parley._p_raise(8413, 'instance', left(broker_instance, 60));
 end
 $$;
 
@@ -7966,23 +7987,13 @@ begin
   end if;
   select * into v_service from parley._p_service as s where s.name = from_service;
   if not found then
-    found := parley._p_raise(
-      8423,
-      format('service "%s" not found', from_service),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(v_caller, 'service', from_service),
-      'FROM SERVICE must be a service of this database: see parley.services.'
-    );
+    found := parley._p_raise(8423, 'service', from_service, parley._p_did_you_mean(v_caller, 'service', from_service));
   end if;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
   found := parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   select * into v_contract from parley._p_contract as c where c.name = begin_dialog.contract;
   if not found then
-    found := parley._p_raise(
-      8425,
-      format('contract "%s" not found', contract),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(v_caller, 'contract', contract),
-      'See parley.service_contracts.'
-    );
+    found := parley._p_raise(8425, 'contract', contract, parley._p_did_you_mean(v_caller, 'contract', contract));
   end if;
   if v_contract.service_contract_id >= 65536 then
     found := parley._p_require_permission(v_caller, 'REFERENCES', 'contract', v_contract.service_contract_id, contract, v_contract.owner);
@@ -8044,35 +8055,20 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if to_service is null then
-    found := parley._p_raise(8421, 'the target service is missing', null, 'Give to_service.');
+    found := parley._p_raise(8421, 'null');
   elsif to_service = '' or length(to_service) > 256 then
-    found := parley._p_raise(
-      8412,
-      'the target service is malformed',
-      format('It has %s characters; 1 to 256 are allowed.', length(to_service)),
-      'Give the name of a service.'
-    );
+    found := parley._p_raise(8412, 'length', length(to_service)::text);
   elsif contract is null then
-    found := parley._p_raise(8417, 'the contract is missing', null, 'Give a contract, or leave it out for DEFAULT.');
+    found := parley._p_raise(8417, 'null');
   elsif lifetime is null then
-    found := parley._p_raise(8406, 'the lifetime is null', null, 'Give a positive number of seconds, or leave lifetime out for none.');
+    found := parley._p_raise(8406, 'null');
   elsif lifetime <= 0 then
-    found := parley._p_raise(
-      8411,
-      format('lifetime %s is out of range', lifetime),
-      'It is counted in seconds, 1 to 2147483647.',
-      'Give a positive number of seconds.'
-    );
+    found := parley._p_raise(8411, 'range', lifetime::text);
   elsif related_conversation is not null and related_conversation_group is not null then
-    found := parley._p_raise(9601, 'a dialog can be related to a conversation or to a group, not to both', null, 'Give one of the two.');
+    found := parley._p_raise(9601, 'relations');
   elsif related_conversation_group in ('00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff') then
     -- The one is what programs have before they have an id; with the other RECEIVE takes from any group.
-    found := parley._p_raise(
-      8414,
-      'this conversation group cannot be used',
-      'Its id is all zeros or all ones.',
-      'Give an id made by gen_random_uuid().'
-    );
+    found := parley._p_raise(8414, 'unusable');
   end if;
   return true;
 end
@@ -8240,12 +8236,7 @@ begin
   end if;
   if v_queue.is_retention_enabled then
     if not v_queue.is_enqueue_enabled then
-      found := parley._p_raise(
-        9618,
-        format('queue "%s" is disabled and keeps what is sent', v_queue.lookup_name),
-        'With retention on, a message that is sent is copied to the sender''s queue, which is off.',
-        format('Switch it on: select parley.alter_queue(%L, status => true);', v_queue.lookup_name)
-      );
+      found := parley._p_raise(9618, 'retention', v_queue.lookup_name);
     end if;
     perform parley._p_keep_sent(v_endpoint, v_queue, v_type.message_type_id, bodies, trace_context);
   end if;
@@ -8321,12 +8312,7 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(
-      8429,
-      'the conversation cannot send: its state is CLOSED',
-      format('Conversation handle %s, state CD.', handle),
-      'Both sides have ended it: begin a new dialog to go on.'
-    );
+    found := parley._p_raise(8429, 'closed', handle::text);
   elsif not found then
     v_endpoint := parley._p_find_endpoint(handle);
   end if;
@@ -8340,16 +8326,11 @@ begin
     found := parley._p_raise_unknown_handle(handle);
   end if;
   if v_endpoint.state not in ('SO', 'CO') then
-    found := parley._p_raise(
-      8429,
-      format('the conversation cannot send: its state is %s', parley._p_state_name(v_endpoint.state)),
-      format('Conversation handle %s, state %s.', handle, v_endpoint.state),
-      case v_endpoint.state
-        when 'DI' then 'The other side has ended the conversation: receive what is left, then end it too, and begin a new one to go on.'
-        when 'ER' then 'It has failed: receive its Error message, then end it, and begin a new one to go on.'
-        else 'This side has ended it: begin a new dialog to go on.'
-      end
-    );
+    found := case v_endpoint.state
+      when 'DI' then parley._p_raise(8429, 'ended there', handle::text)
+      when 'ER' then parley._p_raise(8429, 'failed', handle::text)
+      else parley._p_raise(8429, 'ended here', handle::text, parley._p_state_name(v_endpoint.state), v_endpoint.state)
+    end;
   end if;
   return v_endpoint;
 end
@@ -8370,10 +8351,7 @@ begin
   select * into v_type from parley._p_message_type as t where t.name = message_type;
   if not found then
     found := parley._p_raise(
-      8428,
-      format('message type "%s" not found', message_type),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'message type', message_type),
-      'See parley.service_message_types. The body is the third argument of send.'
+      8428, 'message type', message_type, parley._p_did_you_mean(caller, 'message type', message_type)
     );
   end if;
   select * into v_usage
@@ -8382,26 +8360,11 @@ begin
     and u.message_type_id = v_type.message_type_id
     and not parley._p_is_system_message(u.message_type_id);
   if not found then
-    found := parley._p_raise(
-      8431,
-      format('message type "%s" is not part of the contract', message_type),
-      format('The conversation is on contract "%s".', endpoint.service_contract_name),
-      'Send a message type of the contract, or begin the dialog on another contract.'
-    );
+    found := parley._p_raise(8431, 'contract', message_type, endpoint.service_contract_name);
   elsif endpoint.is_initiator and not v_usage.is_sent_by_initiator then
-    found := parley._p_raise(
-      8432,
-      format('message type "%s" is for the target to send', message_type),
-      format('Contract "%s".', endpoint.service_contract_name),
-      'Send another message type.'
-    );
+    found := parley._p_raise(8432, 'target', message_type, endpoint.service_contract_name);
   elsif not endpoint.is_initiator and not v_usage.is_sent_by_target then
-    found := parley._p_raise(
-      8434,
-      format('message type "%s" is for the initiator to send', message_type),
-      format('Contract "%s".', endpoint.service_contract_name),
-      'Send another message type.'
-    );
+    found := parley._p_raise(8434, 'initiator', message_type, endpoint.service_contract_name);
   end if;
   return v_type;
 end
@@ -9302,10 +9265,7 @@ begin
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
   if parley._p_has_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true then
     found := parley._p_raise(
-      229,
-      format('permission denied: %s', what),
-      format('The conversation belongs to %s; role %s may not receive from queue "%s" either.', endpoint.owner, caller::regrole, v_queue.lookup_name),
-      format('Its owner can allow it: select parley.grant(''RECEIVE'', ''queue'', %L, %L);', v_queue.lookup_name, pg_get_userbyid(caller))
+      229, 'conversation', what, endpoint.owner::text, pg_get_userbyid(caller), v_queue.lookup_name
     );
   end if;
   return true;
@@ -9401,7 +9361,7 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise_cannot_end(handle, 'CD');
+    found := parley._p_raise(8427, 'ended', 'CLOSED', handle::text, 'CD');
   elsif not found then
     return parley._p_find_endpoint(handle);
   end if;
@@ -9412,24 +9372,6 @@ $$;
 comment on function parley._p_find_endpoint_to_end(uuid) is
 'Finds an endpoint that is to end.
 Errors: 8418 null, 8426 not found, 8427 closed already.';
-
-create function parley._p_raise_cannot_end(handle uuid, state text) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return parley._p_raise(
-    8427,
-    format('the conversation cannot be ended: its state is %s', parley._p_state_name(state)),
-    format('Conversation handle %s, state %s.', handle, state),
-    'It has been ended here already; an administrator can remove what is left with end_conversation(handle, cleanup => true).'
-  );
-end
-$$;
-
-comment on function parley._p_raise_cannot_end(uuid, text) is
-'Says that a conversation has been ended already.
-Errors: 8427, always.';
 
 create function parley._p_end_without_error(conversation_handle uuid, caller parley.caller) returns boolean
 language plpgsql security definer
@@ -9471,25 +9413,15 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   if error_code is null and description is null then
-    found := parley._p_raise(8424, 'error code and description are missing', null, 'Give both, or end the conversation without an error.');
+    found := parley._p_raise(8424, 'null');
   elsif error_code is null then
-    found := parley._p_raise(8419, 'the error code is missing', null, 'Give a code greater than zero with the description.');
+    found := parley._p_raise(8419, 'null');
   elsif description is null then
-    found := parley._p_raise(8422, 'the error description is missing', null, 'Give a description with the code.');
+    found := parley._p_raise(8422, 'null');
   elsif error_code <= 0 then
-    found := parley._p_raise(
-      8402,
-      format('error code %s is not greater than zero', error_code),
-      'Negative codes are the broker''s.',
-      'Give a code from 1 to 2147483647.'
-    );
+    found := parley._p_raise(8402, 'code', error_code::text);
   elsif length(description) > 3000 then
-    found := parley._p_raise(
-      8402,
-      'the error description is too long',
-      format('It has %s characters; 3000 are allowed.', length(description)),
-      'Shorten it.'
-    );
+    found := parley._p_raise(8402, 'description', length(description)::text);
   end if;
   found := parley._p_end(v_caller, conversation_handle, 1, parley._p_error_body(error_code, description));
 end
@@ -9578,7 +9510,9 @@ begin
         perform parley._p_close_both(endpoint);
       end if;
     else
-      found := parley._p_raise_cannot_end(endpoint.conversation_handle, endpoint.state);
+      found := parley._p_raise(
+        8427, 'ended', parley._p_state_name(endpoint.state), endpoint.conversation_handle::text, endpoint.state
+      );
   end case;
   perform parley._p_trace_dialog(endpoint, v_subclass);
   return true;
@@ -9760,7 +9694,7 @@ begin
   end if;
   if exists (select from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle) then
     if parley._p_is_administrator(v_caller) is not true then
-      found := parley._p_raise_no_cleanup(conversation_handle, 'CD');
+      found := parley._p_raise(28006, 'cleanup', conversation_handle::text, 'CD');
     end if;
     delete from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle;
     return true;
@@ -9769,7 +9703,7 @@ begin
   v_endpoint := parley._p_lock_to_end(conversation_handle);
   if parley._p_is_administrator(v_caller) is not true
     and (pg_has_role(v_caller, v_endpoint.owner, 'usage') and v_endpoint.state <> 'DO') is not true then
-    found := parley._p_raise_no_cleanup(conversation_handle, v_endpoint.state);
+    found := parley._p_raise(28006, 'cleanup', conversation_handle::text, v_endpoint.state);
   end if;
   perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
   perform parley._p_remove_endpoint(v_endpoint);
@@ -9798,24 +9732,6 @@ comment on function parley.end_conversation(uuid, boolean) is
 Arguments: conversation_handle; cleanup, true (false: the plain form).
 Errors: 8418 missing, 8426 not found, 28006 not an administrator.
 Source: spec 4.6.';
-
-create function parley._p_raise_no_cleanup(handle uuid, state text) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return parley._p_raise(
-    28006,
-    'only an administrator may clean up this conversation',
-    format('Conversation handle %s, state %s.', handle, state),
-    'End it without cleanup, or ask the owner of the database.'
-  );
-end
-$$;
-
-comment on function parley._p_raise_no_cleanup(uuid, text) is
-'Refuses a cleanup.
-Errors: 28006, always.';
 
 create function parley._p_break_conversations(
   endpoints bigint[], error_number integer, description text, far_error_number integer default null
@@ -9994,12 +9910,7 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(
-      8458,
-      'the conversation cannot have a timer: its state is CLOSED',
-      format('Conversation handle %s.', handle),
-      'Both sides have ended it: begin a new dialog to go on.'
-    );
+    found := parley._p_raise(8458, 'closed', handle::text);
   elsif not found then
     v_endpoint := parley._p_find_endpoint(handle);
   end if;
@@ -10029,28 +9940,13 @@ begin
   perform parley._p_lock_group_of(v_endpoint.endpoint_id);
   v_endpoint := parley._p_find_endpoint_to_time(conversation_handle);
   if timeout is null or timeout < 0 then
-    found := parley._p_raise(
-      8402,
-      format('timer timeout %s is out of range', coalesce(timeout::text, 'null')),
-      'It is counted in seconds, 0 to 2147483647.',
-      'Give a number of seconds.'
-    );
+    found := parley._p_raise(8402, 'timer', coalesce(timeout::text, 'null'));
   end if;
   v_due := clock_timestamp() + make_interval(secs => timeout);
   if v_endpoint.state not in ('SO', 'CO', 'DI') then
-    found := parley._p_raise(
-      8458,
-      format('the conversation cannot have a timer: its state is %s', parley._p_state_name(v_endpoint.state)),
-      format('Conversation handle %s.', conversation_handle),
-      'It has ended or failed; end it, and begin a new one to go on.'
-    );
+    found := parley._p_raise(8458, 'ended', conversation_handle::text, parley._p_state_name(v_endpoint.state));
   elsif v_due > v_endpoint.lifetime then
-    found := parley._p_raise(
-      8410,
-      'the timer would fire after the end of the conversation''s life',
-      format('It would fire at %s; the lifetime ends at %s.', v_due, v_endpoint.lifetime),
-      'Give a shorter timeout.'
-    );
+    found := parley._p_raise(8410, 'late', v_due::text, v_endpoint.lifetime::text);
   end if;
   -- Here, so that firing need not; an older snapshot has to fail when somebody has made it plain since. Both sides, in the order of END, which
   -- may follow in this transaction.
@@ -10325,12 +10221,7 @@ declare
 begin
   found := parley._p_require_administrator(v_caller, 'end_abandoned_after');
   if (seconds >= 1) is not true then
-    found := parley._p_raise(
-      8402,
-      'the time after which abandoned targets end is out of range',
-      format('It is %s seconds; 1 to 2147483647 are allowed.', coalesce(seconds::text, 'null')),
-      'Give 2147483647, 68 years, to keep them.'
-    );
+    found := parley._p_raise(8402, 'abandoned', coalesce(seconds::text, 'null'));
   end if;
   -- Whoever ends a conversation meanwhile has read the time before; it comes due then, or is put right by the next change.
   update parley._p_broker as b set abandoned_seconds = seconds;
@@ -11244,12 +11135,7 @@ begin
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
   perform parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   if parley._p_keeps_snapshot() then
-    found := parley._p_raise(
-      8402,
-      'this needs a transaction at READ COMMITTED',
-      'An older snapshot does not see all messages of the conversation.',
-      'Call it outside a transaction, or begin one at READ COMMITTED.'
-    );
+    found := parley._p_raise(8402, 'isolation');
   end if;
   perform parley._p_lock_group_of(v_endpoint.endpoint_id);
   if v_endpoint.far_endpoint_id < v_endpoint.endpoint_id then
@@ -11262,12 +11148,7 @@ begin
   -- A sender that waits for our lock may have drawn its position already; this makes it look, and draw, again.
   perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
   if not parley._p_is_set_aside(v_endpoint.endpoint_id) or v_endpoint.state = 'DO' then
-    found := parley._p_raise(
-      8426,
-      format('conversation handle "%s" is not set aside', handle),
-      format('It is of queue "%s", and nothing of it was found to be poisonous.', v_queue.lookup_name),
-      'See parley.poison_conversations.'
-    );
+    found := parley._p_raise(8426, 'not set aside', handle::text, v_queue.lookup_name);
   end if;
   return v_endpoint;
 end
@@ -14193,20 +14074,12 @@ declare
   v_rest uuid[];
 begin
   if v_count = 0 or array_position(new.conversation_handles, null) is not null then
-    found := parley._p_raise(
-      8441,
-      'a conversation handle is missing',
-      format('Position %s of the list is null, or the list is empty.', coalesce(array_position(new.conversation_handles, null), 0)),
-      'Give at least one handle, and no null.'
-    );
+    found := parley._p_raise(8441, 'null in a list', coalesce(array_position(new.conversation_handles, null), 0)::text);
   end if;
   select h.handle into v_repeated from unnest(new.conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
   if found then
     found := parley._p_raise(
-      8451,
-      format('conversation handle "%s" is named twice', v_repeated),
-      format('It stands at position %s and again later.', array_position(new.conversation_handles, v_repeated)),
-      'Name each conversation once.'
+      8451, 'repeated', v_repeated::text, array_position(new.conversation_handles, v_repeated)::text
     );
   end if;
   for v_position, v_handle in
@@ -14217,12 +14090,7 @@ begin
   loop
     -- A conversation that is remembered as closed gets its own number behind this.
     if not exists (select from parley._p_tombstone as t where t.conversation_handle = v_handle) then
-      found := parley._p_raise(
-        8435,
-        format('conversation handle "%s" at position %s of the list not found', v_handle, v_position),
-        'It never existed here, was rolled back, or its conversation has ended.',
-        'See parley.conversation_endpoints; nothing was sent on the others.'
-      );
+      found := parley._p_raise(8435, 'in a list', v_handle::text, v_position::text);
     end if;
   end loop;
   -- Endpoint rows are locked in their order, so that two such sends cannot wait for each other.
@@ -14478,12 +14346,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  found := parley._p_raise(
-    8402,
-    format('the body of a message is of type %s, an array', pg_typeof(body)),
-    format('It was to be sent on conversation "%s" with message type "%s".', conversation_handle, message_type),
-    'For a message each call send_batch, with bytes send_batch_binary, with JSON send_batch_json; for all in one body call send_json with to_jsonb.'
-  );
+  found := parley._p_raise(8402, 'array as body', pg_typeof(body)::text, conversation_handle::text, message_type);
 end
 $$;
 
@@ -14497,12 +14360,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if array_ndims(bodies) > 1 then
-    found := parley._p_raise(
-      8402,
-      format('the list of bodies has %s dimensions', array_ndims(bodies)),
-      'A driver makes that of arrays in an array; each member of the inner ones would become a message.',
-      'Give one array with a body for each message; for JSON arrays call send_batch_json, each of them as one JSON value.'
-    );
+    found := parley._p_raise(8402, 'dimensions', array_ndims(bodies)::text);
   end if;
   return true;
 end
@@ -15765,48 +15623,24 @@ begin
   end if;
   if waited_service_id is not null and not exists (select from parley._p_service as s where s.service_id = waited_service_id) then
     found := parley._p_raise(
-      8470,
-      'the service was dropped while RECEIVE waited',
-      format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
-      'Its conversations have ended; begin new ones to go on.'
+      8470, 'dropped meanwhile',
+      coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)
     );
   elsif waited_service_id is not null and group_id is not null and not v_is_here then
     found := parley._p_raise(
-      8468,
-      'the service was given another queue while RECEIVE waited',
-      format('It waited for %s.', coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)),
-      'Receive from the queue that the service has now: see parley.service_queue_usages.'
+      8468, 'moved meanwhile',
+      coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)
     );
   elsif conversation_handle is not null and group_id is null then
     found := parley._p_raise_unknown_handle(conversation_handle);
   elsif conversation_handle is not null and not v_is_here then
-    found := parley._p_raise(
-      8426,
-      format('conversation handle "%s" is not of this queue', conversation_handle),
-      format('Its service is "%s".', v_endpoint.service_name),
-      'Receive from the queue of that service: see parley.service_queue_usages.'
-    );
+    found := parley._p_raise(8426, 'other queue', conversation_handle::text, v_endpoint.service_name);
   elsif waited_service_id is not null and v_endpoint.state = 'DO' then
-    found := parley._p_raise(
-      8426,
-      format('conversation handle "%s" was ended while RECEIVE waited', conversation_handle),
-      null,
-      'Nothing will come for it any more; begin a new dialog to go on.'
-    );
+    found := parley._p_raise(8426, 'ended meanwhile', conversation_handle::text);
   elsif conversation_handle is not null and conversation_group_id is not null and v_group.group_id is distinct from group_id then
-    found := parley._p_raise(
-      8414,
-      format('conversation handle "%s" is not in conversation group "%s"', conversation_handle, conversation_group_id),
-      null,
-      'Give the handle alone, or the group that parley.conversation_endpoints shows for it.'
-    );
+    found := parley._p_raise(8414, 'not of the group', conversation_handle::text, conversation_group_id::text);
   elsif conversation_handle is null and (group_id is null or not v_is_here) then
-    found := parley._p_raise(
-      8436,
-      format('conversation group "%s" not found in this queue', conversation_group_id),
-      null,
-      'See parley.conversation_groups; a group goes with its last conversation.'
-    );
+    found := parley._p_raise(8436, 'of this queue', conversation_group_id::text);
   end if;
 end
 $$;
@@ -15837,19 +15671,9 @@ declare
   v_keeper integer;
 begin
   if conversation_handle is null then
-    found := parley._p_raise(
-      8418,
-      'the conversation handle is missing',
-      'The argument conversation_handle is null.',
-      'Give the handle that begin_dialog or receive returned, or leave the argument out to receive from any conversation.'
-    );
+    found := parley._p_raise(8418, 'null in RECEIVE');
   elsif conversation_group_id is null then
-    found := parley._p_raise(
-      8420,
-      'the conversation group is missing',
-      'The argument conversation_group_id is null.',
-      'Give the id of a group, or leave the argument out to receive from any group.'
-    );
+    found := parley._p_raise(8420, 'null in RECEIVE');
   end if;
   for v_try in 1 .. 2147483647 loop
     v_named := parley._p_find_named(queue_id, v_handle, v_named_group, waited_service_id);
@@ -15987,12 +15811,7 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(
-      8438,
-      'the conversation cannot be moved: its state is CLOSED',
-      format('Conversation handle %s.', handle),
-      'Both sides have ended it: begin a new dialog to go on.'
-    );
+    found := parley._p_raise(8438, 'closed', handle::text);
   elsif not found then
     v_endpoint := parley._p_find_endpoint(handle);
   end if;
@@ -16021,7 +15840,7 @@ declare
   v_group_id bigint;
 begin
   if conversation_group_id is null then
-    found := parley._p_raise(8420, 'the conversation group is missing', null, 'Give conversation_group_id.');
+    found := parley._p_raise(8420, 'null');
   end if;
   found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'MOVE CONVERSATION');
   loop
@@ -16041,30 +15860,15 @@ begin
     v_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
   end if;
   if v_target.group_id is null then
-    found := parley._p_raise(
-      8436,
-      format('conversation group "%s" not found', conversation_group_id),
-      null,
-      'See parley.conversation_groups.'
-    );
+    found := parley._p_raise(8436, 'unknown', conversation_group_id::text);
   end if;
   select t.queue_id = s.queue_id into v_same_queue
   from parley._p_service as s, parley._p_service as t
   where s.service_id = v_endpoint.service_id and t.service_id = v_target.service_id;
   if not v_same_queue then
-    found := parley._p_raise(
-      8439,
-      'the conversation group is of another queue',
-      format('Group %s.', conversation_group_id),
-      'Move conversations only between groups of one queue.'
-    );
+    found := parley._p_raise(8439, 'other queue', conversation_group_id::text);
   elsif v_endpoint.state = 'DO' then
-    found := parley._p_raise(
-      8438,
-      format('the conversation cannot be moved: its state is %s', parley._p_state_name(v_endpoint.state)),
-      format('Conversation handle %s.', conversation_handle),
-      'It has ended on this side.'
-    );
+    found := parley._p_raise(8438, 'ended', conversation_handle::text, parley._p_state_name(v_endpoint.state));
   elsif v_target.group_id = v_endpoint.group_id then
     return;
   end if;
@@ -16681,26 +16485,16 @@ as $$
 begin
   -- NUL cannot be in a text; an argument may be empty, but not missing.
   if cardinality(activation.program) = 0 or array_position(activation.program, null) is not null or activation.program[1] !~ E'^([A-Za-z]:\\\\|/)' then
-    found := parley._p_raise(
-      8402,
-      'program is no command',
-      'The first element is the full path of the program, the others are its arguments; no shell reads them.',
-      'Write array[''/opt/shop/reader'', ''--verbose''].'
-    );
+    found := parley._p_raise(8402, 'program');
   elsif jsonb_typeof(activation.environment) <> 'object'
     or exists (
       select
       from jsonb_each(case jsonb_typeof(activation.environment) when 'object' then activation.environment else '{}' end) as v
       where jsonb_typeof(v.value) <> 'string' or v.key !~ '^[A-Za-z_][A-Za-z0-9_]*$' or upper(v.key) ~ '^PARLEY_'
     ) then
-    found := parley._p_raise(
-      8402,
-      'environment is no set of variables',
-      'Names are letters, digits and _, without PARLEY_ in front, which is the daemon''s; values are strings.',
-      'Write {"REGION": "north"}.'
-    );
+    found := parley._p_raise(8402, 'environment');
   elsif activation.working_directory !~ E'^([A-Za-z]:\\\\|/)' then
-    found := parley._p_raise(8402, 'working_directory is no full path', null, 'Write it from the root on, or leave it out for the folder of the program.');
+    found := parley._p_raise(8402, 'working directory');
   end if;
   found := parley._p_require_range('stop_timeout_ms', activation.stop_timeout_ms, 0, 3600000);
   return true;
@@ -16717,23 +16511,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if activation.url !~* '^https?://[^/?#@[:space:]]+([/?][^#[:space:]]*)?$' or length(activation.url) > 2000 then
-    found := parley._p_raise(
-      8402,
-      'url is no web address',
-      'It begins with http:// or https://, has no user, no fragment and no blanks in it, and at most 2000 characters.',
-      'Write https://shop.example.com/messages.'
-    );
+    found := parley._p_raise(8402, 'url');
   elsif activation.body_format is null or activation.body_format not in ('envelope', 'raw') then
-    found := parley._p_raise(8402, format('unknown body_format "%s"', activation.body_format), null, 'Use envelope or raw.');
+    found := parley._p_raise(8402, 'body format', activation.body_format);
   elsif activation.body_format = 'raw' and activation.batch_size > 1 then
-    found := parley._p_raise(
-      8402,
-      'a raw body is that of one message',
-      format('batch_size is %s.', activation.batch_size),
-      'Use body_format envelope, or batch_size 1.'
-    );
+    found := parley._p_raise(8402, 'raw batch', activation.batch_size::text);
   elsif length(activation.secret) not between 16 and 500 or activation.secret ~ '[[:cntrl:]]' then
-    found := parley._p_raise(8402, 'the secret is no secret', 'It has 16 to 500 characters.', 'Leave it out to be given one.');
+    found := parley._p_raise(8402, 'secret');
   end if;
   found := parley._p_require_range('timeout_ms', activation.timeout_ms, 100, 600000);
   found := parley._p_require_range('batch_size', activation.batch_size, 1, 1000);
@@ -16810,12 +16594,7 @@ begin
   activation.set_by := caller;
   v_refusal := parley._p_external_refusal(activation);
   if v_refusal is not null then
-    found := parley._p_raise(
-      15517,
-      format('cannot let a %s read for the owner of the queue', activation.kind),
-      'In this activation ' || v_refusal || '.',
-      'Let a member of that role or an administrator set it; the right to ALTER the queue is enough for numbers, times, and switching it on and off.'
-    );
+    found := parley._p_raise(15517, 'owner of the queue', activation.kind, v_refusal);
   end if;
   return activation.set_by;
 end
@@ -16837,26 +16616,11 @@ begin
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_require_sole_activator.queue_id for no key update;
   select a.kind into v_kind from parley._p_external_activation as a where a.queue_id = v_queue.queue_id and a.is_enabled;
   if activator <> 'procedure' and v_queue.is_activation_enabled then
-    found := parley._p_raise(
-      9718,
-      format('queue "%s" has internal activation', v_queue.lookup_name),
-      format('Procedure %s is run for its messages.', v_queue.activation_procedure),
-      format('Switch it off first: select parley.alter_queue(%L, activation => false);', v_queue.lookup_name)
-    );
+    found := parley._p_raise(9718, 'internal', v_queue.lookup_name, v_queue.activation_procedure::text);
   elsif activator <> 'external' and v_kind is not null then
-    found := parley._p_raise(
-      9718,
-      format('queue "%s" has external activation', v_queue.lookup_name),
-      format('The daemon starts a %s for its messages.', v_kind),
-      format('Drop it first: select parley.drop_external_activation(%L);', v_queue.lookup_name)
-    );
+    found := parley._p_raise(9718, 'external', v_queue.lookup_name, v_kind);
   elsif activator <> 'event' and parley._p_notifies_activation(v_queue.queue_id) then
-    found := parley._p_raise(
-      9717,
-      format('queue "%s" has a QUEUE_ACTIVATION event notification', v_queue.lookup_name),
-      'Whoever receives the notifications starts the readers.',
-      'Drop the notification first: select parley.drop_event_notification(name, queue); see parley.event_notifications.'
-    );
+    found := parley._p_raise(9717, 'notification', v_queue.lookup_name);
   end if;
   return true;
 end
@@ -16882,12 +16646,7 @@ declare
 begin
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
   if exists (select from parley._p_external_activation as a where a.queue_id = v_queue.queue_id) then
-    found := parley._p_raise(
-      2714,
-      format('queue "%s" has an external activation already', v_queue.lookup_name),
-      null,
-      'Alter it, or drop it with drop_external_activation.'
-    );
+    found := parley._p_raise(2714, 'external activation', v_queue.lookup_name);
   end if;
   v_activation.queue_id := v_queue.queue_id;
   v_activation.kind := kind;
@@ -16910,12 +16669,13 @@ declare
 begin
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
   select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
-  if v_activation.kind is null or v_activation.kind <> coalesce(_p_existing_external_activation.kind, v_activation.kind) then
+  if v_activation.kind is null then
     found := parley._p_raise(
-      15151,
-      format('queue "%s" has no %s activation', v_queue.lookup_name, coalesce(_p_existing_external_activation.kind, 'external')),
-      'It has a ' || v_activation.kind || '.',
-      'See parley.external_activations.'
+      15151, 'activation', v_queue.lookup_name, coalesce(_p_existing_external_activation.kind, 'external')
+    );
+  elsif v_activation.kind <> _p_existing_external_activation.kind then
+    found := parley._p_raise(
+      15151, 'kind of activation', v_queue.lookup_name, _p_existing_external_activation.kind, v_activation.kind
     );
   end if;
   return v_activation;
@@ -17669,7 +17429,7 @@ declare
   v_service parley._p_service;
 begin
   if to_service is null or to_service = '' then
-    found := parley._p_raise(8421, 'the service to be notified is missing', null, 'Name a service that accepts the contract PostEventNotification.');
+    found := parley._p_raise(8421, 'notified service');
   elsif broker_instance is distinct from (select b.service_broker_guid::text from parley._p_broker as b) then
     -- Of another database nothing is known: the broker there refuses, or takes it.
     return true;
@@ -17677,23 +17437,12 @@ begin
   select * into v_service from parley._p_service as s where s.name = to_service;
   if not found then
     found := parley._p_raise(
-      15151,
-      format('service "%s" does not exist', to_service),
-      'Names are compared byte by byte.' || parley._p_did_you_mean(caller, 'service', to_service),
-      'See parley.services.'
+      15151, 'object', 'service', to_service, parley._p_did_you_mean(caller, 'service', to_service), 'services'
     );
   elsif not exists (
     select from parley._p_service_contract as u where u.service_id = v_service.service_id and u.service_contract_id = 2
   ) then
-    found := parley._p_raise(
-      8408,
-      format('service "%s" does not accept event notifications', to_service),
-      'It must accept the contract http://schemas.microsoft.com/SQL/Notifications/PostEventNotification.',
-      format(
-        'Add it: select parley.alter_service(%L, add_contracts => array[''http://schemas.microsoft.com/SQL/Notifications/PostEventNotification'']);',
-        to_service
-      )
-    );
+    found := parley._p_raise(8408, 'notifications', to_service);
   end if;
   return true;
 end
@@ -17724,12 +17473,7 @@ declare
 begin
   name := parley._p_name('event notification', name);
   if v_event is null or v_event not in ('QUEUE_ACTIVATION', 'BROKER_QUEUE_DISABLED') then
-    found := parley._p_raise(
-      8402,
-      format('there is no event "%s" of a queue', event),
-      null,
-      'Use QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.'
-    );
+    found := parley._p_raise(8402, 'event', event);
   end if;
   found := parley._p_require_event_service(v_caller, to_service, v_instance);
   if v_event = 'QUEUE_ACTIVATION' then
@@ -17739,12 +17483,7 @@ begin
   if exists (
     select from parley._p_event_notification as n where n.queue_id = v_queue.queue_id and n.name = create_event_notification.name
   ) then
-    found := parley._p_raise(
-      2714,
-      format('queue "%s" has an event notification "%s" already', v_queue.lookup_name, name),
-      null,
-      'Drop it, or choose another name.'
-    );
+    found := parley._p_raise(2714, 'event notification', v_queue.lookup_name, name);
   end if;
   v_id := nextval('parley._p_object_id');
   insert into parley._p_event_notification (
@@ -17787,12 +17526,7 @@ begin
     v_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
   end if;
   if v_notification.notification_id is null then
-    found := parley._p_raise(
-      15151,
-      format('queue "%s" has no event notification "%s"', v_queue.lookup_name, name),
-      'Names are compared byte by byte. It goes by itself when its conversation ends.',
-      'See parley.event_notifications.'
-    );
+    found := parley._p_raise(15151, 'event notification', v_queue.lookup_name, name);
   end if;
   perform parley._p_drop_event_notifications(array[v_notification.notification_id]);
 end
@@ -19126,12 +18860,7 @@ begin
     return '';
   end if;
   if parley._p_may_look_at(v_caller, v_endpoint) is not true then
-    found := parley._p_raise(
-      229,
-      'permission denied: GET_TRANSMISSION_STATUS',
-      format('The conversation belongs to %s; role %s may not receive from its queue either.', v_endpoint.owner, v_caller::regrole),
-      'Ask the owner of the service, or an administrator.'
-    );
+    found := parley._p_raise(229, 'transmission status', v_endpoint.owner::text, pg_get_userbyid(v_caller));
   end if;
   return coalesce(
     (
@@ -19589,12 +19318,7 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   if parley._p_may_view_state(v_caller) is not true then
-    found := parley._p_raise(
-      229,
-      'permission denied: broker_metrics',
-      format('Role %s is no administrator of the broker and no member of pg_monitor.', v_caller::regrole),
-      format('Grant it: grant pg_monitor to %I;', pg_get_userbyid(v_caller))
-    );
+    found := parley._p_raise(229, 'metrics', pg_get_userbyid(v_caller));
   end if;
   return jsonb_build_object(
     'schema_version', (select i.schema_version from parley._p_installation as i),
@@ -20454,7 +20178,7 @@ declare
 begin
   found := parley._p_require_administrator(caller, 'diagnosis');
   if v_levels is null then
-    found := parley._p_raise(8402, format('there is no level "%s"', level), null, 'Use ERROR, WARNING or INFO.');
+    found := parley._p_raise(8402, 'level', level);
   end if;
   for v_check in
     select c.check_function, c.patience, array_agg(c.code) as codes
@@ -22140,12 +21864,7 @@ begin
   where e.endpoint_id = any (v_ids) and parley._p_may_look_at(caller, e)
   order by e.conversation_id, e.is_initiator desc;
   if not found and cardinality(v_ids) > 0 then
-    found := parley._p_raise(
-      229,
-      'permission denied: looking at the conversation',
-      format('Role %s neither owns a side of it nor may receive from the queue of one.', caller::regrole),
-      'Ask the owner of the service, or an administrator.'
-    );
+    found := parley._p_raise(229, 'explanation', pg_get_userbyid(caller));
   end if;
 end
 $$;
@@ -22528,22 +22247,19 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
   v_unknown text;
+  v_known text;
 begin
   found := parley._p_require_permission(v_caller, 'ALTER TRACE', 'database', 0, null, null);
   select e.name into v_unknown
   from unnest(events) as e (name)
   where not exists (select from parley._p_trace_subclass as s where lower(s.event_name) = lower(e.name));
   if found or cardinality(events) = 0 then
-    found := parley._p_raise(
-      8402,
-      format('there is no event "%s" to trace', coalesce(v_unknown, '')),
-      null,
-      'Use ' || (select string_agg(distinct s.event_name, ', ') from parley._p_trace_subclass as s) || '; or null for all.'
-    );
+    v_known := (select string_agg(distinct s.event_name, ', ') from parley._p_trace_subclass as s);
+    found := parley._p_raise(8402, 'traced event', v_unknown, v_known);
   elsif seconds is null or seconds not between 1 and 604800 then
-    found := parley._p_raise(8402, format('a trace cannot run for %s seconds', seconds), null, 'Give 1 to 604800, a week.');
+    found := parley._p_raise(8402, 'seconds of a trace', seconds::text);
   elsif max_events is null or max_events < 1 then
-    found := parley._p_raise(8402, format('a trace cannot have %s events', max_events), null, 'Give at least 1.');
+    found := parley._p_raise(8402, 'events of a trace', max_events::text);
   end if;
   perform parley._p_switch_trace(true);
   delete from parley._p_trace_event;
@@ -22863,9 +22579,7 @@ as $$
 begin
   -- lock_timeout is an integer, in milliseconds.
   if seconds not between 0 and 2147483 then
-    found := parley._p_raise(
-      8402, format('wait_seconds is %s', seconds), '0 to 2147483 are allowed, and null.', 'Give null to wait for ever.'
-    );
+    found := parley._p_raise(8402, 'wait', seconds::text);
   end if;
   perform set_config('lock_timeout', coalesce(greatest(seconds * 1000, 1), 0)::text, true);
   return true;
@@ -22935,13 +22649,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_original() is not null and not original_is_disabled then
-    found := parley._p_raise(
-      9772,
-      'a broker with the same id is on this server already',
-      format('This database is a copy of "%s", which is still there.', parley._p_original()),
-      'For a copy: select parley.new_broker(); when this one takes the place of the original, drop that or disable its broker, and then:'
-        || ' select parley.enable_broker(original_is_disabled => true);'
-    );
+    found := parley._p_raise(9772, 'copy', parley._p_original());
   end if;
   return true;
 end
@@ -23064,7 +22772,7 @@ begin
   found := parley._p_require_administrator(v_caller, 'NEW_BROKER');
   found := parley._p_wait_at_most(wait_seconds);
   if current_setting('transaction_read_only') = 'on' then
-    found := parley._p_raise(9775, 'a broker cannot get a new id in a read-only database', null, 'Do it where the database can be written.');
+    found := parley._p_raise(9775, 'read-only');
   end if;
   perform parley._p_switch_on();
   -- An invitation is to the broker that made it.
@@ -23218,7 +22926,7 @@ begin
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
   -- What SEND checks before it inserts, and what refuses; neither has rights of its own.
-  grant execute on function parley._p_require_one_dimension(anyarray), parley._p_raise(integer, text, text, text) to public;
+  grant execute on function parley._p_require_one_dimension(anyarray), parley._p_raise(integer, text, text[]) to public;
   -- What ask who calls, behind functions of several forms.
   grant execute on function parley._p_end_without_error(uuid, parley.caller), parley._p_clean_up(uuid, boolean, parley.caller) to public;
   grant execute on function parley._p_create_contract(text, jsonb, text, parley.caller) to public;
