@@ -2,7 +2,6 @@ package parley_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -64,11 +63,11 @@ func newSides(t *testing.T) (asker, answerer *side) {
 // lead makes the test the daemon of a side.
 func (s *side) lead() {
 	s.Helper()
-	term, leads, err := parley.Lead(s.Context(), s.db, s.name, s.term, 50*time.Second)
-	if err != nil || !leads {
-		s.Fatalf("lead %s: %v, %v", s.name, leads, err)
+	term := one[*int64](s, "select parley._p_lead($1::text, $2::bigint, 50000)", s.name, s.term)
+	if term == nil {
+		s.Fatalf("%s does not lead", s.name)
 	}
-	s.term = term
+	s.term = *term
 }
 
 func (s *side) speaker() parley.Speaker {

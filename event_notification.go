@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // Events of a queue that a service can be notified of.
@@ -49,15 +47,4 @@ func ReadEventNotifications(ctx context.Context, db DB) ([]EventNotification, er
 		return nil, fmt.Errorf("read the event notifications: %w", err)
 	}
 	return notifications, nil
-}
-
-// NotifyActivation raises QUEUE_ACTIVATION for a queue, and tells how many messages were sent. It is for the daemon.
-//
-// Errors: an [Error] with number [QueueNotFound], or 15151 for others than administrators.
-func NotifyActivation(ctx context.Context, db DB, queue string) (int, error) {
-	var sent int
-	if err := db.QueryRow(ctx, "select parley.notify_activation($1::text)", queue).Scan(&sent); err != nil {
-		return 0, pgdb.StatementError(err, "raise QUEUE_ACTIVATION of queue "+queue)
-	}
-	return sent, nil
 }

@@ -146,14 +146,3 @@ func NoteFailure(ctx context.Context, db DB, failure error, handles ...UUID) err
 	}
 	return nil
 }
-
-// NoteReaderFailure reports that a reader of a queue has failed whose conversation is not known: the broker finds that by
-// the message that came back. It is for the daemon, which starts readers and sees them fail.
-func NoteReaderFailure(ctx context.Context, db DB, queueID int, failure error) error {
-	sqlstate, text := pgdb.DescribeFailure(failure)
-	_, err := db.Exec(ctx, "select parley._p_note_reader_failure($1, $2, $3)", queueID, sqlstate, text)
-	if err != nil {
-		return pgdb.StatementError(err, "note the failure of a reader")
-	}
-	return nil
-}

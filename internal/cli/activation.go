@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-broker/parley"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
 func newActivationCommand(a *app) *cobra.Command {
@@ -44,19 +44,19 @@ FAILING is how many conversations wait because a web address did not accept thei
 				return err
 			}
 			defer closeConnection(ctx, conn)
-			found, err := parley.ReadExternalActivations(ctx, conn)
+			found, err := activationstore.ReadExternalActivations(ctx, conn)
 			if err != nil {
 				return err
 			}
 			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), append([]parley.ExternalActivation{}, found...))
+				return encodeJSON(cmd.OutOrStdout(), append([]activationstore.ExternalActivation{}, found...))
 			}
 			return writeActivations(cmd.OutOrStdout(), found)
 		},
 	}
 }
 
-func writeActivations(out io.Writer, activations []parley.ExternalActivation) error {
+func writeActivations(out io.Writer, activations []activationstore.ExternalActivation) error {
 	if len(activations) == 0 {
 		_, err := fmt.Fprintln(out, "no program and no web address reads a queue")
 		return err
@@ -87,7 +87,7 @@ func newActivationDropCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer closeConnection(ctx, conn)
-			if err := parley.DropExternalActivation(ctx, conn, args[0]); err != nil {
+			if err := activationstore.DropExternalActivation(ctx, conn, args[0]); err != nil {
 				return err
 			}
 			return a.reportActivation(cmd, activationChange{Queue: args[0], Change: "dropped"})

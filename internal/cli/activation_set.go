@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
 // existsAlready is the broker's number for what is there and was to be created.
@@ -32,7 +33,7 @@ asks it to leave. Flags that are not given keep what is set.`,
   parley activation set-program shop --off -- /opt/shop/reader`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p := parley.ProgramActivation{Program: args[1:]}
+			p := activationstore.ProgramActivation{Program: args[1:]}
 			environment, err := readVariables(variables)
 			if err != nil {
 				return err
@@ -45,10 +46,10 @@ asks it to leave. Flags that are not given keep what is set.`,
 			p.Activation = given(cmd, "off", !off)
 			return a.setActivation(cmd, args[0],
 				func(ctx context.Context, conn *pgx.Conn) (*string, error) {
-					return nil, parley.CreateProgramActivation(ctx, conn, args[0], p)
+					return nil, activationstore.CreateProgramActivation(ctx, conn, args[0], p)
 				},
 				func(ctx context.Context, conn *pgx.Conn) error {
-					return parley.AlterProgramActivation(ctx, conn, args[0], p)
+					return activationstore.AlterProgramActivation(ctx, conn, args[0], p)
 				})
 		},
 	}
@@ -95,7 +96,7 @@ keep what is set.`,
   parley activation set-webhook shop https://shop.example.com/messages --batch 10 --max 8 --secret-file secret.txt`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w := parley.WebhookActivation{
+			w := activationstore.WebhookActivation{
 				URL:            &args[1],
 				SecretName:     given(cmd, "secret-name", secretName),
 				Timeout:        given(cmd, "timeout", timeout),
@@ -117,14 +118,14 @@ keep what is set.`,
 			}
 			return a.setActivation(cmd, args[0],
 				func(ctx context.Context, conn *pgx.Conn) (*string, error) {
-					secret, err := parley.CreateWebhookActivation(ctx, conn, args[0], w)
+					secret, err := activationstore.CreateWebhookActivation(ctx, conn, args[0], w)
 					if err != nil || w.Secret != nil {
 						return nil, err
 					}
 					return &secret, nil
 				},
 				func(ctx context.Context, conn *pgx.Conn) error {
-					return parley.AlterWebhookActivation(ctx, conn, args[0], w)
+					return activationstore.AlterWebhookActivation(ctx, conn, args[0], w)
 				})
 		},
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/notifier"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
 const (
@@ -126,7 +126,7 @@ func (l *Leader) win(ctx context.Context) *Term {
 	for ctx.Err() == nil {
 		asked := time.Since(processBegan)
 		within, cancel := context.WithTimeout(ctx, statementTimeout)
-		number, leads, err := parley.Lead(within, l.config.Pool, l.config.Name, 0, lease)
+		number, leads, err := activationstore.Lead(within, l.config.Pool, l.config.Name, 0, lease)
 		cancel()
 		pause := backoff.Jitter(campaignInterval, 0.2)
 		switch {
@@ -177,7 +177,7 @@ func (l *Leader) lead(ctx context.Context, term *Term) {
 	// Another daemon need not wait until our readers have left: no message is given to two. When the term is over this does nothing.
 	resign, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease)
 	defer cancel()
-	if err := parley.Resign(resign, l.config.Pool, term.Number); err != nil {
+	if err := activationstore.Resign(resign, l.config.Pool, term.Number); err != nil {
 		logger.Warn("the leadership could not be handed over; others have to wait for the end of the lease", "error", err)
 	}
 }

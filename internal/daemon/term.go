@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/notifier"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
 const (
@@ -51,7 +51,7 @@ func (t *Term) keep(ctx context.Context) {
 		}
 		asked := time.Since(processBegan)
 		within, cancel := context.WithTimeout(ctx, lease/2)
-		_, leads, err := parley.Lead(within, t.config.Pool, t.config.Name, t.Number, lease)
+		_, leads, err := activationstore.Lead(within, t.config.Pool, t.config.Name, t.Number, lease)
 		cancel()
 		interval = renewInterval
 		switch {

@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/internal/daemon"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -33,11 +33,11 @@ func TestALeaseThatIsOverIsTakenOver(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	const short = time.Second
-	term, leads, err := parley.Lead(t.Context(), b.pool, "dead", 0, short)
+	term, leads, err := activationstore.Lead(t.Context(), b.pool, "dead", 0, short)
 	if err != nil || !leads || term != 1 {
 		t.Fatalf("term %d, leads %t, error %v", term, leads, err)
 	}
-	if _, leads, err := parley.Lead(t.Context(), b.pool, "other", 0, short); err != nil || leads {
+	if _, leads, err := activationstore.Lead(t.Context(), b.pool, "other", 0, short); err != nil || leads {
 		t.Errorf("leads %t while another does, error %v", leads, err)
 	}
 	b.activate(2)
@@ -46,20 +46,20 @@ func TestALeaseThatIsOverIsTakenOver(t *testing.T) {
 	b.awaitDone(3)
 	for name, refused := range map[string]func() (bool, error){
 		"lead": func() (bool, error) {
-			_, leads, err := parley.Lead(t.Context(), b.pool, "dead", term, short)
+			_, leads, err := activationstore.Lead(t.Context(), b.pool, "dead", term, short)
 			return leads, err
 		},
 		"fire timers": func() (bool, error) {
-			_, _, leads, err := parley.FireDue(t.Context(), b.pool, term, 10, false)
+			_, _, leads, err := activationstore.FireDue(t.Context(), b.pool, term, 10, false)
 			return leads, err
 		},
-		"report": func() (bool, error) { return parley.ReportActivation(t.Context(), b.pool, term, nil, nil) },
+		"report": func() (bool, error) { return activationstore.ReportActivation(t.Context(), b.pool, term, nil, nil) },
 	} {
 		if leads, err := refused(); err != nil || leads {
 			t.Errorf("%s: leads %t with a term that is over, error %v", name, leads, err)
 		}
 	}
-	if err := parley.Resign(t.Context(), b.pool, term); err != nil {
+	if err := activationstore.Resign(t.Context(), b.pool, term); err != nil {
 		t.Error(err)
 	}
 	b.await("select term = 2 and leader is not null from parley._p_leader")
@@ -232,11 +232,11 @@ func TestASessionThatIsAllowedToCallAndPausesIsEndedByTheServer(t *testing.T) {
 	b.activate(1)
 	b.exec("select parley.alter_queue('target', execute_as => '" + role + "')")
 	queue := value[int32](b, "select queue_id from parley._p_queue where lookup_name = 'target'")
-	term, leads, err := parley.Lead(t.Context(), b.pool, "first", 0, lease)
+	term, leads, err := activationstore.Lead(t.Context(), b.pool, "first", 0, lease)
 	if err != nil || !leads {
 		t.Fatalf("leads %t, error %v", leads, err)
 	}
-	if may, err := parley.BeginReader(t.Context(), paused, term, queue, role, true); err != nil || !may {
+	if may, err := activationstore.BeginReader(t.Context(), paused, term, queue, role, true); err != nil || !may {
 		t.Fatalf("may begin: %t, error %v", may, err)
 	}
 	pid := paused.PgConn().PID()
@@ -247,7 +247,7 @@ func TestASessionThatIsAllowedToCallAndPausesIsEndedByTheServer(t *testing.T) {
 	if _, err := paused.Exec(t.Context(), "call app.reader()"); err == nil {
 		t.Error("the procedure is called")
 	}
-	if may, err := parley.BeginReader(t.Context(), b.pool, term, queue, role, false); err != nil || may {
+	if may, err := activationstore.BeginReader(t.Context(), b.pool, term, queue, role, false); err != nil || may {
 		t.Errorf("with the old term it may begin: %t, error %v", may, err)
 	}
 }

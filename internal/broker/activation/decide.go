@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/parley-broker/parley"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
 const (
@@ -46,7 +46,7 @@ type queueMonitor struct {
 
 // sight is what a look found in a queue.
 type sight struct {
-	parley.ReceivableQueue
+	activationstore.ReceivableQueue
 	asked time.Time
 }
 

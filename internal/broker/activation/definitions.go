@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/parley-broker/parley"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
 // list reads which queues have activation on, and how.
 func (m *monitor) list(ctx context.Context) {
 	m.ask(ctx, "list", func(within context.Context) func(time.Time) {
 		m.keep(within)
-		listed, err := parley.ReadActivatedQueues(within, m.config.Pool)
+		listed, err := activationstore.ReadActivatedQueues(within, m.config.Pool)
 		return func(now time.Time) {
 			if err != nil {
 				m.nextList = now.Add(m.failures.Failed(err))
@@ -49,7 +49,7 @@ func (m *monitor) listInterval() time.Duration {
 
 // define takes over the definitions. A queue whose definition has changed is tried at once, however it failed before; readers
 // that run go on.
-func (m *monitor) define(listed []parley.ActivatedQueue, now time.Time) {
+func (m *monitor) define(listed []activationstore.ActivatedQueue, now time.Time) {
 	present := make(map[int32]bool, len(listed))
 	hasProcedures := false
 	for _, one := range listed {
@@ -89,7 +89,7 @@ func (m *monitor) forget(id int32, q *queueMonitor) {
 	m.reported.gone = append(m.reported.gone, id)
 }
 
-func describe(one parley.ActivatedQueue) Queue {
+func describe(one activationstore.ActivatedQueue) Queue {
 	text := func(s *string) string {
 		if s == nil {
 			return ""

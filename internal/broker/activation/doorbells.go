@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/parley-broker/parley"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
 // A doorbell tells senders whether to notify. It is armed while a queue has nothing to do, so that a message wakes us at once; and
@@ -98,7 +98,7 @@ func (m *monitor) arm(ctx context.Context, ids []int32) {
 	m.ask(ctx, "arm", func(within context.Context) func(time.Time) {
 		var err error
 		for some := range slices.Chunk(ids, armedAtOnce) {
-			if err = parley.ArmDoorbells(within, m.config.Pool, some, armedTime); err != nil {
+			if err = activationstore.ArmDoorbells(within, m.config.Pool, some, armedTime); err != nil {
 				break
 			}
 		}
@@ -132,7 +132,7 @@ func (m *monitor) disarm(ctx context.Context) {
 	ids := m.awake
 	m.awake = nil
 	m.ask(ctx, "disarm", func(within context.Context) func(time.Time) {
-		err := parley.DisarmDoorbells(within, m.config.Pool, ids)
+		err := activationstore.DisarmDoorbells(within, m.config.Pool, ids)
 		return func(time.Time) {
 			if err != nil {
 				m.config.Logger.Warn("the doorbells of busy queues could not be disarmed", "error", err)

@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/internal/notifier"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
 const (
@@ -194,7 +194,7 @@ func (m *monitor) look(ctx context.Context, now time.Time, queues map[int32]*que
 		return
 	}
 	m.ask(ctx, "look", func(within context.Context) func(time.Time) {
-		found, err := parley.ReadReceivableQueues(within, m.config.Pool, ids, most, rowsMax)
+		found, err := activationstore.ReadReceivableQueues(within, m.config.Pool, ids, most, rowsMax)
 		return func(answered time.Time) {
 			if err != nil {
 				retry := answered.Add(m.failures.Failed(err))
@@ -210,8 +210,8 @@ func (m *monitor) look(ctx context.Context, now time.Time, queues map[int32]*que
 }
 
 // see decides on what a look has found; queues that are not in it have nothing to receive.
-func (m *monitor) see(ctx context.Context, ids []int32, found []parley.ReceivableQueue, asked, now time.Time) {
-	seen := make(map[int32]parley.ReceivableQueue, len(found))
+func (m *monitor) see(ctx context.Context, ids []int32, found []activationstore.ReceivableQueue, asked, now time.Time) {
+	seen := make(map[int32]activationstore.ReceivableQueue, len(found))
 	for _, one := range found {
 		seen[one.QueueID] = one
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/daemon"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
 // procedures makes readers that are sessions: CALL procedure(), outside of a transaction, so that the procedure begins and ends
@@ -100,7 +100,7 @@ func (r *procedureReader) Run(ctx context.Context) error {
 func (r *procedureReader) tellPoison(failure error) {
 	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
 	defer cancel()
-	if err := parley.NoteReaderFailure(ctx, r.config.Pool, r.queue.ID, failure); err != nil {
+	if err := activationstore.NoteReaderFailure(ctx, r.config.Pool, r.queue.ID, failure); err != nil {
 		r.config.Logger.Warn("the failure of a reader could not be reported to the broker", "queue", r.queue.Name, "error", err)
 	}
 }
@@ -115,7 +115,7 @@ func (s *session) begin(ctx context.Context, config Config, term int64, q Queue)
 	var leads bool
 	var err error
 	if config.ProcedureConfig == nil {
-		leads, err = parley.BeginReader(ctx, s.conn, term, int32(q.ID), q.ExecuteAs, s.isDirect)
+		leads, err = activationstore.BeginReader(ctx, s.conn, term, int32(q.ID), q.ExecuteAs, s.isDirect)
 	} else {
 		leads, err = s.beginApart(ctx, config, term, q)
 	}
@@ -145,7 +145,7 @@ func (s *session) beginApart(ctx context.Context, config Config, term int64, q Q
 			return false, err
 		}
 	}
-	return parley.MayBeginReader(ctx, config.Pool, term, int32(q.ID), q.ExecuteAs, apartTime)
+	return activationstore.MayBeginReader(ctx, config.Pool, term, int32(q.ID), q.ExecuteAs, apartTime)
 }
 
 func (s *session) call(ctx context.Context, q Queue) error {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/parley-broker/parley"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
 const (
@@ -46,12 +46,12 @@ type taskKey struct {
 }
 
 func (q *queueMonitor) face() face {
-	f := face{state: parley.MonitorInactive, running: len(q.runs), failures: q.failure.times}
+	f := face{state: activationstore.MonitorInactive, running: len(q.runs), failures: q.failure.times}
 	switch {
 	case q.failure.times > 0:
-		f.state = parley.MonitorNotified
+		f.state = activationstore.MonitorNotified
 	case len(q.runs) > 0:
-		f.state = parley.MonitorReceivesOccurring
+		f.state = activationstore.MonitorReceivesOccurring
 	}
 	if q.lastError != nil {
 		f.err = q.lastError.Error()
@@ -61,7 +61,7 @@ func (q *queueMonitor) face() face {
 
 // report tells the database what has changed, if anything has.
 func (m *monitor) report(ctx context.Context, now time.Time) {
-	var monitors []parley.MonitorReport
+	var monitors []activationstore.MonitorReport
 	var told []*queueMonitor
 	for _, q := range m.queues {
 		f := q.face()
@@ -78,7 +78,7 @@ func (m *monitor) report(ctx context.Context, now time.Time) {
 		q.tally.reportedAt, q.tally.emptyReported, q.tally.last = now, q.tally.emptyAt, f
 	}
 	for _, id := range m.reported.gone {
-		monitors = append(monitors, parley.MonitorReport{QueueID: id, IsGone: true, State: parley.MonitorInactive})
+		monitors = append(monitors, activationstore.MonitorReport{QueueID: id, IsGone: true, State: activationstore.MonitorInactive})
 	}
 	gone := m.reported.gone
 	m.reported.gone = nil
@@ -90,7 +90,7 @@ func (m *monitor) report(ctx context.Context, now time.Time) {
 		tasks = nil
 	}
 	m.ask(ctx, "report", func(within context.Context) func(time.Time) {
-		leads, err := parley.ReportActivation(within, m.config.Pool, m.term.Number, monitors, tasks)
+		leads, err := activationstore.ReportActivation(within, m.config.Pool, m.term.Number, monitors, tasks)
 		return func(now time.Time) {
 			if err != nil {
 				m.nextReport = now.Add(m.failures.Failed(err))
@@ -107,15 +107,15 @@ func (m *monitor) report(ctx context.Context, now time.Time) {
 }
 
 // takeBack undoes a report that did not arrive.
-func (t *tally) takeBack(r parley.MonitorReport) {
+func (t *tally) takeBack(r activationstore.MonitorReport) {
 	t.started += r.Started
 	t.aborted += r.Aborted
 	t.limitReached += r.LimitReached
 	t.reportedAt = time.Time{}
 }
 
-func (q *queueMonitor) monitorReport(f face, now time.Time) parley.MonitorReport {
-	r := parley.MonitorReport{
+func (q *queueMonitor) monitorReport(f face, now time.Time) activationstore.MonitorReport {
+	r := activationstore.MonitorReport{
 		QueueID: int32(q.ID), State: f.state, RunningReaders: f.running, Failures: f.failures,
 		ActivatedAgo: since(q.tally.activatedAt, now), EmptyAgo: since(q.tally.emptyAt, now),
 		FailingFor: since(q.failure.since, now),
@@ -143,14 +143,14 @@ func since(t, now time.Time) *float64 {
 
 // taskReports lists the readers that have been running for a while, and tells whether others were reported last. Each second
 // some come and go where much is going on, so those that live shorter are left out.
-func (m *monitor) taskReports(now time.Time) (tasks []parley.TaskReport, keys map[taskKey]bool, changed bool) {
-	tasks, keys = []parley.TaskReport{}, map[taskKey]bool{}
+func (m *monitor) taskReports(now time.Time) (tasks []activationstore.TaskReport, keys map[taskKey]bool, changed bool) {
+	tasks, keys = []activationstore.TaskReport{}, map[taskKey]bool{}
 	for id, q := range m.queues {
 		for _, r := range q.runs {
 			if now.Sub(r.began) < reportInterval {
 				continue
 			}
-			task := parley.TaskReport{QueueID: id, Reader: r.number, Procedure: q.what(), StartedAgo: now.Sub(r.began).Seconds()}
+			task := activationstore.TaskReport{QueueID: id, Reader: r.number, Procedure: q.what(), StartedAgo: now.Sub(r.began).Seconds()}
 			key := taskKey{queue: id, number: r.number, began: r.began}
 			if s, ok := r.reader.(interface{ PID() uint32 }); ok && s.PID() != 0 {
 				key.pid = s.PID()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -61,7 +62,7 @@ func newSide(t *testing.T, name, service string) *side {
 	s.Cleanup(func() { s.dropOwned() })
 	var leads bool
 	var err error
-	s.term, leads, err = parley.Lead(t.Context(), s.pool, name, 0, time.Minute)
+	s.term, leads, err = activationstore.Lead(t.Context(), s.pool, name, 0, time.Minute)
 	if err != nil || !leads {
 		t.Fatalf("lead %s: %v, %v", name, leads, err)
 	}

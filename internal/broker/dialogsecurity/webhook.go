@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/parley-broker/parley"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
 const webhookPurpose = "parley webhook secret "
@@ -22,7 +23,7 @@ func SealWebhookSecrets(ctx context.Context, db parley.DB, keys *MasterKeys) (in
 	if keys == nil {
 		return 0, ErrNoMasterKey
 	}
-	plain, err := parley.ReadPlainSecrets(ctx, db)
+	plain, err := activationstore.ReadPlainSecrets(ctx, db)
 	if err != nil {
 		return 0, err
 	}
@@ -33,7 +34,7 @@ func SealWebhookSecrets(ctx context.Context, db parley.DB, keys *MasterKeys) (in
 		if err != nil {
 			return count, err
 		}
-		isSealed, err := parley.SealWebhookSecret(ctx, db, one, sealed)
+		isSealed, err := activationstore.SealWebhookSecret(ctx, db, one, sealed)
 		if isSealed {
 			count++
 		}

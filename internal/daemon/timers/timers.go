@@ -12,6 +12,7 @@ import (
 	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/internal/notifier"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
 const (
@@ -71,10 +72,10 @@ func (t *Timers) Lead(ctx context.Context, term *daemon.Term) {
 func (t *Timers) fireOnce(ctx context.Context, term *daemon.Term, failures *backoff.Failures) (pause time.Duration, leads bool) {
 	within, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	fired, next, leads, err := parley.FireDue(within, t.pool, term.Number, alarmsAtOnce, false)
+	fired, next, leads, err := activationstore.FireDue(within, t.pool, term.Number, alarmsAtOnce, false)
 	if err != nil && within.Err() == nil {
 		// One of them cannot be fired now; it must not keep the others.
-		fired, next, leads, err = parley.FireDue(within, t.pool, term.Number, alarmsAtOnce, true)
+		fired, next, leads, err = activationstore.FireDue(within, t.pool, term.Number, alarmsAtOnce, true)
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -63,7 +64,7 @@ type courier struct {
 // lead renews the courier's term; or makes it a new leader, as when a daemon has died. It leads not at once when another one does.
 func (c *courier) lead(ctx context.Context, anew bool) (bool, error) {
 	if anew && c.term != 0 {
-		if err := parley.Resign(ctx, c.from.pool.Load(), c.term); err != nil {
+		if err := activationstore.Resign(ctx, c.from.pool.Load(), c.term); err != nil {
 			return false, err
 		}
 		c.term = 0
@@ -72,7 +73,7 @@ func (c *courier) lead(ctx context.Context, anew bool) (bool, error) {
 		c.lives++
 		c.name = fmt.Sprint("courier ", c.lives)
 	}
-	term, leads, err := parley.Lead(ctx, c.from.pool.Load(), c.name, c.term, 3*time.Second)
+	term, leads, err := activationstore.Lead(ctx, c.from.pool.Load(), c.name, c.term, 3*time.Second)
 	c.term = term
 	return leads, err
 }

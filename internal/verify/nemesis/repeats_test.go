@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/parley-broker/parley"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 	"github.com/parley-broker/parley/internal/verify/checker"
 	"github.com/parley-broker/parley/parleytest"
 )
@@ -64,7 +65,7 @@ func newSpeaking(t testing.TB) *speaking {
 	must(t, s.conn, "select parley.create_service('speaker', 'queue', '{DEFAULT}')")
 	must(t, s.conn, "select parley.grant('SEND', 'service', 'speaker', 'public')")
 	must(t, s.conn, "select parley.create_route(name => 'listener', service_name => 'listener', address => 'tcp://listener:4022')")
-	term, leads, err := parley.Lead(t.Context(), pool, "speaking", 0, time.Hour)
+	term, leads, err := activationstore.Lead(t.Context(), pool, "speaking", 0, time.Hour)
 	if err != nil || !leads {
 		t.Fatalf("lead: %t, %v", leads, err)
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/activation"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
 // Kind is that of queues with QUEUE_ACTIVATION event notifications.
@@ -46,7 +46,7 @@ type reader struct {
 // Run raises the event, and waits until nothing can be received, or the time is over. The engine notices when nobody has
 // received anything, and raises the event again after a growing pause.
 func (r *reader) Run(ctx context.Context) error {
-	sent, err := parley.NotifyActivation(ctx, r.pool, r.queue.Name)
+	sent, err := activationstore.NotifyActivation(ctx, r.pool, r.queue.Name)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (r *reader) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		receivable, err := parley.ReadReceivableQueues(ctx, r.pool, []int32{int32(r.queue.ID)}, []int32{1}, rowsMax)
+		receivable, err := activationstore.ReadReceivableQueues(ctx, r.pool, []int32{int32(r.queue.ID)}, []int32{1}, rowsMax)
 		switch {
 		case ctx.Err() != nil:
 			return nil

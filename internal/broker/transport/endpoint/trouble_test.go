@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport/endpoint"
+	activationstore "github.com/parley-broker/parley/internal/store/activation"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -88,7 +89,7 @@ func TestWhatADeadDaemonHadTakenIsSentByTheNext(t *testing.T) {
 	d.stop()
 	a.send(handle, 2, 10)
 	// It takes them, and is never heard of again.
-	term, leads, err := parley.Lead(t.Context(), a.pool, "dead", 0, time.Second)
+	term, leads, err := activationstore.Lead(t.Context(), a.pool, "dead", 0, time.Second)
 	if err != nil || !leads {
 		t.Fatal(leads, err)
 	}

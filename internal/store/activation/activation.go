@@ -1,4 +1,4 @@
-package parley
+package activation
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // Lead renews the lease of the daemon that holds a term, or takes over when nobody leads; term is 0 for a daemon that has
 // not led yet. It returns the term to use from now on, or false when another daemon leads.
-func Lead(ctx context.Context, db DB, name string, term int64, lease time.Duration) (newTerm int64, leads bool, err error) {
+func Lead(ctx context.Context, db pgdb.DB, name string, term int64, lease time.Duration) (newTerm int64, leads bool, err error) {
 	var given *int64
 	err = db.QueryRow(ctx, "select parley._p_lead($1::text, $2::bigint, $3::integer)", name, term, lease.Milliseconds()).Scan(&given)
 	if err != nil {
@@ -29,7 +29,7 @@ func Lead(ctx context.Context, db DB, name string, term int64, lease time.Durati
 }
 
 // Resign ends a term, so that another daemon can lead at once.
-func Resign(ctx context.Context, db DB, term int64) error {
+func Resign(ctx context.Context, db pgdb.DB, term int64) error {
 	if _, err := db.Exec(ctx, "select parley._p_resign($1::bigint)", term); err != nil {
 		return pgdb.StatementError(err, "resign")
 	}
@@ -40,7 +40,7 @@ func Resign(ctx context.Context, db DB, term int64) error {
 // of the reader, and lets the server end it unless the reader's statement follows within two seconds and before the lease is over.
 // When it is not direct, because it may lead through a pooler, it only asks. The error has SQLSTATE 42501 when who said what reads the
 // queue may not, or no longer.
-func BeginReader(ctx context.Context, db DB, term int64, queueID int32, role string, isDirect bool) (bool, error) {
+func BeginReader(ctx context.Context, db pgdb.DB, term int64, queueID int32, role string, isDirect bool) (bool, error) {
 	var may bool
 	err := db.QueryRow(ctx, "select parley._p_begin_reader($1::bigint, $2::integer, $3::text, $4::boolean)",
 		term, queueID, role, isDirect).Scan(&may)
@@ -52,7 +52,7 @@ func BeginReader(ctx context.Context, db DB, term int64, queueID int32, role str
 
 // MayBeginReader is [BeginReader] for a reader that runs elsewhere than on the connection that asks. It is told how long the lease of the
 // daemon must last; an empty role is for readers that are no procedures.
-func MayBeginReader(ctx context.Context, db DB, term int64, queueID int32, role string, lease time.Duration) (bool, error) {
+func MayBeginReader(ctx context.Context, db pgdb.DB, term int64, queueID int32, role string, lease time.Duration) (bool, error) {
 	var may bool
 	err := db.QueryRow(ctx, "select parley._p_may_begin_reader($1::bigint, $2::integer, nullif($3::text, ''), $4::integer)",
 		term, queueID, role, lease.Milliseconds()).Scan(&may)
@@ -79,7 +79,7 @@ type ActivatedQueue struct {
 }
 
 // ReadActivatedQueues reads the queues with activation on; none when the broker is disabled.
-func ReadActivatedQueues(ctx context.Context, db DB) ([]ActivatedQueue, error) {
+func ReadActivatedQueues(ctx context.Context, db pgdb.DB) ([]ActivatedQueue, error) {
 	rows, err := db.Query(ctx, `
 		select q.queue_id, q.name, q.max_readers, q.min_readers, q.kind, q.procedure_call, q.procedure_name, q.execute_as,
 			q.external, q.version, q.refusal
@@ -107,7 +107,7 @@ type ReceivableQueue struct {
 
 // ReadReceivableQueues looks, without disturbing readers, in which of some queues messages can be received; queues in which
 // none can are left out. For each queue readersMax says how many groups are of interest; rowsMax bounds the look.
-func ReadReceivableQueues(ctx context.Context, db DB, queueIDs, readersMax []int32, rowsMax int) ([]ReceivableQueue, error) {
+func ReadReceivableQueues(ctx context.Context, db pgdb.DB, queueIDs, readersMax []int32, rowsMax int) ([]ReceivableQueue, error) {
 	rows, err := db.Query(ctx, `
 		select q.queue_id, q.groups, coalesce(q.head, 0), q.is_partial
 		from parley._p_receivable($1::integer[], $2::integer[], $3::integer) as q`, queueIDs, readersMax, rowsMax)
@@ -123,7 +123,7 @@ func ReadReceivableQueues(ctx context.Context, db DB, queueIDs, readersMax []int
 
 // ArmDoorbells asks senders to notify channel parley of messages to some queues, for a time. A few hundred queues at once
 // are enough for one statement.
-func ArmDoorbells(ctx context.Context, db DB, queueIDs []int32, d time.Duration) error {
+func ArmDoorbells(ctx context.Context, db pgdb.DB, queueIDs []int32, d time.Duration) error {
 	_, err := db.Exec(ctx, "select parley._p_arm_doorbells($1::integer[], $2::integer)", queueIDs, pgdb.Seconds(d))
 	if err != nil {
 		return pgdb.StatementError(err, "arm the doorbells")
@@ -132,16 +132,27 @@ func ArmDoorbells(ctx context.Context, db DB, queueIDs []int32, d time.Duration)
 }
 
 // DisarmDoorbells tells senders that nobody has to be notified of messages to some queues, until they are armed again.
-func DisarmDoorbells(ctx context.Context, db DB, queueIDs []int32) error {
+func DisarmDoorbells(ctx context.Context, db pgdb.DB, queueIDs []int32) error {
 	if _, err := db.Exec(ctx, "select parley._p_disarm_doorbells($1::integer[])", queueIDs); err != nil {
 		return pgdb.StatementError(err, "disarm the doorbells")
 	}
 	return nil
 }
 
+// NotifyActivation raises QUEUE_ACTIVATION for a queue, and tells how many messages were sent.
+//
+// Errors: an [pgdb.Error] with number parley.QueueNotFound, or 15151 for others than administrators.
+func NotifyActivation(ctx context.Context, db pgdb.DB, queue string) (int, error) {
+	var sent int
+	if err := db.QueryRow(ctx, "select parley.notify_activation($1::text)", queue).Scan(&sent); err != nil {
+		return 0, pgdb.StatementError(err, "raise QUEUE_ACTIVATION of queue "+queue)
+	}
+	return sent, nil
+}
+
 // FireDue fires timers and ends lifetimes that are due, up to a number, and tells in what time to call it again. With
 // oneByOne those that cannot be fired now are put off instead of failing the others. It returns false when the term is over.
-func FireDue(ctx context.Context, db DB, term int64, top int, oneByOne bool) (fired int, next time.Duration, leads bool, err error) {
+func FireDue(ctx context.Context, db pgdb.DB, term int64, top int, oneByOne bool) (fired int, next time.Duration, leads bool, err error) {
 	var count *int
 	var nextMS *float64
 	err = db.QueryRow(ctx, `
@@ -194,7 +205,7 @@ type TaskReport struct {
 
 // ReportActivation tells the database about the monitors that have changed, and about all running readers; nil tasks are as
 // they were. It returns false when the term is over.
-func ReportActivation(ctx context.Context, db DB, term int64, monitors []MonitorReport, tasks []TaskReport) (leads bool, err error) {
+func ReportActivation(ctx context.Context, db pgdb.DB, term int64, monitors []MonitorReport, tasks []TaskReport) (leads bool, err error) {
 	if monitors == nil {
 		monitors = []MonitorReport{}
 	}

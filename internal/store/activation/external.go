@@ -1,4 +1,4 @@
-package parley
+package activation
 
 import (
 	"context"
@@ -41,20 +41,20 @@ type WebhookActivation struct {
 
 // CreateProgramActivation lets the daemon start a program for a queue.
 //
-// Errors: an [Error] with number [QueueNotFound], [PermissionDenied], 2714 when the queue has an external activation,
+// Errors: an [pgdb.Error] with number parley.QueueNotFound, parley.PermissionDenied, 2714 when the queue has an external activation,
 // 8402 for what cannot be, 9717 and 9718 when it is activated in another way.
-func CreateProgramActivation(ctx context.Context, db DB, queue string, p ProgramActivation) error {
+func CreateProgramActivation(ctx context.Context, db pgdb.DB, queue string, p ProgramActivation) error {
 	return p.define(ctx, db, "create", queue)
 }
 
 // AlterProgramActivation changes what is given of the program of a queue.
 //
 // Errors: as [CreateProgramActivation], and 15151 when the queue has none.
-func AlterProgramActivation(ctx context.Context, db DB, queue string, p ProgramActivation) error {
+func AlterProgramActivation(ctx context.Context, db pgdb.DB, queue string, p ProgramActivation) error {
 	return p.define(ctx, db, "alter", queue)
 }
 
-func (p ProgramActivation) define(ctx context.Context, db DB, verb, queue string) error {
+func (p ProgramActivation) define(ctx context.Context, db pgdb.DB, verb, queue string) error {
 	c := pgdb.Call{Function: verb + "_program_activation"}
 	c.Give("queue", "text", queue)
 	if p.Program != nil {
@@ -79,7 +79,7 @@ func (p ProgramActivation) define(ctx context.Context, db DB, verb, queue string
 // signs the requests; nothing shows it again.
 //
 // Errors: as [CreateProgramActivation].
-func CreateWebhookActivation(ctx context.Context, db DB, queue string, w WebhookActivation) (secret string, err error) {
+func CreateWebhookActivation(ctx context.Context, db pgdb.DB, queue string, w WebhookActivation) (secret string, err error) {
 	c := w.call("create", queue)
 	if err := c.QueryRow(ctx, db).Scan(&secret); err != nil {
 		return "", pgdb.StatementError(err, "create the webhook of queue "+queue)
@@ -90,7 +90,7 @@ func CreateWebhookActivation(ctx context.Context, db DB, queue string, w Webhook
 // AlterWebhookActivation changes what is given of the webhook of a queue.
 //
 // Errors: as [CreateProgramActivation], and 15151 when the queue has none.
-func AlterWebhookActivation(ctx context.Context, db DB, queue string, w WebhookActivation) error {
+func AlterWebhookActivation(ctx context.Context, db pgdb.DB, queue string, w WebhookActivation) error {
 	c := w.call("alter", queue)
 	return c.Exec(ctx, db, "alter the webhook of queue "+queue)
 }
@@ -115,8 +115,8 @@ func (w WebhookActivation) call(verb, queue string) pgdb.Call {
 
 // DropExternalActivation removes the program or the webhook of a queue.
 //
-// Errors: an [Error] with number [QueueNotFound], [PermissionDenied], or 15151 when there is none.
-func DropExternalActivation(ctx context.Context, db DB, queue string) error {
+// Errors: an [pgdb.Error] with number parley.QueueNotFound, parley.PermissionDenied, or 15151 when there is none.
+func DropExternalActivation(ctx context.Context, db pgdb.DB, queue string) error {
 	if _, err := db.Exec(ctx, "select parley.drop_external_activation($1::text)", queue); err != nil {
 		return pgdb.StatementError(err, "drop the external activation of queue "+queue)
 	}
@@ -151,7 +151,7 @@ type ExternalActivation struct {
 }
 
 // ReadExternalActivations reads what the daemon starts outside of the database, sorted by queue.
-func ReadExternalActivations(ctx context.Context, db DB) ([]ExternalActivation, error) {
+func ReadExternalActivations(ctx context.Context, db pgdb.DB) ([]ExternalActivation, error) {
 	rows, err := db.Query(ctx, `
 		select a.queue_name, a.kind, a.is_enabled, a.min_instances, a.max_instances, a.program, a.environment_names, a.working_directory,
 			a.stop_timeout_ms, a.url, a.secret_name, a.timeout_ms, a.batch_size, a.body_format, a.system_messages, a.max_attempts,

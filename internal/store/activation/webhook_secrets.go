@@ -1,4 +1,4 @@
-package parley
+package activation
 
 import (
 	"context"
@@ -15,7 +15,7 @@ type PlainSecret struct {
 }
 
 // ReadPlainSecrets reads those that no daemon has sealed yet.
-func ReadPlainSecrets(ctx context.Context, db DB) ([]PlainSecret, error) {
+func ReadPlainSecrets(ctx context.Context, db pgdb.DB) ([]PlainSecret, error) {
 	rows, err := db.Query(ctx, "select queue_id, secret from parley._p_plain_secrets()")
 	if err != nil {
 		return nil, pgdb.StatementError(err, "read the secrets of webhooks")
@@ -28,7 +28,7 @@ func ReadPlainSecrets(ctx context.Context, db DB) ([]PlainSecret, error) {
 }
 
 // SealWebhookSecret replaces a secret by itself, sealed under the master key; it is false when it was changed meanwhile.
-func SealWebhookSecret(ctx context.Context, db DB, plain PlainSecret, sealed []byte) (bool, error) {
+func SealWebhookSecret(ctx context.Context, db pgdb.DB, plain PlainSecret, sealed []byte) (bool, error) {
 	var isSealed bool
 	err := db.QueryRow(ctx, "select parley._p_seal_webhook_secret($1::integer, $2::text, $3::bytea)",
 		plain.QueueID, plain.Secret, sealed).Scan(&isSealed)
