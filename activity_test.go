@@ -30,7 +30,7 @@ func queueActivity(t *testing.T, activity parley.Activity, name string) parley.Q
 	return activity.Queues[i]
 }
 
-// awaitSession looks until a session is as it is waited for.
+// awaitSession polls until a session is as it is waited for.
 func awaitSession(t *testing.T, pool *pgxpool.Pool, is func(parley.SessionActivity) bool) parley.SessionActivity {
 	t.Helper()
 	retry := time.NewTicker(10 * time.Millisecond)

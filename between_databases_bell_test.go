@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Whoever sleeps on a queue is woken by what arrives from another database, also in a conversation that is under way.
+// A listener of a queue is woken by what arrives from another database, also in a conversation that is under way.
 func TestArrivalFromAnotherDatabaseWakesWhoSleepsOnTheQueue(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)

@@ -75,7 +75,7 @@ func TestErrorOfAnApplicationDropsWhatTheFarSideDidNotTake(t *testing.T) {
 	answerer.requireForgotten()
 }
 
-// A database that asks in between hears of no loss: what is missing was dropped.
+// A database that asks in between learns of no loss: what is missing was dropped.
 func TestDatabasesAgreeOnWhatAnErrorOfAnApplicationDropped(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, _ := talking(t)
@@ -95,7 +95,7 @@ func TestDatabasesAgreeOnWhatAnErrorOfAnApplicationDropped(t *testing.T) {
 	asker.requireForgotten()
 }
 
-// Of what never arrived anywhere nobody has to hear that it has failed.
+// What never arrived anywhere needs no report of its failure.
 func TestErrorBeforeTheFarSideTookAnything(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func TestErrorBeforeTheFarSideTookAnything(t *testing.T) {
 	}
 }
 
-// The first message is under way: it makes the far side, which must hear that this one has failed.
+// The first message is under way: it makes the far side, which must learn that this one has failed.
 func TestErrorFollowsAFirstMessageThatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)

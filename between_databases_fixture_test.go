@@ -24,7 +24,7 @@ type arrived struct {
 	MessageBody     []byte
 }
 
-// side is one of two databases that talk to each other; the test carries what they say, as a daemon does.
+// side is one of two databases that talk to each other; the test carries what they send, as a daemon does.
 type side struct {
 	*testing.T
 	db   *pgxpool.Pool
@@ -33,7 +33,7 @@ type side struct {
 	guid parley.UUID
 }
 
-// newSides gives a test an asker in one database and an answerer in another one, who may be sent to by the asker's owner.
+// newSides gives a test an asker in one database and an answerer in another one, to which messages may be sent by the asker's owner.
 func newSides(t *testing.T) (asker, answerer *side) {
 	t.Helper()
 	sides := [2]*side{{name: "asker"}, {name: "answerer"}}

@@ -55,7 +55,7 @@ func TestATraceShowsWhatComesFromAnotherDatabase(t *testing.T) {
 			asking: []string{
 				"BEGIN DIALOG, SO", "SEND Message, SO", "Delayed, CO", "Local, CO", "Received Broker Error Message, ER, lost",
 			},
-			// The Error of the target looks for its way back.
+			// The Error of the target needs a way back.
 			answered: []string{"Dialog Created, CO", "Received Sequenced Message, CO", "Broker Initiated Error, ER, lost", "Delayed, ER", "Local, ER"},
 		},
 	} {

@@ -194,7 +194,7 @@ func TestAnybodyMayAttach(t *testing.T) {
 	}
 }
 
-// A database that cannot be written is looked at, and nothing else.
+// A database that cannot be written is read, and nothing else.
 func TestAttachToAReadOnlyDatabaseReportsTheState(t *testing.T) {
 	t.Parallel()
 	copied := copyOf(t, parleytest.Database(t))
@@ -224,7 +224,7 @@ func TestAttachReportsWhetherProgramAndSchemaFit(t *testing.T) {
 	requireAttach(t, this, conn, nil)
 	requireAttach(t, next, conn, nil)
 
-	// A version that takes something away says so.
+	// A version that takes something away states it.
 	after := next.Next("after", nil, "").ServesProgramsFrom(next)
 	if err := after.Upgrade(t.Context(), conn); err != nil {
 		t.Fatal(err)

@@ -66,7 +66,7 @@ func TestANewEpochIsAnsweredByAskingWhetherConversationsAreKnown(t *testing.T) {
 	asker.exec("select parley._p_forget_far_side(e.endpoint_id) from parley._p_endpoint as e")
 	asker.exec("delete from parley._p_endpoint")
 	asker.exec("select parley._p_begin_epoch()")
-	// Another conversation lets the answerer hear of it.
+	// Another conversation makes the epoch known to the answerer.
 	other := asker.dialog()
 	asker.send(other, request, "other")
 	answerer.deliver(asker.speaker(), asker.take(answerer)...)
@@ -81,7 +81,7 @@ func TestANewEpochIsAnsweredByAskingWhetherConversationsAreKnown(t *testing.T) {
 	equal(answerer, "ER", "select state from parley.conversation_endpoints where conversation_handle = $1", target)
 }
 
-// Keeps T5, F2: the answer that says so may be lost, and what is asked then is answered otherwise.
+// Keeps T5, F2: the answer that reports it may be lost, and what is asked then is answered otherwise.
 func TestRefusalWhoseAnswerWasLostIsReportedAllTheSame(t *testing.T) {
 	t.Parallel()
 	t.Run("LostHistory", func(t *testing.T) {

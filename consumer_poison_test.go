@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// The consumer does what the broker cannot: it tells why a message came back.
+// The consumer does what the broker cannot: it reports why a message came back.
 func TestConsumerReportsWhyItsHandlerFailed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// What the installing role has said of objects of all kinds was not said of the broker: who reads its secret, or makes a function in its
+// Default privileges of the installing role do not apply to the broker: a role that reads its secret, or makes a function in its
 // schema, takes it over.
 func TestDefaultPrivilegesGiveNothingOfTheBrokerAway(t *testing.T) {
 	t.Parallel()

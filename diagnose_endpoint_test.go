@@ -77,7 +77,7 @@ func (n *networked) require(want ...string) []parley.Finding {
 		codes = append(codes, code)
 	}
 	if strings.Join(codes, ", ") != strings.Join(want, ", ") {
-		// What follows looks into what was found.
+		// What follows checks what was found.
 		n.Fatalf("found %+v, want %v", found, want)
 	}
 	return found
@@ -92,7 +92,7 @@ func TestDiagnosisOfADialogComparesWhereDaemonsListen(t *testing.T) {
 	if found := n.require("endpoint-elsewhere"); !strings.Contains(found[0].Cause, "listen at tcp://*:4023") || found[0].ObjectName != "tcp://answerer:4022" {
 		t.Errorf("found %+v", found)
 	}
-	// What its operator has said counts more than where it listens behind a gateway.
+	// What its operator has stated counts more than where it listens behind a gateway.
 	n.certify(1, answerersKey, "tcp://answerer:4022", time.Now().Add(-time.Hour))
 	n.require()
 	n.certify(1, answerersKey, "tcp://moved:4022", time.Now().Add(-time.Hour))
@@ -139,7 +139,7 @@ func TestDiagnosisOfADialogComparesWhomEachSideTrusts(t *testing.T) {
 	n.require("far certificate-not-valid-yet")
 	n.certify(1, answerersKey, "", time.Now().Add(-time.Hour))
 
-	// Of a peer whose address is not known only the other side's key tells that it is meant.
+	// Of a peer whose address is not known only the other side's key shows that it is meant.
 	n.answerer.exec("select parley.trust_peer('" + strings.Repeat("e", 64) + "', 'another'); select parley.revoke_peer('asker')")
 	if found := n.require("far peer-not-trusted"); !strings.Contains(found[0].Cause, "the peer that it belongs to is REVOKED") {
 		t.Errorf("found %+v", found)

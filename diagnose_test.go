@@ -136,7 +136,7 @@ func TestCheckBrokerReportsWhatItRepairs(t *testing.T) {
 	}
 }
 
-// Each code that can be told is explained in docs/diagnose.md, and no other.
+// Each code that can be reported is explained in docs/diagnose.md, and no other.
 func TestEveryFindingIsExplained(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("docs/diagnose.md")
@@ -173,7 +173,7 @@ func TestEveryFindingIsExplained(t *testing.T) {
 	}
 }
 
-// A dialog between databases is looked at from both sides: what one lacks and the other has is not missing (spec 9.4).
+// A dialog between databases is checked from both sides: what one lacks and the other has is not missing (spec 9.4).
 func TestDiagnosisOfADialogChecksBothDatabases(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
@@ -239,7 +239,7 @@ func TestServiceNextDoorIsNotMissing(t *testing.T) {
 	if missing() {
 		t.Error("a service that has answered is found missing")
 	}
-	// What the daemon has told may be forgotten; who has answered is known all the same.
+	// A report of the daemon may be forgotten; the broker that has answered is known all the same.
 	asker.exec("delete from parley._p_neighbour_service")
 	if missing() {
 		t.Error("a service that has answered is found missing")

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// Errors of the broker carry the number that SQL Server gives to the same mistake, and say what to do.
+// Errors of the broker carry the number that SQL Server gives to the same mistake, and state what to do.
 func ExampleErrorNumber() {
 	ctx, pool, done := exampleDatabase()
 	defer done()

@@ -27,7 +27,7 @@ func follow(t *testing.T, pool *pgxpool.Pool, from int64) *parley.Follower {
 	return f
 }
 
-// next gives the bodies of what a follower sees next, with their positions checked for order inside one look.
+// next gives the bodies of what a follower sees next, with their positions checked for order inside one poll.
 func next(t *testing.T, f *parley.Follower) []string {
 	t.Helper()
 	messages, err := f.Next(t.Context())

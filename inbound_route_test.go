@@ -54,7 +54,7 @@ var (
 	}
 )
 
-// The daemon decides in memory what the schema defines. Random tables, looked at from both sides.
+// The daemon decides in memory what the schema defines. Random tables, decided by both.
 func TestInboundRoutesAreDecidedInMemoryAsInTheDatabase(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
@@ -155,7 +155,7 @@ func TestChangeOfRoutesIsNotified(t *testing.T) {
 	}
 	defer func() { _, _ = conn.Exec(context.WithoutCancel(t.Context()), "unlisten *") }()
 	for _, s := range statements {
-		// Sent by the same session, so it arrives with the answer; the last one tells where to stop looking.
+		// Sent by the same session, so it arrives with the answer; the last one marks where to stop reading.
 		if _, err := conn.Exec(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}

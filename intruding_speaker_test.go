@@ -6,7 +6,7 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// A broker that speaks for itself, and knows the id of somebody else's conversation, cannot write into it; nor can the other side write
+// A broker that speaks for itself, and knows the id of a conversation of others, cannot write into it; nor can the other side write
 // what is not its to write.
 func TestConversationTakesOnlyWhatItsOtherSideMaySend(t *testing.T) {
 	t.Parallel()

@@ -45,7 +45,7 @@ func TestRoleOfAPeerDecidesWhatItMaySend(t *testing.T) {
 	answerer.exec("select parley.revoke('SEND', 'service', '//test/Answerer', 'public')")
 	answerer.exec("select parley.trust_peer($1, 'one')", oneKey)
 	answerer.exec("select parley.trust_peer($1, 'two', role => $2)", anotherKey, shop)
-	// Each of them is to be the first who speaks for the asker.
+	// Each of them is to be the first that speaks for the asker.
 	release := func() { answerer.exec("delete from parley._p_peer_broker") }
 	for _, nobody := range []string{oneKey, anotherKey, thirdKey} {
 		release()
@@ -64,7 +64,7 @@ func TestRoleOfAPeerDecidesWhatItMaySend(t *testing.T) {
 	}
 }
 
-// Revoked, it can say nothing more, on conversations that are open neither; what it sends waits there, and no conversation is ended by
+// Revoked, it can send nothing more, on open conversations neither; what it sends waits there, and no conversation is ended by
 // that.
 func TestNothingMoreIsTakenFromARevokedPeer(t *testing.T) {
 	t.Parallel()
@@ -95,7 +95,7 @@ func TestNothingMoreIsTakenFromARevokedPeer(t *testing.T) {
 			}
 			equal(answerer, 1, `select count(*)::int from parley_queue."Answering"`)
 			answerer.exec(test.undo)
-			// Nor what somebody else has signed, when the link is that of the peer.
+			// Nor what another key has signed, when the link is that of the peer.
 			signed := parley.Arrival{Speaker: asker.speaker(), Runs: runs, Identities: []string{"certificate:" + thirdKey + " over peer:" + oneKey}}
 			answerer.exec(test.change)
 			got, err := parley.AcceptArrival(t.Context(), answerer.db, signed)

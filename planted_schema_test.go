@@ -88,7 +88,7 @@ func (p planter) requireRefused(t *testing.T) {
 	}
 }
 
-// columns are those of the row that says which version is installed.
+// columns are those of the row that has the installed version.
 const columns = "schema_version integer, oldest_client_version integer, release text, installed_at timestamptz default now(), upgraded_at timestamptz"
 
 func TestASchemaThatSomebodyPlantedIsNeitherReadNorCalled(t *testing.T) {
@@ -139,7 +139,7 @@ func TestASchemaThatSomebodyPlantedIsNeitherReadNorCalled(t *testing.T) {
 	}
 }
 
-// What the planner evaluates and the kinds of relations are refused even where the owner is to be trusted: he may have been careless.
+// What the planner evaluates and the kinds of relations are refused even where the owner is to be trusted: it may have been careless.
 func TestTheRowOfTheVersionIsReadFromAnOrdinaryTableOnly(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string][]string{

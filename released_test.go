@@ -21,7 +21,7 @@ const released = "migrations/released"
 
 var update = flag.Bool("update", false, "rewrite the released script of the current schema version")
 
-// releaseNames are the places where a script tells the release, which may grow without the schema.
+// releaseNames are the places where a script names the release, which may grow without the schema.
 var releaseNames = regexp.MustCompile(`(?m)^-- Parley \S+,|^(insert into parley\._p_installation \(schema_version, release[^)]*\) values \(\d+, )'[^']*'`)
 
 func TestReleasedSchemaVersionNeverChanges(t *testing.T) {
@@ -105,7 +105,7 @@ func requireMessagesIn(t *testing.T, conn *pgx.Conn, handle parley.UUID) {
 	}
 }
 
-// bodies joins what messages say.
+// bodies joins the bodies of messages.
 func bodies(messages []parley.Message) string {
 	var texts []string
 	for _, message := range messages {

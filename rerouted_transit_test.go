@@ -31,7 +31,7 @@ func textsOf(runs []parley.Run) (texts []string) {
 	return texts
 }
 
-// Between the two the conversation has no destination, and nothing on a lane that would tell of it.
+// Between the two the conversation has no destination, and nothing on a lane that would show it.
 func TestWhatWasInTransitGoesOnWhenItsRouteWasDroppedAndMadeAgain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -61,7 +61,7 @@ func (s *side) takeOnly(address string) []parley.Run {
 	return s.takeAt(address)
 }
 
-// bindUnresolved takes conversations whose route says LOCAL where their routes lead otherwise, and gives how many there were.
+// bindUnresolved takes conversations whose route is LOCAL where their routes lead otherwise, and returns how many there were.
 func (s *side) bindUnresolved() int {
 	s.Helper()
 	unresolved, err := parley.ReadUnresolved(s.Context(), s.db, 100)
@@ -108,7 +108,7 @@ func TestConversationThatHasBegunElsewhereDoesNotComeBack(t *testing.T) {
 	asker.requireLanes("tcp://far:4023: 1 2")
 }
 
-// refused gives an asker whose dialog with a service no other database has any more was put aside, with two messages that have their
+// refused gives an asker whose dialog with a service no other database has any more was parked, with two messages that have their
 // numbers.
 func refused(t *testing.T) (asker, answerer *side, handle string, runs []parley.Run) {
 	t.Helper()
@@ -133,7 +133,7 @@ func refused(t *testing.T) (asker, answerer *side, handle string, runs []parley.
 
 const createHere = "select parley.create_service('//test/Answerer', 'Here', array['//test/Work'])"
 
-// createServiceBehindTheScenes makes the service without looking for what waits for it.
+// createServiceBehindTheScenes makes the service without classifying again what waits for it.
 func (s *side) createServiceBehindTheScenes() {
 	s.Helper()
 	s.exec("select parley.create_service('//test/Other', 'Here', array['//test/Work'])")
@@ -270,7 +270,7 @@ func TestWhatWasInTransitIsTakenAgainWhereItsRouteLeadsNow(t *testing.T) {
 	}
 }
 
-// What was put aside finds its way anew, and as long as LOCAL comes first that takes the daemon, which is to be told of it although all
+// What was parked finds its way anew, and as long as LOCAL comes first that takes the daemon, which is to be notified although all
 // that waits has its number.
 func TestWhatWasParkedInTransitIsTriedAgainByTheDefaultForwarder(t *testing.T) {
 	t.Parallel()

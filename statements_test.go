@@ -230,7 +230,7 @@ func TestErrorsOfTheBrokerCarryTheirNumber(t *testing.T) {
 	}
 }
 
-// A statement in a database without the schema says so with Service Broker's number.
+// A statement in a database without the schema reports it with Service Broker's number.
 func TestStatementsWithoutABrokerReportIt(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.EmptyDatabase(t)

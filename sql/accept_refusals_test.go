@@ -8,7 +8,7 @@ import (
 
 const outsideTheOrder = int64(9223372036854775807)
 
-// arriving is a run, or a part of a large message, as a daemon gives it to the database. What is not said is that of a first message to
+// arriving is a run, or a part of a large message, as a daemon gives it to the database. What is not stated is that of a first message to
 // //test/Answerer that is taken.
 type arriving struct {
 	broker, conversation string
@@ -70,7 +70,7 @@ func (s session) store(a arriving, at, size int64) int64 {
 		a.broker, a.epoch, a.conversation, !a.fromTarget, a.first, at, size, a.body, a.to, a.toBroker, a.identity)
 }
 
-// newTarget gives a world in which peer one may send to //test/Answerer.
+// newTarget returns a fixture in which peer one may send to //test/Answerer.
 func newTarget(t *testing.T) *broker {
 	t.Helper()
 	b := newWorld(t)
@@ -201,7 +201,7 @@ func TestConversationOfThisDatabaseTakesNothingFromTheNetwork(t *testing.T) {
 	equal(b.session, 1, "select count(*) from parley._p_message")
 }
 
-// Who may not send a message fills no disk with its parts.
+// Without the right to send a message a peer fills no disk with its parts.
 func TestPartOfAMessageFromAfarIsNotStoredForEachReason(t *testing.T) {
 	t.Parallel()
 	other := anotherBroker

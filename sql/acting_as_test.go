@@ -17,7 +17,7 @@ func requireNoReader(s session, queueID int) {
 	}
 }
 
-// A queue of an owner, which runs a procedure as him, and somebody who may ALTER it and is no member of anything.
+// A queue of an owner, which runs a procedure as that owner, and a role that may ALTER it and is no member of anything.
 func activatedQueue(t *testing.T) (b *broker, owner, mallory string) {
 	t.Helper()
 	b = newWorld(t)
@@ -79,13 +79,13 @@ func TestTheRightToAlterAQueueRunsNothingAsItsOwner(t *testing.T) {
 		mallory.refuses(15517, statement)
 	}
 	equal(b.session, "public.read", "select activation_procedure from parley.service_queues where name = 'Own'")
-	// Numbers and the switch are ALTER's, and what mallory may be himself.
+	// Numbers and the switch are ALTER's, and what mallory may act as.
 	mallory.exec("select parley.alter_queue('Own', max_queue_readers => 2)")
 	mallory.exec("select parley.alter_queue('Own', activation => false)")
 	mallory.exec("select parley.alter_queue('Own', activation => true)")
 	mallory.exec("select parley.alter_queue('Own', activation_procedure => 'public.steal', execute_as => 'SELF')")
 	equal(b.session, true, "select refusal is null from parley._p_activated_queues() where name = 'Own'")
-	// The owner may act as himself, and yet what mallory chose must not run as him.
+	// The owner may act as its own role, and yet what mallory chose must not run as that role.
 	b.as(owner).refuses(15517, "select parley.alter_queue('Own', execute_as => 'OWNER')")
 	b.as(owner).exec("select parley.alter_queue('Own', activation_procedure => 'public.read', execute_as => 'OWNER')")
 }
@@ -189,14 +189,14 @@ func TestProgramsAndAddressesAreShownToWhoMayViewTheDefinition(t *testing.T) {
 	}
 	s := b.as(outsider)
 	equal(s, 0, query)
-	// Nor does a cheap function of his see what the view leaves out.
+	// Nor does a cheap function of the reader's see what the view leaves out.
 	s.exec("create function pg_temp.peek(text[]) returns boolean language plpgsql cost 0.0001 as $$ begin raise exception 'seen %', $1; end $$")
 	equal(s, 0, "select count(*) from parley.external_activations where pg_temp.peek(program)")
 	// Its backend may not have gone yet when the role goes.
 	s.exec("drop function pg_temp.peek(text[])")
 }
 
-// The daemon asks right before each start, and what it is told is what the queue says then.
+// The daemon asks right before each start, and the answer is the queue's definition then.
 func TestAReaderIsBegunAsTheQueueIsDefinedNow(t *testing.T) {
 	t.Parallel()
 	b, owner, _ := activatedQueue(t)

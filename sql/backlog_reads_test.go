@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// blocksRead runs a statement and gives how many blocks it, and what it calls, looked at.
+// blocksRead runs a statement and returns how many blocks it, and what it calls, read.
 func (s session) blocksRead(statement string, arguments ...any) int {
 	s.Helper()
 	var plans []struct {
@@ -154,7 +154,7 @@ func TestReceiveBesideALockedGroupDoesNotReadWhatWasReceived(t *testing.T) {
 	}
 }
 
-// Where the statistics say that nearly all is of one conversation the planner expects nothing of others, and would rather sort than look.
+// Where the statistics show that nearly all is of one conversation the planner expects nothing of others, and would rather sort than scan.
 func TestHintIsRenewedWithoutReadingAllThatWaits(t *testing.T) {
 	t.Parallel()
 	b, _, other, _ := besideALockedGroup(t, 6000)
@@ -207,7 +207,7 @@ func TestTimersAloneLeaveNothingBehind(t *testing.T) {
 	equal(b.session, 1, "select count(*) from parley._p_receive_progress")
 }
 
-// Each RECEIVE notes how far it came; what is older goes, also where RECEIVE goes the long way.
+// Each RECEIVE records how far it came; what is older goes, also where RECEIVE goes the long way.
 func TestProgressOfALongConversationTakesLittleRoom(t *testing.T) {
 	t.Parallel()
 	for name, timer := range map[string]bool{"plain": false, "with a timer": true} {

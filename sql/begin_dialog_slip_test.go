@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// noticing opens a session of a role ("" for the administrator) that keeps what the server tells it besides its results.
+// noticing opens a session of a role ("" for the administrator) that keeps the notices of the server.
 func (b *broker) noticing(role string) (session, *[]pgconn.Notice) {
 	b.Helper()
 	var reported []pgconn.Notice
@@ -97,7 +97,7 @@ func TestNameThatARouteLeadsToIsNoSlip(t *testing.T) {
 	}
 }
 
-// Who may not see a service is not told its name.
+// A role that may not see a service does not get its name.
 func TestSlipNamesOnlyWhatTheCallerMaySee(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// world is what most tests talk about: two services, each on a queue of its own, that accept the same contract.
+// world is the fixture of most tests: two services, each on a queue of its own, that accept the same contract.
 const world = `
 	select parley.create_message_type('//test/Request');
 	select parley.create_message_type('//test/Reply');
@@ -45,7 +45,7 @@ type querier interface {
 	QueryRow(ctx context.Context, query string, arguments ...any) pgx.Row
 }
 
-// session speaks to the broker; what it says must work, or the test ends.
+// session is a session with the broker; what it executes must work, or the test ends.
 type session struct {
 	*testing.T
 	db querier
@@ -221,7 +221,7 @@ func clip(statement string) string {
 	return statement[:min(len(statement), 300)]
 }
 
-// waitUntil asks until a query says true.
+// waitUntil asks until a query returns true.
 func (s session) waitUntil(query string, arguments ...any) {
 	s.Helper()
 	parleytest.Until(s, clip(query), func() bool { return value[bool](s, query, arguments...) })

@@ -37,7 +37,7 @@ var catalogRows = map[string]string{
 	"remote_service_bindings":         `select name from parley.remote_service_bindings`,
 }
 
-// Views without rights of their own: each says why everybody may read all of it.
+// Views without rights of their own: each has the reason why every role may read all of it.
 var forEverybody = map[string]string{
 	"databases":        "the database that one is connected with",
 	"diagnosis_checks": "a list of what diagnose can find, the same everywhere",
@@ -171,7 +171,7 @@ func TestRightsOverAClassShowAllOfIt(t *testing.T) {
 	b.exec("select parley.alter_authorization('service', '//hidden/Listener', current_user)")
 }
 
-// One sees what one holds, has granted, or may change; not who else may use an object that one may use.
+// A role sees what it holds, has granted, or may change; not which others may use an object that it may use.
 func TestRightsOfOthersAreShownToWhoeverRulesTheObject(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

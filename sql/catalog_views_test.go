@@ -98,7 +98,7 @@ func TestEventsOfNotificationsAreInTheCatalog(t *testing.T) {
 	}
 	equal(b.session, 0, "select count(*) from parley.server_event_notifications")
 	equal(b.session, 0, "select count(*) from parley.message_type_xml_schema_collection_usages")
-	// Who does not see the queue sees none of its events.
+	// A role that does not see the queue sees none of its events.
 	outsider := b.as(b.role("outsider"))
 	equal(outsider, 0, "select count(*) from parley.events")
 	equal(b.session, "f f", "select format('%s %s', is_trustworthy_on, is_master_key_encrypted_by_server) from parley.databases")

@@ -28,7 +28,7 @@ func (s session) check(call string) []inconsistency {
 	return found
 }
 
-// Each damage is found under its number, repaired as told, and gone then.
+// Each damage is found under its number, repaired as stated, and gone then.
 func TestCheckBrokerFindsAndRepairsDamage(t *testing.T) {
 	t.Parallel()
 	const endpoint = " where conversation_handle = (select handle from public.c where name = 'talking')"
@@ -125,7 +125,7 @@ func TestRepairInformsTheFarSideOfADamagedConversation(t *testing.T) {
 	}
 }
 
-// A side whose service is dropped stays, disconnected, as long as its far side has to hear of it: that is no damage.
+// A side whose service is dropped stays, disconnected, as long as its far side has to receive the Error: that is no damage.
 func TestSideOfADroppedServiceThatIsToBeReportedIsNoDamage(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

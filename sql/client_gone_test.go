@@ -12,7 +12,7 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// A mortal is a session whose client can die: its connection is closed by the system, and nothing is said to the server.
+// A mortal is a session whose client can die: its connection is closed by the system, and nothing is sent to the server.
 type mortal struct {
 	session
 	conn    *pgx.Conn
@@ -108,7 +108,7 @@ func TestReceiveTakesNothingForAClientThatIsGone(t *testing.T) {
 	}
 }
 
-// Some looks at the connection later the client is still there, and it is given its message.
+// Some checks of the connection later the client is still there, and it is given its message.
 func TestReceiveDoesNotTakeALivingClientForOneThatIsGone(t *testing.T) {
 	t.Parallel()
 	for way, dsn := range ways {
@@ -127,7 +127,7 @@ func TestReceiveDoesNotTakeALivingClientForOneThatIsGone(t *testing.T) {
 	}
 }
 
-// Where nothing is set for the database PostgreSQL does not look during the first wait of a session: RECEIVE asks when it has taken
+// Where nothing is set for the database PostgreSQL does not check during the first wait of a session: RECEIVE asks when it has taken
 // something. What it took is given back, whatever way it was found. This is on a Unix socket; internal/examples does it over TCP.
 func TestReceiveTakesNothingForAClientThatIsGoneInTheFirstWaitOfASession(t *testing.T) {
 	t.Parallel()
@@ -161,7 +161,7 @@ func (b *broker) givesBack(m *mortal) {
 	equal(b.session, "kept", "select convert_from(message_body, 'UTF8') from parley.receive('Answering')")
 }
 
-// A client that is there gets its message and one notice, which says what to set. The wait after it is watched, and says nothing.
+// A client that is there gets its message and one notice, which states what to set. The wait after it is watched, and sends no notice.
 func TestReceiveReportsOnceThatTheDatabaseHasNoCheckOfClients(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

@@ -284,7 +284,7 @@ func TestAnswerOfARefusalIsKeptWithItsFailure(t *testing.T) {
 	equal(b.session, 0, "select count(*) from parley.failing_conversations")
 }
 
-// Whoever may RECEIVE from one queue says nothing of the conversations of another one.
+// A role that may RECEIVE from one queue reports nothing of the conversations of another one.
 func TestFailedDeliveryIsOfAConversationOfItsQueue(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

@@ -19,7 +19,7 @@ func TestDiagnosisFindsCertificatesThatABindingMisses(t *testing.T) {
 	if f := b.requireFinding(dialog, "dialog-certificate-missing"); f.ObjectName != "//test/Asker" || !strings.Contains(f.Cure, quote(owner)) {
 		t.Errorf("found %+v", f)
 	}
-	// Of other dialogs this is not told.
+	// Of other dialogs this is not reported.
 	b.requireNoFinding("parley.diagnose_configuration('//test/Asker', '//test/Answerer', '//test/Work')", "dialog-certificate-missing")
 	// An anonymous dialog is not signed.
 	b.exec("select parley.alter_remote_service_binding('b', anonymous => true)")
@@ -34,7 +34,7 @@ func TestDiagnosisFindsCertificatesThatABindingMisses(t *testing.T) {
 	b.exec("select parley.alter_authorization('service', '//test/Asker', current_user)")
 }
 
-// One check that cannot look does not keep the others from it.
+// One check that fails does not keep the others from being made.
 func TestCheckThatFailsIsReportedAsAProblem(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

@@ -21,7 +21,7 @@ func (b *broker) lonely() session {
 	return session{T: b.T, db: conn}
 }
 
-// waitUntilGone waits until a session that was told to end has ended.
+// waitUntilGone waits until a session that was asked to end has ended.
 func (b *broker) waitUntilGone(pid string) {
 	b.Helper()
 	b.waitUntil("select not exists (select from pg_stat_activity where pid = $1::text::int)", pid)
@@ -111,7 +111,7 @@ func (b *broker) prepareTransaction() (gid string) {
 	return gid
 }
 
-// Who looks again and again at an empty queue is a reader, even if it leaves no other trace.
+// A session that receives again and again from an empty queue is a reader, even if it leaves no other trace.
 func TestQueueThatSomebodyListensOnIsSlowNotUnread(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
@@ -163,7 +163,7 @@ func TestActivationWithoutADaemonIsFound(t *testing.T) {
 	}
 }
 
-// report lets the daemon of activated say something about its readers.
+// report lets the daemon of activated report something about its readers.
 func (b *broker) report(monitor string) {
 	b.Helper()
 	b.exec(`select parley._p_report_activation(l.term, jsonb_build_array(jsonb_build_object(

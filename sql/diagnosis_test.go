@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// finding is what diagnosis tells of one thing.
+// finding is what diagnosis reports of one thing.
 type finding struct {
 	Code, Level, Part, ObjectKind, ObjectName, Cause string
 	HasSince                                         bool
@@ -304,7 +304,7 @@ func (b *broker) activated(executeAs string) {
 	b.exec("select parley.alter_queue('Answering', activation_procedure => 'public.work', execute_as => $1, max_queue_readers => 2, activation => true)", executeAs)
 }
 
-// The finding appears, names the object and says what to do; what it says, done as printed, makes it go.
+// The finding appears, names the object and states what to do; that, done as printed, makes it go.
 func TestCureOfAFindingMakesItGo(t *testing.T) {
 	t.Parallel()
 	for _, fault := range faults {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The table of spec 7.3, with delay and a status where it says "fails".
+// The table of spec 7.3, with delay and a status where the table has "fails".
 var securityDecisions = []struct {
 	hasCertificate, isEncrypted, isBound, isAnonymous bool
 	want                                              string
@@ -24,7 +24,7 @@ var securityDecisions = []struct {
 	{false, false, true, false, "9731"},
 }
 
-// Each row is told to the bare function, and acted out with a dialog.
+// Each row is tried with the bare function, and with a dialog.
 func TestSecurityOfADialogFollowsFromCertificateEncryptionAndBinding(t *testing.T) {
 	t.Parallel()
 	for _, c := range securityDecisions {
@@ -61,7 +61,7 @@ func TestSecurityOfADialogFollowsFromCertificateEncryptionAndBinding(t *testing.
 	}
 }
 
-// secured begins a dialog with a service elsewhere and notes that it is anonymous; it gives the endpoint's id.
+// secured begins a dialog with a service elsewhere and records that it is anonymous; it returns the endpoint's id.
 func (b *broker) secured(key string) int64 {
 	b.Helper()
 	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//far/Service', encryption => false)::text")
@@ -144,7 +144,7 @@ func TestMessageCountsOnlyFromTheOtherSideOfItsDialog(t *testing.T) {
 	expect(false, bind(conversation, true, "full", far, ""), "a reply that is signed")
 	equal(b.session, 1, "select count(*)::int from parley._p_find_downgraded(array[$1::uuid, $2::uuid], array[true, true])", conversation, nowhere)
 
-	// A dialog begun in clear cannot be taken over by one who seals.
+	// A dialog begun in clear cannot be taken over by a sealing database.
 	unsecured, _ := b.conversation()
 	conversation = value[string](b.session, "select conversation_id::text from parley.conversation_endpoints where conversation_handle = $1", unsecured)
 	expect(false, bind(conversation, false, "anonymous", "", "k"), "sealed, where all was unsecured")

@@ -13,7 +13,7 @@ const (
 		`<SERVICE_NAME>//far/Service</SERVICE_NAME></MissingRemoteServiceBinding>`
 )
 
-// newConfiguredWithRoute gives a world with a broker configuration service, and a route to //far/Service on another server.
+// newConfiguredWithRoute returns a fixture with a broker configuration service, and a route to //far/Service on another server.
 func newConfiguredWithRoute(t *testing.T) *broker {
 	t.Helper()
 	b := newConfigured(t)
@@ -218,7 +218,7 @@ func TestTwoSessionsThatMissABindingAtOnceAskOnce(t *testing.T) {
 	b.requireLanes("tcp://far:4022: 1 2 3")
 }
 
-// Who asked has failed: those who relied on him ask themselves when delayed messages are looked at again.
+// The asking dialog has failed: those that relied on it ask when delayed messages are classified again.
 func TestBindingIsAskedForAgainWhenWhoAskedRolledBack(t *testing.T) {
 	t.Parallel()
 	b := newConfiguredWithRoute(t)
@@ -233,8 +233,8 @@ func TestBindingIsAskedForAgainWhenWhoAskedRolledBack(t *testing.T) {
 	b.requireLanes()
 }
 
-// Reading requests gives no right to answer them: who may not create bindings, or is not the role that is to stand for the service, changes
-// nothing.
+// Reading requests gives no right to answer them: a role that may not create bindings, or is not the role that is to stand for the service,
+// changes nothing.
 func TestReaderOfRequestsNeedsTheRightToCreateBindings(t *testing.T) {
 	t.Parallel()
 	b := newConfiguredWithRoute(t)

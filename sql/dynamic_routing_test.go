@@ -11,7 +11,7 @@ const (
 	asked                = `The broker configuration service was asked for a route to the service "//far/Service", and has not answered yet.`
 )
 
-// newConfigured gives a world with a broker configuration service, in the same database.
+// newConfigured returns a fixture with a broker configuration service, in the same database.
 func newConfigured(t *testing.T) *broker {
 	t.Helper()
 	b := newWorld(t)
@@ -44,7 +44,7 @@ func TestMissingRouteIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	b := newConfigured(t)
 	b.requireRoute(far, "", asked)
-	// Step 4 is done: whoever comes later goes on with what follows.
+	// Step 4 is done: later dialogs go on with what follows.
 	b.requireRoute(far, "LOCAL", asked)
 	b.request(missingRoute)
 	if got := b.receive("Configuring"); len(got) > 0 {
@@ -129,7 +129,7 @@ func TestAnswerOfTheConfigurationService(t *testing.T) {
 			equal(b.session, 0, `select count(*) from parley_queue."ServiceBrokerQueue"`)
 			b.requireRoute(far, test.address, test.status)
 
-			// Who has said nothing helpful is asked again after a while.
+			// A service that gave no help is asked again after a while.
 			b.exec("update parley._p_configuration_request set answered_at = answered_at - interval '61 seconds'")
 			b.exec("select parley.fire_timers()")
 			equal(b.session, 0, "select count(*) from parley._p_configuration_request")
@@ -145,7 +145,7 @@ func TestRequestOfARolledBackTransactionWasNeverMade(t *testing.T) {
 	b := newConfigured(t)
 	tx := b.begin()
 	tx.requireRoute(far, "", asked)
-	// Whoever comes meanwhile neither waits nor asks a second time.
+	// A dialog that comes meanwhile neither waits nor asks a second time.
 	b.requireRoute(far, "LOCAL", `The target service "`+far+`" does not exist in this database, and there is no route to it.`)
 	tx.rollback()
 	if got := b.receive("Configuring"); len(got) > 0 {

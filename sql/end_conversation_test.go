@@ -219,7 +219,7 @@ func TestEndWithErrorDropsWhatWasNotSentYet(t *testing.T) {
 	}
 }
 
-// A sender of the other side who has not committed appends to a side that is removed: his message goes with it, and hinders nobody.
+// A sender of the other side that has not committed appends to a side that is removed: its message goes with it, and hinders nobody.
 func TestSideThatIsRemovedBesideAnOpenSenderLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, statement string }{

@@ -99,7 +99,7 @@ var readingRefusals = []refusal{
 		conversation_handle => public.h('talking'), conversation_group_id => gen_random_uuid())`},
 	{number: 8418, because: "receive from a null handle", statement: `select parley.receive('Asking', conversation_handle => null)`},
 	{number: 8420, because: "receive from a null group", statement: `select parley.receive('Asking', conversation_group_id => null)`},
-	// As at the second look of a wait; TestWaitingReceiveByNameHoldsNoLock has the wait.
+	// As at the second scan of a wait; TestWaitingReceiveByNameHoldsNoLock has the wait.
 	{number: 8468, because: "service with another queue", statement: `select parley._p_find_named(q.queue_id, public.h('talking'), null, s.service_id)
 		from parley._p_queue as q, parley._p_service as s where q.lookup_name = 'Answering' and s.name = '//test/Asker'`},
 	{number: 8470, because: "service dropped", statement: `select parley._p_find_named(q.queue_id, public.h('talking'), null, -1)

@@ -16,11 +16,11 @@ type refusal struct {
 	number    int
 	because   string
 	statement string
-	// ordinary is set when an ordinary role says it; else the administrator does.
+	// ordinary is set when an ordinary role executes it; else the administrator does.
 	ordinary bool
 }
 
-// scene is what the refused statements talk about, in the world of two services: conversations in each state, named in table c.
+// scene is what the refused statements are about, in the fixture of two services: conversations in each state, named in table c.
 const scene = `
 	create table public.c (name text primary key, handle uuid);
 	grant select on public.c to public;
@@ -142,7 +142,7 @@ var provokedElsewhere = map[situation]string{
 	{28055, "dialog certificates"}: "pairing_refusals_test.go",
 }
 
-// Each error carries its number in SQLSTATE and DETAIL, and a HINT that says what to do: the texts of a row of parley.errors.
+// Each error carries its number in SQLSTATE and DETAIL, and a HINT that states what to do: the texts of a row of parley.errors.
 // Each row is provoked.
 func TestRefusalsCarryNumberAndRemedy(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ const (
 	event     = "http://schemas.microsoft.com/SQL/Notifications/EventNotification"
 )
 
-// newListener gives a world with a service that is to be notified.
+// newListener returns a fixture with a service that is to be notified.
 func newListener(t *testing.T) *broker {
 	t.Helper()
 	b := newWorld(t)
@@ -83,7 +83,7 @@ func TestDroppedEventNotificationEndsItsConversation(t *testing.T) {
 	if got := typesOf(b.receive("Listening")); len(got) != 2 || got[0] != event || got[1] != endDialog {
 		t.Errorf("received %q", got)
 	}
-	// One that never told anything leaves nothing.
+	// One that never reported anything leaves nothing.
 	b.subscribe("activated", "QUEUE_ACTIVATION", false)
 	b.exec("select parley.drop_event_notification('activated', 'Answering')")
 	if got := b.receive("Listening"); len(got) > 0 {
@@ -169,7 +169,7 @@ func TestDisabledQueueIsReportedOnceForEachTime(t *testing.T) {
 		if len(got) != 2 || !regexp.MustCompile("<EventType>BROKER_QUEUE_DISABLED</EventType>.*<ObjectName>Answering</ObjectName>").Match(got[0].MessageBody) {
 			t.Errorf("received %+v", got)
 		}
-		// It is enabled, and disabled again, before anybody looks.
+		// It is enabled, and disabled again, before it is read.
 		b.exec("select parley.alter_queue('Answering', status => true)")
 		b.exec("select parley.receive('Answering')")
 	}

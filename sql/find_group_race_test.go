@@ -7,8 +7,8 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// pauseBeforeTheLock makes whoever looks for a group stop between the scan, which has found a message, and the lock on its group, while
-// somebody holds the advisory lock 230.
+// pauseBeforeTheLock makes a session that searches a group stop between the scan, which has found a message, and the lock on its group,
+// while the advisory lock 230 is held.
 func (b *broker) pauseBeforeTheLock() {
 	b.Helper()
 	const found = "select m.endpoint_id, m.position, e.group_id, m.xmax into endpoint_id, position, v_group, v_taker"
@@ -41,7 +41,7 @@ func TestReceiveAsksAgainUnderTheLockForWhatItHasFound(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			b := newWorld(t)
-			// With retention every RECEIVE looks for a group first.
+			// With retention every RECEIVE searches a group first.
 			b.exec("select parley.alter_queue('Answering', retention => true)")
 			// The group of the first conversation has another one, so that it is there, and free, when the first has left it.
 			stays := b.dialog()

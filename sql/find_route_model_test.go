@@ -16,7 +16,7 @@ type modelRoute struct {
 	isExpired                          bool
 }
 
-// The matching of spec 6.2 and 6.3, told step by step and by sets: what a conversation may be told, whatever it draws among equals.
+// The matching of spec 6.2 and 6.3, written step by step and by sets: what a conversation may get, whatever it draws among equals.
 // Local services are those that the database has; own is its instance.
 func mayFind(routes []modelRoute, service, instance, own string, local []string) map[way]bool {
 	alive := slices.DeleteFunc(slices.Clone(routes), func(r modelRoute) bool { return r.isExpired })
@@ -153,7 +153,7 @@ func TestConversationsSpreadOverRoutesAndEachKeepsItsOwn(t *testing.T) {
 	for i := range 4 {
 		b.createRoute(fmt.Sprint("r", i), fmt.Sprintf("tcp://host%d:4022", i), far)
 	}
-	// One that says the same as another counts as one with it.
+	// One with the same effect as another counts as one with it.
 	b.createRoute("again", "TCP://Host0:4022", far)
 	b.exec("create table public.conversations as select gen_random_uuid() as id from generate_series(1, 2000)")
 	b.exec(`create function public.ways() returns table (id uuid, address text) language sql as
@@ -179,7 +179,7 @@ func TestConversationsSpreadOverInstances(t *testing.T) {
 		from generate_series(1, 100) as n, parley._p_find_route('//far/Service', null, md5(n::text)::uuid) as f`)
 }
 
-// With many routes a look takes as many probes as with a few.
+// With many routes a search takes as many probes as with a few.
 func TestFindingARouteDoesNotReadThemAll(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

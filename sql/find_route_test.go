@@ -12,7 +12,7 @@ const (
 	third = "33333333-3333-3333-3333-333333333333"
 )
 
-// way is what _p_find_route says; empty for null.
+// way is the result of _p_find_route; empty for null.
 type way struct{ address, otherwise, instance string }
 
 func (s session) findRoute(service, instance string) (w way, status string) {

@@ -50,7 +50,7 @@ func TestRightsAreThoseOfTheRoleThatIsSet(t *testing.T) {
 	s.exec("set role " + quote(group))
 	s.send(handle, request, "x")
 
-	// An administrator who sets a role is no administrator any more.
+	// An administrator that sets a role is no administrator any more.
 	admin := b.connection()
 	admin.exec("set role " + quote(b.role("ordinary")))
 	admin.refuses(229, "select parley.receive('Asking')")

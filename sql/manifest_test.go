@@ -28,7 +28,7 @@ func TestManifestListsEachFileOnce(t *testing.T) {
 	}
 }
 
-// docs/architecture.md says what each folder holds, in the order in which one may call another.
+// docs/architecture.md states what each folder holds, in the order in which one may call another.
 func TestArchitectureListsTheFoldersInTheOrderOfTheManifest(t *testing.T) {
 	t.Parallel()
 	listed, err := sql.Manifest(sql.Files)

@@ -34,7 +34,7 @@ func TestBuiltInMessageTypesHaveTheirIDsAndValidations(t *testing.T) {
 	}
 }
 
-// So the test id < 65536 tells system objects from users' (spec 2.0).
+// So the test id < 65536 distinguishes system objects from users' (spec 2.0).
 func TestUserObjectsHaveIDsFrom65536(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

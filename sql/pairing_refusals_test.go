@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// offer is what a broker says about itself when it is paired with.
+// offer is what a broker states about itself when it is paired with.
 func offer(t *testing.T, name, address string, instances []string, shown, sent [][]byte) string {
 	t.Helper()
 	fingerprints := []string{}
@@ -89,7 +89,7 @@ func TestRequestIsConfirmedWhileItWaits(t *testing.T) {
 	equal(b.session, "DONE", "select parley._p_pairing_request_state($1::text::uuid)", request)
 }
 
-// Who pairs may take the name, the broker instance or the address of nobody else; what a revoked peer had is free.
+// A pairing may take the name, the broker instance or the address of no other peer; what a revoked peer had is free.
 func TestPairingTakesNothingOfAnotherPeer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// speak gives why nothing is taken from who speaks in the name of a broker over a link, "" when it is: in the order in which it is asked.
+// speak returns why nothing is taken from a speaker for a broker over a link, "" when it is: in the order in which it is asked.
 const speak = `
 	select case when r.refusal is null then '' else coalesce(substring(r.refusal from '^\d+(?=: )'), 'superseded') end
 	from (
@@ -23,7 +23,7 @@ func (s session) requireAccepted(identity, speaker string, epoch int64, want str
 	}
 }
 
-// recordedEpoch is the newest epoch of which a broker has been heard, 0 for none.
+// recordedEpoch is the newest epoch that a broker has used, 0 for none.
 func (s session) recordedEpoch(broker string) int64 {
 	s.Helper()
 	return value[int64](s, "select coalesce(max(epoch), 0) from parley._p_known_broker where broker_instance = $1::text::uuid", broker)
@@ -31,7 +31,7 @@ func (s session) recordedEpoch(broker string) int64 {
 
 const secondBroker = "00000000-0000-0000-0000-000000000002"
 
-// Whichever way a peer is trusted: who has spoken for a broker first is the only one, and cannot be shut out by a newer epoch.
+// Whichever way a peer is trusted: the first that has spoken for a broker is the only one, and cannot be shut out by a newer epoch.
 func TestBrokerIsOfThePeerThatSpeaksForItFirst(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]struct{ prepare, first, later, other string }{
@@ -92,7 +92,7 @@ func TestPeersShowInWhoseNameTheyHaveSpokenFirst(t *testing.T) {
 		from parley.peer_brokers`)
 }
 
-// What an operator or a pairing says counts more than who came first, and undoes what that one has said.
+// The decision of an operator or a pairing counts more than the first speaker, and undoes what that one has done.
 func TestOperatorDecidesWhoseABrokerIs(t *testing.T) {
 	t.Parallel()
 	for name, statement := range map[string]string{
@@ -160,7 +160,7 @@ func TestBrokerOfARevokedPeerIsFree(t *testing.T) {
 	b.requireAccepted("peer:"+anotherKey, someBroker, 1, "")
 }
 
-// A database beside this one proves who it is by its daemon; somebody elsewhere who says to be it does not.
+// A database beside this one is identified by its daemon; one elsewhere that claims to be it is not.
 func TestBrokerBesideIsNotTakenByAPeer(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
@@ -185,7 +185,7 @@ func TestTwoPeersThatSpeakForABrokerAtOnceAreNotBothAccepted(t *testing.T) {
 	b.requireAccepted("peer:"+oneKey, someBroker, 1, "")
 }
 
-// An epoch is a time: what lies ahead of it would shut the true broker out for good. Nobody can say such a thing, the broker itself
+// An epoch is a time: what lies ahead of it would shut the true broker out for good. No speaker can state such an epoch, the broker itself
 // included.
 func TestEpochThatIsStillToComeIsNotBelieved(t *testing.T) {
 	t.Parallel()

@@ -87,8 +87,8 @@ func (s session) requireRefusal(identity, speaker string, number int) {
 
 const someBroker = "00000000-0000-0000-0000-000000000001"
 
-// Whoever keeps another database can say there that a service is anybody's. So the owner of a service there is believed for what they could
-// be themselves.
+// The keeper of another database can make any role the owner of a service there. So the owner of a service there is believed for what they
+// could be themselves.
 func TestAnOwnerNextDoorIsWhomItsKeepersMayActAs(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
@@ -174,7 +174,7 @@ func TestRevokedPeerIsRefusedAndStaysInTheList(t *testing.T) {
 	b.requireRole("peer:"+oneKey, shop)
 }
 
-// What an expired key has sent waits for a new one, instead of being judged as somebody else's.
+// What an expired key has sent waits for a new one, instead of being judged as another peer's.
 func TestKeyIsTrustedWhileItIsValid(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
@@ -280,7 +280,7 @@ func TestEveryChangeOfPeersIsNotified(t *testing.T) {
 	}
 }
 
-// Daemons tell their certificates, and the database warns of their end. What cures it is no statement.
+// Daemons report their certificates, and the database warns of their end. What cures it is no statement.
 func TestEndOfACertificateIsFound(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

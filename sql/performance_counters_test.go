@@ -55,7 +55,7 @@ func TestPerformanceCountersHaveTheNamesOfTheSpecification(t *testing.T) {
 	if len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
 		t.Error("a counter is there twice")
 	}
-	// Tools take the rate of exactly those that say so.
+	// Tools take the rate of exactly those that are counters of rates.
 	equal(b.session, 0, `
 		select count(*) from parley.dm_os_performance_counters
 		where cntr_type <> case when counter_name like '%/sec' then 272696576 else 65792 end`)

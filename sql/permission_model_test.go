@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// gives reports what the specification says of a grant to somebody: whether it holds a permission on an object by it.
+// gives reports what the specification says of a grant: whether its grantee holds a permission on an object by it.
 func gives(granted, asked right) bool {
 	ofClass := strings.ToUpper(asked.class)
 	switch {
@@ -25,7 +25,7 @@ func gives(granted, asked right) bool {
 	return false
 }
 
-// Each permission gives what it says, and no other: on its object, to its grantee.
+// Each permission gives what it names, and no other: on its object, to its grantee.
 func TestRightsOfAPermissionAreThoseThatItGives(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

@@ -13,7 +13,7 @@ func TestQueueThatIsOffFailsItsReadersAtOnce(t *testing.T) {
 	b.refuses(9617, "select parley.receive('Answering')")
 	b.refuses(9617, "select parley.receive('Answering', timeout => -1)")
 	b.refuses(9617, "select parley.get_conversation_group('Answering')")
-	// Looking is no reading.
+	// Reading the view is no receiving.
 	equal(b.session, 1, "select count(*) from parley.queue_contents('Answering')")
 	b.exec("select parley.alter_queue('Answering', status => true)")
 	if got := b.bodies("Answering"); !slices.Equal(got, []string{"x"}) {

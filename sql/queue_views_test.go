@@ -25,7 +25,7 @@ func TestQueueViewShowsWhatWaits(t *testing.T) {
 	}
 }
 
-// Looking takes no lock and waits for none, and readers do not see it.
+// Reading the view takes no lock and waits for none, and readers do not notice it.
 func TestReadingTheViewOfAQueueDisturbsNoReader(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

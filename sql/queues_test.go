@@ -74,7 +74,7 @@ func TestActivationIsOnWhenAProcedureIsGiven(t *testing.T) {
 	b.exec("create procedure public.read() language sql as ''")
 	b.exec("select parley.create_queue('Q', activation_procedure => 'public.read', max_queue_readers => 2, execute_as => 'SELF')")
 	equal(b.session, true, "select is_activation_enabled from parley.service_queues where name = 'Q'")
-	// SELF is stored as the id of who ran the statement.
+	// SELF is stored as the id of the role that ran the statement.
 	equal(b.session, true, `
 		select execute_as_principal_id = (select oid from pg_roles where rolname = current_user) from parley.service_queues where name = 'Q'`)
 	b.exec("select parley.create_queue('Off', activation_procedure => 'public.read', execute_as => 'SELF', activation => false)")
@@ -152,7 +152,7 @@ func TestDroppedQueueIsGone(t *testing.T) {
 	b.exec("select parley.create_queue('Q')")
 }
 
-// Who waits for ever holds its locks for ever: neither may wait for the other.
+// A statement that waits for ever holds its locks for ever: neither may wait for the other.
 func TestDropQueueFailsItsWaitingReaders(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

@@ -48,7 +48,7 @@ func TestReceiveRefusesAHandleThatIsNotInTheGroup(t *testing.T) {
 	}
 }
 
-// Whoever waits for one conversation must not keep the others from ending it, and learns what became of it (spec 4.3).
+// A RECEIVE that waits for one conversation must not keep the others from ending it, and learns what became of it (spec 4.3).
 func TestWaitingReceiveByNameHoldsNoLock(t *testing.T) {
 	t.Parallel()
 	const (

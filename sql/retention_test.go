@@ -178,7 +178,7 @@ func TestCopiesHaveTheNumbersOfTheirMessages(t *testing.T) {
 	b.exec("select parley.enable_broker()")
 	b.exec("select parley.fire_timers()")
 	b.exec("select parley.send_to_all(array[$1::uuid], '//test/Request', 'f'::text)", initiator)
-	// However many there were, one row says where the numbers stand.
+	// However many there were, one row has where the numbers stand.
 	equal(b.session, 1, "select count(*) from parley._p_copy_progress")
 	b.requireCopiesNumberedAsReceived(6)
 	b.send(initiator, request, "g")

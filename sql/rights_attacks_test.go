@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Each attack here gave its maker the rights of somebody else once. The caller of a function of Parley is current_user where the call
-// stands, and PostgreSQL makes that the owner of a table while it runs functions of the table's owner for somebody else.
+// Each attack here gave its maker the rights of another role once. The caller of a function of Parley is current_user where the call
+// stands, and PostgreSQL makes that the owner of a table while it runs functions of the table's owner for another role.
 
 // mallory may create tables in a schema of the role's own, and nothing else.
 func (b *broker) mallory() (role string, s session) {
@@ -24,7 +24,7 @@ func (b *broker) mallory() (role string, s session) {
 	return role, s
 }
 
-// plant makes a function that runs a statement wherever somebody else evaluates the index expression of m.t.
+// plant makes a function that runs a statement wherever another role evaluates the index expression of m.t.
 func (s session) plant(statement string) {
 	s.Helper()
 	s.exec("create function m.f(a int) returns int immutable language plpgsql as $$begin return a; end$$")
@@ -47,7 +47,7 @@ func (s session) plant(statement string) {
 		end$f$`)
 }
 
-// maintenance is what runs functions of a table's owner in the session of somebody else.
+// maintenance is what runs functions of a table's owner in the session of another role.
 var maintenance = []struct{ name, statement string }{
 	{"ANALYZE", "analyze m.t"},
 	{"VACUUM FULL", "vacuum full m.t"},
@@ -194,7 +194,7 @@ func TestRightsInADefinerFunctionAreItsOwners(t *testing.T) {
 	caller.refuses(229, "select parley.receive('Answering')")
 	caller.refuses(229, "select parley.get_transmission_status($1::uuid)", handle)
 
-	// The other way round: who owns no rights has none while a superuser calls.
+	// The other way round: a role without rights has none while a superuser calls.
 	_, mallory := b.mallory()
 	mallory.exec(`create function m.steal() returns void language plpgsql security definer as
 		$$begin perform parley.grant('CONTROL', 'queue', 'Answering', 'PUBLIC'); end$$`)
@@ -234,7 +234,7 @@ func TestRightsCannotBeHadByAForgedTicket(t *testing.T) {
 		t.Errorf("an old ticket: got %v, want a refusal", err)
 	}
 	mallory.exec("select parley.create_queue('Honest', caller => parley.current_caller())")
-	// What seals the tickets is nobody's business, and neither is the column that says who sends.
+	// What seals the tickets is hidden from every role, and so is the column that has the sender.
 	for _, statement := range []string{
 		"select secret from parley._p_caller_secret",
 		"refresh materialized view parley._p_caller_secret",

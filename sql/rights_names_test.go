@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// hiddenName is an object of catalogScene, and a statement that names it with another case. It is said by a role that may RECEIVE from the
-// queue Asking and ALTER it.
+// hiddenName is an object of catalogScene, and a statement that names it with another case. It is executed by a role that may RECEIVE from
+// the queue Asking and ALTER it.
 type hiddenName struct {
 	class, name string
 	statement   string
@@ -52,7 +52,7 @@ func newHiddenNames(t *testing.T) (b *broker, reader session, role string) {
 	return b, b.as(role), role
 }
 
-// A name that is wrong by case alone is corrected for those who find the right one in the catalog.
+// A name that is wrong by case alone is corrected for roles that find the right one in the catalog.
 func TestRightsNamesAreSuggestedToThoseWhoMaySeeThem(t *testing.T) {
 	t.Parallel()
 	b, reader, role := newHiddenNames(t)
@@ -112,7 +112,7 @@ func TestRightsServiceGivenForItsQueueIsToldToThoseWhoMaySeeBoth(t *testing.T) {
 	}
 }
 
-// Who will read why a message waits nobody knows when it is written, and the sender may be far away: what everybody may see is suggested.
+// The reader of why a message waits is not known when it is written, and the sender may be far away: what all may see is suggested.
 func TestRightsNamesAreSuggestedInAStatusWhenEverybodyMaySeeThem(t *testing.T) {
 	t.Parallel()
 	b, reader, role := newHiddenNames(t)
@@ -232,7 +232,7 @@ func TestRightsStateOfAQueueIsShownToThoseWhoSeeIt(t *testing.T) {
 		"select is_receive_enabled || ' ' || set_aside_conversations from parley.service_queues where name = 'Asking'")
 }
 
-// An object that is still used is not dropped. Who uses it is told to those whom the catalog shows the user.
+// An object that is still used is not dropped. Its user is named to roles to which the catalog shows that user.
 func TestRightsUserOfAnObjectIsNamedToThoseWhoMaySeeIt(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The bodies of functions are read with the settings of whoever calls: with standard_conforming_strings off a backslash in a literal is
+// The bodies of functions are read with the settings of the caller: with standard_conforming_strings off a backslash in a literal is
 // another character. What a function takes and refuses is the same.
 func TestRightsChecksReadTheSameWhateverACallerHasSet(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,7 @@ package sql_test
 import "testing"
 
 // overdue gives a broker something of each kind that fire_timers does: a timer of a side on the queue Asking, messages that can be
-// delivered by now, a conversation that readers have found to be poisonous, a queue whose end is to be told, and what has expired.
+// delivered by now, a conversation that readers have found to be poisonous, a queue whose end is to be reported, and what has expired.
 func overdue(t *testing.T) *broker {
 	t.Helper()
 	b := newWorld(t)
@@ -12,7 +12,7 @@ func overdue(t *testing.T) *broker {
 	b.exec("select parley.begin_conversation_timer($1::uuid, 0)", asker)
 	b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//late', encryption => false), 'DEFAULT', 'waits')")
 	b.exec("select parley.create_service('//early', 'Asking', array['DEFAULT'])")
-	// A service that had another name when the message was sent: whoever gives it one has not looked at what waits.
+	// A service that had another name when the message was sent: giving it one does not classify again what waits.
 	b.exec("update parley._p_service set name = '//late' where name = '//early'")
 	b.exec("insert into parley._p_fragment (conversation_id, from_initiator, sequence, first_byte, size, data, stored_at) " +
 		"values (gen_random_uuid(), true, 0, 0, 1, 'x', now() - interval '2 days')")
@@ -42,7 +42,7 @@ func TestRightsFireTimersHoldsNothingOfThoseWhoGaveNoRight(t *testing.T) {
 	for _, table := range []string{"parley._p_fragment", "parley._p_tombstone"} {
 		equal(b.session, 0, "select count(*) from "+table+" where ctid not in (select t.ctid from "+table+" as t for update skip locked)")
 	}
-	// Nor does it keep others from looking, or make them wait.
+	// Nor does it keep others from scanning, or make them wait.
 	s := b.connection()
 	s.exec("set lock_timeout = '2s'")
 	equal(s, 1, "select parley.fire_timers()")
@@ -68,7 +68,7 @@ func TestRightsFireTimersFiresWhatTheCallerMayReceive(t *testing.T) {
 			equal(b.as(role), c.fired, "select parley.fire_timers()")
 			equal(b.session, 1-c.fired, dueNow)
 			equal(b.session, c.waiting, waiting)
-			// The next look of those who may fire the rest is not put off by it.
+			// The next poll of those that may fire the rest is not put off by it.
 			b.exec("select parley.fire_timers()")
 			equal(b.session, 0, dueNow)
 			equal(b.session, 0, waiting)
@@ -76,7 +76,7 @@ func TestRightsFireTimersFiresWhatTheCallerMayReceive(t *testing.T) {
 	}
 }
 
-// A conversation that somebody holds is passed by; the others go on.
+// A conversation that is held is passed by; the others go on.
 func TestFireTimersWaitsForNoSenderWhoseMessagesAreDelayed(t *testing.T) {
 	t.Parallel()
 	b := overdue(t)
@@ -101,7 +101,7 @@ func TestFireTimersWaitsForNoSenderWhoseMessagesAreDelayed(t *testing.T) {
 	equal(b.session, 0, "select count(*) from parley._p_fragment")
 }
 
-// A role that may read one queue does not tell that another one was disabled, nor set aside what waits there.
+// A role that may read one queue does not report that another one was disabled, nor set aside what waits there.
 func TestRightsFireTimersLeavesThePoisonOfOtherQueues(t *testing.T) {
 	t.Parallel()
 	b := newListener(t)
@@ -122,7 +122,7 @@ func TestRightsFireTimersLeavesThePoisonOfOtherQueues(t *testing.T) {
 	}
 }
 
-// What a webhook answered may tell what was sent to it.
+// What a webhook answered may reveal what was sent to it.
 func TestRightsFailedDeliveriesAreShownToOwnersAndAdministrators(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

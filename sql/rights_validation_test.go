@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// A validation function is code of somebody's that runs in the middle of the broker. It has the rights of a role that its owner and whoever
-// set it may act as, and of no other.
+// A validation function is code of a user that runs in the middle of the broker. It has the rights of a role that its owner and the role
+// that set it may act as, and of no other.
 
-// judge makes mallory a message type whose bodies are judged by m.judge, and a service that says such messages to itself.
+// judge makes mallory a message type whose bodies are judged by m.judge, and a service that sends such messages to itself.
 func (b *broker) judge(role string) session {
 	b.Helper()
 	b.exec("grant " + quote(role) + " to current_user")
@@ -56,7 +56,7 @@ func TestAValidationFunctionRunsAsItsOwner(t *testing.T) {
 	equal(s, role, "select distinct role from m.judged")
 }
 
-// The database's owner administers the broker, but has not the rights of a superuser who installed it.
+// The database's owner administers the broker, but has not the rights of a superuser that installed it.
 func TestAValidationFunctionHasNotTheRightsOfTheBroker(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
@@ -117,7 +117,7 @@ func TestAValidationFunctionThatGaveItsNameToAnotherIsNotAsked(t *testing.T) {
 	}
 }
 
-// Whoever set the function must still be a member of the role as which it runs.
+// The role that set the function must still be a member of the role as which it runs.
 func TestAValidationFunctionRunsWhileItsSetterMayActAsItsOwner(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
@@ -154,7 +154,7 @@ func TestAValidationFunctionOfAnotherRoleIsNotAskedUnderAKeptSnapshot(t *testing
 	s.exec("rollback")
 }
 
-// The largest body that is validated has 16 MiB; a larger one costs no more than a look at its size.
+// The largest body that is validated has 16 MiB; a larger one costs no more than a check of its size.
 func TestABodyTooLargeToValidateIsRefusedUnread(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -13,16 +13,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// entry is a function or a view that everybody can reach.
+// entry is a function or a view that every role can reach.
 type entry struct {
 	Name      string
 	Statement string // calls it, with every argument of its own
 }
 
-// secret stands in each body, address, argument and description of the walk's scene: whoever may nothing must not be shown it.
+// secret stands in each body, address, argument and description of the walk's scene: a role without rights must not be shown it.
 const secret = "TOPSECRET"
 
-// walkScene gives every function something of somebody else's to work on.
+// walkScene gives every function an object of another role to work on.
 const walkScene = `
 	select parley.create_queue('Watched');
 	select parley.create_program_activation('Watched', array['/opt/reader', 'TOPSECRET'], environment => '{"KEY": "TOPSECRET"}');
@@ -58,7 +58,7 @@ var literals = map[string]string{
 	"poison_action": "null", "activation_procedure": "null", "execute_as": "null", "events": "null", "max_events": "10", "encryption": "false", "lifetime": "null",
 }
 
-// literalsOf are arguments of single functions, where the name says too little.
+// literalsOf are arguments of single functions, where the name is not enough.
 var literalsOf = map[string]map[string]string{
 	"parley.alter_certificate":            {"name": "'Key'"},
 	"parley.alter_message_type":           {"name": "'//test/Note'"},
@@ -80,7 +80,7 @@ var literalsOf = map[string]map[string]string{
 	"parley._p_sees_set_aside":            {"queue_id": "public.watched()"},
 }
 
-// entries lists what everybody can reach, with a call of each. Nothing is named: what is new is in it.
+// entries lists what every role can reach, with a call of each. Nothing is named: what is new is in it.
 func (s session) entries() []entry {
 	s.Helper()
 	rows, err := s.db.Query(s.Context(), `
@@ -184,7 +184,7 @@ func shows(text string) bool {
 	return strings.Contains(text, secret) || strings.Contains(text, hex.EncodeToString([]byte(secret)))
 }
 
-// requireNothingTaken fails when a walk has changed the broker or was shown what is somebody else's.
+// requireNothingTaken fails when a walk has changed the broker or was shown what is another role's.
 func requireNothingTaken(t *testing.T, b *broker, before string, seen map[string]string) {
 	t.Helper()
 	if after := b.everything(); after != before {
@@ -208,7 +208,7 @@ func newWalk(t *testing.T) (*broker, []entry) {
 	return b, b.entries()
 }
 
-// Everything that anybody can call is called by a role that was granted nothing.
+// Everything that every role can call is called by a role that was granted nothing.
 func TestRightsWalkByARoleWithoutGrants(t *testing.T) {
 	t.Parallel()
 	b, entries := newWalk(t)
@@ -255,7 +255,7 @@ func TestRightsWalkInADefinerFunction(t *testing.T) {
 	requireNothingTaken(t, b, before, b.walked())
 }
 
-// walkInside makes every call of the walk inside a function, and notes what came of it.
+// walkInside makes every call of the walk inside a function, and records what came of it.
 const walkInside = `
 	declare
 		c record;
@@ -290,7 +290,7 @@ func (s session) walked() map[string]string {
 	return seen
 }
 
-// The same in a session whose role was dropped: it has no rights left, and nothing says otherwise.
+// The same in a session whose role was dropped: it has no rights left, and no message states otherwise.
 func TestRightsWalkByADroppedRole(t *testing.T) {
 	t.Parallel()
 	b, entries := newWalk(t)

@@ -232,7 +232,7 @@ func TestDiagnosisNamesTheServiceThatMayBeMeant(t *testing.T) {
 	}
 }
 
-// What waits for somebody else's answer is told as that.
+// What waits for another session's answer is reported as that.
 func TestDiagnosisReportsWhatAMessageWaitsFor(t *testing.T) {
 	t.Parallel()
 	b := newConfigured(t)

@@ -62,7 +62,7 @@ func TestRollbackToASavepointKeepsTheGroup(t *testing.T) {
 			if got := other.bodies("Answering"); !slices.Equal(got, []string{"good"}) {
 				t.Errorf("of another conversation received %q", got)
 			}
-			// Who has passed by a conversation with more messages than were received may have locked it to the end of its transaction.
+			// A reader that has passed by a conversation with more messages than were received may have locked it to the end of its transaction.
 			other.commit()
 			tx.endWithError(target, 1, "poison")
 			tx.commit()
@@ -83,7 +83,7 @@ func TestGroupKeptAfterASavepointIsFreeWithTheTransaction(t *testing.T) {
 			handle := b.dialog()
 			b.send(handle, request, "x")
 			tx := b.takenAndBack("x")
-			// Who names it waits for its lock, with a time-out or without.
+			// A reader that names it waits for its lock, with a time-out or without.
 			patient := b.waiting("select parley.receive('Answering', conversation_handle => $1::uuid)", b.farHandle(handle))
 			waiting := b.waiting("select parley.receive('Answering', timeout => -1)")
 			tx.exec(end)
@@ -94,7 +94,7 @@ func TestGroupKeptAfterASavepointIsFreeWithTheTransaction(t *testing.T) {
 	}
 }
 
-// Thirty-two sequences serve all readers. Who marks the same one does not free what another one keeps, and keeps nothing of it.
+// Thirty-two sequences serve all readers. A reader that marks the same one does not free what another one keeps, and keeps nothing of it.
 func TestReadersOfTheSameSequenceKeepTheirOwnGroups(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
@@ -114,7 +114,8 @@ func TestReadersOfTheSameSequenceKeepTheirOwnGroups(t *testing.T) {
 	}
 }
 
-// What is kept is kept from readers. Who ends the conversation takes the lock that went, and its reader waits for it, and is refused then.
+// What is kept is kept from readers. A session that ends the conversation takes the lock that went, and its reader waits for it, and is
+// refused then.
 func TestEndAfterARollbackToASavepointWaitsForWhoeverEndsTheConversation(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

@@ -41,7 +41,7 @@ func besideAHolder(t *testing.T, rows int) (b *broker, holder session, third str
 	return b, holder, third
 }
 
-// find has a reader look past the holder some times, which takes nothing.
+// find has a reader scan past the holder some times, which takes nothing.
 func (b *broker) find(times int) {
 	b.Helper()
 	reader := b.connection()
@@ -60,7 +60,7 @@ func (s session) scanPast() {
 	s.commit()
 }
 
-// findUntilHinted has a reader look past the holder until it has left a hint. Only so many look who is under way at a time.
+// findUntilHinted has a reader scan past the holder until it has left a hint. Only so many read the senders under way at a time.
 func (b *broker) findUntilHinted() {
 	b.Helper()
 	reader := b.connection()
@@ -101,7 +101,7 @@ func TestManyRowsOfALockedGroupArePassedByWithAHint(t *testing.T) {
 	}
 }
 
-// A walk past thousands of rows is not made again only to say that it was made.
+// A walk past thousands of rows is not made again only to record that it was made.
 func TestOneLongWalkLeavesAHint(t *testing.T) {
 	t.Parallel()
 	b, _, other, _ := besideALockedGroup(t, 6000)
@@ -113,7 +113,7 @@ func TestOneLongWalkLeavesAHint(t *testing.T) {
 	}
 }
 
-// Keeps S2: what a sender has not committed yet cannot be seen by a walk, which says nothing then.
+// Keeps S2: what a sender has not committed yet cannot be seen by a walk, which leaves no hint then.
 func TestLongWalkPassesNoSenderBy(t *testing.T) {
 	t.Parallel()
 	b, _, other, third := besideALockedGroup(t, 6000)
@@ -128,7 +128,7 @@ func TestLongWalkPassesNoSenderBy(t *testing.T) {
 	}
 }
 
-// The same for a sender who commits between two looks of one walk: the next one begins before the message.
+// The same for a sender that commits between two scans of one walk: the next one begins before the message.
 func TestLongWalkFindsWhatIsCommittedMeanwhile(t *testing.T) {
 	t.Parallel()
 	b, holder, other, third := besideALockedGroup(t, 1)
@@ -172,7 +172,7 @@ func (b *broker) whileStopped(statement string, meanwhile func()) {
 	}
 }
 
-// Keeps S2: where nothing comes behind them, nobody else would look at what the hint passes by.
+// Keeps S2: where nothing comes behind them, no other reader would scan what the hint passes by.
 func TestConversationThatMovesWhileItsRowsArePassedByIsFound(t *testing.T) {
 	t.Parallel()
 	b, holder, third := besideAHolder(t, 400)
@@ -202,7 +202,8 @@ func (b *broker) settle(t *testing.T) (bodies []string) {
 	return bodies
 }
 
-// Keeps S2, S4: a look notes some conversations of a locked group only, and what a hint has named stays named as long as anything is there.
+// Keeps S2, S4: a scan records some conversations of a locked group only, and what a hint has named stays named as long as anything is
+// there.
 func TestNothingOfALargeLockedGroupIsForgotten(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
@@ -249,7 +250,7 @@ func TestNothingOfALargeLockedGroupIsForgotten(t *testing.T) {
 	}
 }
 
-// Keeps S2, S4: MOVE commits while a look goes from the conversations that a hint names to their groups.
+// Keeps S2, S4: MOVE commits while a scan goes from the conversations that a hint names to their groups.
 func TestConversationThatMovesWhileItsHintIsReadIsFound(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
@@ -271,7 +272,7 @@ func TestConversationThatMovesWhileItsHintIsReadIsFound(t *testing.T) {
 	mover.exec("select parley.move_conversation($1::uuid, $2::uuid)", movesTarget, b.groupOf(third))
 	b.findUntilHinted()
 	b.messages("select * from parley.receive('Answering', 350)")
-	// A look stops where it adds the first locked group, as a busy processor may let it.
+	// A scan stops where it adds the first locked group, as a busy processor may let it.
 	b.exec(`
 		create or replace function parley._p_endpoints_of_group(group_id bigint, without bigint) returns bigint[]
 		language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -292,7 +293,7 @@ func TestConversationThatMovesWhileItsHintIsReadIsFound(t *testing.T) {
 	b.settle(t)
 }
 
-// Who asks for one conversation must not lock another one that a hint names.
+// A reader that names one conversation must not lock another one that a hint names.
 func TestReceiveOfANamedConversationLocksNoOther(t *testing.T) {
 	t.Parallel()
 	b, holder, third := besideAHolder(t, 400)
@@ -307,7 +308,7 @@ func TestReceiveOfANamedConversationLocksNoOther(t *testing.T) {
 	}
 }
 
-// A hint of the old queue says nothing about a service that has another one now.
+// A hint of the old queue does not apply to a service that has another one now.
 func TestReceiveFromTheOldQueueLocksNothingOfTheNewOne(t *testing.T) {
 	t.Parallel()
 	b, holder, _ := besideAHolder(t, 400)

@@ -36,7 +36,7 @@ func TestSendAndEndLeavesNothingWhenTheTargetNeverEnds(t *testing.T) {
 	equal(b.session, 0, "select count(*) from parley._p_endpoint")
 }
 
-// What nobody can take yet is kept until somebody can.
+// What cannot be delivered yet is kept until it can.
 func TestSendAndEndWaitsForItsTarget(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

@@ -179,7 +179,7 @@ func TestDelayedEndArrivesBehindDelayedMessages(t *testing.T) {
 	b.requireState(handle, "")
 }
 
-// Unsent messages are dropped; then there is nobody to tell, as an Error cannot come first (spec 3.2).
+// Unsent messages are dropped; then no side is informed, as an Error cannot come first (spec 3.2).
 func TestErrorForAMissingServiceDropsWhatWaits(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

@@ -93,7 +93,7 @@ func TestAlterServiceMovesItsMessagesInOrder(t *testing.T) {
 	if got := b.bodies("Other"); !slices.Equal(got, want[:10]) {
 		t.Errorf("the second conversation came as %v", got)
 	}
-	// Replies are the other side's, who did not move.
+	// Replies are the other side's, which did not move.
 	b.send(b.farHandle(one), reply, "reply")
 	if got := b.bodies("Asking"); !slices.Equal(got, []string{"reply"}) {
 		t.Errorf("the reply came as %v", got)
@@ -115,7 +115,7 @@ func TestAlterServiceMovesErrorAndTimerMessages(t *testing.T) {
 	}
 }
 
-// Whoever names the conversation waits on a queue that it has left.
+// A reader that names the conversation waits on a queue that it has left.
 func TestAlterServiceFailsWhoWaitsForItsConversation(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
@@ -132,7 +132,7 @@ func TestServiceThatDropsAContractEndsConversationsOnIt(t *testing.T) {
 	initiator, target := b.conversation()
 	other := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Answerer')")
 	b.send(other, "DEFAULT", "x")
-	// The initiator's own list says nothing about dialogs that it begins.
+	// The initiator's own list does not apply to dialogs that it begins.
 	b.exec("select parley.alter_service('//test/Asker', drop_contracts => array['//test/Work'])")
 	b.requireState(initiator, "CO")
 

@@ -33,7 +33,7 @@ func TestStatesHaveTheirLongNames(t *testing.T) {
 	}
 }
 
-// What each state allows (spec 3.1). Where it is refused the number says by which statement; where it is allowed it is 0.
+// What each state allows (spec 3.1). Where it is refused the number shows by which statement; where it is allowed it is 0.
 func TestStatesAllowAndForbid(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]struct{ send, end, timer, move int }{
@@ -113,7 +113,7 @@ func TestBothSidesMustEnd(t *testing.T) {
 	}
 }
 
-// The other side has said that it does not want to know: nothing is sent back (spec 3.2).
+// The other side has ended by itself and gets no end: nothing is sent back (spec 3.2).
 func TestErrorAfterTheFarEndIsDiscarded(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

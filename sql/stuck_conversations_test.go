@@ -37,7 +37,7 @@ func TestStuckConversationsShowReasonAndRemedy(t *testing.T) {
 			t.Errorf("a side of which %q is expected is stuck by %q", want.reason, got)
 		}
 	}
-	// Who has sent and read everything waits for nobody.
+	// A side that has sent and read everything waits for nothing.
 	equal(b.session, 0, "select count(*) from parley.stuck_conversations where conversation_handle in ($1, $2)", idle, idleTarget)
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// fire lets what is set ring now, and handles it.
+// fire makes what is set due now, and handles it.
 func (s session) fire(kind string) {
 	s.Helper()
 	s.exec("update parley._p_alarm set due_at = now() where kind = $1", kind)
@@ -65,7 +65,7 @@ func TestTimerSetAgainReplacesTheEarlierSetting(t *testing.T) {
 	}
 }
 
-// A timer fires in SO too: it tells a program that begins dialogs and waits for something else.
+// A timer fires in SO too: it wakes a program that begins dialogs and waits for something else.
 func TestTimerBeforeTheFirstSend(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
@@ -288,7 +288,7 @@ func TestTimerFollowsItsServiceToAnotherQueue(t *testing.T) {
 			if got := b.receive("Answering"); len(got) > 0 {
 				t.Errorf("received %v from the old queue", got)
 			}
-			// RECEIVE may have looked less than a millisecond ago, and not look again.
+			// RECEIVE may have checked less than a millisecond ago, and not check again.
 			b.exec("select parley.fire_timers()")
 			if got := typesOf(b.receive("Other")); !slices.Equal(got, []string{dialogTimer, request}) {
 				t.Errorf("received %q", got)

@@ -250,7 +250,7 @@ func TestATraceHasBounds(t *testing.T) {
 	}
 }
 
-// ALTER TRACE is a permission on the database: who has it may trace and see, nobody else but administrators.
+// ALTER TRACE is a permission on the database: a role that has it may trace and see, no other but administrators.
 func TestTracingWantsAlterTrace(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
@@ -272,7 +272,7 @@ func TestTracingWantsAlterTrace(t *testing.T) {
 	s.refuses(229, "select parley.stop_trace()")
 }
 
-// Whoever waits to start a trace does not hold up those that send.
+// A session that waits to start a trace does not hold up those that send.
 func TestStartingATraceLetsSendersPass(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

@@ -49,7 +49,7 @@ func TestDestinationsAreShownToAdministratorsOnly(t *testing.T) {
 	b.as(b.role("curious")).refuses(15151, "select * from parley.transmission_destinations()")
 }
 
-// A take looks at its lane more than once. Where it begins must lie in front of all that senders under way may still put there, or it
+// A take scans its lane more than once. Where it begins must lie in front of all that senders under way may still put there, or it
 // would number the later messages of one of them first (keeps S4).
 func TestTakeBeginsInFrontOfWhatSendersUnderWayHave(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,7 @@ func TestParametersWithoutATypeAreWhatAProgramHas(t *testing.T) {
 	}
 }
 
-// A statement that gives nothing gives the same nothing whichever form was called: some drivers tell null from void.
+// A statement that gives nothing gives the same nothing whichever form was called: some drivers distinguish null and void.
 func TestStatementsThatGiveNothingGiveTheSame(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

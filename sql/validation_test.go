@@ -102,7 +102,7 @@ func (s session) requireValidated(c validationCase, code int) {
 		}
 		s.requireError("Asking", code)
 		s.requireState(handle, "ER")
-		// Who received XML that failed has a number of his own.
+		// A side that received XML that failed has a number of its own.
 		if code == -9615 {
 			code = -9616
 		}
