@@ -34,7 +34,7 @@ parley pair makes new ones.`,
 			`Trust a peer no more, with all its keys: nothing that it sends is accepted from now on, and its links are closed within seconds. It
 stays in the list; drop it to trust it anew.`, parley.RevokePeer),
 		a.newPeerChangeCommand("drop", "dropped", "Forget a peer",
-			`Forget a peer: it is a stranger again, and its links are closed. Where a certificate authority vouches for peers,
+			`Forget a peer: it is unknown again, and its links are closed. Where a certificate authority vouches for peers,
 revoke it instead.`,
 			parley.DropPeer),
 	)

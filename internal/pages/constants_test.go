@@ -10,11 +10,11 @@ import (
 // constants are sentences of the documentation about figures that stand in the code, each with the line that states the same.
 var constants = []struct{ page, sentence, file, line string }{
 	{"daemon", "lets readers finish for `--grace-time` (10 seconds)", "internal/cli/serve.go", `"grace-time", 10*time.Second`},
-	{"daemon", "when it dies or hangs, after five seconds", "internal/broker/activation/leader.go", "lease = 5 * time.Second"},
+	{"daemon", "when it dies or hangs, after five seconds", "internal/daemon/leader.go", "lease = 5 * time.Second"},
 	{"daemon", "after 100 milliseconds, twice as long each time, and 30 seconds at most", "internal/broker/activation/failure.go", "firstPause  = 100 * time.Millisecond"},
 	{"daemon", "twice as long each time, and 30 seconds at most", "internal/broker/activation/failure.go", "lastBackOff = 30 * time.Second"},
 	{"daemon", "when it changes, and each 30 seconds", "internal/broker/activation/failure.go", "logInterval = 30 * time.Second"},
-	{"daemon", "a look every five seconds, all queues in one statement", "internal/broker/activation/monitor.go", "safetyInterval = 5 * time.Second"},
+	{"daemon", "a poll every five seconds, all queues in one statement", "internal/broker/activation/monitor.go", "safetyInterval = 5 * time.Second"},
 	{"activation", "8 KiB of a line, 200 lines a second of each stream", "internal/broker/activation/program/line_log.go", "lineBytesMax = 8 << 10"},
 	{"activation", "8 KiB of a line, 200 lines a second of each stream", "internal/broker/activation/program/line_log.go", "linesPerSecondMax = 200"},
 	{"activation", "until they are received, or 30 seconds are over", "internal/broker/activation/event/event.go", "defaultTimeout = 30 * time.Second"},
@@ -22,7 +22,7 @@ var constants = []struct{ page, sentence, file, line string }{
 	{"dialogs", "up to 8 to bring them in", "internal/broker/transport/inbox/inbox.go", "defaultConnections = 8"},
 	{"dialogs", "closes them after a minute without work", "internal/broker/transport/durable/pool.go", "idleTime = time.Minute"},
 	{"dialogs", "holds some 4 MB in memory at most", "internal/broker/transport/transmitter/worker.go", "windowBytes = 4 << 20"},
-	{"dialogs", "a look every five seconds, for all destinations together", "internal/broker/transport/transmitter/coordinator.go", "safetyInterval = 5 * time.Second"},
+	{"dialogs", "a poll every five seconds, for all destinations together", "internal/broker/transport/transmitter/coordinator.go", "safetyInterval = 5 * time.Second"},
 	{"dialogs", "A body of more than 256 KiB travels in parts", "sql/transport/take_runs.sql", "octet_length(t.body) > 262144"},
 	{"dialogs", "travels in parts of 1 MiB", "internal/broker/transport/transmitter/deliver.go", "fragmentBytes = 1 << 20"},
 	{"dialog-security", "certificates that expire within 30 days", "internal/broker/dialogsecurity/complaints.go", "expiryNotice = 30 * 24 * time.Hour"},

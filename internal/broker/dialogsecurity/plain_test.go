@@ -113,7 +113,7 @@ func TestForeignPartOfALargeMessageIsFound(t *testing.T) {
 		})
 		asker.noError(err)
 		if stored > 0 {
-			t.Errorf("%d bytes of a stranger were stored", stored)
+			t.Errorf("%d bytes of an unknown sender were stored", stored)
 		}
 		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), parley.Accepted, "")
 		if got := answerer.expect(large); got != there {
@@ -136,7 +136,7 @@ func TestLogWarnsOfCertificatesThatExpireSoon(t *testing.T) {
 	}
 	// Ours and that of the other side, each once.
 	if n := strings.Count(log.String(), "expires soon"); n != 2 {
-		t.Errorf("the log tells %d times:\n%s", n, log.String())
+		t.Errorf("the log has it %d times:\n%s", n, log.String())
 	}
 }
 

@@ -203,7 +203,7 @@ func TestDatabaseThatGoesOnFromAnOlderStateTakesOnlyWhatWasSealedSince(t *testin
 		answerer.requireOutcomes(answerer.accept(speaker, before...), parley.Held, "gone on from an older state")
 		answerer.requireNothingBegan()
 		if !one[bool](answerer, "select parley._p_is_epoch_current() and remembers_since is not null from parley._p_broker") {
-			asker.Error("the new timeline was not noted")
+			asker.Error("the new timeline was not recorded")
 		}
 		// Two minutes later.
 		answerer.exec("update parley._p_broker set remembers_since = remembers_since - interval '2 minutes'")

@@ -151,7 +151,7 @@ func TestWhatReadersDoIsLogged(t *testing.T) {
 	b.database.ReaderStarted(queue)
 	b.database.ReaderEnded(queue, errors.New("out of paper"), 0)
 	b.send(b.dialog("pong"), "x")
-	b.until("a look", func(s map[string]float64) bool {
+	b.until("a scrape", func(s map[string]float64) bool {
 		return s[`parley_queue_depth_messages{database="orders",queue="pong"}`] == 1
 	})
 	b.exec("select parley.alter_queue('pong', poison_action => 'DISABLE_QUEUE')")

@@ -92,7 +92,7 @@ func TestPeopleSeeTheDialogCertificatesThatTheyConfirm(t *testing.T) {
 		t.Errorf("shown are %q and %q", found.Offer.DialogCertificates, request.Offer.DialogCertificates)
 	}
 	if len(found.Offer.Databases)+len(request.Offer.Databases) != 0 {
-		t.Error("more than the fingerprints is told to strangers")
+		t.Error("more than the fingerprints is sent to unknown peers")
 	}
 	if err := parley.ConfirmPairing(t.Context(), b.pool, request.ID, parley.PairingChoice{Role: "pg_monitor"}); err != nil {
 		t.Fatal(err)

@@ -65,7 +65,7 @@ func TestPeopleOnBothSidesConfirmACode(t *testing.T) {
 		t.Errorf("the names are %q and %q", found.Offer.Name, request.Offer.Name)
 	}
 	if len(found.Offer.Databases)+len(request.Offer.Databases) != 0 {
-		t.Error("what is there is told to strangers")
+		t.Error("what is there is sent to unknown peers")
 	}
 	if err := parley.ConfirmPairing(t.Context(), b.pool, request.ID, parley.PairingChoice{Name: "a", Role: "pg_monitor"}); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func TestManyQuestionsShareAPoll(t *testing.T) {
 	}
 	first := make(chan bool, 1)
 	go func() { first <- g.ask(t.Context(), poll) }()
-	parleytest.Receive(t, begun, "the first look")
+	parleytest.Receive(t, begun, "the first poll")
 	var asking sync.WaitGroup
 	var open atomic.Int64
 	for range 1000 {
@@ -40,14 +40,14 @@ func TestManyQuestionsShareAPoll(t *testing.T) {
 		})
 	}
 	goOn <- struct{}{}
-	if parleytest.Receive(t, first, "the answer of the first look") {
-		t.Error("the first one got the answer of a later look")
+	if parleytest.Receive(t, first, "the answer of the first poll") {
+		t.Error("the first one got the answer of a later poll")
 	}
 	close(goOn)
 	asking.Wait()
 	// Those that came when the second poll had begun got the third one; there is a quarter of a second between two.
 	if n := polls.Load(); n > 20 || open.Load() != 1000 {
-		t.Errorf("%d looks, %d of 1000 were told that it is open", n, open.Load())
+		t.Errorf("%d polls, %d of 1000 got the answer that it is open", n, open.Load())
 	}
 }
 
@@ -59,7 +59,7 @@ func TestPollsAreSomeTimeApart(t *testing.T) {
 		g.ask(t.Context(), func(context.Context) bool { return false })
 		g.mu.Lock()
 		if apart := g.begunAt.Sub(last); apart < gateInterval {
-			t.Errorf("two looks are %s apart", apart)
+			t.Errorf("two polls are %s apart", apart)
 		}
 		last = g.begunAt
 		g.mu.Unlock()
@@ -91,14 +91,14 @@ func TestCallsOfOneHostAreLimited(t *testing.T) {
 		return n
 	}
 	if n := answered("one", 100); n != callsMost {
-		t.Errorf("%d calls were heard", n)
+		t.Errorf("%d calls were answered", n)
 	}
 	if n := answered("two", 1); n != 1 {
-		t.Error("a call of another host was not heard")
+		t.Error("a call of another host was not answered")
 	}
 	now = now.Add(callsPeriod)
 	if n := answered("one", 100); n != callsMost {
-		t.Errorf("%d calls were heard in the next period", n)
+		t.Errorf("%d calls were answered in the next period", n)
 	}
 	for i := range 2 * hostsMost {
 		c.allow(fmt.Sprint("host ", i), now)
@@ -121,6 +121,6 @@ func TestUnknownPeersCannotMakeTheDatabaseBusy(t *testing.T) {
 	}
 	b.exec("update parley._p_pairing set expires_at = now() + interval '1 hour'")
 	if _, err := a.call(b.address, token); err == nil {
-		t.Error("who has called too often is heard")
+		t.Error("a host that has called too often is answered")
 	}
 }

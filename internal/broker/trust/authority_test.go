@@ -114,7 +114,7 @@ func TestAuthorityVouchesForPeers(t *testing.T) {
 	m = b.meet(a) // which shows a certificate for another host than the one that was called
 	requireRefusal(t, m.clientErr, trust.Unknown)
 
-	outsider := newBroker(t, "stranger", withFiles(theirs.files("a.example", soon, ours)))
+	outsider := newBroker(t, "outsider", withFiles(theirs.files("a.example", soon, ours)))
 	m = outsider.meet(b)
 	requireRefusal(t, m.serverErr, trust.Unknown)
 	m = newBroker(t, "old", withFiles(ours.files("a.example", time.Now().Add(-time.Minute), ours))).meet(b)

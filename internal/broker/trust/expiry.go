@@ -54,7 +54,7 @@ func (t *Trust) report(ctx context.Context, c *identity.Certificate, now time.Ti
 			Daemon: t.name, Fingerprint: c.Fingerprint.String(), NotBefore: c.Leaf.NotBefore, NotAfter: c.Leaf.NotAfter, Address: t.address,
 		})
 		if err != nil && ctx.Err() == nil {
-			t.logger.Debug("the database was not told of the certificate", "database", d.Name, "error", err)
+			t.logger.Debug("the certificate could not be reported to the database", "database", d.Name, "error", err)
 			t.reported.reportedAt = now.Add(time.Minute - reportInterval) // it may be back then
 		}
 	}

@@ -38,7 +38,7 @@ func TestCalledBrokerRefuses(t *testing.T) {
 		number int
 		login  transport.TraceEvent
 	}{
-		{"a stranger", func(_, b *broker) { b.exec("select parley.drop_peer('a')") }, trust.Unknown, transport.AuthorizationFailure},
+		{"an unknown peer", func(_, b *broker) { b.exec("select parley.drop_peer('a')") }, trust.Unknown, transport.AuthorizationFailure},
 		{
 			"another key than the one it trusts", func(a, _ *broker) { a.source.set(certificate(a.T, identity.Config{Name: "a"})) },
 			trust.Unknown, transport.AuthorizationFailure,
@@ -67,7 +67,7 @@ func TestCalledBrokerRefuses(t *testing.T) {
 				t.Errorf("the caller learns more than that it is not let in: %v", m.clientErr)
 			}
 			if !strings.Contains(b.log.String(), fmt.Sprintf("%d: ", test.number)) {
-				t.Errorf("the log does not tell why: %s", b.log)
+				t.Errorf("the log does not have the reason: %s", b.log)
 			}
 			if want := fmt.Sprintf(`event="Audit Broker Login" event_id=159 event_subclass=%d`, test.login.Subclass); !strings.Contains(b.log.String(), want) {
 				t.Errorf("the log has no %s: %s", want, b.log)
@@ -84,7 +84,7 @@ func TestCallingBrokerRefuses(t *testing.T) {
 		spoil  func(a, b *broker)
 		number int
 	}{
-		{"a stranger", func(a, _ *broker) { a.exec("select parley.drop_peer('b')") }, trust.Unknown},
+		{"an unknown peer", func(a, _ *broker) { a.exec("select parley.drop_peer('b')") }, trust.Unknown},
 		{"a peer that was revoked", func(a, _ *broker) { a.exec("select parley.revoke_peer('b')") }, trust.NotPermitted},
 		{"a key that it trusts no more", func(a, _ *broker) {
 			a.exec("update parley._p_peer_certificate set not_after = now() - interval '1 s'")

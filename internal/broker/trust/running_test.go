@@ -40,7 +40,7 @@ func TestRevocationClosesRunningLinks(t *testing.T) {
 			requireClosed(t, out.server)
 			requireClosed(t, in.client)
 			if !strings.Contains(a.log.String(), "a link is closed") {
-				t.Errorf("the log does not tell of it: %s", a.log)
+				t.Errorf("the log does not have it: %s", a.log)
 			}
 		})
 	}
@@ -58,7 +58,7 @@ func TestLinksStayWhileTheListCannotBeRead(t *testing.T) {
 	a.run()
 	a.log.await("the list of peers cannot be read")
 	if !strings.Contains(a.log.String(), "the list of peers cannot be read") {
-		t.Errorf("the log does not tell of it: %s", a.log)
+		t.Errorf("the log does not have it: %s", a.log)
 	}
 	m = a.meet(b)
 	m.requireOpen(t)
@@ -128,7 +128,7 @@ func TestNewKeyIsNotTrustedWithoutAGoodSignature(t *testing.T) {
 			c.Chain = append(c.Chain, first.Chain...)
 			return c
 		}, trust.Unknown},
-		{"signed by a stranger", func(t *testing.T, _ *broker, _ *identity.Certificate) *identity.Certificate {
+		{"signed by an unknown key", func(t *testing.T, _ *broker, _ *identity.Certificate) *identity.Certificate {
 			return certificate(t, identity.Config{Predecessor: certificate(t, identity.Config{})})
 		}, trust.Unknown},
 		{"signed by a key whose successor has expired", func(t *testing.T, _ *broker, first *identity.Certificate) *identity.Certificate {

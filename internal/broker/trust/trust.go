@@ -222,7 +222,7 @@ func (t *Trust) succeed(ctx context.Context, l *list, shown []*x509.Certificate,
 				t.logger.Info("a peer has changed its key", "peer", e.Peer, "database", t.databases[e.database].Name,
 					"before", successor.Predecessor, "now", successor.Fingerprint)
 			case !errors.Is(err, parley.ErrNoPredecessor):
-				return false, fmt.Errorf("the other broker has changed its key, which cannot be noted: %w", err)
+				return false, fmt.Errorf("the other broker has changed its key, which cannot be recorded: %w", err)
 			}
 		}
 		return added, nil

@@ -53,10 +53,10 @@ func dialUnknown(t *testing.T, b *broker, from, protocol string) (*tls.Conn, err
 	t.Cleanup(func() { _ = raw.Close() })
 	conn := tls.Client(raw, &tls.Config{
 		InsecureSkipVerify: true, NextProtos: []string{protocol},
-		Certificates: []tls.Certificate{*certificate(t, identity.Config{Name: "stranger"}).TLS()},
+		Certificates: []tls.Certificate{*certificate(t, identity.Config{Name: "unknown"}).TLS()},
 	})
 	_ = conn.HandshakeContext(t.Context())
-	return conn, parleytest.Receive(t, answered, "the answer to a stranger")
+	return conn, parleytest.Receive(t, answered, "the answer to an unknown peer")
 }
 
 // The places for unknown peers are few. One address takes four of them, and leaves them when its connections end.
@@ -76,7 +76,7 @@ func TestUnknownPeersOfOneHostTakeAFewPlaces(t *testing.T) {
 	var first *tls.Conn
 	for range 4 {
 		first = dialUnknownAndWait("127.0.0.1")
-		parleytest.Receive(t, guests.came, "the stranger")
+		parleytest.Receive(t, guests.came, "the unknown peer")
 	}
 	for range 3 {
 		conn, closed := dialUnknownAndWait("127.0.0.1"), make(chan error, 1)
@@ -92,7 +92,7 @@ func TestUnknownPeersOfOneHostTakeAFewPlaces(t *testing.T) {
 		}
 	}
 	dialUnknownAndWait("127.0.0.2")
-	parleytest.Receive(t, guests.came, "the stranger")
+	parleytest.Receive(t, guests.came, "the unknown peer")
 	if n := strings.Count(b.log.String(), "enough of those who are not trusted"); n != 1 {
 		t.Errorf("the log has %d lines", n)
 	}
@@ -132,7 +132,7 @@ func TestUnknownPeersChangeNothingForLinks(t *testing.T) {
 			_, err := dialUnknown(t, b, "127.0.0.1", trust.LinkProtocol)
 			requireRefusal(t, err, trust.Unknown)
 			if _, err = dialUnknown(t, b, "127.0.0.1", "waiting"); errors.Is(err, credentials.ErrConnDispatched) == isClosed {
-				t.Errorf("a stranger was let in: %v, want %v (%v)", isClosed, !isClosed, err)
+				t.Errorf("an unknown peer was let in: %v, want %v (%v)", isClosed, !isClosed, err)
 			}
 		})
 	}

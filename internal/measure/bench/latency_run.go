@@ -122,7 +122,7 @@ func sendAndCommit(ctx context.Context, conn *pgx.Conn, send send, number int64)
 		return time.Time{}, fmt.Errorf("commit: %w", err)
 	}
 	if len(results) != 2 || len(results[1].Rows) != 1 {
-		return time.Time{}, errors.New("commit: the server did not tell its time")
+		return time.Time{}, errors.New("commit: the server did not return its time")
 	}
 	var microseconds int64
 	if _, err := fmt.Sscan(string(results[1].Rows[0][0]), &microseconds); err != nil {

@@ -51,7 +51,7 @@ func (c *check) lostHistory() {
 				excused++
 			}
 			if c.sides[side] && !informed[side] && !ended[side] {
-				c.report("F2", "%s, and the side that sends %v was not told that history was lost", c.torn[dialog], side)
+				c.report("F2", "%s, and the side that sends %v got no error that history was lost", c.torn[dialog], side)
 			}
 		}
 		if excused == 2 && peaceful[dialog] {
@@ -201,7 +201,7 @@ func SameOutcome(once, often History) []Violation {
 	}
 	for d := range all {
 		if !slices.EqualFunc(a[d], b[d], func(x, y Received) bool { return x.Stream == y.Stream && x.N == y.N && x.Hash == y.Hash }) {
-			c.report("T5", "%v: heard once %d were received, heard again and again %d, or not the same", d, len(a[d]), len(b[d]))
+			c.report("T5", "%v: delivered once %d were received, delivered again and again %d, or not the same", d, len(a[d]), len(b[d]))
 		}
 	}
 	return c.violations

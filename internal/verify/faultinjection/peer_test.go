@@ -285,7 +285,7 @@ func TestAPeerOfALaterVersionIsUnderstood(t *testing.T) {
 	peer := dial(t, address)
 	theirs, err := peer.Hello(wire.Hello{Lowest: 1, Highest: 9, Features: []string{"telepathy"}, Software: "parley 9.0"})
 	if err != nil || theirs.Highest != wire.HighestVersion {
-		t.Fatalf("heard %+v, %v", theirs, err)
+		t.Fatalf("received %+v, %v", theirs, err)
 	}
 	frame := batchFrame(t, 2, nil)
 	text, err := proto.Marshal(frame)
@@ -318,6 +318,6 @@ func TestAPeerThatIsTooNewReceivesTheVersionsSpokenHere(t *testing.T) {
 	wantClosed(t, peer, codes.FailedPrecondition, "no common version")
 	counted(t, func() bool { return server.Counters().RefusedVersions == 1 })
 	if d.deliveries() != 0 {
-		t.Error("it was heard")
+		t.Error("it was accepted")
 	}
 }

@@ -316,7 +316,7 @@ func (p *pair) loseHistory(t testing.TB) {
 		{"the initiator of a dialog whose target was lost", "initiator_queue", lateBack, atB},
 	} {
 		if !awaitFor(30*time.Second, func() bool { return informed(c.h, c.queue, c.dialog) }) {
-			t.Errorf("F2: %s (%s) was not told within 30 s", c.name, c.dialog)
+			t.Errorf("F2: %s (%s) got no error within 30 s", c.name, c.dialog)
 		}
 	}
 	// The others go on.

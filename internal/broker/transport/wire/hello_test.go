@@ -58,7 +58,7 @@ func TestHelloIsDecodedAsItWasEncoded(t *testing.T) {
 	}
 	decoded, err := DecodeHello(payload)
 	if err != nil || !reflect.DeepEqual(decoded, encoded) {
-		t.Errorf("heard %+v, %v", decoded, err)
+		t.Errorf("decoded %+v, %v", decoded, err)
 	}
 }
 
