@@ -10,9 +10,9 @@ import (
 // constants are sentences of the documentation about figures that stand in the code, each with the line that states the same.
 var constants = []struct{ page, sentence, file, line string }{
 	{"daemon", "lets readers finish for `--grace-time` (10 seconds)", "internal/cli/serve.go", `"grace-time", 10*time.Second`},
-	{"daemon", "when it dies or hangs, after five seconds", "internal/daemon/leader.go", "lease = 5 * time.Second"},
-	{"daemon", "after 100 milliseconds, twice as long each time, and 30 seconds at most", "internal/broker/activation/failure.go", "firstPause  = 100 * time.Millisecond"},
-	{"daemon", "twice as long each time, and 30 seconds at most", "internal/broker/activation/failure.go", "lastBackOff = 30 * time.Second"},
+	{"daemon", "when it dies or hangs, after five seconds", "internal/daemon/term.go", "lease = 5 * time.Second"},
+	{"daemon", "after 100 milliseconds, twice as long each time, and 30 seconds at most", "internal/backoff/backoff.go", "Reader = Policy{First: 100 * time.Millisecond, Longest: 30 * time.Second}"},
+	{"daemon", "twice as long each time, and 30 seconds at most", "internal/backoff/backoff.go", "Reader = Policy{First: 100 * time.Millisecond, Longest: 30 * time.Second}"},
 	{"daemon", "when it changes, and each 30 seconds", "internal/broker/activation/failure.go", "logInterval = 30 * time.Second"},
 	{"daemon", "a poll every five seconds, all queues in one statement", "internal/broker/activation/monitor.go", "safetyInterval = 5 * time.Second"},
 	{"activation", "8 KiB of a line, 200 lines a second of each stream", "internal/broker/activation/program/line_log.go", "lineBytesMax = 8 << 10"},
