@@ -110,7 +110,7 @@ begin
   if not found then
     v_of_service := parley._p_queue_of_service(caller, queue);
     if v_of_service is not null then
-      found := parley._p_raise(208, 'service', queue, v_of_service);
+      found := parley._p_raise(208, 'service', queue, parley._p_did_you_mean(caller, 'queue', queue), v_of_service);
     end if;
     found := parley._p_raise(208, 'queue', queue, parley._p_did_you_mean(caller, 'queue', queue));
   end if;
