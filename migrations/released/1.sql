@@ -235,8 +235,8 @@ from (values
     'Give a number from 0 on, or null for all.'),
   (208, 'queue', 'queue "%1$s" does not exist', 'Names are compared exactly.%2$s',
     'See parley.service_queues, or create it with parley.create_queue.'),
-  (208, 'service', 'queue "%1$s" does not exist', 'Names are compared exactly.',
-    '"%1$s" is a service; its queue is "%2$s".'),
+  (208, 'service', 'queue "%1$s" does not exist', 'Names are compared exactly.%2$s',
+    '"%1$s" is a service; its queue is "%3$s".'),
   (229, 'in the database', 'permission denied: %1$s', 'Role %2$I may not do this in this database.',
     'An administrator can allow it: select parley.grant(%1$L, ''database'', null, %2$L);'),
   (229, 'on an object', 'permission denied: %1$s on %2$s "%3$s"', 'Role %4$I does not hold it.',
@@ -2339,7 +2339,7 @@ begin
   if not found then
     v_of_service := parley._p_queue_of_service(caller, queue);
     if v_of_service is not null then
-      found := parley._p_raise(208, 'service', queue, v_of_service);
+      found := parley._p_raise(208, 'service', queue, parley._p_did_you_mean(caller, 'queue', queue), v_of_service);
     end if;
     found := parley._p_raise(208, 'queue', queue, parley._p_did_you_mean(caller, 'queue', queue));
   end if;
