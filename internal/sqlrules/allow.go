@@ -35,7 +35,7 @@ var asksNobody = map[string]string{
 
 // tellsTheLogin names the files that say who has logged in, with the reason. It is no ground for any right.
 var tellsTheLogin = map[string]string{
-	"base/leadership.sql":            "the row of the leader says as whom its daemon has logged in",
+	"transport/leadership.sql":       "the row of the leader says as whom its daemon has logged in",
 	"activation/readers.sql":         "the daemon's login needs no SET ROLE to itself",
 	"activation/event_messages.sql":  "an event notification has an element LoginName",
 	"conversation/traced_events.sql": "a traced event has a column for it",

@@ -4,7 +4,6 @@ package sqlrules
 // conversations of what it drops or alters; the rest are single calls. No name may be added.
 var callsUpward = map[string][]string{
 	"base/broker_identity.sql": {"_p_switch_off"},
-	"base/epoch.sql":           {"_p_bind", "_p_endpoint", "_p_unresumed"},
 	"catalog/alter_queue.sql": {
 		"_p_event_notification",
 		"_p_forget_copy_numbers",
@@ -37,6 +36,4 @@ var callsUpward = map[string][]string{
 	"poison/poison_statements.sql":  {"peek"},
 	"transport/dynamic_routing.sql": {"_p_begin_notices", "_p_post_notice"},
 	"trust/dialog_security.sql":     {"_p_endpoint"},
-	"trust/master_keys.sql":         {"_p_external_activation"},
-	"trust/session_keys.sql":        {"_p_endpoint"},
 }

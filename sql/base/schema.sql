@@ -52,7 +52,7 @@ comment on column parley._p_broker.abandoned_seconds is
 'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget): parley.end_abandoned_after.';
 
 comment on column parley._p_broker.is_priority_honored is 'HONOR_BROKER_PRIORITY: priorities also govern transmission (spec 6.11).';
-comment on column parley._p_broker.epoch is 'Grows when the database goes on from a history that may have lost its end; see base/epoch.sql.';
+comment on column parley._p_broker.epoch is 'Grows when the database goes on from a history that may have lost its end; see transport/epoch.sql.';
 comment on column parley._p_broker.timeline is 'The timeline of the server in this epoch; null before anything was transmitted.';
 comment on column parley._p_broker.remembers_since is
 'Since when this broker knows all that it has done: when it has gone on from an older state last; null when it never has.';

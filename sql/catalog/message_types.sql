@@ -19,22 +19,6 @@ comment on table parley._p_message_type is 'Message types (spec 2.2).';
 comment on column parley._p_message_type.validation_setter is
 'Who set the validation function: it runs only while this role may act as the one whose rights it has.';
 
-create function parley._p_name(kind text, name text) returns text
-language plpgsql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if name is null or name = '' or length(name) > 128 then
-    found := parley._p_raise(9609, 'length', kind, coalesce(length(name), 0)::text);
-  end if;
-  return name;
-end
-$$;
-
-comment on function parley._p_name(text, text) is
-'Checks the length of a new name (spec 2.0).
-Errors: 9609.';
-
 create function parley._p_validation(caller oid, validation text, validation_function regprocedure) returns "char"
 language plpgsql stable
 set search_path = pg_catalog, pg_temp

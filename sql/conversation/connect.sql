@@ -232,36 +232,9 @@ where o.destination_id is null;
 
 comment on view parley._p_delayed_endpoint is 'Sides of conversations of which messages wait for a way.';
 
-create function parley._p_deliver_delayed(service_name text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_id bigint;
-begin
-  if pg_sequence_last_value('parley._p_broker_switch') is not null then
-    return;
-  end if;
-  for v_id in
-    select e.endpoint_id
-    from parley._p_endpoint as e
-    where (_p_deliver_delayed.service_name is null or e.far_service = _p_deliver_delayed.service_name)
-      and e.endpoint_id in (select d.endpoint_id from parley._p_delayed_endpoint as d)
-    order by e.endpoint_id
-    for update of e
-  loop
-    perform parley._p_deliver_delayed_of(v_id);
-  end loop;
-end
-$$;
-
-comment on function parley._p_deliver_delayed(text) is
-'Looks again for a way for what waits in the transmission queue for a service, or for any (null): delivers it here, or puts it on its way to another
-database, in the order it was sent. Waits for those who hold such a conversation.';
-
-create function parley._p_deliver_delayed_of_queues(only_queues integer[]) returns void
+create function parley._p_deliver_delayed(
+  service_name text, only_queues integer[] default null, passes_by boolean default false
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -277,18 +250,26 @@ begin
     select e.endpoint_id
     from parley._p_endpoint as e
     where e.endpoint_id in (select d.endpoint_id from parley._p_delayed_endpoint as d)
+      and (_p_deliver_delayed.service_name is null or e.far_service = _p_deliver_delayed.service_name)
       and (only_queues is null or e.service_id in (select s.service_id from parley._p_service as s where s.queue_id = any (only_queues)))
     order by e.endpoint_id
-    for update of e skip locked
   loop
-    perform parley._p_deliver_delayed_of(v_id);
+    if passes_by then
+      perform from parley._p_endpoint as e where e.endpoint_id = v_id for update skip locked;
+    else
+      perform from parley._p_endpoint as e where e.endpoint_id = v_id for update;
+    end if;
+    if found then
+      perform parley._p_deliver_delayed_of(v_id);
+    end if;
   end loop;
 end
 $$;
 
-comment on function parley._p_deliver_delayed_of_queues(integer[]) is
-'The same for all that the conversations of some queues have sent, but passes by those that somebody holds.
-Arguments: only_queues, the queues of the senders; null for all.';
+comment on function parley._p_deliver_delayed(text, integer[], boolean) is
+'Looks again for a way for what waits in the transmission queue: delivers it here, or puts it on its way to another database, in the order it was sent.
+Arguments: service_name, of the far side, null for any; only_queues, the queues of the senders, null for all; passes_by, whether conversations that
+somebody holds are passed by instead of waited for.';
 
 create function parley._p_deliver_delayed_of(endpoint_id bigint) returns void
 language plpgsql

@@ -138,7 +138,7 @@ $$;
 comment on function parley._p_keeps_snapshot() is
 'Tells whether this transaction sees only what was there when it began: REPEATABLE READ, SERIALIZABLE.';
 
-create function parley._p_find_endpoint(handle uuid) returns parley._p_endpoint
+create function parley._p_find_endpoint(handle uuid, statement text default null) returns parley._p_endpoint
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -149,16 +149,28 @@ begin
     found := parley._p_raise(8418, 'null');
   end if;
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found then
+  if not found and statement is not null and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+    case statement
+      when 'SEND' then
+        found := parley._p_raise(8429, 'closed', handle::text);
+      when 'MOVE' then
+        found := parley._p_raise(8438, 'closed', handle::text);
+      when 'TIMER' then
+        found := parley._p_raise(8458, 'closed', handle::text);
+      when 'END' then
+        found := parley._p_raise(8427, 'ended', 'CLOSED', handle::text, 'CD');
+    end case;
+  elsif not found then
     found := parley._p_raise_unknown_handle(handle);
   end if;
   return v_endpoint;
 end
 $$;
 
-comment on function parley._p_find_endpoint(uuid) is
+comment on function parley._p_find_endpoint(uuid, text) is
 'Finds an endpoint by its handle, without locking it.
-Errors: 8418 null, 8426 not found.';
+Arguments: handle; statement, END, MOVE, SEND or TIMER when it says in its own words that both sides have ended it.
+Errors: 8418 null, 8426 not found; closed already: 8427 END, 8429 SEND, 8438 MOVE, 8458 TIMER.';
 
 create function parley._p_raise_unknown_handle(handle uuid) returns boolean
 language plpgsql stable
@@ -194,3 +206,16 @@ end
 $$;
 
 comment on function parley._p_state_name(text) is 'Gives the long name of an endpoint state (spec 3.1).';
+
+create function parley._p_set_state(endpoint_id bigint, state text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley._p_endpoint as e
+  set state = $2, state_since = clock_timestamp(), is_plain = e.is_plain and $2 <> 'ER', destination_lane = null
+  where e.endpoint_id = $1;
+end
+$$;
+
+comment on function parley._p_set_state(bigint, text) is 'Changes the state of an endpoint; sends on it take the long way from now on.';

@@ -101,14 +101,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint;
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle, 'SEND');
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(8429, 'closed', handle::text);
-  elsif not found then
-    v_endpoint := parley._p_find_endpoint(handle);
-  end if;
   -- Only one may send the first message; asking for the stronger lock at once keeps two first senders from waiting for each other.
   if v_endpoint.state = 'SO' then
     select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for update;

@@ -30,11 +30,11 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_end(handle);
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle, 'END');
   v_far bigint;
 begin
   perform parley._p_lock_group_of(v_endpoint.endpoint_id);
-  v_endpoint := parley._p_find_endpoint_to_end(handle);
+  v_endpoint := parley._p_find_endpoint(handle, 'END');
   loop
     v_far := v_endpoint.far_endpoint_id;
     if v_far < v_endpoint.endpoint_id then
@@ -44,7 +44,7 @@ begin
     if v_far > v_endpoint.endpoint_id then
       perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update;
     end if;
-    v_endpoint := parley._p_find_endpoint_to_end(handle);
+    v_endpoint := parley._p_find_endpoint(handle, 'END');
     -- While we waited, the first send may have made the far side.
     exit when v_endpoint.far_endpoint_id is not distinct from v_far;
   end loop;
@@ -55,27 +55,6 @@ $$;
 comment on function parley._p_lock_to_end(uuid) is
 'Locks a side of a conversation, its group and its far side, in the order that all follow.
 Errors: 8418, 8426, 8427.';
-
-create function parley._p_find_endpoint_to_end(handle uuid) returns parley._p_endpoint
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(8427, 'ended', 'CLOSED', handle::text, 'CD');
-  elsif not found then
-    return parley._p_find_endpoint(handle);
-  end if;
-  return v_endpoint;
-end
-$$;
-
-comment on function parley._p_find_endpoint_to_end(uuid) is
-'Finds an endpoint that is to end.
-Errors: 8418 null, 8426 not found, 8427 closed already.';
 
 create function parley._p_end_without_error(conversation_handle uuid, caller parley.caller) returns boolean
 language plpgsql security definer
@@ -273,90 +252,3 @@ $$;
 comment on function parley._p_tell_end(parley._p_endpoint, integer, bytea) is
 'Tells the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before; a far side in another database also with an
 Error that stands outside the order (-1).';
-
-create function parley._p_set_state(endpoint_id bigint, state text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  update parley._p_endpoint as e
-  set state = $2, state_since = clock_timestamp(), is_plain = e.is_plain and $2 <> 'ER', destination_lane = null
-  where e.endpoint_id = $1;
-end
-$$;
-
-comment on function parley._p_set_state(bigint, text) is 'Changes the state of an endpoint; sends on it take the long way from now on.';
-
-create function parley._p_discard_messages(endpoint_id bigint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  delete from parley._p_message as m where m.endpoint_id = $1;
-  delete from parley._p_retained as r where r.endpoint_id = $1;
-  if found then
-    delete from parley._p_copy_progress as p where p.endpoint_id = $1;
-  end if;
-  delete from parley._p_alarm as a where a.endpoint_id = $1;
-  delete from parley._p_expedited as x where x.endpoint_id = $1;
-end
-$$;
-
-comment on function parley._p_discard_messages(bigint) is 'Removes whatever waits for an endpoint, is kept for it, or would ring for it.';
-
-create function parley._p_remove_endpoint(endpoint parley._p_endpoint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  -- A sender of the far side holds its row until he commits, and what he has appended is not seen before. A side that has ended has none.
-  v_has_senders boolean := exists (select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state <> 'DO');
-begin
-  if v_has_senders then
-    perform from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id for update skip locked;
-    v_has_senders := not found;
-  end if;
-  perform parley._p_discard_messages(endpoint.endpoint_id);
-  if v_has_senders then
-    perform parley._p_set_state(endpoint.endpoint_id, 'DO');
-    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + interval '1 second');
-    return;
-  end if;
-  -- Who holds the group may be about to begin a dialog in it, which must not find it gone (keeps S2).
-  -- When this is our own side we hold it ourselves.
-  -- An older snapshot does not see all that belongs to it.
-  perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
-  if not found or parley._p_keeps_snapshot() then
-    perform parley._p_set_state(endpoint.endpoint_id, 'DO');
-    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp());
-    return;
-  end if;
-  delete from parley._p_receive_progress as p where p.endpoint_id = endpoint.endpoint_id;
-  delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
-  if endpoint.far_endpoint_id < 0 then
-    perform parley._p_forget_far_side(endpoint.endpoint_id);
-  end if;
-  if not endpoint.is_plain then
-    delete from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id;
-    delete from parley._p_failure as f where f.endpoint_id = endpoint.endpoint_id;
-  end if;
-  delete from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id;
-  if not endpoint.is_initiator then
-    insert into parley._p_tombstone (
-      conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id, far_service,
-      owner, lifetime, priority, expires_at
-    )
-    select endpoint.conversation_handle, endpoint.conversation_id, false, endpoint.service_contract_id, g.conversation_group_id, endpoint.service_id,
-      endpoint.far_service, endpoint.owner, endpoint.lifetime, endpoint.priority, clock_timestamp() + make_interval(secs => b.tombstone_seconds)
-    from parley._p_broker as b, parley._p_conversation_group as g
-    where g.group_id = endpoint.group_id;
-  end if;
-  delete from parley._p_conversation_group as g
-  where g.group_id = endpoint.group_id
-    and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
-end
-$$;
-
-comment on function parley._p_remove_endpoint(parley._p_endpoint) is
-'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
-When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';

@@ -3,27 +3,6 @@
 -- Who looks at the clock: activation/fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that something is due somewhere, and the daemon
 -- (activation/due_alarms.sql). Several at once share the work: each passes by what another holds.
 
-create function parley._p_find_endpoint_to_time(handle uuid) returns parley._p_endpoint
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(8458, 'closed', handle::text);
-  elsif not found then
-    v_endpoint := parley._p_find_endpoint(handle);
-  end if;
-  return v_endpoint;
-end
-$$;
-
-comment on function parley._p_find_endpoint_to_time(uuid) is
-'Finds an endpoint that is to have a timer, without locking it.
-Errors: 8418 null, 8426 not found, 8458 closed already.';
-
 create function parley.begin_conversation_timer(
   conversation_handle uuid, timeout integer,
   caller parley.caller default parley.current_caller()
@@ -35,12 +14,12 @@ set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_time(conversation_handle);
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle, 'TIMER');
   v_due timestamptz;
 begin
   found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'BEGIN CONVERSATION TIMER');
   perform parley._p_lock_group_of(v_endpoint.endpoint_id);
-  v_endpoint := parley._p_find_endpoint_to_time(conversation_handle);
+  v_endpoint := parley._p_find_endpoint(conversation_handle, 'TIMER');
   if timeout is null or timeout < 0 then
     found := parley._p_raise(8402, 'timer', coalesce(timeout::text, 'null'));
   end if;

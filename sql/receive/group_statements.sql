@@ -57,27 +57,6 @@ it returns nothing before its time when there is something to commit.
 Errors: 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 9609 malformed name, 9617 the queue is disabled.
 Source: spec 4.4.';
 
-create function parley._p_find_endpoint_to_move(handle uuid) returns parley._p_endpoint
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(8438, 'closed', handle::text);
-  elsif not found then
-    v_endpoint := parley._p_find_endpoint(handle);
-  end if;
-  return v_endpoint;
-end
-$$;
-
-comment on function parley._p_find_endpoint_to_move(uuid) is
-'Finds an endpoint that is to move, without locking it.
-Errors: 8418 null, 8426 not found, 8438 closed already.';
-
 create function parley.move_conversation(
   conversation_handle uuid, conversation_group_id uuid,
   caller parley.caller default parley.current_caller()
@@ -89,7 +68,7 @@ set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle, 'MOVE');
   v_target parley._p_conversation_group;
   v_same_queue boolean;
   v_group_id bigint;
@@ -105,14 +84,14 @@ begin
     where g.group_id = v_group_id or g.conversation_group_id = move_conversation.conversation_group_id
     order by g.group_id
     for update;
-    v_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
+    v_endpoint := parley._p_find_endpoint(conversation_handle, 'MOVE');
     -- Another MOVE may have come first while we waited.
     exit when v_endpoint.group_id = v_group_id;
   end loop;
   select * into v_target from parley._p_conversation_group as g where g.conversation_group_id = move_conversation.conversation_group_id;
   if v_target.group_id <> v_endpoint.group_id then
     perform parley._p_make_group_shared(v_target.group_id, v_endpoint.endpoint_id);
-    v_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
+    v_endpoint := parley._p_find_endpoint(conversation_handle, 'MOVE');
   end if;
   if v_target.group_id is null then
     found := parley._p_raise(8436, 'unknown', conversation_group_id::text);

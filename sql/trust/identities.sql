@@ -14,6 +14,19 @@
 -- newer epoch. A peer may have any number of brokers, as its daemon serves any number of databases. Forwarders speak for all, and are noted for
 -- none. A broker that is let in by a certificate authority alone is noted under the name in its certificate ("peer:FINGERPRINT named NAME").
 
+-- The newest that each broker has said of itself.
+create table parley._p_known_broker (
+  broker_instance uuid primary key,
+  epoch bigint not null,
+  term bigint not null,
+  token uuid not null,
+  is_beside boolean not null default false
+);
+
+comment on table parley._p_known_broker is
+'Brokers that have sent something here: the newest epoch, in it the newest term of the daemon that speaks for them, and its token.';
+comment on column parley._p_known_broker.is_beside is 'Whether it was heard of from a database of the same daemon first, and so over no link.';
+
 create function parley._p_role_of_identity(identity text) returns oid
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -215,7 +228,7 @@ $$;
 comment on function parley._p_refusal_of_speaker(text[], uuid, bigint) is
 'Tells why nothing is taken of a speaker just now: for who sends it, or for its epoch, which is a time and cannot be one to come; null when it is. So nobody,
 not even a forwarder, can shut a broker out with an epoch that this one will not have for long.
-Arguments: identities, of the runs; speaker; epoch, in microseconds since 1970, as base/epoch.sql makes it.
+Arguments: identities, of the runs; speaker; epoch, in microseconds since 1970, as transport/epoch.sql makes it.
 Source: spec 6.12, 7.2.';
 
 create function parley._p_succeed_peer_key(

@@ -97,19 +97,6 @@ $$;
 comment on function parley._p_note_timeline() is
 'Gives the epoch, and begins a new one when the server is on another timeline than that of the last.';
 
--- The newest that each broker has said of itself.
-create table parley._p_known_broker (
-  broker_instance uuid primary key,
-  epoch bigint not null,
-  term bigint not null,
-  token uuid not null,
-  is_beside boolean not null default false
-);
-
-comment on table parley._p_known_broker is
-'Brokers that have sent something here: the newest epoch, in it the newest term of the daemon that speaks for them, and its token.';
-comment on column parley._p_known_broker.is_beside is 'Whether it was heard of from a database of the same daemon first, and so over no link.';
-
 create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
