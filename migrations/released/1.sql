@@ -208,7 +208,7 @@ comment on column parley._p_broker.abandoned_seconds is
 'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget): parley.end_abandoned_after.';
 
 comment on column parley._p_broker.is_priority_honored is 'HONOR_BROKER_PRIORITY: priorities also govern transmission (spec 6.11).';
-comment on column parley._p_broker.epoch is 'Grows when the database goes on from a history that may have lost its end; see base/epoch.sql.';
+comment on column parley._p_broker.epoch is 'Grows when the database goes on from a history that may have lost its end; see transport/epoch.sql.';
 comment on column parley._p_broker.timeline is 'The timeline of the server in this epoch; null before anything was transmitted.';
 comment on column parley._p_broker.remembers_since is
 'Since when this broker knows all that it has done: when it has gone on from an older state last; null when it never has.';
@@ -717,6 +717,26 @@ $$;
 comment on function parley._p_raise_in_use() is
 'Says that open transactions keep the broker from being switched, and whose they are.
 Errors: 5061, always.';
+
+-- sql/base/names.sql
+
+-- What the name of a new object may be.
+
+create function parley._p_name(kind text, name text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if name is null or name = '' or length(name) > 128 then
+    found := parley._p_raise(9609, 'length', kind, coalesce(length(name), 0)::text);
+  end if;
+  return name;
+end
+$$;
+
+comment on function parley._p_name(text, text) is
+'Checks the length of a new name (spec 2.0).
+Errors: 9609.';
 
 -- sql/base/ranges.sql
 
@@ -1457,308 +1477,6 @@ Source: spec 9.1.';
 
 insert into parley._p_broker (system_identifier, database_oid) values (parley._p_system_identifier(), parley._p_database_oid());
 
--- sql/base/epoch.sql
-
--- The epoch of a broker, and who speaks for it.
---
--- What a database has told another one must never be taken back, and still can be: a standby that is promoted may lack the last transactions, a
--- backup lacks whatever came after it. Such a database would give numbers a second time, to other messages. So everything that is transmitted
--- carries an epoch, which grows whenever the server begins a new timeline (each promotion and each recovery to a point in time does) and whenever
--- the broker is enabled in another place. With a new epoch all conversations with other databases stop, until each was compared with its far side
--- (transport/resume.sql). Who is told of a newer epoch takes nothing of an older one any more, so a primary that comes back finds nobody to talk to.
--- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call it the same. So one that lies
--- ahead of the clock here, by more than clocks differ, is not believed: nobody can shut a broker out for longer than that.
-
-create function parley._p_timeline() returns text
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
-exception
-  -- Some servers do not tell, and one in recovery cannot.
-  when insufficient_privilege or object_not_in_prerequisite_state or undefined_function then
-    return null;
-end
-$$;
-
-comment on function parley._p_timeline() is 'Gives the timeline of the server, or null when it does not tell.';
-
-create function parley._p_is_epoch_current() returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select coalesce(b.timeline = parley._p_timeline(), true) from parley._p_broker as b
-$$;
-
-comment on function parley._p_is_epoch_current() is
-'Tells whether the server is still on the timeline of the epoch; until the daemon has noted the new one nothing may be transmitted.';
-
-create function parley._p_begin_epoch() returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  update parley._p_broker as b
-  set epoch = greatest(b.epoch + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint), timeline = parley._p_timeline(),
-    remembers_since = clock_timestamp();
-  perform parley._p_doubt(null);
-end
-$$;
-
-comment on function parley._p_begin_epoch() is
-'Begins a new epoch: nothing more is transmitted for any conversation with another database until both sides were found to agree.';
-
-create function parley._p_doubt(broker_instance uuid) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  -- Where the far side has not answered yet there is nothing to compare.
-  insert into parley._p_unresumed (endpoint_id)
-  select e.endpoint_id
-  from parley._p_endpoint as e
-  where e.far_endpoint_id < 0
-    and e.far_broker_instance is not null
-    and (_p_doubt.broker_instance is null or e.far_broker_instance = _p_doubt.broker_instance::text)
-  on conflict do nothing;
-  -- One that has only ever listened asks too, if there is a way.
-  for v_endpoint in
-    select e.*
-    from parley._p_endpoint as e
-    join parley._p_unresumed as u using (endpoint_id)
-    where e.destination_id is null
-    order by e.endpoint_id
-    for no key update of e skip locked
-  loop
-    perform parley._p_bind(v_endpoint);
-  end loop;
-end
-$$;
-
-comment on function parley._p_doubt(uuid) is
-'Lets nothing more be transmitted for the conversations with a broker, or with any (null), until both sides were found to agree.';
-
-create function parley._p_note_timeline() returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if not parley._p_is_epoch_current() then
-    perform parley._p_begin_epoch();
-  else
-    update parley._p_broker as b set timeline = parley._p_timeline() where b.timeline is null and parley._p_timeline() is not null;
-  end if;
-  return (select b.epoch from parley._p_broker as b);
-end
-$$;
-
-comment on function parley._p_note_timeline() is
-'Gives the epoch, and begins a new one when the server is on another timeline than that of the last.';
-
--- The newest that each broker has said of itself.
-create table parley._p_known_broker (
-  broker_instance uuid primary key,
-  epoch bigint not null,
-  term bigint not null,
-  token uuid not null,
-  is_beside boolean not null default false
-);
-
-comment on table parley._p_known_broker is
-'Brokers that have sent something here: the newest epoch, in it the newest term of the daemon that speaks for them, and its token.';
-comment on column parley._p_known_broker.is_beside is 'Whether it was heard of from a database of the same daemon first, and so over no link.';
-
-create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean) returns text
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_known parley._p_known_broker;
-begin
-  if broker_instance = (select b.service_broker_guid from parley._p_broker as b) then
-    return 'Another database speaks under the broker instance of this one: it is a copy. In the copy: select parley.new_broker();';
-  end if;
-  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance;
-  if not found then
-    insert into parley._p_known_broker (broker_instance, epoch, term, token, is_beside)
-    values (_p_hear.broker_instance, _p_hear.epoch, _p_hear.term, _p_hear.token, _p_hear.is_beside)
-    on conflict do nothing;
-  elsif (v_known.epoch, v_known.term) < (epoch, term) then
-    update parley._p_known_broker as k
-    set epoch = _p_hear.epoch, term = _p_hear.term, token = _p_hear.token
-    where k.broker_instance = _p_hear.broker_instance and (k.epoch, k.term) < (_p_hear.epoch, _p_hear.term);
-    -- It asks about the conversations that it knows. About those that it has forgotten only this side can ask.
-    if found and v_known.epoch < epoch then
-      perform parley._p_doubt(broker_instance);
-    end if;
-  end if;
-  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance for share;
-  if (v_known.epoch, v_known.term) > (epoch, term) then
-    return format(
-      'Broker %s has spoken in epoch %s, term %s since: what comes from epoch %s, term %s is not taken. If two copies of its database are alive,'
-        || ' keep one, and in the other: select parley.new_broker();',
-      broker_instance, v_known.epoch, v_known.term, epoch, term
-    );
-  elsif v_known.token <> token then
-    return format('Two copies of the database of broker %s are alive. Keep one, and in the other: select parley.new_broker();', broker_instance);
-  end if;
-  return null;
-end
-$$;
-
-comment on function parley._p_hear(uuid, bigint, bigint, uuid, boolean) is
-'Tells why what a broker says must not be heard: somebody newer speaks for it, or two copies of its database do; null when it may. It stays so to the
-end of the transaction.
-Arguments: broker_instance, epoch, term, token: Speaker in Go; is_beside, whether it has come from a database of the same daemon. Who speaks was
-looked at before (_p_refusal_of_speaker).';
-
-create function parley._p_speaker(term bigint, out instance uuid, out epoch bigint, out token uuid)
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if parley._p_holds_term(term) then
-    epoch := parley._p_note_timeline();
-    select b.service_broker_guid, l.token into instance, token from parley._p_broker as b, parley._p_leader as l;
-  end if;
-end
-$$;
-
-comment on function parley._p_speaker(bigint) is
-'Gives in whose name the daemon with a term may transmit; nulls when the term is over. Notes a new timeline first.';
-
--- sql/base/leadership.sql
-
--- Which daemon leads: any number may run on one database, and one of them starts readers and fires timers.
---
--- The row holds the term, which grows with each change of leader and with each clean stop. Whatever the leader changes, it changes in a
--- transaction that first calls _p_holds_term: that locks the row FOR SHARE, and taking over waits for it, so a leader that was paused
--- and whose term is over changes nothing any more. Until when the leader is believed to live stands in a sequence, because it is renewed
--- every other second: a row would leave a dead version each time, and an old snapshot would keep them all. A renewal by a leader
--- that was just replaced may slip through; it lengthens the lease of the new one, no more.
--- Clocks: leases are set and judged by the server's clock. A lease that ends in the far future, after the clock was set back, counts as over.
--- Locks: the row, FOR SHARE by the leader's statements, FOR UPDATE by who takes over or resigns.
-
-create table parley._p_leader (
-  leader_id boolean primary key default true check (leader_id),
-  term bigint not null default 0,
-  leader text,
-  leads_since timestamptz,
-  -- Tells apart two copies of this database in which a daemon leads under the same term.
-  token uuid not null default gen_random_uuid(),
-  -- The role that it logged in as.
-  login regrole
-);
-
-comment on table parley._p_leader is 'One row: the daemon that leads, and its term. Until when it leads: the sequence _p_leader_lease.';
-
-insert into parley._p_leader (leader_id) values (true);
-
--- Until when the leader is believed to live: microseconds since 1970.
-create sequence parley._p_leader_lease minvalue 0 start 0;
-
-create function parley._p_is_led() returns boolean
-language sql volatile
-set search_path = pg_catalog, pg_temp
-as $$
-  select l.until > n.now and l.until < n.now + 60000000
-  from (select coalesce(pg_sequence_last_value('parley._p_leader_lease'), 0) as until) as l
-  cross join (select extract(epoch from clock_timestamp()) * 1000000 as now) as n
-$$;
-
-comment on function parley._p_is_led() is 'Tells whether a daemon leads whose lease is not over.';
-
-create function parley._p_current_term() returns bigint
-language sql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
-  select l.term from parley._p_leader as l where parley._p_is_led()
-$$;
-
-comment on function parley._p_current_term() is 'Gives the term of the daemon that leads, or null when none does.';
-
-create function parley._p_holds_term(term bigint) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform from parley._p_leader as l where l.term = _p_holds_term.term and l.leader is not null for share;
-  return found;
-end
-$$;
-
-comment on function parley._p_holds_term(bigint) is
-'Tells whether a term is the current one, and keeps it so to the end of the transaction.
-Arguments: term, as _p_lead gave it.';
-
-create function parley._p_lease(milliseconds integer) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform setval('parley._p_leader_lease', (extract(epoch from clock_timestamp()) * 1000000)::bigint + milliseconds * 1000::bigint);
-end
-$$;
-
-comment on function parley._p_lease(integer) is 'Lets the lease of the leader end so many milliseconds from now.';
-
-create function parley._p_lead(leader text, term bigint, milliseconds integer) returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_term bigint;
-begin
-  select l.term into v_term from parley._p_leader as l where l.term = _p_lead.term and l.leader is not null;
-  if found then
-    -- Nothing is lost when a crash takes the renewal back.
-    perform set_config('synchronous_commit', 'off', true);
-    perform parley._p_lease(milliseconds);
-    perform parley._p_note_timeline();
-    return v_term;
-  elsif parley._p_is_led() then
-    return null;
-  end if;
-  perform from parley._p_leader as l for update;
-  -- Somebody else may have taken over while we waited for the row.
-  if parley._p_is_led() then
-    return null;
-  end if;
-  update parley._p_leader as l
-  set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp(), token = gen_random_uuid(),
-    login = (select r.oid::regrole from pg_roles as r where r.rolname = session_user)
-  returning l.term into v_term;
-  perform parley._p_lease(milliseconds);
-  perform parley._p_note_timeline();
-  -- A copy of a database must not do the work of the original: see base/broker_identity.sql.
-  perform parley.attach_broker();
-  return v_term;
-end
-$$;
-
-comment on function parley._p_lead(text, bigint, integer) is
-'Renews the lease of the leader whose term this is, or takes over when nobody leads; gives the term, or null when another daemon leads.
-Arguments: leader, the name of the daemon; term that it held, or 0; milliseconds that the lease lasts.';
-
-create function parley._p_resign(term bigint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  update parley._p_leader as l set term = l.term + 1, leader = null, leads_since = null where l.term = _p_resign.term and l.leader is not null;
-  if found then
-    perform setval('parley._p_leader_lease', 0);
-    perform pg_notify('parley', 'leader');
-  end if;
-end
-$$;
-
-comment on function parley._p_resign(bigint) is
-'Ends a term before its time, and tells the other daemons that nobody leads. The statements of that term are refused from now on.';
-
 -- sql/catalog/message_types.sql
 
 -- Message types: a name, and what a body of that type must be.
@@ -1781,22 +1499,6 @@ create table parley._p_message_type (
 comment on table parley._p_message_type is 'Message types (spec 2.2).';
 comment on column parley._p_message_type.validation_setter is
 'Who set the validation function: it runs only while this role may act as the one whose rights it has.';
-
-create function parley._p_name(kind text, name text) returns text
-language plpgsql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if name is null or name = '' or length(name) > 128 then
-    found := parley._p_raise(9609, 'length', kind, coalesce(length(name), 0)::text);
-  end if;
-  return name;
-end
-$$;
-
-comment on function parley._p_name(text, text) is
-'Checks the length of a new name (spec 2.0).
-Errors: 9609.';
 
 create function parley._p_validation(caller oid, validation text, validation_function regprocedure) returns "char"
 language plpgsql stable
@@ -5017,6 +4719,19 @@ Source: spec 7.2.';
 -- newer epoch. A peer may have any number of brokers, as its daemon serves any number of databases. Forwarders speak for all, and are noted for
 -- none. A broker that is let in by a certificate authority alone is noted under the name in its certificate ("peer:FINGERPRINT named NAME").
 
+-- The newest that each broker has said of itself.
+create table parley._p_known_broker (
+  broker_instance uuid primary key,
+  epoch bigint not null,
+  term bigint not null,
+  token uuid not null,
+  is_beside boolean not null default false
+);
+
+comment on table parley._p_known_broker is
+'Brokers that have sent something here: the newest epoch, in it the newest term of the daemon that speaks for them, and its token.';
+comment on column parley._p_known_broker.is_beside is 'Whether it was heard of from a database of the same daemon first, and so over no link.';
+
 create function parley._p_role_of_identity(identity text) returns oid
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -5218,7 +4933,7 @@ $$;
 comment on function parley._p_refusal_of_speaker(text[], uuid, bigint) is
 'Tells why nothing is taken of a speaker just now: for who sends it, or for its epoch, which is a time and cannot be one to come; null when it is. So nobody,
 not even a forwarder, can shut a broker out with an epoch that this one will not have for long.
-Arguments: identities, of the runs; speaker; epoch, in microseconds since 1970, as base/epoch.sql makes it.
+Arguments: identities, of the runs; speaker; epoch, in microseconds since 1970, as transport/epoch.sql makes it.
 Source: spec 6.12, 7.2.';
 
 create function parley._p_succeed_peer_key(
@@ -6431,142 +6146,6 @@ comment on function parley._p_advertised_address(text) is
 'Gives the address under which the daemons of this database say that others reach them; null when none says so, or they say different things.
 Arguments: fingerprint, of the key of the daemon that is meant; null: any.';
 
--- sql/trust/master_keys.sql
-
--- Changing the master key: every secret in the database is sealed anew, by a program that has the old key and the new one.
---
--- Here are only the bytes. A secret that was changed meanwhile is left alone, and is told apart by the key that its first bytes name.
--- Locks: the rows of the secrets, all of them, in one transaction.
-
-create function parley._p_sealed_secrets() returns table (kind text, id bytea, sealed bytea)
-language sql
-set search_path = pg_catalog, pg_temp
-as $$
-  select 'certificate', c.fingerprint, c.private_key
-  from parley._p_certificate as c
-  where c.private_key is not null
-  union all
-  select 'session key', k.key_id, k.sealed_key
-  from parley._p_session_key as k
-  union all
-  select 'webhook', int4send(a.queue_id), a.sealed_secret
-  from parley._p_external_activation as a
-  where a.sealed_secret is not null
-$$;
-
-comment on function parley._p_sealed_secrets() is
-'Gives every secret that is sealed under a master key: kind, certificate, session key or webhook; id, of a webhook that of its queue; sealed.';
-
-create function parley._p_replace_sealed_secret(kind text, id bytea, sealed bytea, sealed_anew bytea) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if kind = 'certificate' then
-    update parley._p_certificate as c
-    set private_key = sealed_anew
-    where c.fingerprint = id and c.private_key = sealed;
-  elsif kind = 'webhook' then
-    -- As _p_seal_webhook_secret: nobody puts back a secret that he read before.
-    perform from parley._p_queue as q where int4send(q.queue_id) = id for no key update;
-    update parley._p_external_activation as a
-    set sealed_secret = sealed_anew
-    where int4send(a.queue_id) = id and a.sealed_secret = sealed;
-  else
-    update parley._p_session_key as k
-    set sealed_key = sealed_anew
-    where k.key_id = id and k.sealed_key = sealed;
-  end if;
-  return found;
-end
-$$;
-
-comment on function parley._p_replace_sealed_secret(text, bytea, bytea, bytea) is
-'Replaces a secret by itself, sealed under another master key; false when it has been changed meanwhile.
-Arguments: kind and id, as _p_sealed_secrets gives them; sealed, as it was; sealed_anew.';
-
--- sql/trust/session_keys.sql
-
--- Session keys of anonymous dialogs, and the end of what is noted of dialogs.
---
--- In full security each daemon makes its own keys, and nothing has to be kept. In an anonymous dialog the target can only use the key of the initiator, so
--- both sides keep it as long as a dialog has it, sealed under the master key of each side.
--- Locks: none but the rows themselves. Cost: one row for some hours of dialogs.
-
-create table parley._p_session_key (
-  key_id bytea primary key,
-  sealed_key bytea not null,
-  created_at timestamptz not null default clock_timestamp()
-);
-
-comment on table parley._p_session_key is
-'Session keys of anonymous dialogs, sealed under the master key: replies are sealed with the initiator''s key, also after a restart (spec 7.3).';
-
-create function parley._p_keep_session_key(key_id bytea, sealed_key bytea) returns void
-language sql
-set search_path = pg_catalog, pg_temp
-as $$
-  insert into parley._p_session_key as k (key_id, sealed_key) values ($1, $2) on conflict on constraint _p_session_key_pkey do nothing
-$$;
-
-comment on function parley._p_keep_session_key(bytea, bytea) is
-'Stores the session key of anonymous dialogs.
-Arguments: key_id; sealed_key, sealed under the master key.';
-
-create function parley._p_read_session_key(key_id bytea) returns bytea
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select k.sealed_key from parley._p_session_key as k where k.key_id = $1
-$$;
-
-comment on function parley._p_read_session_key(bytea) is 'Gives a session key, sealed under the master key, or null.';
-
-create function parley._p_forget_dialogs(dialogs_max integer) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_forgotten integer;
-begin
-  delete from parley._p_dialog_security as s
-  using (
-    select d.conversation_id, d.is_initiator
-    from parley._p_dialog_security as d
-    where d.secured_at < clock_timestamp() - interval '10 minutes'
-      and (d.opened_at is null or d.opened_at < clock_timestamp() - parley._p_replay_memory())
-      and not exists (
-        select from parley._p_endpoint as e where e.conversation_id = d.conversation_id and e.is_initiator = d.is_initiator
-      )
-    limit dialogs_max
-    for update skip locked
-  ) as g
-  where s.conversation_id = g.conversation_id and s.is_initiator = g.is_initiator;
-  get diagnostics v_forgotten = row_count;
-  -- A daemon uses a key for new dialogs for some hours.
-  delete from parley._p_session_key as k
-  where k.created_at < clock_timestamp() - interval '12 hours'
-    and not exists (select from parley._p_dialog_security as s where s.key_id = k.key_id);
-  return v_forgotten;
-end
-$$;
-
-comment on function parley._p_forget_dialogs(integer) is
-'Removes what is noted of secured dialogs that have ended, once a replay is recognised by its age, and session keys that no dialog has any more; gives
-the number of dialogs.
-Arguments: dialogs_max, how many at most.';
-
-create function parley._p_replay_memory() returns interval
-language sql immutable parallel safe
-set search_path = pg_catalog, pg_temp
-as $$
-  select interval '40 minutes'
-$$;
-
-comment on function parley._p_replay_memory() is
-'Gives how long a target remembers at least that it has begun a secured dialog. It is longer than a first message is taken after it was sealed (half an hour),
-by more than the clocks of senders may be ahead (a minute).';
-
 -- sql/conversation/conversations.sql
 
 -- Conversations: groups, endpoints, and what remains of an endpoint that is closed.
@@ -6709,7 +6288,7 @@ $$;
 comment on function parley._p_keeps_snapshot() is
 'Tells whether this transaction sees only what was there when it began: REPEATABLE READ, SERIALIZABLE.';
 
-create function parley._p_find_endpoint(handle uuid) returns parley._p_endpoint
+create function parley._p_find_endpoint(handle uuid, statement text default null) returns parley._p_endpoint
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -6720,16 +6299,28 @@ begin
     found := parley._p_raise(8418, 'null');
   end if;
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found then
+  if not found and statement is not null and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+    case statement
+      when 'SEND' then
+        found := parley._p_raise(8429, 'closed', handle::text);
+      when 'MOVE' then
+        found := parley._p_raise(8438, 'closed', handle::text);
+      when 'TIMER' then
+        found := parley._p_raise(8458, 'closed', handle::text);
+      when 'END' then
+        found := parley._p_raise(8427, 'ended', 'CLOSED', handle::text, 'CD');
+    end case;
+  elsif not found then
     found := parley._p_raise_unknown_handle(handle);
   end if;
   return v_endpoint;
 end
 $$;
 
-comment on function parley._p_find_endpoint(uuid) is
+comment on function parley._p_find_endpoint(uuid, text) is
 'Finds an endpoint by its handle, without locking it.
-Errors: 8418 null, 8426 not found.';
+Arguments: handle; statement, END, MOVE, SEND or TIMER when it says in its own words that both sides have ended it.
+Errors: 8418 null, 8426 not found; closed already: 8427 END, 8429 SEND, 8438 MOVE, 8458 TIMER.';
 
 create function parley._p_raise_unknown_handle(handle uuid) returns boolean
 language plpgsql stable
@@ -6765,6 +6356,19 @@ end
 $$;
 
 comment on function parley._p_state_name(text) is 'Gives the long name of an endpoint state (spec 3.1).';
+
+create function parley._p_set_state(endpoint_id bigint, state text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley._p_endpoint as e
+  set state = $2, state_since = clock_timestamp(), is_plain = e.is_plain and $2 <> 'ER', destination_lane = null
+  where e.endpoint_id = $1;
+end
+$$;
+
+comment on function parley._p_set_state(bigint, text) is 'Changes the state of an endpoint; sends on it take the long way from now on.';
 
 -- sql/conversation/destinations.sql
 
@@ -8308,14 +7912,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint;
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle, 'SEND');
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(8429, 'closed', handle::text);
-  elsif not found then
-    v_endpoint := parley._p_find_endpoint(handle);
-  end if;
   -- Only one may send the first message; asking for the stronger lock at once keeps two first senders from waiting for each other.
   if v_endpoint.state = 'SO' then
     select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for update;
@@ -8672,36 +8270,9 @@ where o.destination_id is null;
 
 comment on view parley._p_delayed_endpoint is 'Sides of conversations of which messages wait for a way.';
 
-create function parley._p_deliver_delayed(service_name text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_id bigint;
-begin
-  if pg_sequence_last_value('parley._p_broker_switch') is not null then
-    return;
-  end if;
-  for v_id in
-    select e.endpoint_id
-    from parley._p_endpoint as e
-    where (_p_deliver_delayed.service_name is null or e.far_service = _p_deliver_delayed.service_name)
-      and e.endpoint_id in (select d.endpoint_id from parley._p_delayed_endpoint as d)
-    order by e.endpoint_id
-    for update of e
-  loop
-    perform parley._p_deliver_delayed_of(v_id);
-  end loop;
-end
-$$;
-
-comment on function parley._p_deliver_delayed(text) is
-'Looks again for a way for what waits in the transmission queue for a service, or for any (null): delivers it here, or puts it on its way to another
-database, in the order it was sent. Waits for those who hold such a conversation.';
-
-create function parley._p_deliver_delayed_of_queues(only_queues integer[]) returns void
+create function parley._p_deliver_delayed(
+  service_name text, only_queues integer[] default null, passes_by boolean default false
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -8717,18 +8288,26 @@ begin
     select e.endpoint_id
     from parley._p_endpoint as e
     where e.endpoint_id in (select d.endpoint_id from parley._p_delayed_endpoint as d)
+      and (_p_deliver_delayed.service_name is null or e.far_service = _p_deliver_delayed.service_name)
       and (only_queues is null or e.service_id in (select s.service_id from parley._p_service as s where s.queue_id = any (only_queues)))
     order by e.endpoint_id
-    for update of e skip locked
   loop
-    perform parley._p_deliver_delayed_of(v_id);
+    if passes_by then
+      perform from parley._p_endpoint as e where e.endpoint_id = v_id for update skip locked;
+    else
+      perform from parley._p_endpoint as e where e.endpoint_id = v_id for update;
+    end if;
+    if found then
+      perform parley._p_deliver_delayed_of(v_id);
+    end if;
   end loop;
 end
 $$;
 
-comment on function parley._p_deliver_delayed_of_queues(integer[]) is
-'The same for all that the conversations of some queues have sent, but passes by those that somebody holds.
-Arguments: only_queues, the queues of the senders; null for all.';
+comment on function parley._p_deliver_delayed(text, integer[], boolean) is
+'Looks again for a way for what waits in the transmission queue: delivers it here, or puts it on its way to another database, in the order it was sent.
+Arguments: service_name, of the far side, null for any; only_queues, the queues of the senders, null for all; passes_by, whether conversations that
+somebody holds are passed by instead of waited for.';
 
 create function parley._p_deliver_delayed_of(endpoint_id bigint) returns void
 language plpgsql
@@ -9292,6 +8871,86 @@ $$;
 comment on function parley._p_may_look_at(oid, parley._p_endpoint) is
 'Tells whether the caller may look at a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
 
+-- sql/conversation/remove_endpoint.sql
+
+-- The end of one side of a conversation in the tables, when nobody needs it any more.
+--
+-- Locks: the far side FOR UPDATE SKIP LOCKED, then the group the same way: whoever holds one of them leaves the rest to an alarm.
+
+create function parley._p_discard_messages(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from parley._p_message as m where m.endpoint_id = $1;
+  delete from parley._p_retained as r where r.endpoint_id = $1;
+  if found then
+    delete from parley._p_copy_progress as p where p.endpoint_id = $1;
+  end if;
+  delete from parley._p_alarm as a where a.endpoint_id = $1;
+  delete from parley._p_expedited as x where x.endpoint_id = $1;
+end
+$$;
+
+comment on function parley._p_discard_messages(bigint) is 'Removes whatever waits for an endpoint, is kept for it, or would ring for it.';
+
+create function parley._p_remove_endpoint(endpoint parley._p_endpoint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- A sender of the far side holds its row until he commits, and what he has appended is not seen before. A side that has ended has none.
+  v_has_senders boolean := exists (select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state <> 'DO');
+begin
+  if v_has_senders then
+    perform from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id for update skip locked;
+    v_has_senders := not found;
+  end if;
+  perform parley._p_discard_messages(endpoint.endpoint_id);
+  if v_has_senders then
+    perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + interval '1 second');
+    return;
+  end if;
+  -- Who holds the group may be about to begin a dialog in it, which must not find it gone (keeps S2).
+  -- When this is our own side we hold it ourselves.
+  -- An older snapshot does not see all that belongs to it.
+  perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
+  if not found or parley._p_keeps_snapshot() then
+    perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp());
+    return;
+  end if;
+  delete from parley._p_receive_progress as p where p.endpoint_id = endpoint.endpoint_id;
+  delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  if endpoint.far_endpoint_id < 0 then
+    perform parley._p_forget_far_side(endpoint.endpoint_id);
+  end if;
+  if not endpoint.is_plain then
+    delete from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id;
+    delete from parley._p_failure as f where f.endpoint_id = endpoint.endpoint_id;
+  end if;
+  delete from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id;
+  if not endpoint.is_initiator then
+    insert into parley._p_tombstone (
+      conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id, far_service,
+      owner, lifetime, priority, expires_at
+    )
+    select endpoint.conversation_handle, endpoint.conversation_id, false, endpoint.service_contract_id, g.conversation_group_id, endpoint.service_id,
+      endpoint.far_service, endpoint.owner, endpoint.lifetime, endpoint.priority, clock_timestamp() + make_interval(secs => b.tombstone_seconds)
+    from parley._p_broker as b, parley._p_conversation_group as g
+    where g.group_id = endpoint.group_id;
+  end if;
+  delete from parley._p_conversation_group as g
+  where g.group_id = endpoint.group_id
+    and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
+end
+$$;
+
+comment on function parley._p_remove_endpoint(parley._p_endpoint) is
+'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
+When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';
+
 -- sql/conversation/end_conversation.sql
 
 -- END CONVERSATION in its three forms, and what ends conversations from the broker's side.
@@ -9326,11 +8985,11 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_end(handle);
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle, 'END');
   v_far bigint;
 begin
   perform parley._p_lock_group_of(v_endpoint.endpoint_id);
-  v_endpoint := parley._p_find_endpoint_to_end(handle);
+  v_endpoint := parley._p_find_endpoint(handle, 'END');
   loop
     v_far := v_endpoint.far_endpoint_id;
     if v_far < v_endpoint.endpoint_id then
@@ -9340,7 +8999,7 @@ begin
     if v_far > v_endpoint.endpoint_id then
       perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update;
     end if;
-    v_endpoint := parley._p_find_endpoint_to_end(handle);
+    v_endpoint := parley._p_find_endpoint(handle, 'END');
     -- While we waited, the first send may have made the far side.
     exit when v_endpoint.far_endpoint_id is not distinct from v_far;
   end loop;
@@ -9351,27 +9010,6 @@ $$;
 comment on function parley._p_lock_to_end(uuid) is
 'Locks a side of a conversation, its group and its far side, in the order that all follow.
 Errors: 8418, 8426, 8427.';
-
-create function parley._p_find_endpoint_to_end(handle uuid) returns parley._p_endpoint
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(8427, 'ended', 'CLOSED', handle::text, 'CD');
-  elsif not found then
-    return parley._p_find_endpoint(handle);
-  end if;
-  return v_endpoint;
-end
-$$;
-
-comment on function parley._p_find_endpoint_to_end(uuid) is
-'Finds an endpoint that is to end.
-Errors: 8418 null, 8426 not found, 8427 closed already.';
 
 create function parley._p_end_without_error(conversation_handle uuid, caller parley.caller) returns boolean
 language plpgsql security definer
@@ -9569,93 +9207,6 @@ $$;
 comment on function parley._p_tell_end(parley._p_endpoint, integer, bytea) is
 'Tells the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before; a far side in another database also with an
 Error that stands outside the order (-1).';
-
-create function parley._p_set_state(endpoint_id bigint, state text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  update parley._p_endpoint as e
-  set state = $2, state_since = clock_timestamp(), is_plain = e.is_plain and $2 <> 'ER', destination_lane = null
-  where e.endpoint_id = $1;
-end
-$$;
-
-comment on function parley._p_set_state(bigint, text) is 'Changes the state of an endpoint; sends on it take the long way from now on.';
-
-create function parley._p_discard_messages(endpoint_id bigint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  delete from parley._p_message as m where m.endpoint_id = $1;
-  delete from parley._p_retained as r where r.endpoint_id = $1;
-  if found then
-    delete from parley._p_copy_progress as p where p.endpoint_id = $1;
-  end if;
-  delete from parley._p_alarm as a where a.endpoint_id = $1;
-  delete from parley._p_expedited as x where x.endpoint_id = $1;
-end
-$$;
-
-comment on function parley._p_discard_messages(bigint) is 'Removes whatever waits for an endpoint, is kept for it, or would ring for it.';
-
-create function parley._p_remove_endpoint(endpoint parley._p_endpoint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  -- A sender of the far side holds its row until he commits, and what he has appended is not seen before. A side that has ended has none.
-  v_has_senders boolean := exists (select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state <> 'DO');
-begin
-  if v_has_senders then
-    perform from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id for update skip locked;
-    v_has_senders := not found;
-  end if;
-  perform parley._p_discard_messages(endpoint.endpoint_id);
-  if v_has_senders then
-    perform parley._p_set_state(endpoint.endpoint_id, 'DO');
-    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + interval '1 second');
-    return;
-  end if;
-  -- Who holds the group may be about to begin a dialog in it, which must not find it gone (keeps S2).
-  -- When this is our own side we hold it ourselves.
-  -- An older snapshot does not see all that belongs to it.
-  perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
-  if not found or parley._p_keeps_snapshot() then
-    perform parley._p_set_state(endpoint.endpoint_id, 'DO');
-    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp());
-    return;
-  end if;
-  delete from parley._p_receive_progress as p where p.endpoint_id = endpoint.endpoint_id;
-  delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
-  if endpoint.far_endpoint_id < 0 then
-    perform parley._p_forget_far_side(endpoint.endpoint_id);
-  end if;
-  if not endpoint.is_plain then
-    delete from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id;
-    delete from parley._p_failure as f where f.endpoint_id = endpoint.endpoint_id;
-  end if;
-  delete from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id;
-  if not endpoint.is_initiator then
-    insert into parley._p_tombstone (
-      conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id, far_service,
-      owner, lifetime, priority, expires_at
-    )
-    select endpoint.conversation_handle, endpoint.conversation_id, false, endpoint.service_contract_id, g.conversation_group_id, endpoint.service_id,
-      endpoint.far_service, endpoint.owner, endpoint.lifetime, endpoint.priority, clock_timestamp() + make_interval(secs => b.tombstone_seconds)
-    from parley._p_broker as b, parley._p_conversation_group as g
-    where g.group_id = endpoint.group_id;
-  end if;
-  delete from parley._p_conversation_group as g
-  where g.group_id = endpoint.group_id
-    and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
-end
-$$;
-
-comment on function parley._p_remove_endpoint(parley._p_endpoint) is
-'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
-When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';
 
 -- sql/conversation/break_conversation.sql
 
@@ -9901,27 +9452,6 @@ comment on function parley._p_move_service(parley._p_service, parley._p_queue) i
 -- Who looks at the clock: activation/fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that something is due somewhere, and the daemon
 -- (activation/due_alarms.sql). Several at once share the work: each passes by what another holds.
 
-create function parley._p_find_endpoint_to_time(handle uuid) returns parley._p_endpoint
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(8458, 'closed', handle::text);
-  elsif not found then
-    v_endpoint := parley._p_find_endpoint(handle);
-  end if;
-  return v_endpoint;
-end
-$$;
-
-comment on function parley._p_find_endpoint_to_time(uuid) is
-'Finds an endpoint that is to have a timer, without locking it.
-Errors: 8418 null, 8426 not found, 8458 closed already.';
-
 create function parley.begin_conversation_timer(
   conversation_handle uuid, timeout integer,
   caller parley.caller default parley.current_caller()
@@ -9933,12 +9463,12 @@ set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_time(conversation_handle);
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle, 'TIMER');
   v_due timestamptz;
 begin
   found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'BEGIN CONVERSATION TIMER');
   perform parley._p_lock_group_of(v_endpoint.endpoint_id);
-  v_endpoint := parley._p_find_endpoint_to_time(conversation_handle);
+  v_endpoint := parley._p_find_endpoint(conversation_handle, 'TIMER');
   if timeout is null or timeout < 0 then
     found := parley._p_raise(8402, 'timer', coalesce(timeout::text, 'null'));
   end if;
@@ -11546,6 +11076,295 @@ comment on column parley.failing_conversations.failures is 'How often it was del
 comment on column parley.failing_conversations.attempts is 'How many of these count towards max_attempts: those in which the web address refused.';
 comment on column parley.failing_conversations.retry_at is 'When it is delivered again.';
 
+-- sql/transport/leadership.sql
+
+-- Which daemon leads: any number may run on one database, and one of them starts readers and fires timers.
+--
+-- The row holds the term, which grows with each change of leader and with each clean stop. Whatever the leader changes, it changes in a
+-- transaction that first calls _p_holds_term: that locks the row FOR SHARE, and taking over waits for it, so a leader that was paused
+-- and whose term is over changes nothing any more. Until when the leader is believed to live stands in a sequence, because it is renewed
+-- every other second: a row would leave a dead version each time, and an old snapshot would keep them all. A renewal by a leader
+-- that was just replaced may slip through; it lengthens the lease of the new one, no more.
+-- Clocks: leases are set and judged by the server's clock. A lease that ends in the far future, after the clock was set back, counts as over.
+-- Locks: the row, FOR SHARE by the leader's statements, FOR UPDATE by who takes over or resigns.
+
+create table parley._p_leader (
+  leader_id boolean primary key default true check (leader_id),
+  term bigint not null default 0,
+  leader text,
+  leads_since timestamptz,
+  -- Tells apart two copies of this database in which a daemon leads under the same term.
+  token uuid not null default gen_random_uuid(),
+  -- The role that it logged in as.
+  login regrole
+);
+
+comment on table parley._p_leader is 'One row: the daemon that leads, and its term. Until when it leads: the sequence _p_leader_lease.';
+
+insert into parley._p_leader (leader_id) values (true);
+
+-- Until when the leader is believed to live: microseconds since 1970.
+create sequence parley._p_leader_lease minvalue 0 start 0;
+
+create function parley._p_is_led() returns boolean
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select l.until > n.now and l.until < n.now + 60000000
+  from (select coalesce(pg_sequence_last_value('parley._p_leader_lease'), 0) as until) as l
+  cross join (select extract(epoch from clock_timestamp()) * 1000000 as now) as n
+$$;
+
+comment on function parley._p_is_led() is 'Tells whether a daemon leads whose lease is not over.';
+
+create function parley._p_current_term() returns bigint
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select l.term from parley._p_leader as l where parley._p_is_led()
+$$;
+
+comment on function parley._p_current_term() is 'Gives the term of the daemon that leads, or null when none does.';
+
+create function parley._p_holds_term(term bigint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform from parley._p_leader as l where l.term = _p_holds_term.term and l.leader is not null for share;
+  return found;
+end
+$$;
+
+comment on function parley._p_holds_term(bigint) is
+'Tells whether a term is the current one, and keeps it so to the end of the transaction.
+Arguments: term, as _p_lead gave it.';
+
+create function parley._p_lease(milliseconds integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform setval('parley._p_leader_lease', (extract(epoch from clock_timestamp()) * 1000000)::bigint + milliseconds * 1000::bigint);
+end
+$$;
+
+comment on function parley._p_lease(integer) is 'Lets the lease of the leader end so many milliseconds from now.';
+
+create function parley._p_lead(leader text, term bigint, milliseconds integer) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_term bigint;
+begin
+  select l.term into v_term from parley._p_leader as l where l.term = _p_lead.term and l.leader is not null;
+  if found then
+    -- Nothing is lost when a crash takes the renewal back.
+    perform set_config('synchronous_commit', 'off', true);
+    perform parley._p_lease(milliseconds);
+    perform parley._p_note_timeline();
+    return v_term;
+  elsif parley._p_is_led() then
+    return null;
+  end if;
+  perform from parley._p_leader as l for update;
+  -- Somebody else may have taken over while we waited for the row.
+  if parley._p_is_led() then
+    return null;
+  end if;
+  update parley._p_leader as l
+  set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp(), token = gen_random_uuid(),
+    login = (select r.oid::regrole from pg_roles as r where r.rolname = session_user)
+  returning l.term into v_term;
+  perform parley._p_lease(milliseconds);
+  perform parley._p_note_timeline();
+  -- A copy of a database must not do the work of the original: see base/broker_identity.sql.
+  perform parley.attach_broker();
+  return v_term;
+end
+$$;
+
+comment on function parley._p_lead(text, bigint, integer) is
+'Renews the lease of the leader whose term this is, or takes over when nobody leads; gives the term, or null when another daemon leads.
+Arguments: leader, the name of the daemon; term that it held, or 0; milliseconds that the lease lasts.';
+
+create function parley._p_resign(term bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley._p_leader as l set term = l.term + 1, leader = null, leads_since = null where l.term = _p_resign.term and l.leader is not null;
+  if found then
+    perform setval('parley._p_leader_lease', 0);
+    perform pg_notify('parley', 'leader');
+  end if;
+end
+$$;
+
+comment on function parley._p_resign(bigint) is
+'Ends a term before its time, and tells the other daemons that nobody leads. The statements of that term are refused from now on.';
+
+-- sql/transport/epoch.sql
+
+-- The epoch of a broker, and who speaks for it.
+--
+-- What a database has told another one must never be taken back, and still can be: a standby that is promoted may lack the last transactions, a
+-- backup lacks whatever came after it. Such a database would give numbers a second time, to other messages. So everything that is transmitted
+-- carries an epoch, which grows whenever the server begins a new timeline (each promotion and each recovery to a point in time does) and whenever
+-- the broker is enabled in another place. With a new epoch all conversations with other databases stop, until each was compared with its far side
+-- (transport/resume.sql). Who is told of a newer epoch takes nothing of an older one any more, so a primary that comes back finds nobody to talk to.
+-- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call it the same. So one that lies
+-- ahead of the clock here, by more than clocks differ, is not believed: nobody can shut a broker out for longer than that.
+
+create function parley._p_timeline() returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
+exception
+  -- Some servers do not tell, and one in recovery cannot.
+  when insufficient_privilege or object_not_in_prerequisite_state or undefined_function then
+    return null;
+end
+$$;
+
+comment on function parley._p_timeline() is 'Gives the timeline of the server, or null when it does not tell.';
+
+create function parley._p_is_epoch_current() returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(b.timeline = parley._p_timeline(), true) from parley._p_broker as b
+$$;
+
+comment on function parley._p_is_epoch_current() is
+'Tells whether the server is still on the timeline of the epoch; until the daemon has noted the new one nothing may be transmitted.';
+
+create function parley._p_begin_epoch() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley._p_broker as b
+  set epoch = greatest(b.epoch + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint), timeline = parley._p_timeline(),
+    remembers_since = clock_timestamp();
+  perform parley._p_doubt(null);
+end
+$$;
+
+comment on function parley._p_begin_epoch() is
+'Begins a new epoch: nothing more is transmitted for any conversation with another database until both sides were found to agree.';
+
+create function parley._p_doubt(broker_instance uuid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  -- Where the far side has not answered yet there is nothing to compare.
+  insert into parley._p_unresumed (endpoint_id)
+  select e.endpoint_id
+  from parley._p_endpoint as e
+  where e.far_endpoint_id < 0
+    and e.far_broker_instance is not null
+    and (_p_doubt.broker_instance is null or e.far_broker_instance = _p_doubt.broker_instance::text)
+  on conflict do nothing;
+  -- One that has only ever listened asks too, if there is a way.
+  for v_endpoint in
+    select e.*
+    from parley._p_endpoint as e
+    join parley._p_unresumed as u using (endpoint_id)
+    where e.destination_id is null
+    order by e.endpoint_id
+    for no key update of e skip locked
+  loop
+    perform parley._p_bind(v_endpoint);
+  end loop;
+end
+$$;
+
+comment on function parley._p_doubt(uuid) is
+'Lets nothing more be transmitted for the conversations with a broker, or with any (null), until both sides were found to agree.';
+
+create function parley._p_note_timeline() returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not parley._p_is_epoch_current() then
+    perform parley._p_begin_epoch();
+  else
+    update parley._p_broker as b set timeline = parley._p_timeline() where b.timeline is null and parley._p_timeline() is not null;
+  end if;
+  return (select b.epoch from parley._p_broker as b);
+end
+$$;
+
+comment on function parley._p_note_timeline() is
+'Gives the epoch, and begins a new one when the server is on another timeline than that of the last.';
+
+create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_known parley._p_known_broker;
+begin
+  if broker_instance = (select b.service_broker_guid from parley._p_broker as b) then
+    return 'Another database speaks under the broker instance of this one: it is a copy. In the copy: select parley.new_broker();';
+  end if;
+  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance;
+  if not found then
+    insert into parley._p_known_broker (broker_instance, epoch, term, token, is_beside)
+    values (_p_hear.broker_instance, _p_hear.epoch, _p_hear.term, _p_hear.token, _p_hear.is_beside)
+    on conflict do nothing;
+  elsif (v_known.epoch, v_known.term) < (epoch, term) then
+    update parley._p_known_broker as k
+    set epoch = _p_hear.epoch, term = _p_hear.term, token = _p_hear.token
+    where k.broker_instance = _p_hear.broker_instance and (k.epoch, k.term) < (_p_hear.epoch, _p_hear.term);
+    -- It asks about the conversations that it knows. About those that it has forgotten only this side can ask.
+    if found and v_known.epoch < epoch then
+      perform parley._p_doubt(broker_instance);
+    end if;
+  end if;
+  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance for share;
+  if (v_known.epoch, v_known.term) > (epoch, term) then
+    return format(
+      'Broker %s has spoken in epoch %s, term %s since: what comes from epoch %s, term %s is not taken. If two copies of its database are alive,'
+        || ' keep one, and in the other: select parley.new_broker();',
+      broker_instance, v_known.epoch, v_known.term, epoch, term
+    );
+  elsif v_known.token <> token then
+    return format('Two copies of the database of broker %s are alive. Keep one, and in the other: select parley.new_broker();', broker_instance);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_hear(uuid, bigint, bigint, uuid, boolean) is
+'Tells why what a broker says must not be heard: somebody newer speaks for it, or two copies of its database do; null when it may. It stays so to the
+end of the transaction.
+Arguments: broker_instance, epoch, term, token: Speaker in Go; is_beside, whether it has come from a database of the same daemon. Who speaks was
+looked at before (_p_refusal_of_speaker).';
+
+create function parley._p_speaker(term bigint, out instance uuid, out epoch bigint, out token uuid)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley._p_holds_term(term) then
+    epoch := parley._p_note_timeline();
+    select b.service_broker_guid, l.token into instance, token from parley._p_broker as b, parley._p_leader as l;
+  end if;
+end
+$$;
+
+comment on function parley._p_speaker(bigint) is
+'Gives in whose name the daemon with a term may transmit; nulls when the term is over. Notes a new timeline first.';
+
 -- sql/transport/inbound_routes.sql
 
 -- Inbound routes: what becomes of what arrives from the network (spec 6.1; SQL Server keeps them in msdb).
@@ -13146,6 +12965,88 @@ comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_messa
 'Tells why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437);
 null when it takes them. Bodies are another question: _p_count_valid.
 Source: spec 6.10.';
+
+-- sql/transport/session_keys.sql
+
+-- Session keys of anonymous dialogs, and the end of what is noted of dialogs.
+--
+-- In full security each daemon makes its own keys, and nothing has to be kept. In an anonymous dialog the target can only use the key of the initiator, so
+-- both sides keep it as long as a dialog has it, sealed under the master key of each side.
+-- Locks: none but the rows themselves. Cost: one row for some hours of dialogs.
+
+create table parley._p_session_key (
+  key_id bytea primary key,
+  sealed_key bytea not null,
+  created_at timestamptz not null default clock_timestamp()
+);
+
+comment on table parley._p_session_key is
+'Session keys of anonymous dialogs, sealed under the master key: replies are sealed with the initiator''s key, also after a restart (spec 7.3).';
+
+create function parley._p_keep_session_key(key_id bytea, sealed_key bytea) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  insert into parley._p_session_key as k (key_id, sealed_key) values ($1, $2) on conflict on constraint _p_session_key_pkey do nothing
+$$;
+
+comment on function parley._p_keep_session_key(bytea, bytea) is
+'Stores the session key of anonymous dialogs.
+Arguments: key_id; sealed_key, sealed under the master key.';
+
+create function parley._p_read_session_key(key_id bytea) returns bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select k.sealed_key from parley._p_session_key as k where k.key_id = $1
+$$;
+
+comment on function parley._p_read_session_key(bytea) is 'Gives a session key, sealed under the master key, or null.';
+
+create function parley._p_forget_dialogs(dialogs_max integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_forgotten integer;
+begin
+  delete from parley._p_dialog_security as s
+  using (
+    select d.conversation_id, d.is_initiator
+    from parley._p_dialog_security as d
+    where d.secured_at < clock_timestamp() - interval '10 minutes'
+      and (d.opened_at is null or d.opened_at < clock_timestamp() - parley._p_replay_memory())
+      and not exists (
+        select from parley._p_endpoint as e where e.conversation_id = d.conversation_id and e.is_initiator = d.is_initiator
+      )
+    limit dialogs_max
+    for update skip locked
+  ) as g
+  where s.conversation_id = g.conversation_id and s.is_initiator = g.is_initiator;
+  get diagnostics v_forgotten = row_count;
+  -- A daemon uses a key for new dialogs for some hours.
+  delete from parley._p_session_key as k
+  where k.created_at < clock_timestamp() - interval '12 hours'
+    and not exists (select from parley._p_dialog_security as s where s.key_id = k.key_id);
+  return v_forgotten;
+end
+$$;
+
+comment on function parley._p_forget_dialogs(integer) is
+'Removes what is noted of secured dialogs that have ended, once a replay is recognised by its age, and session keys that no dialog has any more; gives
+the number of dialogs.
+Arguments: dialogs_max, how many at most.';
+
+create function parley._p_replay_memory() returns interval
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select interval '40 minutes'
+$$;
+
+comment on function parley._p_replay_memory() is
+'Gives how long a target remembers at least that it has begun a secured dialog. It is longer than a first message is taken after it was sealed (half an hour),
+by more than the clocks of senders may be ahead (a minute).';
 
 -- sql/transport/replays.sql
 
@@ -15802,27 +15703,6 @@ it returns nothing before its time when there is something to commit.
 Errors: 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 9609 malformed name, 9617 the queue is disabled.
 Source: spec 4.4.';
 
-create function parley._p_find_endpoint_to_move(handle uuid) returns parley._p_endpoint
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
-    found := parley._p_raise(8438, 'closed', handle::text);
-  elsif not found then
-    v_endpoint := parley._p_find_endpoint(handle);
-  end if;
-  return v_endpoint;
-end
-$$;
-
-comment on function parley._p_find_endpoint_to_move(uuid) is
-'Finds an endpoint that is to move, without locking it.
-Errors: 8418 null, 8426 not found, 8438 closed already.';
-
 create function parley.move_conversation(
   conversation_handle uuid, conversation_group_id uuid,
   caller parley.caller default parley.current_caller()
@@ -15834,7 +15714,7 @@ set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle, 'MOVE');
   v_target parley._p_conversation_group;
   v_same_queue boolean;
   v_group_id bigint;
@@ -15850,14 +15730,14 @@ begin
     where g.group_id = v_group_id or g.conversation_group_id = move_conversation.conversation_group_id
     order by g.group_id
     for update;
-    v_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
+    v_endpoint := parley._p_find_endpoint(conversation_handle, 'MOVE');
     -- Another MOVE may have come first while we waited.
     exit when v_endpoint.group_id = v_group_id;
   end loop;
   select * into v_target from parley._p_conversation_group as g where g.conversation_group_id = move_conversation.conversation_group_id;
   if v_target.group_id <> v_endpoint.group_id then
     perform parley._p_make_group_shared(v_target.group_id, v_endpoint.endpoint_id);
-    v_endpoint := parley._p_find_endpoint_to_move(conversation_handle);
+    v_endpoint := parley._p_find_endpoint(conversation_handle, 'MOVE');
   end if;
   if v_target.group_id is null then
     found := parley._p_raise(8436, 'unknown', conversation_group_id::text);
@@ -15937,7 +15817,7 @@ begin
   perform parley._p_set_aside_found(v_queues);
   if exists (select from parley._p_transmission)
     and coalesce(pg_sequence_last_value('parley._p_delayed_look'), 0) <= extract(epoch from v_now) * 1000000 then
-    perform parley._p_deliver_delayed_of_queues(v_queues);
+    perform parley._p_deliver_delayed(null, v_queues, passes_by => true);
     -- However many wait, looking for a way for them takes a twentieth of the time and no more.
     perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint)
     where v_queues is null;
@@ -22817,6 +22697,60 @@ live beside the original. Definitions and rights stay. Returns the new id. Whoev
 Arguments: wait_seconds, as disable_broker.
 Errors: 5061 in use, 8402 wait_seconds out of range, 9775 read-only, 15151 not an administrator.
 Source: spec 9.1, NEW_BROKER.';
+
+-- sql/broker/master_keys.sql
+
+-- Changing the master key: every secret in the database is sealed anew, by a program that has the old key and the new one.
+--
+-- Here are only the bytes. A secret that was changed meanwhile is left alone, and is told apart by the key that its first bytes name.
+-- Locks: the rows of the secrets, all of them, in one transaction.
+
+create function parley._p_sealed_secrets() returns table (kind text, id bytea, sealed bytea)
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'certificate', c.fingerprint, c.private_key
+  from parley._p_certificate as c
+  where c.private_key is not null
+  union all
+  select 'session key', k.key_id, k.sealed_key
+  from parley._p_session_key as k
+  union all
+  select 'webhook', int4send(a.queue_id), a.sealed_secret
+  from parley._p_external_activation as a
+  where a.sealed_secret is not null
+$$;
+
+comment on function parley._p_sealed_secrets() is
+'Gives every secret that is sealed under a master key: kind, certificate, session key or webhook; id, of a webhook that of its queue; sealed.';
+
+create function parley._p_replace_sealed_secret(kind text, id bytea, sealed bytea, sealed_anew bytea) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if kind = 'certificate' then
+    update parley._p_certificate as c
+    set private_key = sealed_anew
+    where c.fingerprint = id and c.private_key = sealed;
+  elsif kind = 'webhook' then
+    -- As _p_seal_webhook_secret: nobody puts back a secret that he read before.
+    perform from parley._p_queue as q where int4send(q.queue_id) = id for no key update;
+    update parley._p_external_activation as a
+    set sealed_secret = sealed_anew
+    where int4send(a.queue_id) = id and a.sealed_secret = sealed;
+  else
+    update parley._p_session_key as k
+    set sealed_key = sealed_anew
+    where k.key_id = id and k.sealed_key = sealed;
+  end if;
+  return found;
+end
+$$;
+
+comment on function parley._p_replace_sealed_secret(text, bytea, bytea, bytea) is
+'Replaces a secret by itself, sealed under another master key; false when it has been changed meanwhile.
+Arguments: kind and id, as _p_sealed_secrets gives them; sealed, as it was; sealed_anew.';
 
 -- sql/broker/built_in.sql
 
