@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // completeCertificates lists certificates of dialogs.
@@ -72,7 +73,7 @@ func (n *newCertificate) create(ctx context.Context, conn *pgx.Conn, out io.Writ
 	if err != nil {
 		return err
 	}
-	err = parley.CreateCertificate(ctx, conn, parley.NewCertificate{
+	err = truststore.CreateCertificate(ctx, conn, truststore.NewCertificate{
 		Name: n.name, Owner: n.role, Bytes: certificate.Bytes, PrivateKey: privateKey, IsActive: !n.isInactive,
 	})
 	if err != nil {
@@ -149,13 +150,13 @@ it here, and drop the old one. No message waits for this.`,
 	return cmd
 }
 
-func readCertificate(ctx context.Context, db parley.DB, name string) (parley.Certificate, error) {
-	found, err := parley.ReadCertificates(ctx, db, name)
+func readCertificate(ctx context.Context, db parley.DB, name string) (truststore.Certificate, error) {
+	found, err := truststore.ReadCertificates(ctx, db, name)
 	if err != nil {
-		return parley.Certificate{}, err
+		return truststore.Certificate{}, err
 	}
 	if len(found) == 0 {
-		return parley.Certificate{}, fmt.Errorf("certificate %q does not exist; see parley dialog-certificate list", name)
+		return truststore.Certificate{}, fmt.Errorf("certificate %q does not exist; see parley dialog-certificate list", name)
 	}
 	return found[0], nil
 }
@@ -167,12 +168,12 @@ func newDialogCertificateListCommand(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withConnection(cmd.Context(), func(conn *pgx.Conn) error {
-				found, err := parley.ReadCertificates(cmd.Context(), conn, "")
+				found, err := truststore.ReadCertificates(cmd.Context(), conn, "")
 				if err != nil {
 					return err
 				}
 				if a.json {
-					return encodeJSON(cmd.OutOrStdout(), append([]parley.Certificate{}, found...))
+					return encodeJSON(cmd.OutOrStdout(), append([]truststore.Certificate{}, found...))
 				}
 				table := newTable(cmd.OutOrStdout())
 				fmt.Fprintln(table, "NAME\tROLE\tSTATE\tPRIVATE KEY\tEXPIRES\tFINGERPRINT")

@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/parley-broker/parley"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // withConnection runs work on one connection.
@@ -41,17 +41,17 @@ func activateCertificate(ctx context.Context, tx pgx.Tx, name string) error {
 	if err != nil {
 		return err
 	}
-	all, err := parley.ReadCertificates(ctx, tx, "")
+	all, err := truststore.ReadCertificates(ctx, tx, "")
 	if err != nil {
 		return err
 	}
 	yes, no := true, false
-	if err := parley.AlterCertificate(ctx, tx, name, &yes, nil); err != nil {
+	if err := truststore.AlterCertificate(ctx, tx, name, &yes, nil); err != nil {
 		return err
 	}
 	for _, other := range all {
 		if other.Owner == chosen.Owner && other.PrivateKey == chosen.PrivateKey && other.Name != name && other.State == "VALID" {
-			if err := parley.AlterCertificate(ctx, tx, other.Name, &no, nil); err != nil {
+			if err := truststore.AlterCertificate(ctx, tx, other.Name, &no, nil); err != nil {
 				return err
 			}
 		}
@@ -67,7 +67,7 @@ func newDialogCertificateRevokeCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			yes := true
 			return a.withConnection(cmd.Context(), func(conn *pgx.Conn) error {
-				return parley.AlterCertificate(cmd.Context(), conn, args[0], nil, &yes)
+				return truststore.AlterCertificate(cmd.Context(), conn, args[0], nil, &yes)
 			})
 		},
 	}
@@ -81,7 +81,7 @@ func newDialogCertificateDropCommand(a *app) *cobra.Command {
 		Short: "Remove a certificate, with its private key",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withConnection(cmd.Context(), func(conn *pgx.Conn) error { return parley.DropCertificate(cmd.Context(), conn, args[0]) })
+			return a.withConnection(cmd.Context(), func(conn *pgx.Conn) error { return truststore.DropCertificate(cmd.Context(), conn, args[0]) })
 		},
 	}
 	a.completeArgument(cmd, completeCertificates, 1)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // proveExport makes the content of a file that proves that the broker of a database has the private signing key of a certificate.
@@ -112,7 +113,7 @@ func (e *exportCertificate) prove(
 	if err != nil {
 		return none, err
 	}
-	held, err := parley.JudgeCertificates(ctx, conn, nil, certificate.Fingerprint[:], "")
+	held, err := truststore.JudgeCertificates(ctx, conn, nil, certificate.Fingerprint[:], "")
 	switch {
 	case err != nil:
 		return none, err
@@ -154,7 +155,7 @@ you have compared the fingerprint and say --without-proof.`,
 			}
 			ctx := cmd.Context()
 			return a.withConnection(ctx, func(conn *pgx.Conn) error {
-				err := parley.CreateCertificate(ctx, conn, parley.NewCertificate{
+				err := truststore.CreateCertificate(ctx, conn, truststore.NewCertificate{
 					Name: i.name, Owner: i.role, Bytes: certificate.Bytes, IsActive: true,
 				})
 				if err != nil {

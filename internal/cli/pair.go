@@ -10,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/identity"
 	"github.com/parley-broker/parley/internal/broker/pairing"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 type pairFlags struct {
@@ -26,7 +26,7 @@ type pairFlags struct {
 	identity       string
 	certificate    string
 	key            string
-	choice         parley.PairingChoice
+	choice         truststore.PairingChoice
 	certificates   bool
 	masterKey      masterKeyFlag
 
@@ -202,7 +202,7 @@ func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
 	if err := f.ask(cmd.Context()); err != nil {
 		return err
 	}
-	name, err := parley.PairPeer(cmd.Context(), conn, key, f.choice)
+	name, err := truststore.PairPeer(cmd.Context(), conn, key, f.choice)
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (f *pairFlags) ownAddress(ctx context.Context, conn *pgx.Conn, own *identit
 	if f.advertised != "" {
 		return f.advertised.route(), nil
 	}
-	return parley.AdvertisedAddress(ctx, conn, own.Fingerprint.String())
+	return truststore.AdvertisedAddress(ctx, conn, own.Fingerprint.String())
 }
 
 func (f *pairFlags) readToken() (*pairing.Token, error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 func (a *app) invitePeer(cmd *cobra.Command, f pairFlags) error {
@@ -23,7 +24,7 @@ func (a *app) invitePeer(cmd *cobra.Command, f pairFlags) error {
 		return err
 	}
 	defer closeConnection(ctx, conn)
-	token, err := parley.InvitePeer(ctx, conn, f.validFor, f.choice)
+	token, err := truststore.InvitePeer(ctx, conn, f.validFor, f.choice)
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (a *app) invitePeer(cmd *cobra.Command, f pairFlags) error {
 
 // whereToCall is the address that people at the other side need, as far as a daemon of the database has reported it.
 func whereToCall(ctx context.Context, conn *pgx.Conn) string {
-	address, err := parley.AdvertisedAddress(ctx, conn, "")
+	address, err := truststore.AdvertisedAddress(ctx, conn, "")
 	if err != nil || address == "" {
 		return "HOST:PORT"
 	}
@@ -57,7 +58,7 @@ func (a *app) acceptPeer(cmd *cobra.Command, f *pairFlags) error {
 		return err
 	}
 	defer closeConnection(cmd.Context(), conn)
-	open, err := parley.OpenPairing(ctx, conn, f.validFor)
+	open, err := truststore.OpenPairing(ctx, conn, f.validFor)
 	if err != nil {
 		return err
 	}
@@ -71,10 +72,10 @@ func (a *app) acceptPeer(cmd *cobra.Command, f *pairFlags) error {
 				return // the window closes by itself
 			}
 			defer closeConnection(ctx, another)
-			_ = parley.ClosePairing(ctx, another, open)
+			_ = truststore.ClosePairing(ctx, another, open)
 			return
 		}
-		_ = parley.ClosePairing(ctx, conn, open)
+		_ = truststore.ClosePairing(ctx, conn, open)
 	}()
 	f.asker.printf("Waiting for the other side to call: parley pair %s\n", whereToCall(ctx, conn))
 	request, err := a.awaitRequest(ctx, conn, f, open)
@@ -84,7 +85,7 @@ func (a *app) acceptPeer(cmd *cobra.Command, f *pairFlags) error {
 	if err != nil {
 		return err
 	}
-	peers, err := parley.ReadPeers(ctx, conn)
+	peers, err := truststore.ReadPeers(ctx, conn)
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (a *app) acceptPeer(cmd *cobra.Command, f *pairFlags) error {
 }
 
 // awaitRequest asks people about each caller, until one is trusted.
-func (a *app) awaitRequest(ctx context.Context, conn *pgx.Conn, f *pairFlags, open parley.UUID) (r parley.PairingRequest, err error) {
+func (a *app) awaitRequest(ctx context.Context, conn *pgx.Conn, f *pairFlags, open parley.UUID) (r truststore.PairingRequest, err error) {
 	asked := map[parley.UUID]bool{}
 	poll := time.NewTicker(acceptPoll)
 	defer poll.Stop()
@@ -109,18 +110,18 @@ func (a *app) awaitRequest(ctx context.Context, conn *pgx.Conn, f *pairFlags, op
 			return r, ctx.Err()
 		case <-poll.C:
 		}
-		requests, err := parley.ReadPairingRequests(ctx, conn, open)
+		requests, err := truststore.ReadPairingRequests(ctx, conn, open)
 		if err != nil {
 			return r, err
 		}
 		for _, r := range requests {
 			switch {
-			case r.State == parley.PairingDone:
+			case r.State == truststore.PairingDone:
 				return r, nil
-			case r.State == parley.PairingGone && asked[r.ID]:
+			case r.State == truststore.PairingGone && asked[r.ID]:
 				asked[r.ID] = false
 				f.asker.printf("It has gone. Waiting for the next one to call.\n")
-			case r.State == parley.PairingWaiting && !asked[r.ID]:
+			case r.State == truststore.PairingWaiting && !asked[r.ID]:
 				asked[r.ID] = true
 				if err := f.decide(ctx, conn, r); err != nil {
 					return r, err
@@ -131,17 +132,17 @@ func (a *app) awaitRequest(ctx context.Context, conn *pgx.Conn, f *pairFlags, op
 }
 
 // decide asks people about a caller.
-func (f *pairFlags) decide(ctx context.Context, conn *pgx.Conn, r parley.PairingRequest) error {
+func (f *pairFlags) decide(ctx context.Context, conn *pgx.Conn, r truststore.PairingRequest) error {
 	if err := f.checkFingerprint(r.Fingerprint); err != nil {
 		f.asker.printf("%s was sent away: %v\n", r.Remote, err)
-		return parley.RefusePairing(ctx, conn, r.ID)
+		return truststore.RefusePairing(ctx, conn, r.ID)
 	}
 	if !f.yes {
 		caller, err := identity.ParseFingerprint(r.Fingerprint)
 		if err != nil {
 			return err
 		}
-		own, err := parley.OwnPairingOffer(ctx, conn)
+		own, err := truststore.OwnPairingOffer(ctx, conn)
 		if err != nil {
 			return err
 		}
@@ -155,17 +156,17 @@ func (f *pairFlags) decide(ctx context.Context, conn *pgx.Conn, r parley.Pairing
 		}
 		if !isSame {
 			f.asker.printf("It was sent away. Waiting for the next one to call.\n")
-			return parley.RefusePairing(ctx, conn, r.ID)
+			return truststore.RefusePairing(ctx, conn, r.ID)
 		}
 		if err := f.ask(ctx); err != nil {
 			return err
 		}
 	}
-	err := parley.ConfirmPairing(ctx, conn, r.ID, f.choice)
+	err := truststore.ConfirmPairing(ctx, conn, r.ID, f.choice)
 	if number, _ := parley.ErrorNumber(err); number == 15151 {
 		f.asker.printf("%v\n", err) // it has gone, or there is no such role
 		f.choice.Role = ""
-		return parley.RefusePairing(ctx, conn, r.ID)
+		return truststore.RefusePairing(ctx, conn, r.ID)
 	}
 	return err
 }

@@ -8,28 +8,28 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // paired is what a command has done; as JSON it is a stable format.
 type paired struct {
-	Peer        string                   `json:"peer"`
-	Fingerprint string                   `json:"fingerprint"`
-	Address     string                   `json:"address"`
-	Role        string                   `json:"role"`
-	Databases   []parley.OfferedDatabase `json:"databases"`
+	Peer        string                       `json:"peer"`
+	Fingerprint string                       `json:"fingerprint"`
+	Address     string                       `json:"address"`
+	Role        string                       `json:"role"`
+	Databases   []truststore.OfferedDatabase `json:"databases"`
 	// DialogCertificates are the fingerprints of those that stand for the peer's role.
 	DialogCertificates []string `json:"dialog_certificates"`
 }
 
-func (a *app) reportPaired(cmd *cobra.Command, conn *pgx.Conn, offer parley.PairingOffer, p paired) error {
-	taken, obstacle, err := parley.ReadPeerDialogCertificates(cmd.Context(), conn, p.Peer, offer.DialogCertificates)
+func (a *app) reportPaired(cmd *cobra.Command, conn *pgx.Conn, offer truststore.PairingOffer, p paired) error {
+	taken, obstacle, err := truststore.ReadPeerDialogCertificates(cmd.Context(), conn, p.Peer, offer.DialogCertificates)
 	if err != nil {
 		return err
 	}
 	p.DialogCertificates = append([]string{}, taken...)
-	p.Databases = append([]parley.OfferedDatabase{}, offer.WithoutDialogCertificates().Databases...)
+	p.Databases = append([]truststore.OfferedDatabase{}, offer.WithoutDialogCertificates().Databases...)
 	if a.json {
 		return encodeJSON(cmd.OutOrStdout(), p)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // completePeers lists the peers.
@@ -32,11 +33,11 @@ parley pair makes new ones.`,
 		newPeersListCommand(a), newPeersTrustCommand(a), newPeersRoleCommand(a),
 		a.newPeerChangeCommand("revoke", "revoked", "Trust a peer no more",
 			`Trust a peer no more, with all its keys: nothing that it sends is accepted from now on, and its links are closed within seconds. It
-stays in the list; drop it to trust it anew.`, parley.RevokePeer),
+stays in the list; drop it to trust it anew.`, truststore.RevokePeer),
 		a.newPeerChangeCommand("drop", "dropped", "Forget a peer",
 			`Forget a peer: it is unknown again, and its links are closed. Where a certificate authority vouches for peers,
 revoke it instead.`,
-			parley.DropPeer),
+			truststore.DropPeer),
 	)
 	return cmd
 }
@@ -54,19 +55,19 @@ func newPeersListCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer closeConnection(ctx, conn)
-			peers, err := parley.ReadPeers(ctx, conn)
+			peers, err := truststore.ReadPeers(ctx, conn)
 			if err != nil {
 				return err
 			}
 			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), append([]parley.Peer{}, peers...))
+				return encodeJSON(cmd.OutOrStdout(), append([]truststore.Peer{}, peers...))
 			}
 			return writePeers(cmd.OutOrStdout(), peers)
 		},
 	}
 }
 
-func writePeers(out io.Writer, peers []parley.Peer) error {
+func writePeers(out io.Writer, peers []truststore.Peer) error {
 	if len(peers) == 0 {
 		_, err := fmt.Fprintln(out, "no broker elsewhere is trusted: parley pair")
 		return err
@@ -85,7 +86,7 @@ func writePeers(out io.Writer, peers []parley.Peer) error {
 }
 
 func newPeersTrustCommand(a *app) *cobra.Command {
-	var p parley.NewPeer
+	var p truststore.NewPeer
 	cmd := &cobra.Command{
 		Use:   "trust NAME FINGERPRINT",
 		Short: "Trust a key that was learned in another way than by pairing",
@@ -99,7 +100,7 @@ whoever has changed it on the way is trusted instead.`,
 			}
 			p.Name, p.Fingerprint = args[0], fingerprint.String()
 			return a.changePeer(cmd, p.Name, "trusted", func(ctx context.Context, conn *pgx.Conn) error {
-				return parley.TrustPeer(ctx, conn, p)
+				return truststore.TrustPeer(ctx, conn, p)
 			})
 		},
 	}
@@ -116,7 +117,7 @@ func newPeersRoleCommand(a *app) *cobra.Command {
 		Args:  cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changePeer(cmd, args[0], "altered", func(ctx context.Context, conn *pgx.Conn) error {
-				return parley.SetPeerRole(ctx, conn, args[0], args[1])
+				return truststore.SetPeerRole(ctx, conn, args[0], args[1])
 			})
 		},
 	}

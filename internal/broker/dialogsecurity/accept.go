@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // arrived is a run on its way into the database.
@@ -201,7 +202,7 @@ func (d *Dialogs) recognize(ctx context.Context, db parley.DB, h header, fromIni
 			_, reason, err := reasonOrError(err)
 			return reason, err
 		}
-		a.agreed, a.from = &agreement{secret: secret}, binding{mode: parley.AnonymousSecurity, keyID: string(h.keyID)}
+		a.agreed, a.from = &agreement{secret: secret}, binding{mode: truststore.AnonymousSecurity, keyID: string(h.keyID)}
 		return "", nil
 	}
 	judgement, err := d.judge(ctx, db, h, service)
@@ -218,21 +219,21 @@ func (d *Dialogs) recognize(ctx context.Context, db parley.DB, h header, fromIni
 	}
 	a.agreed = agreed
 	if h.kind == kindFull {
-		a.from = binding{mode: parley.FullSecurity, principal: judgement.SignerPrincipal}
-		a.identity = parley.CertificateIdentity(h.signer) + over(a.identity)
+		a.from = binding{mode: truststore.FullSecurity, principal: judgement.SignerPrincipal}
+		a.identity = truststore.CertificateIdentity(h.signer) + over(a.identity)
 		return "", nil
 	}
-	a.from = binding{mode: parley.AnonymousSecurity, keyID: string(keyIDOf(agreed.secret))}
+	a.from = binding{mode: truststore.AnonymousSecurity, keyID: string(keyIDOf(agreed.secret))}
 	return "", nil
 }
 
 // judge asks what counts of the certificates that a header names, and believes it for a second.
-func (d *Dialogs) judge(ctx context.Context, db parley.DB, h header, service string) (parley.JudgedCertificates, error) {
+func (d *Dialogs) judge(ctx context.Context, db parley.DB, h header, service string) (truststore.JudgedCertificates, error) {
 	key := judged{signer: string(h.signer), receiver: string(h.receiver), service: service}
 	if answer, ok := d.judgements.get(key); ok && answer.isYoungerThan(belief) {
 		return answer.value, nil
 	}
-	answer, err := parley.JudgeCertificates(ctx, db, h.signer, h.receiver, service)
+	answer, err := truststore.JudgeCertificates(ctx, db, h.signer, h.receiver, service)
 	if err != nil {
 		return answer, err
 	}
@@ -241,7 +242,7 @@ func (d *Dialogs) judge(ctx context.Context, db parley.DB, h header, service str
 }
 
 // openAgreement opens an agreement that was not seen before, with the private key of its receiver.
-func (d *Dialogs) openAgreement(h header, judgement parley.JudgedCertificates) (*agreement, string) {
+func (d *Dialogs) openAgreement(h header, judgement truststore.JudgedCertificates) (*agreement, string) {
 	keys, err := openKeyPair(d.keys, [fingerprintSize]byte(h.receiver), judgement.PrivateKey)
 	if err != nil {
 		return nil, err.Error()
@@ -279,7 +280,7 @@ func (d *Dialogs) refuseDowngraded(ctx context.Context, db parley.DB, open []*ar
 		conversations, isInitiators = append(conversations, a.at.conversation), append(isInitiators, a.at.isInitiator)
 	}
 	if len(unknown) > 0 {
-		answers, err := parley.FindDowngraded(ctx, db, conversations, isInitiators)
+		answers, err := truststore.FindDowngraded(ctx, db, conversations, isInitiators)
 		if err != nil {
 			return nil, err
 		}
@@ -304,7 +305,7 @@ func (d *Dialogs) confirmClear(ctx context.Context, tx pgx.Tx, open []*arrived, 
 	if len(conversations) == 0 {
 		return nil
 	}
-	answers, err := parley.FindDowngraded(ctx, tx, conversations, isInitiators)
+	answers, err := truststore.FindDowngraded(ctx, tx, conversations, isInitiators)
 	if err != nil {
 		return err
 	}
@@ -324,10 +325,10 @@ func (d *Dialogs) bind(ctx context.Context, tx pgx.Tx, open []*arrived, results 
 	}
 	// In one order everywhere, so that two batches do not wait for each other.
 	slices.SortStableFunc(asked, func(a, b *arrived) int { return bytes.Compare(a.at.conversation[:], b.at.conversation[:]) })
-	bindings := make([]parley.DialogBinding, len(asked))
+	bindings := make([]truststore.DialogBinding, len(asked))
 	kept := map[string]bool{}
 	for i, a := range asked {
-		bindings[i] = parley.DialogBinding{
+		bindings[i] = truststore.DialogBinding{
 			ConversationID: a.at.conversation, IsInitiator: a.at.isInitiator, Mode: a.from.mode, FarPrincipal: a.from.principal,
 		}
 		if a.from.keyID != "" {
@@ -340,7 +341,7 @@ func (d *Dialogs) bind(ctx context.Context, tx pgx.Tx, open []*arrived, results 
 			}
 		}
 	}
-	answers, err := parley.BindDialogs(ctx, tx, bindings)
+	answers, err := truststore.BindDialogs(ctx, tx, bindings)
 	if err != nil {
 		return nil, err
 	}
@@ -358,7 +359,7 @@ func (d *Dialogs) refuseMixed(ctx context.Context, tx pgx.Tx, open []*arrived, r
 		if a.agreed == nil || a.run.Size == 0 {
 			continue
 		}
-		isWhole, err := parley.VerifyFragments(ctx, tx, a.at.conversation, !a.at.isInitiator, a.run.FirstSequence, a.run.Size, a.digest)
+		isWhole, err := truststore.VerifyFragments(ctx, tx, a.at.conversation, !a.at.isInitiator, a.run.FirstSequence, a.run.Size, a.digest)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // Both daemons begin anew, knowing nothing, after every message.
@@ -118,7 +119,7 @@ func TestDialogIsContinuedByItsOtherSideAlone(t *testing.T) {
 		mallory := newSide(t, "mallory", asking)
 		mallory.exec("select parley.create_route('there', address => 'tcp://there.test:4022', service_name => $1)", answering)
 		certificate := one[[]byte](answerer, "select certificate from parley.certificates where name = 'own first'")
-		mallory.noError(parley.CreateCertificate(t.Context(), mallory.pool, parley.NewCertificate{
+		mallory.noError(truststore.CreateCertificate(t.Context(), mallory.pool, truststore.NewCertificate{
 			Name: "answerer", Owner: mallory.far, Bytes: certificate, IsActive: true,
 		}))
 		answerer.exec("create role " + quoted(mallory.owner+" there"))
@@ -127,10 +128,10 @@ func TestDialogIsContinuedByItsOtherSideAlone(t *testing.T) {
 		})
 		own, sealed, err := dialogsecurity.NewCertificate(mallory.keys, "mallory", time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 		mallory.noError(err)
-		mallory.noError(parley.CreateCertificate(t.Context(), mallory.pool, parley.NewCertificate{
+		mallory.noError(truststore.CreateCertificate(t.Context(), mallory.pool, truststore.NewCertificate{
 			Name: "mallory", Owner: mallory.owner, Bytes: own.Bytes, PrivateKey: sealed, IsActive: true,
 		}))
-		answerer.noError(parley.CreateCertificate(t.Context(), answerer.pool, parley.NewCertificate{
+		answerer.noError(truststore.CreateCertificate(t.Context(), answerer.pool, truststore.NewCertificate{
 			Name: "mallory", Owner: mallory.owner + " there", Bytes: own.Bytes, IsActive: true,
 		}))
 		for _, anonymous := range []bool{true, false} {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 const (
@@ -49,10 +50,10 @@ type Dialogs struct {
 	anonymous  map[uint32]dated[string] // secrets for new anonymous dialogs, by the role they are for
 	lastTidied time.Time
 
-	plans        *memory[int64, parley.DialogPlan]
+	plans        *memory[int64, truststore.DialogPlan]
 	bindings     *memory[side, binding]
 	certificates *memory[holder, dated[heldCertificate]]
-	judgements   *memory[judged, dated[parley.JudgedCertificates]]
+	judgements   *memory[judged, dated[truststore.JudgedCertificates]]
 	made         *memory[pair, dated[*agreement]]
 	sent, opened *memory[string, *agreement] // by what goes before the salt
 	secrets      *memory[string, string]     // of anonymous dialogs, by their id
@@ -66,7 +67,7 @@ type (
 	}
 	// binding is who is at the other side of it; the zero value for one that is in clear.
 	binding struct {
-		mode      parley.SecurityMode
+		mode      truststore.SecurityMode
 		principal uint32
 		keyID     string
 	}
@@ -92,10 +93,10 @@ func New(config Config) *Dialogs {
 		clock:           time.Now,
 		anonymous:       map[uint32]dated[string]{},
 		lastTidied:      time.Now(),
-		plans:           newMemory[int64, parley.DialogPlan](dialogsKept),
+		plans:           newMemory[int64, truststore.DialogPlan](dialogsKept),
 		bindings:        newMemory[side, binding](dialogsKept),
 		certificates:    newMemory[holder, dated[heldCertificate]](certificatesKept),
-		judgements:      newMemory[judged, dated[parley.JudgedCertificates]](certificatesKept),
+		judgements:      newMemory[judged, dated[truststore.JudgedCertificates]](certificatesKept),
 		made:            newMemory[pair, dated[*agreement]](agreementsKept),
 		sent:            newMemory[string, *agreement](agreementsKept),
 		opened:          newMemory[string, *agreement](agreementsKept),
@@ -143,7 +144,7 @@ func (d *Dialogs) certificateOf(ctx context.Context, db parley.DB, principal uin
 	if held, ok := d.certificates.get(key); ok && held.isYoungerThan(belief) {
 		return held.value, nil
 	}
-	found, err := parley.FindDialogCertificate(ctx, db, principal, isOwn)
+	found, err := truststore.FindDialogCertificate(ctx, db, principal, isOwn)
 	if err != nil {
 		return heldCertificate{}, err
 	}
@@ -167,7 +168,7 @@ func (d *Dialogs) secretOf(ctx context.Context, db parley.DB, keyID []byte) (str
 	if secret, ok := d.secrets.get(string(keyID)); ok {
 		return secret, nil
 	}
-	sealed, err := parley.ReadSessionKey(ctx, db, keyID)
+	sealed, err := truststore.ReadSessionKey(ctx, db, keyID)
 	if err != nil {
 		return "", err
 	}
@@ -186,14 +187,14 @@ func (d *Dialogs) keepSecret(ctx context.Context, db parley.DB, secret string) e
 	if err != nil {
 		return err
 	}
-	return parley.KeepSessionKey(ctx, db, keyID, sealed)
+	return truststore.KeepSessionKey(ctx, db, keyID, sealed)
 }
 
 func sessionKeyPurpose(keyID []byte) []byte { return append([]byte("parley session key "), keyID...) }
 
 // isReason reports whether an obstacle has a text for transmission_status, or is a failure to read the database.
 func isReason(err error) bool {
-	for _, reason := range []error{ErrNoMasterKey, ErrOtherMasterKey, ErrSpoiled, parley.ErrNoSessionKey} {
+	for _, reason := range []error{ErrNoMasterKey, ErrOtherMasterKey, ErrSpoiled, truststore.ErrNoSessionKey} {
 		if errors.Is(err, reason) {
 			return true
 		}
@@ -212,6 +213,6 @@ func (d *Dialogs) tidy(ctx context.Context, db parley.DB) error {
 	if !isDue {
 		return nil
 	}
-	_, err := parley.ForgetDialogs(ctx, db, forgottenAtOne)
+	_, err := truststore.ForgetDialogs(ctx, db, forgottenAtOne)
 	return err
 }

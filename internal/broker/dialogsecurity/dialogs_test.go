@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 var background = context.Background()
@@ -252,7 +253,7 @@ func TestMessageForAnotherCertificateIsNotOpened(t *testing.T) {
 		asker.noError(err)
 		certificate, _, err := dialogsecurity.NewCertificate(foreign, "mallory", time.Now().Add(-time.Hour), time.Now().Add(9*time.Hour))
 		asker.noError(err)
-		asker.noError(parley.CreateCertificate(t.Context(), asker.pool, parley.NewCertificate{
+		asker.noError(truststore.CreateCertificate(t.Context(), asker.pool, truststore.NewCertificate{
 			Name: "mallory", Owner: asker.far, Bytes: certificate.Bytes, IsActive: true,
 		}))
 		handle := asker.begin(true)

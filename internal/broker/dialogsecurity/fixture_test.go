@@ -14,6 +14,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	activationstore "github.com/parley-broker/parley/internal/store/activation"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -105,12 +106,12 @@ func (s *side) certify(other *side, name string, validFor time.Duration) {
 	s.Helper()
 	certificate, sealed, err := dialogsecurity.NewCertificate(s.keys, name, time.Now().Add(-time.Hour), time.Now().Add(validFor))
 	s.noError(err)
-	s.noError(parley.CreateCertificate(s.Context(), s.pool, parley.NewCertificate{
+	s.noError(truststore.CreateCertificate(s.Context(), s.pool, truststore.NewCertificate{
 		Name: "own " + name, Owner: s.owner, Bytes: certificate.Bytes, PrivateKey: sealed, IsActive: true,
 	}))
 	imported, err := dialogsecurity.Import(dialogsecurity.Exported{Certificate: certificate}.Text())
 	other.noError(err)
-	other.noError(parley.CreateCertificate(other.Context(), other.pool, parley.NewCertificate{
+	other.noError(truststore.CreateCertificate(other.Context(), other.pool, truststore.NewCertificate{
 		Name: "far " + name, Owner: other.far, Bytes: imported.Bytes, IsActive: true,
 	}))
 }

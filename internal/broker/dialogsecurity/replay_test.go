@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // The clock of a sender may be ahead by a minute, and behind by half an hour.
@@ -54,7 +55,7 @@ func (s *side) forgetEnded() {
 	s.exec("update parley._p_tombstone set expires_at = now()")
 	s.exec("update parley._p_dialog_security set secured_at = secured_at - interval '1 hour', opened_at = opened_at - interval '1 hour'")
 	s.exec("select parley.fire_timers()")
-	_, err := parley.ForgetDialogs(s.Context(), s.pool, 1000)
+	_, err := truststore.ForgetDialogs(s.Context(), s.pool, 1000)
 	s.noError(err)
 	if n := one[int](s, "select (select count(*) from parley._p_tombstone)::int + (select count(*) from parley._p_dialog_security)::int"); n != 0 {
 		s.Fatalf("%s remembers %d", s.name, n)
@@ -119,7 +120,7 @@ func TestFirstMessageThatIsReplayedWhileItIsYoungIsRecognised(t *testing.T) {
 		answerer.exec("select parley.fire_timers()")
 		// What is recorded of ended dialogs is kept as long, whatever their age.
 		answerer.exec("update parley._p_dialog_security set secured_at = secured_at - interval '1 hour', opened_at = opened_at - interval '30 minutes'")
-		_, err := parley.ForgetDialogs(asker.Context(), answerer.pool, 1000)
+		_, err := truststore.ForgetDialogs(asker.Context(), answerer.pool, 1000)
 		asker.noError(err)
 		for _, isNew := range []bool{false, true} {
 			if isNew {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // SealAnew seals every secret of a database under the current master key that is sealed under another one, in one transaction, and
@@ -14,7 +14,7 @@ import (
 func SealAnew(ctx context.Context, db Beginner, keys *MasterKeys) (int, error) {
 	changed := 0
 	err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
-		secrets, err := parley.ReadSealedSecrets(ctx, tx)
+		secrets, err := truststore.ReadSealedSecrets(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func SealAnew(ctx context.Context, db Beginner, keys *MasterKeys) (int, error) {
 			if err != nil {
 				return err
 			}
-			isReplaced, err := parley.ReplaceSealedSecret(ctx, tx, secret, sealed)
+			isReplaced, err := truststore.ReplaceSealedSecret(ctx, tx, secret, sealed)
 			if err != nil {
 				return err
 			}
@@ -46,7 +46,7 @@ func SealAnew(ctx context.Context, db Beginner, keys *MasterKeys) (int, error) {
 }
 
 // purposeOf returns what a secret was sealed for.
-func purposeOf(secret parley.SealedSecret) []byte {
+func purposeOf(secret truststore.SealedSecret) []byte {
 	switch secret.Kind {
 	case "certificate":
 		return append([]byte(keyPurpose), secret.ID...)

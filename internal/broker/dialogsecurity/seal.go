@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/parley-broker/parley"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // Seal implements [Guard].
@@ -45,7 +46,7 @@ func (d *Dialogs) Seal(ctx context.Context, db parley.DB, speaker parley.Speaker
 		default:
 			var digest []byte
 			if run.Size > 0 {
-				if digest, err = parley.DigestBody(ctx, db, run.EndpointID, run.FirstSequence); err != nil {
+				if digest, err = truststore.DigestBody(ctx, db, run.EndpointID, run.FirstSequence); err != nil {
 					return nil, nil, err
 				}
 			}
@@ -59,8 +60,8 @@ func (d *Dialogs) Seal(ctx context.Context, db parley.DB, speaker parley.Speaker
 // plansFor reports how each of the runs that it concerns is to be sealed; what was once recorded of a dialog never changes.
 func (d *Dialogs) plansFor(
 	ctx context.Context, db parley.DB, runs []parley.Run, concerns func(*parley.Run) bool,
-) (map[int64]parley.DialogPlan, error) {
-	var plans map[int64]parley.DialogPlan
+) (map[int64]truststore.DialogPlan, error) {
+	var plans map[int64]truststore.DialogPlan
 	var unknown []int64
 	for i := range runs {
 		id := runs[i].EndpointID
@@ -68,7 +69,7 @@ func (d *Dialogs) plansFor(
 			continue
 		}
 		if plans == nil {
-			plans = map[int64]parley.DialogPlan{}
+			plans = map[int64]truststore.DialogPlan{}
 		}
 		if _, ok := plans[id]; ok {
 			continue
@@ -84,12 +85,12 @@ func (d *Dialogs) plansFor(
 	if len(unknown) == 0 {
 		return plans, nil
 	}
-	found, err := parley.PlanDialogs(ctx, db, unknown, d.isLinkEncrypted)
+	found, err := truststore.PlanDialogs(ctx, db, unknown, d.isLinkEncrypted)
 	if err != nil {
 		return nil, err
 	}
 	for _, plan := range found {
-		if plan.IsRecorded || plan.Mode == parley.Unsecured {
+		if plan.IsRecorded || plan.Mode == truststore.Unsecured {
 			d.plans.put(plan.EndpointID, plan)
 		}
 		plans[plan.EndpointID] = plan
@@ -99,16 +100,16 @@ func (d *Dialogs) plansFor(
 
 // agreementFor gives the agreement under which a run is sealed, nil when it is to stay in clear, or a status why it cannot leave.
 func (d *Dialogs) agreementFor(
-	ctx context.Context, db parley.DB, run *parley.Run, plans map[int64]parley.DialogPlan,
+	ctx context.Context, db parley.DB, run *parley.Run, plans map[int64]truststore.DialogPlan,
 ) (agreed *agreement, status string, err error) {
 	plan := plans[run.EndpointID]
 	if plan.Status != "" {
 		return nil, plan.Status, nil
 	}
-	if plan.Mode == parley.Unsecured {
+	if plan.Mode == truststore.Unsecured {
 		return nil, "", nil
 	}
-	if !run.FromInitiator && plan.Mode == parley.AnonymousSecurity {
+	if !run.FromInitiator && plan.Mode == truststore.AnonymousSecurity {
 		return d.agreementOfReply(ctx, db, plan)
 	}
 	receiver, err := d.certificateOf(ctx, db, plan.FarPrincipal, false)
@@ -116,7 +117,7 @@ func (d *Dialogs) agreementFor(
 		return nil, receiver.status, err
 	}
 	signer := heldCertificate{}
-	if plan.Mode == parley.FullSecurity {
+	if plan.Mode == truststore.FullSecurity {
 		if signer, err = d.certificateOf(ctx, db, plan.OwnPrincipal, true); err != nil || signer.status != "" {
 			return nil, signer.status, err
 		}
@@ -128,13 +129,13 @@ func (d *Dialogs) agreementFor(
 		plans[run.EndpointID] = plan
 	}
 	key := pair{receiver: string(receiver.certificate.Fingerprint[:]), keyID: string(plan.KeyID)}
-	if plan.Mode == parley.FullSecurity {
+	if plan.Mode == truststore.FullSecurity {
 		key.signer = string(signer.certificate.Fingerprint[:])
 	}
 	if made, ok := d.made.get(key); ok && made.isYoungerThan(agreementAge) {
 		return made.value, "", nil
 	}
-	if plan.Mode == parley.FullSecurity {
+	if plan.Mode == truststore.FullSecurity {
 		agreed, err = agree(newSecret(), receiver.certificate, &signer.certificate, signer.keys)
 	} else {
 		var secret string
@@ -152,7 +153,7 @@ func (d *Dialogs) agreementFor(
 }
 
 // agreementOfReply is that of the target of an anonymous dialog: the secret of the initiator.
-func (d *Dialogs) agreementOfReply(ctx context.Context, db parley.DB, plan parley.DialogPlan) (*agreement, string, error) {
+func (d *Dialogs) agreementOfReply(ctx context.Context, db parley.DB, plan truststore.DialogPlan) (*agreement, string, error) {
 	key := pair{keyID: string(plan.KeyID)}
 	if made, ok := d.made.get(key); ok {
 		return made.value, "", nil
@@ -175,15 +176,15 @@ func reasonOrError(err error) (*agreement, string, error) {
 }
 
 // secure records how a dialog is secured before its first message leaves. Another daemon may have been faster.
-func (d *Dialogs) secure(ctx context.Context, db parley.DB, plan parley.DialogPlan) (parley.DialogPlan, string, error) {
-	if plan.Mode == parley.AnonymousSecurity {
+func (d *Dialogs) secure(ctx context.Context, db parley.DB, plan truststore.DialogPlan) (truststore.DialogPlan, string, error) {
+	if plan.Mode == truststore.AnonymousSecurity {
 		secret, status, err := d.newAnonymousSecret(ctx, db, plan.FarPrincipal)
 		if err != nil || status != "" {
 			return plan, status, err
 		}
 		plan.KeyID = keyIDOf(secret)
 	}
-	recorded, ok, err := parley.SecureDialog(ctx, db, plan)
+	recorded, ok, err := truststore.SecureDialog(ctx, db, plan)
 	if err != nil {
 		return plan, "", err
 	}

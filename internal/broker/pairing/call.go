@@ -14,6 +14,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/identity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // answerTimeout bounds each step for which no people are needed.
@@ -24,7 +25,7 @@ type Call struct {
 	Address string // host:port
 	Own     *identity.Certificate
 	// Offer is sent to the other side once it is trusted.
-	Offer parley.PairingOffer
+	Offer truststore.PairingOffer
 	// Keys and DB have the private keys of the dialog certificates in Offer.
 	Keys *dialogsecurity.MasterKeys
 	DB   parley.DB
@@ -37,15 +38,15 @@ type Call struct {
 // Found is the broker that has answered.
 type Found struct {
 	Fingerprint identity.Fingerprint
-	Code        string              // "" with an invitation
-	Offer       parley.PairingOffer // without services as long as nobody has confirmed
+	Code        string                  // "" with an invitation
+	Offer       truststore.PairingOffer // without services as long as nobody has confirmed
 }
 
 // ErrRefused: people on one of the sides have not confirmed.
 var ErrRefused = errors.New("not confirmed: nobody is trusted")
 
 // Do pairs, and gives the key of the other side, which already trusts this one.
-func (c Call) Do(ctx context.Context) (k parley.PairedKey, err error) {
+func (c Call) Do(ctx context.Context) (k truststore.PairedKey, err error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
 		return k, err
@@ -66,7 +67,7 @@ func (c Call) Do(ctx context.Context) (k parley.PairedKey, err error) {
 	if err != nil {
 		return k, err
 	}
-	var offer parley.PairingOffer
+	var offer truststore.PairingOffer
 	if c.Token != nil {
 		offer, err = c.useInvitation(conn, bound, possession)
 	} else {
@@ -112,7 +113,7 @@ func (c Call) connect(ctx context.Context) (*tls.Conn, error) {
 }
 
 // useInvitation proves to know the secret, and trusts an end that proves it too.
-func (c Call) useInvitation(conn *tls.Conn, bound channel, possession proofs) (offer parley.PairingOffer, err error) {
+func (c Call) useInvitation(conn *tls.Conn, bound channel, possession proofs) (offer truststore.PairingOffer, err error) {
 	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return offer, err
 	}
@@ -135,7 +136,7 @@ func (c Call) useInvitation(conn *tls.Conn, bound channel, possession proofs) (o
 }
 
 // compare lets people compare codes.
-func (c Call) compare(ctx context.Context, conn *tls.Conn, bound channel, possession proofs) (offer parley.PairingOffer, err error) {
+func (c Call) compare(ctx context.Context, conn *tls.Conn, bound channel, possession proofs) (offer truststore.PairingOffer, err error) {
 	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return offer, err
 	}
@@ -200,12 +201,12 @@ func (c Call) compare(ctx context.Context, conn *tls.Conn, bound channel, posses
 }
 
 // shown is the part of an offer that people see before they confirm.
-func shown(offer parley.PairingOffer) *parley.PairingOffer {
-	return &parley.PairingOffer{Name: offer.Name, DialogCertificates: offer.DialogCertificates}
+func shown(offer truststore.PairingOffer) *truststore.PairingOffer {
+	return &truststore.PairingOffer{Name: offer.Name, DialogCertificates: offer.DialogCertificates}
 }
 
 // offerIn reads the last message of the other side, which trusts this one now.
-func offerIn(last message, err error, bound channel) (offer parley.PairingOffer, _ error) {
+func offerIn(last message, err error, bound channel) (offer truststore.PairingOffer, _ error) {
 	switch {
 	case err != nil:
 		return offer, err

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/identity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -52,11 +53,11 @@ func TestInvitationCarriesDialogCertificates(t *testing.T) {
 	t.Parallel()
 	a, b := newBroker(t, "a"), newBroker(t, "b")
 	ofA, ofB := a.certify(), b.certify()
-	key, err := a.call(b.address, b.invite(parley.PairingChoice{Role: "pg_monitor"}))
+	key, err := a.call(b.address, b.invite(truststore.PairingChoice{Role: "pg_monitor"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parley.PairPeer(t.Context(), a.pool, key, parley.PairingChoice{Role: "pg_read_all_data"}); err != nil {
+	if _, err := truststore.PairPeer(t.Context(), a.pool, key, truststore.PairingChoice{Role: "pg_read_all_data"}); err != nil {
 		t.Fatal(err)
 	}
 	b.requireTaken("pg_monitor", ofA)
@@ -68,12 +69,12 @@ func TestDialogCertificatesAreLeftOutOnDemand(t *testing.T) {
 	a, b := newBroker(t, "a"), newBroker(t, "b")
 	a.certify()
 	b.certify()
-	choice := parley.PairingChoice{Role: "pg_monitor", IsWithoutCertificates: true}
+	choice := truststore.PairingChoice{Role: "pg_monitor", IsWithoutCertificates: true}
 	key, err := a.call(b.address, b.invite(choice))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parley.PairPeer(t.Context(), a.pool, key, choice); err != nil {
+	if _, err := truststore.PairPeer(t.Context(), a.pool, key, choice); err != nil {
 		t.Fatal(err)
 	}
 	b.requireTaken("pg_monitor")
@@ -87,14 +88,14 @@ func TestPeopleSeeTheDialogCertificatesThatTheyConfirm(t *testing.T) {
 	pairing := b.open()
 	call := a.ask(b.address)
 	found := parleytest.Receive(t, call.found, "the code to compare")
-	request := b.request(pairing, parley.PairingWaiting)
+	request := b.request(pairing, truststore.PairingWaiting)
 	if !slices.Equal(found.Offer.DialogCertificates, []string{ofB}) || !slices.Equal(request.Offer.DialogCertificates, []string{ofA}) {
 		t.Errorf("shown are %q and %q", found.Offer.DialogCertificates, request.Offer.DialogCertificates)
 	}
 	if len(found.Offer.Databases)+len(request.Offer.Databases) != 0 {
 		t.Error("more than the fingerprints is sent to unknown peers")
 	}
-	if err := parley.ConfirmPairing(t.Context(), b.pool, request.ID, parley.PairingChoice{Role: "pg_monitor"}); err != nil {
+	if err := truststore.ConfirmPairing(t.Context(), b.pool, request.ID, truststore.PairingChoice{Role: "pg_monitor"}); err != nil {
 		t.Fatal(err)
 	}
 	b.requireTaken("pg_monitor")
@@ -102,7 +103,7 @@ func TestPeopleSeeTheDialogCertificatesThatTheyConfirm(t *testing.T) {
 	if err := parleytest.Receive(t, call.done, "the end of the call"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parley.PairPeer(t.Context(), a.pool, call.key, parley.PairingChoice{Role: "pg_monitor"}); err != nil {
+	if _, err := truststore.PairPeer(t.Context(), a.pool, call.key, truststore.PairingChoice{Role: "pg_monitor"}); err != nil {
 		t.Fatal(err)
 	}
 	b.requireTaken("pg_monitor", ofA)
@@ -129,8 +130,8 @@ func TestDialogCertificateThatWasNotShownIsRefused(t *testing.T) {
 	if err := send(conn, message{Number: number, Offer: shown(call.Offer)}); err != nil {
 		t.Fatal(err)
 	}
-	request := b.request(pairing, parley.PairingWaiting)
-	if err := parley.ConfirmPairing(t.Context(), b.pool, request.ID, parley.PairingChoice{Role: "pg_monitor"}); err != nil {
+	request := b.request(pairing, truststore.PairingWaiting)
+	if err := truststore.ConfirmPairing(t.Context(), b.pool, request.ID, truststore.PairingChoice{Role: "pg_monitor"}); err != nil {
 		t.Fatal(err)
 	}
 	lie := other.offer()
@@ -150,14 +151,14 @@ func TestDialogCertificateThatWasNotShownIsRefused(t *testing.T) {
 
 	key := keyOf(a.own.Leaf, other.offer())
 	key.Offer.DialogCertificates = a.offer().DialogCertificates
-	_, err := parley.PairPeer(t.Context(), b.pool, key, parley.PairingChoice{Role: "pg_monitor"})
+	_, err := truststore.PairPeer(t.Context(), b.pool, key, truststore.PairingChoice{Role: "pg_monitor"})
 	if number, _ := parley.ErrorNumber(err); number != 28055 {
 		t.Errorf("got %v", err)
 	}
 }
 
 // swap holds both ends of two connections, keeps to the protocol on each, and puts its own certificate in the place of those that pass.
-func swap(t *testing.T, called *broker, own parley.PairingOffer) (address string) {
+func swap(t *testing.T, called *broker, own truststore.PairingOffer) (address string) {
 	t.Helper()
 	key, err := identity.New(identity.Config{Name: "in the middle"})
 	if err != nil {
@@ -217,7 +218,7 @@ func TestCodesDifferWhenACertificateWasChangedOnTheWay(t *testing.T) {
 	pairing := b.open()
 	call := a.ask(swap(t, b, middle.offer()))
 	found := parleytest.Receive(t, call.found, "the code to compare")
-	request := b.request(pairing, parley.PairingWaiting)
+	request := b.request(pairing, truststore.PairingWaiting)
 	if !slices.Equal(found.Offer.DialogCertificates, []string{foreign}) || !slices.Equal(request.Offer.DialogCertificates, []string{foreign}) {
 		t.Fatalf("nothing was changed: %q and %q", found.Offer.DialogCertificates, request.Offer.DialogCertificates)
 	}
@@ -244,14 +245,14 @@ func TestBrokersThatOfferNoDialogCertificatesArePairedWith(t *testing.T) {
 	if bytes.Contains(text, []byte("certificate")) {
 		t.Errorf("says %s", text)
 	}
-	token := b.invite(parley.PairingChoice{Role: "pg_monitor"})
+	token := b.invite(truststore.PairingChoice{Role: "pg_monitor"})
 	key, err := Call{Address: b.address, Own: a.own, Offer: offer, Token: &token}.Do(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.requireTaken("pg_monitor")
 	key.Offer = key.Offer.WithoutDialogCertificates() // nor does the other one
-	if _, err := parley.PairPeer(t.Context(), a.pool, key, parley.PairingChoice{Role: "pg_monitor"}); err != nil {
+	if _, err := truststore.PairPeer(t.Context(), a.pool, key, truststore.PairingChoice{Role: "pg_monitor"}); err != nil {
 		t.Fatal(err)
 	}
 	a.requireTaken("pg_monitor")
@@ -275,12 +276,12 @@ func TestDialogCertificateIsLeftOutWhereItWouldChangeSomething(t *testing.T) {
 		{c, "pg_monitor", "has another one already"},
 		{c, "pg_read_all_data", ""},
 	} {
-		if _, err := test.from.call(b.address, b.invite(parley.PairingChoice{Role: test.role})); err != nil {
+		if _, err := test.from.call(b.address, b.invite(truststore.PairingChoice{Role: test.role})); err != nil {
 			t.Fatal(err)
 		}
-		at := slices.IndexFunc(b.peers(), func(p parley.Peer) bool { return p.Fingerprints[0] == test.from.own.Fingerprint.String() })
+		at := slices.IndexFunc(b.peers(), func(p truststore.Peer) bool { return p.Fingerprints[0] == test.from.own.Fingerprint.String() })
 		fingerprints := test.from.offer().DialogCertificates
-		_, reason, err := parley.ReadPeerDialogCertificates(t.Context(), b.pool, b.peers()[at].Name, fingerprints)
+		_, reason, err := truststore.ReadPeerDialogCertificates(t.Context(), b.pool, b.peers()[at].Name, fingerprints)
 		if err != nil || test.reason == "" && reason != "" || !strings.Contains(reason, test.reason) {
 			t.Errorf("as %q: %q (%v)", test.role, reason, err)
 		}
@@ -292,7 +293,7 @@ func TestDialogCertificateSharesTheFateOfItsPeer(t *testing.T) {
 	t.Parallel()
 	a, b := newBroker(t, "a"), newBroker(t, "b")
 	ofA := a.certify()
-	name, err := parley.PairPeer(t.Context(), b.pool, keyOf(a.own.Leaf, a.offer()), parley.PairingChoice{Role: "pg_monitor"})
+	name, err := truststore.PairPeer(t.Context(), b.pool, keyOf(a.own.Leaf, a.offer()), truststore.PairingChoice{Role: "pg_monitor"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +307,7 @@ func TestDialogCertificateSharesTheFateOfItsPeer(t *testing.T) {
 	}
 	b.exec("select parley.drop_peer($1)", name)
 	b.requireTaken("")
-	if _, err := parley.PairPeer(t.Context(), b.pool, keyOf(a.own.Leaf, a.offer()), parley.PairingChoice{Role: "pg_monitor"}); err != nil {
+	if _, err := truststore.PairPeer(t.Context(), b.pool, keyOf(a.own.Leaf, a.offer()), truststore.PairingChoice{Role: "pg_monitor"}); err != nil {
 		t.Fatal(err)
 	}
 	b.requireTaken("pg_monitor", ofA)

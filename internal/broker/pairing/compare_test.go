@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -17,7 +18,7 @@ type asking struct {
 	found  chan Found
 	answer chan bool
 	done   chan error
-	key    parley.PairedKey
+	key    truststore.PairedKey
 }
 
 func (b *broker) ask(address string) *asking {
@@ -54,7 +55,7 @@ func TestPeopleOnBothSidesConfirmACode(t *testing.T) {
 	pairing := b.open()
 	call := a.ask(b.address)
 	found := parleytest.Receive(t, call.found, "the code to compare")
-	request := b.request(pairing, parley.PairingWaiting)
+	request := b.request(pairing, truststore.PairingWaiting)
 	if found.Code != request.Code || len(found.Code) != 17 {
 		t.Errorf("the codes are %q and %q", found.Code, request.Code)
 	}
@@ -67,7 +68,7 @@ func TestPeopleOnBothSidesConfirmACode(t *testing.T) {
 	if len(found.Offer.Databases)+len(request.Offer.Databases) != 0 {
 		t.Error("what is there is sent to unknown peers")
 	}
-	if err := parley.ConfirmPairing(t.Context(), b.pool, request.ID, parley.PairingChoice{Name: "a", Role: "pg_monitor"}); err != nil {
+	if err := truststore.ConfirmPairing(t.Context(), b.pool, request.ID, truststore.PairingChoice{Name: "a", Role: "pg_monitor"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(b.peers()) != 0 {
@@ -77,11 +78,11 @@ func TestPeopleOnBothSidesConfirmACode(t *testing.T) {
 	if err := parleytest.Receive(t, call.done, "the end of the call"); err != nil {
 		t.Fatal(err)
 	}
-	b.request(pairing, parley.PairingDone)
+	b.request(pairing, truststore.PairingDone)
 	if call.key.Fingerprint != b.own.Fingerprint.String() || len(call.key.Offer.Databases) != 1 {
 		t.Errorf("paired with %+v", call.key)
 	}
-	if _, err := parley.PairPeer(t.Context(), a.pool, call.key, parley.PairingChoice{}); err != nil {
+	if _, err := truststore.PairPeer(t.Context(), a.pool, call.key, truststore.PairingChoice{}); err != nil {
 		t.Fatal(err)
 	}
 	a.requireLetIn(b, true)
@@ -99,29 +100,29 @@ func TestNobodyIsTrustedUnlessBothSidesConfirm(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name  string
-		do    func(b *broker, call *asking, pairing parley.UUID, request parley.PairingRequest)
+		do    func(b *broker, call *asking, pairing parley.UUID, request truststore.PairingRequest)
 		state string
 	}{
-		{"the caller does not", func(_ *broker, call *asking, _ parley.UUID, _ parley.PairingRequest) { call.answer <- false }, parley.PairingGone},
-		{"the called one does not", func(b *broker, call *asking, _ parley.UUID, request parley.PairingRequest) {
+		{"the caller does not", func(_ *broker, call *asking, _ parley.UUID, _ truststore.PairingRequest) { call.answer <- false }, truststore.PairingGone},
+		{"the called one does not", func(b *broker, call *asking, _ parley.UUID, request truststore.PairingRequest) {
 			call.answer <- true
-			if err := parley.RefusePairing(b.Context(), b.pool, request.ID); err != nil {
+			if err := truststore.RefusePairing(b.Context(), b.pool, request.ID); err != nil {
 				b.Error(err)
 			}
-		}, parley.PairingRefused},
-		{"the window is closed", func(b *broker, call *asking, pairing parley.UUID, _ parley.PairingRequest) {
+		}, truststore.PairingRefused},
+		{"the window is closed", func(b *broker, call *asking, pairing parley.UUID, _ truststore.PairingRequest) {
 			call.answer <- true
-			if err := parley.ClosePairing(b.Context(), b.pool, pairing); err != nil {
+			if err := truststore.ClosePairing(b.Context(), b.pool, pairing); err != nil {
 				b.Error(err)
 			}
-		}, parley.PairingGone},
-		{"the window is over, though it was confirmed", func(b *broker, call *asking, _ parley.UUID, request parley.PairingRequest) {
-			if err := parley.ConfirmPairing(b.Context(), b.pool, request.ID, parley.PairingChoice{}); err != nil {
+		}, truststore.PairingGone},
+		{"the window is over, though it was confirmed", func(b *broker, call *asking, _ parley.UUID, request truststore.PairingRequest) {
+			if err := truststore.ConfirmPairing(b.Context(), b.pool, request.ID, truststore.PairingChoice{}); err != nil {
 				b.Error(err)
 			}
 			b.exec("update parley._p_pairing set expires_at = now()")
 			call.answer <- true
-		}, parley.PairingGone},
+		}, truststore.PairingGone},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -129,7 +130,7 @@ func TestNobodyIsTrustedUnlessBothSidesConfirm(t *testing.T) {
 			pairing := b.open()
 			call := a.ask(b.address)
 			parleytest.Receive(t, call.found, "the code to compare")
-			request := b.request(pairing, parley.PairingWaiting)
+			request := b.request(pairing, truststore.PairingWaiting)
 			test.do(b, call, pairing, request)
 			if err := parleytest.Receive(t, call.done, "the end of the call"); err == nil {
 				t.Error("paired")
@@ -138,7 +139,7 @@ func TestNobodyIsTrustedUnlessBothSidesConfirm(t *testing.T) {
 			if len(b.peers()) != 0 {
 				t.Error("trusted")
 			}
-			if err := parley.ConfirmPairing(t.Context(), b.pool, request.ID, parley.PairingChoice{}); err == nil {
+			if err := truststore.ConfirmPairing(t.Context(), b.pool, request.ID, truststore.PairingChoice{}); err == nil {
 				t.Error("what is over can be confirmed")
 			}
 		})
@@ -151,14 +152,14 @@ func TestCallerThatLeavesIsForgotten(t *testing.T) {
 	pairing := b.open()
 	conn, bound := speak(t, a.own, b.address)
 	number := make([]byte, numberLength)
-	for _, m := range []message{{Commitment: bound.commitment(number)}, {Number: number, Offer: &parley.PairingOffer{Name: "a"}}} {
+	for _, m := range []message{{Commitment: bound.commitment(number)}, {Number: number, Offer: &truststore.PairingOffer{Name: "a"}}} {
 		if err := send(conn, m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.request(pairing, parley.PairingWaiting)
+	b.request(pairing, truststore.PairingWaiting)
 	_ = conn.Close()
-	b.request(pairing, parley.PairingGone)
+	b.request(pairing, truststore.PairingGone)
 }
 
 func TestCodesDifferWhenSomebodyIsInTheMiddle(t *testing.T) {
@@ -187,13 +188,13 @@ func TestCodesDifferWhenSomebodyIsInTheMiddle(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := append([]byte{1}, number[1:]...)
-	if err := send(conn, message{Number: other, Offer: &parley.PairingOffer{}}); err != nil {
+	if err := send(conn, message{Number: other, Offer: &truststore.PairingOffer{}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := receive(conn); err == nil {
 		t.Error("the number is another than the one that the caller was bound to")
 	}
-	if requests, err := parley.ReadPairingRequests(t.Context(), b.pool, pairing); err != nil || len(requests) != 0 {
+	if requests, err := truststore.ReadPairingRequests(t.Context(), b.pool, pairing); err != nil || len(requests) != 0 {
 		t.Errorf("asked: %v (%v)", requests, err)
 	}
 	// The code depends on the connection, and so on the keys at its ends.
@@ -237,17 +238,17 @@ func TestCalledBrokerTrustsNoKeyBeforeBothSidesHaveConfirmed(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(message{Number: number, Offer: &offer})
-			request := b.request(pairing, parley.PairingWaiting)
+			request := b.request(pairing, truststore.PairingWaiting)
 			if isConfirmed {
 				write(message{Verdict: new(true), Offer: &offer})
 				// It goes on waiting for its own people: a poll or two later it still does.
 				b.exec("select pg_sleep(1.2)")
-				requests, err := parley.ReadPairingRequests(t.Context(), b.pool, pairing)
-				if err != nil || len(requests) != 1 || requests[0].State != parley.PairingWaiting || len(b.peers()) != 0 {
+				requests, err := truststore.ReadPairingRequests(t.Context(), b.pool, pairing)
+				if err != nil || len(requests) != 1 || requests[0].State != truststore.PairingWaiting || len(b.peers()) != 0 {
 					t.Fatalf("requests %+v (%v), peers %+v", requests, err, b.peers())
 				}
 			}
-			if err := parley.ConfirmPairing(t.Context(), b.pool, request.ID, parley.PairingChoice{}); err != nil {
+			if err := truststore.ConfirmPairing(t.Context(), b.pool, request.ID, truststore.PairingChoice{}); err != nil {
 				t.Fatal(err)
 			}
 			if !isConfirmed {
@@ -284,7 +285,7 @@ func TestCalledBrokerShowsPeopleWhatTheyCompare(t *testing.T) {
 		}
 		conn, bound := speak(t, own, b.address)
 		number := make([]byte, test.number)
-		offer := parley.PairingOffer{Name: "a", Address: "tcp://a.test:4022", DialogCertificates: []string{strings.Repeat("ab", 32)}}
+		offer := truststore.PairingOffer{Name: "a", Address: "tcp://a.test:4022", DialogCertificates: []string{strings.Repeat("ab", 32)}}
 		if err := send(conn, message{Commitment: bound.commitment(number)}); err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +296,7 @@ func TestCalledBrokerShowsPeopleWhatTheyCompare(t *testing.T) {
 			}
 		}
 		if test.isSeen {
-			request := b.request(pairing, parley.PairingWaiting)
+			request := b.request(pairing, truststore.PairingWaiting)
 			if request.Offer.Address != "" || request.Offer.Name != "a" || len(request.Offer.DialogCertificates) != 1 {
 				t.Errorf("people are shown %+v", request.Offer)
 			}
@@ -304,7 +305,7 @@ func TestCalledBrokerShowsPeopleWhatTheyCompare(t *testing.T) {
 		if m, err := receive(conn); err == nil && m.Failure == "" {
 			t.Errorf("%s: answered %+v", test.name, m)
 		}
-		if requests, err := parley.ReadPairingRequests(t.Context(), b.pool, pairing); err != nil || len(requests) != 0 {
+		if requests, err := truststore.ReadPairingRequests(t.Context(), b.pool, pairing); err != nil || len(requests) != 0 {
 			t.Errorf("%s: people are asked about %+v (%v)", test.name, requests, err)
 		}
 	}

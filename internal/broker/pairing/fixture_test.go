@@ -18,6 +18,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/identity"
 	"github.com/parley-broker/parley/internal/broker/trust"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -132,18 +133,18 @@ func (b *broker) exec(statement string, arguments ...any) {
 	}
 }
 
-func (b *broker) peers() []parley.Peer {
+func (b *broker) peers() []truststore.Peer {
 	b.Helper()
-	peers, err := parley.ReadPeers(b.Context(), b.pool)
+	peers, err := truststore.ReadPeers(b.Context(), b.pool)
 	if err != nil {
 		b.Fatal(err)
 	}
 	return peers
 }
 
-func (b *broker) offer() parley.PairingOffer {
+func (b *broker) offer() truststore.PairingOffer {
 	b.Helper()
-	offer, err := parley.OwnPairingOffer(b.Context(), b.pool)
+	offer, err := truststore.OwnPairingOffer(b.Context(), b.pool)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -151,9 +152,9 @@ func (b *broker) offer() parley.PairingOffer {
 	return offer
 }
 
-func (b *broker) invite(choice parley.PairingChoice) Token {
+func (b *broker) invite(choice truststore.PairingChoice) Token {
 	b.Helper()
-	text, err := parley.InvitePeer(b.Context(), b.pool, time.Hour, choice)
+	text, err := truststore.InvitePeer(b.Context(), b.pool, time.Hour, choice)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func (b *broker) invite(choice parley.PairingChoice) Token {
 }
 
 // call makes a call to an address with an invitation.
-func (b *broker) call(address string, token Token) (parley.PairedKey, error) {
+func (b *broker) call(address string, token Token) (truststore.PairedKey, error) {
 	b.Helper()
 	return Call{Address: address, Own: b.own, Offer: b.offer(), Keys: b.keys, DB: b.pool, Token: &token}.Do(b.Context())
 }
@@ -173,7 +174,7 @@ func (b *broker) call(address string, token Token) (parley.PairedKey, error) {
 // open opens a pairing window.
 func (b *broker) open() parley.UUID {
 	b.Helper()
-	pairing, err := parley.OpenPairing(b.Context(), b.pool, time.Hour)
+	pairing, err := truststore.OpenPairing(b.Context(), b.pool, time.Hour)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -181,12 +182,12 @@ func (b *broker) open() parley.UUID {
 }
 
 // request waits until a request is in a state.
-func (b *broker) request(pairing parley.UUID, state string) parley.PairingRequest {
+func (b *broker) request(pairing parley.UUID, state string) truststore.PairingRequest {
 	b.Helper()
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
 	for ; ; <-poll.C {
-		requests, err := parley.ReadPairingRequests(b.Context(), b.pool, pairing)
+		requests, err := truststore.ReadPairingRequests(b.Context(), b.pool, pairing)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -112,7 +112,7 @@ func TestCallsOfOneHostAreLimited(t *testing.T) {
 func TestUnknownPeersCannotMakeTheDatabaseBusy(t *testing.T) {
 	t.Parallel()
 	a, b := newBroker(t, "a"), newBroker(t, "b")
-	token := b.invite(parley.PairingChoice{})
+	token := b.invite(truststore.PairingChoice{})
 	b.exec("update parley._p_pairing set expires_at = now()")
 	for range callsMost {
 		if _, err := a.call(b.address, token); err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/identity"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 const (
@@ -64,7 +65,7 @@ func (h *Host) IsOpen(ctx context.Context, remote net.Addr) bool {
 // isOpen asks the databases.
 func (h *Host) isOpen(ctx context.Context) bool {
 	for _, db := range h.Databases {
-		if isOpen, err := parley.IsPairingOpen(ctx, db); err == nil && isOpen {
+		if isOpen, err := truststore.IsPairingOpen(ctx, db); err == nil && isOpen {
 			return true
 		}
 	}
@@ -87,7 +88,7 @@ func (h *Host) Serve(ctx context.Context, conn *tls.Conn) {
 			h.Logger.Warn("a pairing has failed", "remote", remote, "reason", err, "withheld", withheld)
 		}
 		text := errNotNow.Error()
-		if errors.Is(err, parley.ErrPairingOver) {
+		if errors.Is(err, truststore.ErrPairingOver) {
 			text = "the invitation is used or over, or nobody may ask"
 		}
 		if isUnproven {
@@ -102,7 +103,7 @@ func (h *Host) Serve(ctx context.Context, conn *tls.Conn) {
 type guest struct {
 	conn   *tls.Conn
 	remote string
-	key    parley.PairedKey
+	key    truststore.PairedKey
 	bound  channel
 }
 
@@ -130,7 +131,7 @@ func (h *Host) serve(ctx context.Context, conn *tls.Conn, remote string) (name s
 	if err != nil {
 		return "", err
 	}
-	g := guest{conn: conn, remote: remote, key: keyOf(leaf, parley.PairingOffer{}), bound: bound}
+	g := guest{conn: conn, remote: remote, key: keyOf(leaf, truststore.PairingOffer{}), bound: bound}
 	switch {
 	case hello.Invitation != nil:
 		return h.redeem(ctx, g, hello)
@@ -141,7 +142,7 @@ func (h *Host) serve(ctx context.Context, conn *tls.Conn, remote string) (name s
 }
 
 // offer is what a database states about itself, with the address of this daemon and the proofs of its certificates.
-func (h *Host) offer(ctx context.Context, db parley.DB, bound channel) (offer parley.PairingOffer, possession proofs, err error) {
+func (h *Host) offer(ctx context.Context, db parley.DB, bound channel) (offer truststore.PairingOffer, possession proofs, err error) {
 	if offer, err = h.ownOffer(ctx, db); err != nil {
 		return offer, nil, err
 	}
@@ -150,7 +151,7 @@ func (h *Host) offer(ctx context.Context, db parley.DB, bound channel) (offer pa
 	return offer, possession, err
 }
 
-func (h *Host) ownOffer(ctx context.Context, db parley.DB) (parley.PairingOffer, error) {
+func (h *Host) ownOffer(ctx context.Context, db parley.DB) (truststore.PairingOffer, error) {
 	offer, obstacle, err := Offer(ctx, db, h.Keys)
 	if obstacle != nil {
 		if withheld, isAllowed := h.lines.Allow("certificates", "own", time.Now()); isAllowed {
@@ -164,9 +165,9 @@ func (h *Host) ownOffer(ctx context.Context, db parley.DB) (parley.PairingOffer,
 func (h *Host) redeem(ctx context.Context, g guest, hello message) (name string, err error) {
 	var db parley.DB
 	var secret []byte
-	err = parley.ErrPairingOver
+	err = truststore.ErrPairingOver
 	for _, db = range h.Databases {
-		if secret, err = parley.FindInvitation(ctx, db, *hello.Invitation); err == nil {
+		if secret, err = truststore.FindInvitation(ctx, db, *hello.Invitation); err == nil {
 			break
 		}
 	}
@@ -175,7 +176,7 @@ func (h *Host) redeem(ctx context.Context, g guest, hello message) (name string,
 	}
 	if !hmac.Equal(hello.Proof, g.bound.proofOf(secret, "caller")) {
 		err := errors.New("the caller names an invitation and does not have it")
-		return "", errors.Join(err, parley.NotePairingFailure(ctx, db, *hello.Invitation))
+		return "", errors.Join(err, truststore.NotePairingFailure(ctx, db, *hello.Invitation))
 	}
 	if err := send(g.conn, message{Proof: g.bound.proofOf(secret, "called")}); err != nil {
 		return "", err
@@ -195,7 +196,7 @@ func (h *Host) redeem(ctx context.Context, g guest, hello message) (name string,
 		return "", err
 	}
 	g.key.Offer = *answer.Offer
-	if name, err = parley.RedeemInvitation(ctx, db, *hello.Invitation, g.key); err != nil {
+	if name, err = truststore.RedeemInvitation(ctx, db, *hello.Invitation, g.key); err != nil {
 		return "", err
 	}
 	return name, send(g.conn, message{Verdict: new(true), Offer: &offer, Possession: possession})
@@ -221,9 +222,9 @@ func (h *Host) compare(ctx context.Context, g guest, commitment []byte) (name st
 	g.key.Offer = *shown(*answer.Offer)
 	var db parley.DB
 	var request parley.UUID
-	err = parley.ErrPairingOver
+	err = truststore.ErrPairingOver
 	for _, db = range h.Databases {
-		if request, err = parley.RequestPairing(ctx, db, g.key, g.bound.code(answer.Number, number), g.remote); err == nil {
+		if request, err = truststore.RequestPairing(ctx, db, g.key, g.bound.code(answer.Number, number), g.remote); err == nil {
 			break
 		}
 	}
@@ -231,22 +232,22 @@ func (h *Host) compare(ctx context.Context, g guest, commitment []byte) (name st
 		return "", err
 	}
 	defer func() {
-		_ = parley.LeavePairing(context.WithoutCancel(ctx), db, request)
+		_ = truststore.LeavePairing(context.WithoutCancel(ctx), db, request)
 	}()
 	return h.await(ctx, g, db, request)
 }
 
 // shown is what people are to see of the database that the caller is going to be paired with: the first one with an open window.
-func (h *Host) shown(ctx context.Context) *parley.PairingOffer {
+func (h *Host) shown(ctx context.Context) *truststore.PairingOffer {
 	for _, db := range h.Databases {
-		if isOpen, err := parley.IsPairingWindowOpen(ctx, db); err != nil || !isOpen {
+		if isOpen, err := truststore.IsPairingWindowOpen(ctx, db); err != nil || !isOpen {
 			continue
 		}
 		if offer, err := h.ownOffer(ctx, db); err == nil {
 			return shown(offer)
 		}
 	}
-	return &parley.PairingOffer{}
+	return &truststore.PairingOffer{}
 }
 
 // await waits until people at both sides have confirmed.
@@ -280,15 +281,15 @@ func (h *Host) await(ctx context.Context, g guest, db parley.DB, request parley.
 			theirs = &v.message
 		case <-poll.C:
 		}
-		state, err := parley.PairingRequestState(ctx, db, request)
+		state, err := truststore.PairingRequestState(ctx, db, request)
 		switch {
 		case err != nil:
 			return "", err
-		case state == parley.PairingRefused:
+		case state == truststore.PairingRefused:
 			return "", ErrRefused
-		case state == parley.PairingGone:
-			return "", parley.ErrPairingOver
-		case state == parley.PairingConfirmed && theirs != nil:
+		case state == truststore.PairingGone:
+			return "", truststore.ErrPairingOver
+		case state == truststore.PairingConfirmed && theirs != nil:
 			if err := theirs.Possession.verify(g.bound, "caller", *theirs.Offer); err != nil {
 				return "", err
 			}
@@ -298,14 +299,14 @@ func (h *Host) await(ctx context.Context, g guest, db parley.DB, request parley.
 }
 
 func (h *Host) complete(
-	ctx context.Context, g guest, db parley.DB, request parley.UUID, offer parley.PairingOffer,
+	ctx context.Context, g guest, db parley.DB, request parley.UUID, offer truststore.PairingOffer,
 ) (name string, err error) {
 	own, possession, err := h.offer(ctx, db, g.bound)
 	if err != nil {
 		return "", err
 	}
 	g.key.Offer = offer
-	if name, err = parley.CompletePairing(ctx, db, request, g.key); err != nil {
+	if name, err = truststore.CompletePairing(ctx, db, request, g.key); err != nil {
 		return "", err
 	}
 	if err := g.conn.SetWriteDeadline(time.Now().Add(answerTimeout)); err != nil {

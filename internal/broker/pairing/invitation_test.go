@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 func TestInvitationPairsTwoBrokers(t *testing.T) {
@@ -20,7 +20,7 @@ func TestInvitationPairsTwoBrokers(t *testing.T) {
 	b.exec("select parley.create_queue('shop')")
 	b.exec("select parley.create_service('//b/shop', queue => 'shop', contracts => array['DEFAULT'])")
 	a.requireLetIn(b, false)
-	k, err := a.call(b.address, b.invite(parley.PairingChoice{Name: "the other", Role: "pg_monitor"}))
+	k, err := a.call(b.address, b.invite(truststore.PairingChoice{Name: "the other", Role: "pg_monitor"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestInvitationPairsTwoBrokers(t *testing.T) {
 		!slices.Equal(offered[0].Services, []string{"//b/shop"}) {
 		t.Errorf("paired with %+v", k)
 	}
-	name, err := parley.PairPeer(t.Context(), a.pool, k, parley.PairingChoice{Name: "b"})
+	name, err := truststore.PairPeer(t.Context(), a.pool, k, truststore.PairingChoice{Name: "b"})
 	if err != nil || name != "b" {
 		t.Fatalf("trusted as %q: %v", name, err)
 	}
@@ -47,7 +47,7 @@ func TestInvitationIsGoodOnce(t *testing.T) {
 	t.Parallel()
 	a, b, c := newBroker(t, "a"), newBroker(t, "b"), newBroker(t, "c")
 	b.open() // so that callers are answered at all
-	token := b.invite(parley.PairingChoice{})
+	token := b.invite(truststore.PairingChoice{})
 	if _, err := a.call(b.address, token); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestInvitationIsGoodOnce(t *testing.T) {
 func TestInvitationEnds(t *testing.T) {
 	t.Parallel()
 	a, b := newBroker(t, "a"), newBroker(t, "b")
-	token := b.invite(parley.PairingChoice{})
+	token := b.invite(truststore.PairingChoice{})
 	b.exec("update parley._p_pairing set expires_at = now()")
 	if _, err := a.call(b.address, token); err == nil || !strings.Contains(err.Error(), "does not let anybody pair") {
 		t.Errorf("got %v", err)
@@ -75,7 +75,7 @@ func TestWrongTokenIsRefusedAndEndsTheInvitation(t *testing.T) {
 	t.Parallel()
 	a, b := newBroker(t, "a"), newBroker(t, "b")
 	b.open()
-	token := b.invite(parley.PairingChoice{})
+	token := b.invite(truststore.PairingChoice{})
 	wrong := token
 	wrong.secret = make([]byte, secretLength)
 	for range 5 {
@@ -119,7 +119,7 @@ func speak(t *testing.T, own *identity.Certificate, address string) (*tls.Conn, 
 func TestProofIsGoodForNoOtherConnection(t *testing.T) {
 	t.Parallel()
 	a, b := newBroker(t, "a"), newBroker(t, "b")
-	token := b.invite(parley.PairingChoice{})
+	token := b.invite(truststore.PairingChoice{})
 	_, first := speak(t, a.own, b.address)
 	conn, second := speak(t, a.own, b.address)
 	thief := newBroker(t, "thief")
@@ -198,7 +198,7 @@ func between(t *testing.T, called *broker) (address string, own *identity.Certif
 func TestNobodyInTheMiddleCanUseAnInvitation(t *testing.T) {
 	t.Parallel()
 	a, b := newBroker(t, "a"), newBroker(t, "b")
-	token := b.invite(parley.PairingChoice{})
+	token := b.invite(truststore.PairingChoice{})
 	address, _ := between(t, b)
 	if _, err := a.call(address, token); err == nil {
 		t.Error("paired with who is in the middle")
@@ -252,11 +252,11 @@ func TestCallerBelievesOnlyWhoKnowsTheInvitation(t *testing.T) {
 func TestOfferCannotTakeTheNameTheBrokerOrTheAddressOfAnother(t *testing.T) {
 	t.Parallel()
 	a, b, c := newBroker(t, "a"), newBroker(t, "b"), newBroker(t, "c")
-	if _, err := a.call(b.address, b.invite(parley.PairingChoice{Role: "pg_monitor"})); err != nil {
+	if _, err := a.call(b.address, b.invite(truststore.PairingChoice{Role: "pg_monitor"})); err != nil {
 		t.Fatal(err)
 	}
 	offer := a.offer()
-	token := b.invite(parley.PairingChoice{})
+	token := b.invite(truststore.PairingChoice{})
 	if _, err := (Call{Address: b.address, Own: c.own, Offer: offer, Token: &token}).Do(t.Context()); err == nil {
 		t.Error("a second broker says that it is the first one, and is believed")
 	}
@@ -273,7 +273,7 @@ func TestOfferCannotTakeTheNameTheBrokerOrTheAddressOfAnother(t *testing.T) {
 		t.Errorf("peers of b: %+v", peers)
 	}
 	// With the word of the operator it is another key of the same peer.
-	token = b.invite(parley.PairingChoice{Name: peers[0].Name})
+	token = b.invite(truststore.PairingChoice{Name: peers[0].Name})
 	renewed, err := identity.New(identity.Config{Name: "a"})
 	if err != nil {
 		t.Fatal(err)

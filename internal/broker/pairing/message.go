@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 const (
@@ -37,8 +38,8 @@ type message struct {
 	Commitment []byte `json:"commitment,omitempty"`
 	Number     []byte `json:"number,omitempty"`
 	// Verdict is whether the people at this side have confirmed.
-	Verdict *bool                `json:"verdict,omitempty"`
-	Offer   *parley.PairingOffer `json:"offer,omitempty"`
+	Verdict *bool                    `json:"verdict,omitempty"`
+	Offer   *truststore.PairingOffer `json:"offer,omitempty"`
 	// Possession proves that the side that sends the offer has the private keys of its dialog certificates.
 	Possession proofs `json:"possession,omitempty"`
 	// Failure ends the conversation, with a text for the people at the other side.
@@ -120,7 +121,7 @@ func printable(text string) string {
 }
 
 // check refuses an offer that no broker makes.
-func check(offer parley.PairingOffer) error {
+func check(offer truststore.PairingOffer) error {
 	texts := []string{offer.Name, offer.Address}
 	if len(offer.Databases) > databasesMax {
 		return errors.New("the other broker offers too many databases")

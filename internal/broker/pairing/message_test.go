@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/parley-broker/parley"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
-	offer := parley.PairingOffer{Name: "a", Databases: []parley.OfferedDatabase{{Instance: parley.UUID{1}, Database: "ä", Services: []string{"//x"}}}}
+	offer := truststore.PairingOffer{Name: "a", Databases: []truststore.OfferedDatabase{{Instance: parley.UUID{1}, Database: "ä", Services: []string{"//x"}}}}
 	var buffer bytes.Buffer
 	for _, m := range []message{{Proof: []byte{1, 2}}, {Verdict: new(false)}, {Offer: &offer}} {
 		if err := send(&buffer, m); err != nil {
@@ -56,7 +57,7 @@ func TestOffersThatNoBrokerMakesAreRefused(t *testing.T) {
 
 func FuzzReceive(f *testing.F) {
 	for _, m := range []message{
-		{Verdict: new(true), Offer: &parley.PairingOffer{Name: "a"}}, {Invitation: &parley.UUID{1}, Proof: []byte{1}}, {Failure: "x"},
+		{Verdict: new(true), Offer: &truststore.PairingOffer{Name: "a"}}, {Invitation: &parley.UUID{1}, Proof: []byte{1}}, {Failure: "x"},
 	} {
 		var buffer bytes.Buffer
 		if err := send(&buffer, m); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // proofs are those that a side has the private keys of the certificates in an offer, in the order of the offer.
@@ -19,7 +20,7 @@ func (c channel) possessionContext(who string, instance parley.UUID) []byte {
 
 // prove signs with every certificate of an offer.
 func prove(
-	ctx context.Context, db parley.DB, keys *dialogsecurity.MasterKeys, bound channel, who string, offer parley.PairingOffer,
+	ctx context.Context, db parley.DB, keys *dialogsecurity.MasterKeys, bound channel, who string, offer truststore.PairingOffer,
 ) (all proofs, err error) {
 	for _, database := range offer.Databases {
 		for _, data := range database.Certificates {
@@ -27,7 +28,7 @@ func prove(
 			if err != nil {
 				return nil, err
 			}
-			held, err := parley.JudgeCertificates(ctx, db, nil, certificate.Fingerprint[:], "")
+			held, err := truststore.JudgeCertificates(ctx, db, nil, certificate.Fingerprint[:], "")
 			if err != nil {
 				return nil, err
 			}
@@ -42,7 +43,7 @@ func prove(
 }
 
 // verify refuses an offer with a certificate whose private key the other side has not proven to have.
-func (p proofs) verify(bound channel, who string, offer parley.PairingOffer) error {
+func (p proofs) verify(bound channel, who string, offer truststore.PairingOffer) error {
 	for _, database := range offer.Databases {
 		for _, data := range database.Certificates {
 			certificate, err := dialogsecurity.ParseCertificate(data)
@@ -64,8 +65,8 @@ func (p proofs) verify(bound channel, who string, offer parley.PairingOffer) err
 // provable leaves out the dialog certificates of an offer unless all of them can be proven: without the master key that their
 // private keys are sealed under the pairing goes on without them.
 func provable(
-	ctx context.Context, db parley.DB, keys *dialogsecurity.MasterKeys, offer parley.PairingOffer,
-) (_ parley.PairingOffer, obstacle error) {
+	ctx context.Context, db parley.DB, keys *dialogsecurity.MasterKeys, offer truststore.PairingOffer,
+) (_ truststore.PairingOffer, obstacle error) {
 	if _, obstacle = prove(ctx, db, keys, channel{}, "", offer); obstacle != nil {
 		return offer.WithoutDialogCertificates(), obstacle
 	}
@@ -74,8 +75,8 @@ func provable(
 
 // Offer reads what a database states about itself, as far as it can be proven with the master key of the daemon. The obstacle states
 // why dialog certificates are left out.
-func Offer(ctx context.Context, db parley.DB, keys *dialogsecurity.MasterKeys) (offer parley.PairingOffer, obstacle, err error) {
-	if offer, err = parley.OwnPairingOffer(ctx, db); err != nil {
+func Offer(ctx context.Context, db parley.DB, keys *dialogsecurity.MasterKeys) (offer truststore.PairingOffer, obstacle, err error) {
+	if offer, err = truststore.OwnPairingOffer(ctx, db); err != nil {
 		return offer, nil, err
 	}
 	offer, obstacle = provable(ctx, db, keys, offer)

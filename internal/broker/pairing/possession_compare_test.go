@@ -8,42 +8,43 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 	"github.com/parley-broker/parley/parleytest"
 )
 
 // liesOfPossession are what a side may send as proofs of its dialog certificate. The first one is the truth.
 var liesOfPossession = []struct {
 	name  string
-	lie   func(bound channel, who string, liar, other *broker, offer *parley.PairingOffer) proofs
+	lie   func(bound channel, who string, liar, other *broker, offer *truststore.PairingOffer) proofs
 	isLie bool
 }{
-	{"the proof of this connection", func(bound channel, who string, liar, _ *broker, offer *parley.PairingOffer) proofs {
+	{"the proof of this connection", func(bound channel, who string, liar, _ *broker, offer *truststore.PairingOffer) proofs {
 		return liar.prove(bound, who, *offer)
 	}, false},
-	{"none, as an older program", func(channel, string, *broker, *broker, *parley.PairingOffer) proofs { return nil }, true},
-	{"somebody else's certificate", func(bound channel, who string, liar, other *broker, offer *parley.PairingOffer) proofs {
+	{"none, as an older program", func(channel, string, *broker, *broker, *truststore.PairingOffer) proofs { return nil }, true},
+	{"somebody else's certificate", func(bound channel, who string, liar, other *broker, offer *truststore.PairingOffer) proofs {
 		proof := liar.prove(bound, who, *offer)
 		theirs := other.offer()
 		offer.DialogCertificates, offer.Databases[0].Certificates = theirs.DialogCertificates, theirs.Databases[0].Certificates
 		return proof
 	}, true},
-	{"a proof of another connection", func(bound channel, who string, liar, _ *broker, offer *parley.PairingOffer) proofs {
+	{"a proof of another connection", func(bound channel, who string, liar, _ *broker, offer *truststore.PairingOffer) proofs {
 		bound.material = append([]byte{^bound.material[0]}, bound.material[1:]...)
 		return liar.prove(bound, who, *offer)
 	}, true},
-	{"a proof of the other direction", func(bound channel, who string, liar, _ *broker, offer *parley.PairingOffer) proofs {
+	{"a proof of the other direction", func(bound channel, who string, liar, _ *broker, offer *truststore.PairingOffer) proofs {
 		return liar.prove(bound, map[string]string{"caller": "called", "called": "caller"}[who], *offer)
 	}, true},
-	{"a proof for another broker instance", func(bound channel, who string, liar, _ *broker, offer *parley.PairingOffer) proofs {
+	{"a proof for another broker instance", func(bound channel, who string, liar, _ *broker, offer *truststore.PairingOffer) proofs {
 		proof := liar.prove(bound, who, *offer)
 		offer.Databases[0].Instance = parley.UUID{7}
 		return proof
 	}, true},
-	{"a proof by another key of the calling broker", func(bound channel, who string, liar, _ *broker, offer *parley.PairingOffer) proofs {
+	{"a proof by another key of the calling broker", func(bound channel, who string, liar, _ *broker, offer *truststore.PairingOffer) proofs {
 		bound.caller[0]++
 		return liar.prove(bound, who, *offer)
 	}, true},
-	{"a proof for another key of the called broker", func(bound channel, who string, liar, _ *broker, offer *parley.PairingOffer) proofs {
+	{"a proof for another key of the called broker", func(bound channel, who string, liar, _ *broker, offer *truststore.PairingOffer) proofs {
 		bound.called[0]++
 		return liar.prove(bound, who, *offer)
 	}, true},
@@ -73,8 +74,8 @@ func TestCallerIsNotTrustedWithoutProofThoughPeopleHaveConfirmedTheCode(t *testi
 				t.Fatal(err)
 			}
 			write(message{Number: number, Offer: shown(offer)})
-			request := b.request(pairing, parley.PairingWaiting)
-			if err := parley.ConfirmPairing(t.Context(), b.pool, request.ID, parley.PairingChoice{Role: "pg_monitor"}); err != nil {
+			request := b.request(pairing, truststore.PairingWaiting)
+			if err := truststore.ConfirmPairing(t.Context(), b.pool, request.ID, truststore.PairingChoice{Role: "pg_monitor"}); err != nil {
 				t.Fatal(err)
 			}
 			write(message{Verdict: new(true), Offer: &offer, Possession: possession})
@@ -99,7 +100,7 @@ func TestCallerIsNotTrustedWithoutProofThoughPeopleHaveConfirmedTheCode(t *testi
 }
 
 // answerWith is a called side that keeps to the protocol of comparing codes, confirms, and offers what the test makes of its offer.
-func (b *broker) answerWith(possession func(bound channel, offer *parley.PairingOffer) proofs) (address string) {
+func (b *broker) answerWith(possession func(bound channel, offer *truststore.PairingOffer) proofs) (address string) {
 	b.Helper()
 	listener, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -127,7 +128,7 @@ func (b *broker) answerWith(possession func(bound channel, offer *parley.Pairing
 	return listener.Addr().String()
 }
 
-func (b *broker) answer(conn *tls.Conn, possession func(bound channel, offer *parley.PairingOffer) proofs) error {
+func (b *broker) answer(conn *tls.Conn, possession func(bound channel, offer *truststore.PairingOffer) proofs) error {
 	if err := conn.HandshakeContext(b.Context()); err != nil {
 		return err
 	}
@@ -164,7 +165,7 @@ func TestCalledBrokerIsNotTrustedWithoutProofThoughPeopleHaveConfirmedTheCode(t 
 			a, b, other := newBroker(t, "a"), newBroker(t, "b"), newBroker(t, "other")
 			b.certify()
 			other.certify()
-			call := a.ask(b.answerWith(func(bound channel, offer *parley.PairingOffer) proofs {
+			call := a.ask(b.answerWith(func(bound channel, offer *truststore.PairingOffer) proofs {
 				return test.lie(bound, "called", b, other, offer)
 			}))
 			parleytest.Receive(t, call.found, "the code to compare")

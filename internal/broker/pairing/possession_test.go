@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // An offer of a dialog certificate is proven with its private key, on this very connection; an offer without the proof ends the pairing.
@@ -18,7 +18,7 @@ func TestDialogCertificateIsRefusedWithoutProofOfItsPrivateKey(t *testing.T) {
 			a, b, other := newBroker(t, "a"), newBroker(t, "b"), newBroker(t, "other")
 			ofA := a.certify()
 			other.certify()
-			token := b.invite(parley.PairingChoice{Role: "pg_monitor"})
+			token := b.invite(truststore.PairingChoice{Role: "pg_monitor"})
 			conn, bound := speak(t, a.own, b.address)
 			if err := send(conn, message{Invitation: &token.Invitation, Proof: bound.proofOf(token.secret, "caller")}); err != nil {
 				t.Fatal(err)
@@ -51,7 +51,7 @@ func TestDialogCertificateIsRefusedWithoutProofOfItsPrivateKey(t *testing.T) {
 	}
 }
 
-func (b *broker) prove(bound channel, who string, offer parley.PairingOffer) proofs {
+func (b *broker) prove(bound channel, who string, offer truststore.PairingOffer) proofs {
 	b.Helper()
 	all, err := prove(b.Context(), b.pool, b.keys, bound, who, offer)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 const (
@@ -86,8 +87,8 @@ func peerOf(state tls.ConnectionState) (*x509.Certificate, identity.Fingerprint,
 }
 
 // keyOf puts together what the database receives about a key.
-func keyOf(leaf *x509.Certificate, offer parley.PairingOffer) parley.PairedKey {
-	return parley.PairedKey{
+func keyOf(leaf *x509.Certificate, offer truststore.PairingOffer) truststore.PairedKey {
+	return truststore.PairedKey{
 		Fingerprint: identity.FingerprintOf(leaf).String(), Certificate: leaf.Raw,
 		NotBefore: leaf.NotBefore, NotAfter: leaf.NotAfter, Offer: offer,
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 const (
@@ -50,7 +50,7 @@ func (t *Trust) report(ctx context.Context, c *identity.Certificate, now time.Ti
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	for _, d := range t.databases {
-		err := parley.ReportCertificate(ctx, d.DB, parley.ReportedCertificate{
+		err := truststore.ReportCertificate(ctx, d.DB, truststore.ReportedCertificate{
 			Daemon: t.name, Fingerprint: c.Fingerprint.String(), NotBefore: c.Leaf.NotBefore, NotAfter: c.Leaf.NotAfter, Address: t.address,
 		})
 		if err != nil && ctx.Err() == nil {

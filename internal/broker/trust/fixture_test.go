@@ -16,9 +16,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
 	"github.com/parley-broker/parley/internal/broker/trust"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -147,7 +147,7 @@ func (b *broker) exec(statement string, arguments ...any) {
 // trusts puts the key of another broker into the list.
 func (b *broker) trusts(other *broker) {
 	b.Helper()
-	if err := parley.TrustPeer(b.Context(), b.pool, parley.NewPeer{Fingerprint: other.fingerprint(), Name: other.name}); err != nil {
+	if err := truststore.TrustPeer(b.Context(), b.pool, truststore.NewPeer{Fingerprint: other.fingerprint(), Name: other.name}); err != nil {
 		b.Fatal(err)
 	}
 	b.trust.Forget()

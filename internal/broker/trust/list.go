@@ -7,14 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // entry is a key in the list of one database.
 type entry struct {
 	database int
-	parley.PeerKey
+	truststore.PeerKey
 }
 
 // check returns why the database does not trust the key now; nil when it does.
@@ -42,7 +42,7 @@ type resident struct {
 	peer     string
 }
 
-func newList(keys [][]parley.PeerKey) *list {
+func newList(keys [][]truststore.PeerKey) *list {
 	l := &list{keys: map[string][]entry{}, residents: map[string]map[resident]bool{}}
 	for database, of := range keys {
 		for _, key := range of {
@@ -101,12 +101,12 @@ func (t *Trust) load(ctx context.Context) error {
 	defer cancel()
 	var failures []error
 	for i, d := range t.databases {
-		keys, err := parley.ReadPeerKeys(ctx, d.DB)
+		keys, err := truststore.ReadPeerKeys(ctx, d.DB)
 		if err != nil {
 			failures = append(failures, fmt.Errorf("database %s: %w", d.Name, err))
 			continue
 		}
-		t.keys[i] = append([]parley.PeerKey{}, keys...)
+		t.keys[i] = append([]truststore.PeerKey{}, keys...)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

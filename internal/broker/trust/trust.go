@@ -14,6 +14,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 const (
@@ -73,7 +74,7 @@ type Trust struct {
 	server       *tls.Config
 
 	loading sync.Mutex
-	keys    [][]parley.PeerKey // by database; guarded by loading
+	keys    [][]truststore.PeerKey // by database; guarded by loading
 
 	mu      sync.Mutex
 	list    *list
@@ -96,7 +97,7 @@ type Trust struct {
 func New(config Config) *Trust {
 	t := &Trust{
 		source: config.Source, name: config.Name, address: config.Address, databases: config.Databases, authorities: config.Authorities,
-		unknownPeers: config.UnknownPeers, logger: config.Logger, keys: make([][]parley.PeerKey, len(config.Databases)),
+		unknownPeers: config.UnknownPeers, logger: config.Logger, keys: make([][]truststore.PeerKey, len(config.Databases)),
 		links: map[*link]bool{}, places: make(chan struct{}, guestsMax),
 	}
 	if t.logger == nil {
@@ -210,18 +211,18 @@ func (t *Trust) succeed(ctx context.Context, l *list, shown []*x509.Certificate,
 		if refusal != nil {
 			return false, refusal
 		}
-		successor := parley.PeerSuccessor{
+		successor := truststore.PeerSuccessor{
 			Predecessor: f.String(), Fingerprint: identity.FingerprintOf(shown[0]).String(),
 			Certificate: shown[0].Raw, NotBefore: shown[0].NotBefore, NotAfter: shown[0].NotAfter,
 		}
 		added := false
 		for _, e := range l.keys[f.String()] {
-			switch err := parley.SucceedPeerKey(ctx, t.databases[e.database].DB, successor); {
+			switch err := truststore.SucceedPeerKey(ctx, t.databases[e.database].DB, successor); {
 			case err == nil:
 				added = true
 				t.logger.Info("a peer has changed its key", "peer", e.Peer, "database", t.databases[e.database].Name,
 					"before", successor.Predecessor, "now", successor.Fingerprint)
-			case !errors.Is(err, parley.ErrNoPredecessor):
+			case !errors.Is(err, truststore.ErrNoPredecessor):
 				return false, fmt.Errorf("the other broker has changed its key, which cannot be recorded: %w", err)
 			}
 		}

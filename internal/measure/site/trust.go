@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // makeIdentity gives the daemon a key of its own, and returns the folder that holds it.
@@ -26,7 +27,7 @@ func (d *Daemon) makeIdentity() (folder string, err error) {
 // BeTrusted lets a database trust the daemon, which it meets at this host and port: what parley pair does when people have compared
 // the fingerprints that both sides show.
 func (d *Daemon) BeTrusted(ctx context.Context, db parley.DB, address string) error {
-	return parley.TrustPeer(ctx, db, parley.NewPeer{
+	return truststore.TrustPeer(ctx, db, truststore.NewPeer{
 		Fingerprint: d.certificate.Fingerprint.String(), Name: d.config.Name, Certificate: d.certificate.Leaf.Raw, Address: "tcp://" + address,
 	})
 }

@@ -14,9 +14,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/transport/endpoint"
+	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // tap is a socket in front of another one that keeps every byte that goes through, in either direction.
@@ -115,10 +115,10 @@ func (b *base) introduce(keys *dialogsecurity.MasterKeys, other *base) (role str
 	other.exec("create role " + pgx.Identifier{role}.Sanitize())
 	b.t.Cleanup(func() { _, _ = other.pool.Exec(context.Background(), "drop role "+pgx.Identifier{role}.Sanitize()) })
 	for _, err := range []error{
-		parley.CreateCertificate(b.t.Context(), b.pool, parley.NewCertificate{
+		truststore.CreateCertificate(b.t.Context(), b.pool, truststore.NewCertificate{
 			Name: "own", Bytes: certificate.Bytes, PrivateKey: sealed, IsActive: true,
 		}),
-		parley.CreateCertificate(b.t.Context(), other.pool, parley.NewCertificate{
+		truststore.CreateCertificate(b.t.Context(), other.pool, truststore.NewCertificate{
 			Name: "far", Owner: role, Bytes: certificate.Bytes, IsActive: true,
 		}),
 	} {

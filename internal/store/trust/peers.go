@@ -1,4 +1,4 @@
-package parley
+package trust
 
 import (
 	"context"
@@ -21,15 +21,15 @@ type Peer struct {
 	// NotAfter is when the last of its keys expires; nil when that is not limited.
 	NotAfter *time.Time `json:"not_after"`
 	// Address is tcp://host:port, nil when it is not known.
-	Address         *string    `json:"address"`
-	BrokerInstances []UUID     `json:"broker_instances"`
-	IsForwarder     bool       `json:"is_forwarder"`
-	CreateDate      time.Time  `json:"create_date"`
-	RevokedAt       *time.Time `json:"revoked_at"`
+	Address         *string     `json:"address"`
+	BrokerInstances []pgdb.UUID `json:"broker_instances"`
+	IsForwarder     bool        `json:"is_forwarder"`
+	CreateDate      time.Time   `json:"create_date"`
+	RevokedAt       *time.Time  `json:"revoked_at"`
 }
 
 // ReadPeers reads all peers, sorted by name.
-func ReadPeers(ctx context.Context, db DB) ([]Peer, error) {
+func ReadPeers(ctx context.Context, db pgdb.DB) ([]Peer, error) {
 	rows, err := db.Query(ctx, `
 		select p.name, p.state, p.role_name, p.fingerprints, p.not_after, p.address, p.broker_instances,
 			p.is_forwarder, p.create_date, p.revoked_at
@@ -57,7 +57,7 @@ type PeerKey struct {
 }
 
 // ReadPeerKeys reads the keys of all peers.
-func ReadPeerKeys(ctx context.Context, db DB) ([]PeerKey, error) {
+func ReadPeerKeys(ctx context.Context, db pgdb.DB) ([]PeerKey, error) {
 	rows, err := db.Query(ctx, `
 		select c.fingerprint, c.peer_name, c.state = 'REVOKED', c.not_before, c.not_after, p.address
 		from parley.peer_certificates as c
@@ -82,14 +82,14 @@ type NewPeer struct {
 	NotAfter    time.Time
 	Address     string // tcp://host:port
 	// BrokerInstances are those in whose name it alone may speak.
-	BrokerInstances []UUID
+	BrokerInstances []pgdb.UUID
 }
 
 // TrustPeer trusts a broker elsewhere.
 //
-// Errors: an [Error] with number 15151 for others than administrators and for an unknown role, 2714 when the name or the key is that of
+// Errors: an [pgdb.Error] with number 15151 for others than administrators and for an unknown role, 2714 when the name or the key is that of
 // another peer, 8402 for what is malformed, 28055 when the key has expired.
-func TrustPeer(ctx context.Context, db DB, p NewPeer) error {
+func TrustPeer(ctx context.Context, db pgdb.DB, p NewPeer) error {
 	_, err := db.Exec(ctx, `
 		select parley.trust_peer(
 			fingerprint => $1, name => $2, role => nullif($3::text, ''), certificate => $4, not_before => $5, not_after => $6,
@@ -111,8 +111,8 @@ func orNull(t time.Time) *time.Time {
 
 // SetPeerRole maps a peer to another role, "" or PUBLIC for none.
 //
-// Errors: an [Error] with number 15151 when there is no such peer or role, or for others than administrators; 28034 when it is revoked.
-func SetPeerRole(ctx context.Context, db DB, name, role string) error {
+// Errors: an [pgdb.Error] with number 15151 when there is no such peer or role, or for others than administrators; 28034 when it is revoked.
+func SetPeerRole(ctx context.Context, db pgdb.DB, name, role string) error {
 	if role == "" {
 		role = "public"
 	}
@@ -124,8 +124,8 @@ func SetPeerRole(ctx context.Context, db DB, name, role string) error {
 
 // RevokePeer trusts a peer no more. It stays in the list as revoked.
 //
-// Errors: an [Error] with number 15151 when there is none, or for others than administrators.
-func RevokePeer(ctx context.Context, db DB, name string) error {
+// Errors: an [pgdb.Error] with number 15151 when there is none, or for others than administrators.
+func RevokePeer(ctx context.Context, db pgdb.DB, name string) error {
 	if _, err := db.Exec(ctx, "select parley.revoke_peer(name => $1)", name); err != nil {
 		return pgdb.StatementError(err, "revoke peer "+name)
 	}
@@ -135,7 +135,7 @@ func RevokePeer(ctx context.Context, db DB, name string) error {
 // DropPeer forgets a peer.
 //
 // Errors: as [RevokePeer].
-func DropPeer(ctx context.Context, db DB, name string) error {
+func DropPeer(ctx context.Context, db pgdb.DB, name string) error {
 	if _, err := db.Exec(ctx, "select parley.drop_peer(name => $1)", name); err != nil {
 		return pgdb.StatementError(err, "drop peer "+name)
 	}
@@ -155,7 +155,7 @@ var ErrNoPredecessor = errors.New("the key before it is not trusted")
 // SucceedPeerKey adds a new key to a peer whose trusted key has signed it, which the caller has checked.
 //
 // Errors: [ErrNoPredecessor].
-func SucceedPeerKey(ctx context.Context, db DB, s PeerSuccessor) error {
+func SucceedPeerKey(ctx context.Context, db pgdb.DB, s PeerSuccessor) error {
 	var done bool
 	err := db.QueryRow(ctx, `
 		select parley._p_succeed_peer_key(predecessor => $1, fingerprint => $2, certificate => $3, not_before => $4, not_after => $5)`,
@@ -179,7 +179,7 @@ type ReportedCertificate struct {
 }
 
 // ReportCertificate tells a database which certificate a daemon uses, so that it can warn of its end.
-func ReportCertificate(ctx context.Context, db DB, c ReportedCertificate) error {
+func ReportCertificate(ctx context.Context, db pgdb.DB, c ReportedCertificate) error {
 	_, err := db.Exec(ctx, `
 		select parley._p_report_certificate(
 			daemon => $1, fingerprint => $2, not_before => $3, not_after => $4, address => nullif($5::text, '')
@@ -192,7 +192,7 @@ func ReportCertificate(ctx context.Context, db DB, c ReportedCertificate) error 
 
 // AdvertisedAddress gives the address, tcp://host:port, under which the daemon with a key says that others reach it; any daemon of the
 // database when no key is given. "" when none says so, or they say different things.
-func AdvertisedAddress(ctx context.Context, db DB, fingerprint string) (address string, err error) {
+func AdvertisedAddress(ctx context.Context, db pgdb.DB, fingerprint string) (address string, err error) {
 	err = db.QueryRow(ctx, `
 		select coalesce(parley._p_advertised_address(fingerprint => nullif($1::text, '')), '')`, fingerprint).Scan(&address)
 	if err != nil {

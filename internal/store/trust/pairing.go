@@ -1,4 +1,4 @@
-package parley
+package trust
 
 import (
 	"context"
@@ -28,9 +28,9 @@ type PairingOffer struct {
 
 // OfferedDatabase is a broker instance with its services.
 type OfferedDatabase struct {
-	Instance UUID     `json:"instance"`
-	Database string   `json:"database"`
-	Services []string `json:"services"`
+	Instance pgdb.UUID `json:"instance"`
+	Database string    `json:"database"`
+	Services []string  `json:"services"`
 	// Certificates are those of the dialogs of its services, as [CreateCertificate] takes them.
 	Certificates [][]byte `json:"certificates,omitempty"`
 }
@@ -46,7 +46,7 @@ func (o PairingOffer) WithoutDialogCertificates() PairingOffer {
 }
 
 // OwnPairingOffer reads what a database says about itself.
-func OwnPairingOffer(ctx context.Context, db DB) (offer PairingOffer, err error) {
+func OwnPairingOffer(ctx context.Context, db pgdb.DB) (offer PairingOffer, err error) {
 	var text []byte
 	if err := db.QueryRow(ctx, "select parley._p_own_offer()").Scan(&text); err != nil {
 		return offer, pgdb.StatementError(err, "read what the broker offers")
@@ -68,8 +68,8 @@ type PairingChoice struct {
 
 // InvitePeer makes an invitation and gives its token, which is a secret.
 //
-// Errors: an [Error] with number 15151 for others than administrators or an unknown role, 8402 and 9609 for what cannot be.
-func InvitePeer(ctx context.Context, db DB, validFor time.Duration, c PairingChoice) (token string, err error) {
+// Errors: an [pgdb.Error] with number 15151 for others than administrators or an unknown role, 8402 and 9609 for what cannot be.
+func InvitePeer(ctx context.Context, db pgdb.DB, validFor time.Duration, c PairingChoice) (token string, err error) {
 	err = db.QueryRow(ctx, `
 		select parley.invite_peer(
 			valid_seconds => $1, role => nullif($2::text, ''), name => nullif($3::text, ''), with_routes => $4, with_certificates => $5
@@ -82,8 +82,8 @@ func InvitePeer(ctx context.Context, db DB, validFor time.Duration, c PairingCho
 
 // OpenPairing lets brokers elsewhere ask to be trusted, and gives the id of the pairing.
 //
-// Errors: an [Error] with number 15151 for others than administrators, 8402 for a time that cannot be.
-func OpenPairing(ctx context.Context, db DB, validFor time.Duration) (pairing UUID, err error) {
+// Errors: an [pgdb.Error] with number 15151 for others than administrators, 8402 for a time that cannot be.
+func OpenPairing(ctx context.Context, db pgdb.DB, validFor time.Duration) (pairing pgdb.UUID, err error) {
 	err = db.QueryRow(ctx, "select parley.open_pairing(valid_seconds => $1)", int32(validFor/time.Second)).Scan(&pairing)
 	if err != nil {
 		return pairing, pgdb.StatementError(err, "open a pairing")
@@ -92,7 +92,7 @@ func OpenPairing(ctx context.Context, db DB, validFor time.Duration) (pairing UU
 }
 
 // ClosePairing ends a pairing before its time.
-func ClosePairing(ctx context.Context, db DB, pairing UUID) error {
+func ClosePairing(ctx context.Context, db pgdb.DB, pairing pgdb.UUID) error {
 	if _, err := db.Exec(ctx, "select parley.close_pairing(pairing => $1)", pairing); err != nil {
 		return pgdb.StatementError(err, "close a pairing")
 	}
@@ -101,7 +101,7 @@ func ClosePairing(ctx context.Context, db DB, pairing UUID) error {
 
 // PairingRequest is a broker that has asked to be trusted.
 type PairingRequest struct {
-	ID          UUID
+	ID          pgdb.UUID
 	Fingerprint string
 	Code        string // that both sides have to show
 	Offer       PairingOffer
@@ -119,7 +119,7 @@ const (
 )
 
 // ReadPairingRequests reads who has asked while a pairing was open, in the order of coming.
-func ReadPairingRequests(ctx context.Context, db DB, pairing UUID) ([]PairingRequest, error) {
+func ReadPairingRequests(ctx context.Context, db pgdb.DB, pairing pgdb.UUID) ([]PairingRequest, error) {
 	rows, err := db.Query(ctx, `
 		select r.request_id, r.fingerprint, r.code, r.offer, r.remote, r.state
 		from parley.pairing_requests(pairing => $1) as r`, pairing)
@@ -141,8 +141,8 @@ func ReadPairingRequests(ctx context.Context, db DB, pairing UUID) ([]PairingReq
 
 // ConfirmPairing says that the code of a request is the one that the other side shows.
 //
-// Errors: an [Error] with number 15151 when the request is over, for others than administrators, or for an unknown role.
-func ConfirmPairing(ctx context.Context, db DB, request UUID, c PairingChoice) error {
+// Errors: an [pgdb.Error] with number 15151 when the request is over, for others than administrators, or for an unknown role.
+func ConfirmPairing(ctx context.Context, db pgdb.DB, request pgdb.UUID, c PairingChoice) error {
 	_, err := db.Exec(ctx, `
 		select parley.confirm_pairing(
 			request => $1, role => nullif($2::text, ''), name => nullif($3::text, ''), with_routes => $4, with_certificates => $5
@@ -154,7 +154,7 @@ func ConfirmPairing(ctx context.Context, db DB, request UUID, c PairingChoice) e
 }
 
 // RefusePairing sends a broker away that has asked.
-func RefusePairing(ctx context.Context, db DB, request UUID) error {
+func RefusePairing(ctx context.Context, db pgdb.DB, request pgdb.UUID) error {
 	if _, err := db.Exec(ctx, "select parley.refuse_pairing(request => $1)", request); err != nil {
 		return pgdb.StatementError(err, "refuse a pairing")
 	}
@@ -175,9 +175,9 @@ type PairedKey struct {
 // PairPeer trusts a broker that people have confirmed on this side, and gives the name of the peer. One that is known is brought
 // up to date.
 //
-// Errors: an [Error] with number 15151 for others than administrators or an unknown role; 2714 when it says that it is the broker of
+// Errors: an [pgdb.Error] with number 15151 for others than administrators or an unknown role; 2714 when it says that it is the broker of
 // another peer, 28034 when it was revoked, 28055 when its key has expired, or its dialog certificates are not those that were shown.
-func PairPeer(ctx context.Context, db DB, k PairedKey, c PairingChoice) (name string, err error) {
+func PairPeer(ctx context.Context, db pgdb.DB, k PairedKey, c PairingChoice) (name string, err error) {
 	offer, err := json.Marshal(k.Offer)
 	if err != nil {
 		return "", fmt.Errorf("write the offer of a peer: %w", err)
@@ -196,7 +196,7 @@ func PairPeer(ctx context.Context, db DB, k PairedKey, c PairingChoice) (name st
 
 // ReadPeerDialogCertificates reads the fingerprints of the dialog certificates that came with a peer and stand for its role, and,
 // where those that it has offered are not among them, why.
-func ReadPeerDialogCertificates(ctx context.Context, db DB, peer string, offered []string) (taken []string, obstacle string, err error) {
+func ReadPeerDialogCertificates(ctx context.Context, db pgdb.DB, peer string, offered []string) (taken []string, obstacle string, err error) {
 	if offered == nil {
 		offered = []string{}
 	}
@@ -211,7 +211,7 @@ func ReadPeerDialogCertificates(ctx context.Context, db DB, peer string, offered
 }
 
 // IsPairingWindowOpen tells whether strangers without an invitation may ask to be trusted.
-func IsPairingWindowOpen(ctx context.Context, db DB) (isOpen bool, err error) {
+func IsPairingWindowOpen(ctx context.Context, db pgdb.DB) (isOpen bool, err error) {
 	if err := db.QueryRow(ctx, "select parley._p_is_pairing_window_open()").Scan(&isOpen); err != nil {
 		return false, pgdb.StatementError(err, "look for open pairings")
 	}
@@ -219,7 +219,7 @@ func IsPairingWindowOpen(ctx context.Context, db DB) (isOpen bool, err error) {
 }
 
 // IsPairingOpen tells whether strangers may ask to be trusted.
-func IsPairingOpen(ctx context.Context, db DB) (isOpen bool, err error) {
+func IsPairingOpen(ctx context.Context, db pgdb.DB) (isOpen bool, err error) {
 	if err := db.QueryRow(ctx, "select parley._p_is_pairing_open()").Scan(&isOpen); err != nil {
 		return false, pgdb.StatementError(err, "look for open pairings")
 	}
@@ -229,7 +229,7 @@ func IsPairingOpen(ctx context.Context, db DB) (isOpen bool, err error) {
 // FindInvitation gives the secret of an invitation that can still be used.
 //
 // Errors: [ErrPairingOver].
-func FindInvitation(ctx context.Context, db DB, invitation UUID) (secret []byte, err error) {
+func FindInvitation(ctx context.Context, db pgdb.DB, invitation pgdb.UUID) (secret []byte, err error) {
 	if err := db.QueryRow(ctx, "select parley._p_find_invitation(invitation => $1)", invitation).Scan(&secret); err != nil {
 		return nil, pgdb.StatementError(err, "find an invitation")
 	}
@@ -240,7 +240,7 @@ func FindInvitation(ctx context.Context, db DB, invitation UUID) (secret []byte,
 }
 
 // NotePairingFailure counts a wrong proof of an invitation.
-func NotePairingFailure(ctx context.Context, db DB, invitation UUID) error {
+func NotePairingFailure(ctx context.Context, db pgdb.DB, invitation pgdb.UUID) error {
 	if _, err := db.Exec(ctx, "select parley._p_note_pairing_failure(invitation => $1)", invitation); err != nil {
 		return pgdb.StatementError(err, "count a wrong proof")
 	}
@@ -250,7 +250,7 @@ func NotePairingFailure(ctx context.Context, db DB, invitation UUID) error {
 // RedeemInvitation trusts who has proven to have an invitation, once, and gives the name of the peer.
 //
 // Errors: [ErrPairingOver], and those of [PairPeer].
-func RedeemInvitation(ctx context.Context, db DB, invitation UUID, k PairedKey) (name string, err error) {
+func RedeemInvitation(ctx context.Context, db pgdb.DB, invitation pgdb.UUID, k PairedKey) (name string, err error) {
 	return completePairing(ctx, db, k, `
 		select parley._p_redeem_invitation(
 			invitation => $1, not_before => $2, not_after => $3, offer => $4::jsonb, fingerprint => $5, certificate => $6
@@ -260,7 +260,7 @@ func RedeemInvitation(ctx context.Context, db DB, invitation UUID, k PairedKey) 
 // RequestPairing notes that a broker asks to be trusted.
 //
 // Errors: [ErrPairingOver] when nobody may ask just now.
-func RequestPairing(ctx context.Context, db DB, k PairedKey, code, remote string) (request UUID, err error) {
+func RequestPairing(ctx context.Context, db pgdb.DB, k PairedKey, code, remote string) (request pgdb.UUID, err error) {
 	offer, err := json.Marshal(k.Offer)
 	if err != nil {
 		return request, fmt.Errorf("write the offer of a peer: %w", err)
@@ -278,7 +278,7 @@ func RequestPairing(ctx context.Context, db DB, k PairedKey, code, remote string
 }
 
 // PairingRequestState gives the state of a request, [PairingGone] for one that there is not.
-func PairingRequestState(ctx context.Context, db DB, request UUID) (string, error) {
+func PairingRequestState(ctx context.Context, db pgdb.DB, request pgdb.UUID) (string, error) {
 	var state *string
 	if err := db.QueryRow(ctx, "select parley._p_pairing_request_state(request => $1)", request).Scan(&state); err != nil {
 		return "", pgdb.StatementError(err, "look at a pairing")
@@ -290,7 +290,7 @@ func PairingRequestState(ctx context.Context, db DB, request UUID) (string, erro
 }
 
 // LeavePairing notes that a broker that has asked waits no more.
-func LeavePairing(ctx context.Context, db DB, request UUID) error {
+func LeavePairing(ctx context.Context, db pgdb.DB, request pgdb.UUID) error {
 	if _, err := db.Exec(ctx, "select parley._p_leave_pairing(request => $1)", request); err != nil {
 		return pgdb.StatementError(err, "leave a pairing")
 	}
@@ -300,12 +300,12 @@ func LeavePairing(ctx context.Context, db DB, request UUID) error {
 // CompletePairing trusts a broker that has asked, once both sides have confirmed, and gives the name of the peer.
 //
 // Errors: [ErrPairingOver], and those of [PairPeer].
-func CompletePairing(ctx context.Context, db DB, request UUID, k PairedKey) (name string, err error) {
+func CompletePairing(ctx context.Context, db pgdb.DB, request pgdb.UUID, k PairedKey) (name string, err error) {
 	return completePairing(ctx, db, k, `
 		select parley._p_complete_pairing(request => $1, not_before => $2, not_after => $3, offer => $4::jsonb)`, request)
 }
 
-func completePairing(ctx context.Context, db DB, k PairedKey, statement string, id UUID, more ...any) (string, error) {
+func completePairing(ctx context.Context, db pgdb.DB, k PairedKey, statement string, id pgdb.UUID, more ...any) (string, error) {
 	offer, err := json.Marshal(k.Offer)
 	if err != nil {
 		return "", fmt.Errorf("write the offer of a peer: %w", err)

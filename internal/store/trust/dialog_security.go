@@ -1,4 +1,4 @@
-package parley
+package trust
 
 import (
 	"context"
@@ -39,7 +39,7 @@ type DialogPlan struct {
 
 // PlanDialogs tells how messages of endpoints are to be sealed. An endpoint that is gone is left out. When the link to the next
 // broker is encrypted, a dialog that is to be encrypted needs no binding.
-func PlanDialogs(ctx context.Context, db DB, endpointIDs []int64, isLinkEncrypted bool) ([]DialogPlan, error) {
+func PlanDialogs(ctx context.Context, db pgdb.DB, endpointIDs []int64, isLinkEncrypted bool) ([]DialogPlan, error) {
 	rows, err := db.Query(ctx, `
 		select endpoint_id, coalesce(mode, ''), coalesce(own_principal, 0), coalesce(far_principal, 0), key_id, is_recorded,
 			coalesce(status, '')
@@ -56,7 +56,7 @@ func PlanDialogs(ctx context.Context, db DB, endpointIDs []int64, isLinkEncrypte
 
 // SecureDialog notes a plan for good, before the first message leaves, and returns what is noted, which may be what another
 // daemon was faster to note. It is false when the endpoint is gone.
-func SecureDialog(ctx context.Context, db DB, plan DialogPlan) (DialogPlan, bool, error) {
+func SecureDialog(ctx context.Context, db pgdb.DB, plan DialogPlan) (DialogPlan, bool, error) {
 	var endpointID *int64
 	var far *uint32
 	if plan.FarPrincipal != 0 {
@@ -86,7 +86,7 @@ type DialogCertificate struct {
 }
 
 // FindDialogCertificate picks the certificate of a role: active, valid now, the latest to expire; isOwn for one with its private key.
-func FindDialogCertificate(ctx context.Context, db DB, principal uint32, isOwn bool) (DialogCertificate, error) {
+func FindDialogCertificate(ctx context.Context, db pgdb.DB, principal uint32, isOwn bool) (DialogCertificate, error) {
 	var c DialogCertificate
 	err := db.QueryRow(ctx, `
 		select fingerprint, certificate, private_key, coalesce(status, '')
@@ -111,7 +111,7 @@ type JudgedCertificates struct {
 
 // JudgeCertificates looks up certificates by their fingerprints; signer is nil in an anonymous dialog, service is where the
 // message goes.
-func JudgeCertificates(ctx context.Context, db DB, signer, receiver []byte, service string) (JudgedCertificates, error) {
+func JudgeCertificates(ctx context.Context, db pgdb.DB, signer, receiver []byte, service string) (JudgedCertificates, error) {
 	var j JudgedCertificates
 	err := db.QueryRow(ctx, `
 		select coalesce(signer_principal, 0), signer_certificate, private_key, coalesce(status, '')
@@ -125,7 +125,7 @@ func JudgeCertificates(ctx context.Context, db DB, signer, receiver []byte, serv
 
 // DialogBinding says who is at the other side of a dialog, as an opened message proves it.
 type DialogBinding struct {
-	ConversationID UUID
+	ConversationID pgdb.UUID
 	IsInitiator    bool // of the side here
 	Mode           SecurityMode
 	FarPrincipal   uint32
@@ -151,7 +151,7 @@ func BindDialogs(ctx context.Context, tx pgx.Tx, bindings []DialogBinding) ([]bo
 }
 
 // FindDowngraded tells for each message that came in clear whether its dialog is secured, so that it is not of the other side.
-func FindDowngraded(ctx context.Context, db DB, conversationIDs []UUID, isInitiators []bool) ([]bool, error) {
+func FindDowngraded(ctx context.Context, db pgdb.DB, conversationIDs []pgdb.UUID, isInitiators []bool) ([]bool, error) {
 	rows, err := db.Query(ctx, "select parley._p_find_downgraded($1::uuid[], $2::boolean[])", pgdb.UUIDTexts(conversationIDs), isInitiators)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "look for secured dialogs")
@@ -171,7 +171,7 @@ func FindDowngraded(ctx context.Context, db DB, conversationIDs []UUID, isInitia
 var ErrNoSessionKey = errors.New("the session key of the dialog is not here")
 
 // KeepSessionKey stores the session key of anonymous dialogs, sealed under the master key. Storing it again does nothing.
-func KeepSessionKey(ctx context.Context, db DB, keyID, sealedKey []byte) error {
+func KeepSessionKey(ctx context.Context, db pgdb.DB, keyID, sealedKey []byte) error {
 	_, err := db.Exec(ctx, "select parley._p_keep_session_key($1::bytea, $2::bytea)", keyID, sealedKey)
 	if err != nil {
 		return pgdb.StatementError(err, "store a session key")
@@ -182,7 +182,7 @@ func KeepSessionKey(ctx context.Context, db DB, keyID, sealedKey []byte) error {
 // ReadSessionKey gives a session key as [KeepSessionKey] has stored it.
 //
 // Errors: [ErrNoSessionKey].
-func ReadSessionKey(ctx context.Context, db DB, keyID []byte) ([]byte, error) {
+func ReadSessionKey(ctx context.Context, db pgdb.DB, keyID []byte) ([]byte, error) {
 	var sealedKey []byte
 	if err := db.QueryRow(ctx, "select parley._p_read_session_key($1::bytea)", keyID).Scan(&sealedKey); err != nil {
 		return nil, pgdb.StatementError(err, "read a session key")
@@ -194,7 +194,7 @@ func ReadSessionKey(ctx context.Context, db DB, keyID []byte) ([]byte, error) {
 }
 
 // ForgetDialogs removes what is noted of secured dialogs that have ended, at most so many, and gives their number.
-func ForgetDialogs(ctx context.Context, db DB, dialogsMax int) (int, error) {
+func ForgetDialogs(ctx context.Context, db pgdb.DB, dialogsMax int) (int, error) {
 	var forgotten int
 	if err := db.QueryRow(ctx, "select parley._p_forget_dialogs($1::integer)", dialogsMax).Scan(&forgotten); err != nil {
 		return 0, pgdb.StatementError(err, "forget ended dialogs")
@@ -202,13 +202,13 @@ func ForgetDialogs(ctx context.Context, db DB, dialogsMax int) (int, error) {
 	return forgotten, nil
 }
 
-// CertificateIdentity is the identity of an [Arrival] for the signer of a secured dialog.
+// CertificateIdentity is the identity of an arrival for the signer of a secured dialog.
 func CertificateIdentity(fingerprint []byte) string {
 	return fmt.Sprintf("certificate:%x", fingerprint)
 }
 
 // DigestBody gives the SHA-256 of a large body in transit, nil when it has been acknowledged.
-func DigestBody(ctx context.Context, db DB, endpointID, sequence int64) ([]byte, error) {
+func DigestBody(ctx context.Context, db pgdb.DB, endpointID, sequence int64) ([]byte, error) {
 	var digest []byte
 	err := db.QueryRow(ctx, "select parley._p_digest_body($1::bigint, $2::bigint)", endpointID, sequence).Scan(&digest)
 	if err != nil {
@@ -220,7 +220,7 @@ func DigestBody(ctx context.Context, db DB, endpointID, sequence int64) ([]byte,
 // VerifyFragments tells whether the stored fragments of a message are those of the body with a digest. When they are complete and of
 // another body they are deleted; as long as they are not complete they may still be good.
 func VerifyFragments(
-	ctx context.Context, db DB, conversationID UUID, fromInitiator bool, sequence, size int64, digest []byte,
+	ctx context.Context, db pgdb.DB, conversationID pgdb.UUID, fromInitiator bool, sequence, size int64, digest []byte,
 ) (bool, error) {
 	var isGood bool
 	err := db.QueryRow(ctx, "select parley._p_verify_fragments($1::uuid, $2::boolean, $3::bigint, $4::bigint, $5::bytea)",

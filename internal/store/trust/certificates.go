@@ -1,4 +1,4 @@
-package parley
+package trust
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type Certificate struct {
 }
 
 // ReadCertificates reads the certificates of a database, or those of one name.
-func ReadCertificates(ctx context.Context, db DB, name string) ([]Certificate, error) {
+func ReadCertificates(ctx context.Context, db pgdb.DB, name string) ([]Certificate, error) {
 	rows, err := db.Query(ctx, `
 		select name, pg_get_userbyid(principal_id)::text, subject, state, pvt_key_encryption_type = 'MK', master_key, start_date, expiry_date,
 			revoked_at, encode(thumbprint, 'hex'), certificate
@@ -53,9 +53,9 @@ type NewCertificate struct {
 
 // CreateCertificate installs a certificate.
 //
-// Errors: an [Error] with number [PermissionDenied], 2714 when it exists, 9609 for a bad name, 15151 for an unknown owner, 15297 when it
+// Errors: an [pgdb.Error] with number parley.PermissionDenied, 2714 when it exists, 9609 for a bad name, 15151 for an unknown owner, 15297 when it
 // is malformed.
-func CreateCertificate(ctx context.Context, db DB, c NewCertificate) error {
+func CreateCertificate(ctx context.Context, db pgdb.DB, c NewCertificate) error {
 	_, err := db.Exec(ctx, "select parley.create_certificate($1::text, $2::bytea, nullif($3::text, ''), $4::bytea, $5::boolean)",
 		c.Name, c.Bytes, c.Owner, c.PrivateKey, c.IsActive)
 	if err != nil {
@@ -65,7 +65,7 @@ func CreateCertificate(ctx context.Context, db DB, c NewCertificate) error {
 }
 
 // AlterCertificate changes what is not nil.
-func AlterCertificate(ctx context.Context, db DB, name string, isActive, isRevoked *bool) error {
+func AlterCertificate(ctx context.Context, db pgdb.DB, name string, isActive, isRevoked *bool) error {
 	if _, err := db.Exec(ctx, "select parley.alter_certificate($1::text, $2::boolean, $3::boolean)", name, isActive, isRevoked); err != nil {
 		return pgdb.StatementError(err, "alter certificate")
 	}
@@ -73,7 +73,7 @@ func AlterCertificate(ctx context.Context, db DB, name string, isActive, isRevok
 }
 
 // DropCertificate drops a certificate with its private key.
-func DropCertificate(ctx context.Context, db DB, name string) error {
+func DropCertificate(ctx context.Context, db pgdb.DB, name string) error {
 	if _, err := db.Exec(ctx, "select parley.drop_certificate($1::text)", name); err != nil {
 		return pgdb.StatementError(err, "drop certificate")
 	}
@@ -87,7 +87,7 @@ type SealedSecret struct {
 }
 
 // ReadSealedSecrets reads them all.
-func ReadSealedSecrets(ctx context.Context, db DB) ([]SealedSecret, error) {
+func ReadSealedSecrets(ctx context.Context, db pgdb.DB) ([]SealedSecret, error) {
 	rows, err := db.Query(ctx, "select kind, id, sealed from parley._p_sealed_secrets()")
 	if err != nil {
 		return nil, pgdb.StatementError(err, "read sealed secrets")
@@ -100,7 +100,7 @@ func ReadSealedSecrets(ctx context.Context, db DB) ([]SealedSecret, error) {
 }
 
 // ReplaceSealedSecret replaces a secret by itself, sealed under another master key; it is false when it was changed meanwhile.
-func ReplaceSealedSecret(ctx context.Context, db DB, secret SealedSecret, sealedAnew []byte) (bool, error) {
+func ReplaceSealedSecret(ctx context.Context, db pgdb.DB, secret SealedSecret, sealedAnew []byte) (bool, error) {
 	var isReplaced bool
 	err := db.QueryRow(ctx, "select parley._p_replace_sealed_secret($1::text, $2::bytea, $3::bytea, $4::bytea)",
 		secret.Kind, secret.ID, secret.Sealed, sealedAnew).Scan(&isReplaced)
