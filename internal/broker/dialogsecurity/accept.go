@@ -11,13 +11,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // arrived is a run on its way into the database.
 type arrived struct {
 	index    int // among the runs of the arrival
-	run      parley.Run
+	run      transportstore.Run
 	identity string
 	at       side
 
@@ -43,7 +44,7 @@ const maybeReplayed = 28066
 var errSecuredMeanwhile = errors.New("a message came in clear for a dialog that is being secured")
 
 // Accept implements [Guard].
-func (d *Dialogs) Accept(ctx context.Context, db Beginner, arrival parley.Arrival) ([]parley.Result, error) {
+func (d *Dialogs) Accept(ctx context.Context, db Beginner, arrival transportstore.Arrival) ([]transportstore.Result, error) {
 	if err := d.tidy(ctx, db); err != nil {
 		return nil, err
 	}
@@ -55,8 +56,8 @@ func (d *Dialogs) Accept(ctx context.Context, db Beginner, arrival parley.Arriva
 	return results, err
 }
 
-func (d *Dialogs) accept(ctx context.Context, db Beginner, arrival parley.Arrival) ([]parley.Result, error) {
-	results := make([]parley.Result, len(arrival.Runs))
+func (d *Dialogs) accept(ctx context.Context, db Beginner, arrival transportstore.Arrival) ([]transportstore.Result, error) {
+	results := make([]transportstore.Result, len(arrival.Runs))
 	open, err := d.openAll(ctx, db, arrival, results)
 	if err != nil {
 		return nil, err
@@ -66,17 +67,17 @@ func (d *Dialogs) accept(ctx context.Context, db Beginner, arrival parley.Arriva
 	}
 	// What is in clear, and what is known to come from the other side, needs no transaction of ours around.
 	isSettled := func(a *arrived) bool { return a.agreed == nil && !a.isDoubtful || a.isBound && a.run.Size == 0 }
-	give := func(db parley.DB, open []*arrived) ([]parley.Result, error) {
-		given := parley.Arrival{Speaker: arrival.Speaker}
+	give := func(db parley.DB, open []*arrived) ([]transportstore.Result, error) {
+		given := transportstore.Arrival{Speaker: arrival.Speaker}
 		for _, a := range open {
 			given.Runs, given.Identities = append(given.Runs, a.run), append(given.Identities, a.identity)
 		}
 		if len(open) == 0 {
 			return nil, nil
 		}
-		return parley.AcceptArrival(ctx, db, given)
+		return transportstore.AcceptArrival(ctx, db, given)
 	}
-	var taken []parley.Result
+	var taken []transportstore.Result
 	if !slices.ContainsFunc(open, func(a *arrived) bool { return !isSettled(a) }) {
 		taken, err = give(db, open)
 	} else {
@@ -100,7 +101,7 @@ func (d *Dialogs) accept(ctx context.Context, db Beginner, arrival parley.Arriva
 		return nil, fmt.Errorf("accept messages: %d results for %d runs", len(taken), len(open))
 	}
 	for i, a := range open {
-		if taken[i].Outcome == parley.Accepted {
+		if taken[i].Outcome == transportstore.Accepted {
 			// Its endpoint is there now, so nobody can take its place any more.
 			d.bindings.put(a.at, a.from)
 		}
@@ -117,7 +118,7 @@ func (d *Dialogs) accept(ctx context.Context, db Beginner, arrival parley.Arriva
 }
 
 // discard answers a run that cannot be opened. The answer cannot be taken for an acknowledgement (spec 6.10).
-func (d *Dialogs) discard(run *parley.Run, result *parley.Result, reason string) {
+func (d *Dialogs) discard(run *transportstore.Run, result *transportstore.Result, reason string) {
 	d.counts.corrupted.Add(1)
 	d.log.complain(undelivered, run.ConversationID, reason)
 	*result = holding(run, reason)
@@ -125,7 +126,7 @@ func (d *Dialogs) discard(run *parley.Run, result *parley.Result, reason string)
 }
 
 // refuse discards some of what was opened, and returns the rest.
-func (d *Dialogs) refuse(open []*arrived, refused map[*arrived]bool, results []parley.Result, reason string) []*arrived {
+func (d *Dialogs) refuse(open []*arrived, refused map[*arrived]bool, results []transportstore.Result, reason string) []*arrived {
 	return slices.DeleteFunc(open, func(a *arrived) bool {
 		if refused[a] {
 			d.discard(&a.run, &results[a.index], reason)
@@ -135,7 +136,7 @@ func (d *Dialogs) refuse(open []*arrived, refused map[*arrived]bool, results []p
 }
 
 // openAll opens what is sealed; results has the reason for each of the others.
-func (d *Dialogs) openAll(ctx context.Context, db parley.DB, arrival parley.Arrival, results []parley.Result) ([]*arrived, error) {
+func (d *Dialogs) openAll(ctx context.Context, db parley.DB, arrival transportstore.Arrival, results []transportstore.Result) ([]*arrived, error) {
 	open := make([]*arrived, 0, len(arrival.Runs))
 	for i, run := range arrival.Runs {
 		a := &arrived{index: i, run: run, at: side{conversation: run.ConversationID, isInitiator: !run.FromInitiator}}
@@ -163,7 +164,7 @@ func (d *Dialogs) openAll(ctx context.Context, db parley.DB, arrival parley.Arri
 }
 
 // open opens a run in place, or returns why it cannot be opened.
-func (d *Dialogs) open(ctx context.Context, db parley.DB, speaker parley.Speaker, a *arrived) (reason string, err error) {
+func (d *Dialogs) open(ctx context.Context, db parley.DB, speaker transportstore.Speaker, a *arrived) (reason string, err error) {
 	h, malformed := parseHeader(a.run.Security)
 	if reason = reasonOf(malformed); reason != "" {
 		return reason, nil
@@ -263,7 +264,7 @@ func (d *Dialogs) openAgreement(h header, judgement truststore.JudgedCertificate
 }
 
 // refuseDowngraded takes out what came in clear for a dialog that is secured.
-func (d *Dialogs) refuseDowngraded(ctx context.Context, db parley.DB, open []*arrived, results []parley.Result) ([]*arrived, error) {
+func (d *Dialogs) refuseDowngraded(ctx context.Context, db parley.DB, open []*arrived, results []transportstore.Result) ([]*arrived, error) {
 	var unknown []*arrived
 	var conversations []parley.UUID
 	var isInitiators []bool
@@ -294,7 +295,7 @@ func (d *Dialogs) refuseDowngraded(ctx context.Context, db parley.DB, open []*ar
 
 // confirmClear makes sure, once runs in clear are accepted, that no dialog of theirs is secured. What makes a dialog secured is
 // committed with its first message, and they were accepted behind that.
-func (d *Dialogs) confirmClear(ctx context.Context, tx pgx.Tx, open []*arrived, taken []parley.Result) error {
+func (d *Dialogs) confirmClear(ctx context.Context, tx pgx.Tx, open []*arrived, taken []transportstore.Result) error {
 	var conversations []parley.UUID
 	var isInitiators []bool
 	for i, a := range open {
@@ -316,7 +317,7 @@ func (d *Dialogs) confirmClear(ctx context.Context, tx pgx.Tx, open []*arrived, 
 }
 
 // bind finds out in the database whether runs come from the other side of their dialogs, in the transaction that takes them in.
-func (d *Dialogs) bind(ctx context.Context, tx pgx.Tx, open []*arrived, results []parley.Result) ([]*arrived, error) {
+func (d *Dialogs) bind(ctx context.Context, tx pgx.Tx, open []*arrived, results []transportstore.Result) ([]*arrived, error) {
 	var asked []*arrived
 	for _, a := range open {
 		if a.agreed != nil && !a.isBound {
@@ -353,7 +354,7 @@ func (d *Dialogs) bind(ctx context.Context, tx pgx.Tx, open []*arrived, results 
 }
 
 // refuseMixed takes out large messages of which some part is not the sender's. The parts are thrown away, and sent again.
-func (d *Dialogs) refuseMixed(ctx context.Context, tx pgx.Tx, open []*arrived, results []parley.Result) ([]*arrived, error) {
+func (d *Dialogs) refuseMixed(ctx context.Context, tx pgx.Tx, open []*arrived, results []transportstore.Result) ([]*arrived, error) {
 	isMixed := map[*arrived]bool{}
 	for _, a := range open {
 		if a.agreed == nil || a.run.Size == 0 {

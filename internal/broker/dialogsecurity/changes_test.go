@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
@@ -19,11 +19,11 @@ func TestDialogGoesOnWhenDaemonsAreRestarted(t *testing.T) {
 		restart := func() { asker.restart(); answerer.restart() }
 		handle := asker.begin(true)
 		asker.send(handle, "one")
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		there := answerer.expect("one")
 		restart()
 		answerer.send(there, "two")
-		answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), parley.Accepted, "")
+		answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), transportstore.Accepted, "")
 		asker.expect("two")
 		restart()
 		asker.send(handle, "three")
@@ -31,16 +31,16 @@ func TestDialogGoesOnWhenDaemonsAreRestarted(t *testing.T) {
 		speaker, runs := asker.speaker(), asker.take()
 		sealed, _, err := asker.guard.Seal(asker.Context(), asker.pool, speaker, runs)
 		asker.noError(err)
-		answerer.requireOutcomes(answerer.accept(speaker, sealed...), parley.Accepted, "")
+		answerer.requireOutcomes(answerer.accept(speaker, sealed...), transportstore.Accepted, "")
 		restart()
 		again := &forwarder{}
-		asker.requireOutcomes(asker.transmit(answerer, again, asker.unacknowledged()), parley.Accepted, "")
+		asker.requireOutcomes(asker.transmit(answerer, again, asker.unacknowledged()), transportstore.Accepted, "")
 		if bytes.Equal(again.seen[0].Bodies[0], sealed[0].Bodies[0]) {
 			asker.Error("two daemons have sealed with one key")
 		}
 		answerer.expect("three")
 		answerer.send(there, "four")
-		answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), parley.Accepted, "")
+		answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), transportstore.Accepted, "")
 		asker.expect("four")
 	})
 }
@@ -51,17 +51,17 @@ func TestCertificatesAreReplacedInTheMiddleOfADialog(t *testing.T) {
 	bothModes(t, func(_ *testing.T, asker, answerer *side) {
 		handle := asker.begin(true)
 		asker.send(handle, "one")
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		there := answerer.expect("one")
 		speak := func(text string) {
 			asker.Helper()
 			asker.wait()
 			answerer.wait()
 			asker.send(handle, text)
-			asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+			asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 			answerer.expect(text)
 			answerer.send(there, "re "+text)
-			answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), parley.Accepted, "")
+			answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), transportstore.Accepted, "")
 			asker.expect("re " + text)
 		}
 		answerer.certify(asker, "second", 2*time.Hour)
@@ -85,20 +85,20 @@ func TestRevokedCertificateCountsForNothing(t *testing.T) {
 	bothModes(t, func(_ *testing.T, asker, answerer *side) {
 		handle := asker.begin(true)
 		asker.send(handle, "one")
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		there := answerer.expect("one")
 		answerer.exec("select parley.alter_certificate('own first', revoked => true)")
 		answerer.wait()
 		asker.send(handle, "two")
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Held, "9733")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Held, "9733")
 		asker.exec("select parley.alter_certificate('far first', revoked => true)")
 		asker.wait()
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Held, "9731")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Held, "9731")
 		for _, s := range []*side{asker, answerer} {
 			s.exec("select parley.alter_certificate(name, revoked => false) from parley.certificates")
 			s.wait()
 		}
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		if got := answerer.expect("two"); got != there {
 			asker.Errorf("it came in another conversation, %s", got)
 		}
@@ -112,7 +112,7 @@ func TestDialogIsContinuedByItsOtherSideAlone(t *testing.T) {
 		handle := asker.begin(true)
 		asker.send(handle, "one")
 		way := &forwarder{}
-		asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, way), transportstore.Accepted, "")
 		answerer.expect("one")
 
 		// Mallory has a certificate that the answerer knows, and a database of her own, in which she begins a dialog.
@@ -147,18 +147,18 @@ func TestDialogIsContinuedByItsOtherSideAlone(t *testing.T) {
 			if len(held) > 0 {
 				t.Fatalf("mallory could not seal: %v", held)
 			}
-			answerer.requireOutcomes(answerer.accept(asker.speaker(), forged...), parley.Held, "not the other side of the dialog")
+			answerer.requireOutcomes(answerer.accept(asker.speaker(), forged...), transportstore.Held, "not the other side of the dialog")
 			mallory.exec("delete from parley._p_transit; delete from parley._p_dialog_security; delete from parley._p_endpoint")
 			mallory.exec("select parley.drop_remote_service_binding('answerer')")
 			mallory.restart()
 		}
-		inClear := parley.Run{
+		inClear := transportstore.Run{
 			ConversationID: way.seen[0].ConversationID, FromInitiator: true, FirstSequence: 1, MessageType: "DEFAULT",
 			Bodies: [][]byte{[]byte("forged")}, FromService: asking, ToService: answering, Contract: "DEFAULT",
 		}
-		answerer.requireOutcomes(answerer.accept(asker.speaker(), inClear), parley.Held, "in clear")
+		answerer.requireOutcomes(answerer.accept(asker.speaker(), inClear), transportstore.Held, "in clear")
 		asker.send(handle, "two")
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		answerer.expect("two")
 	})
 }
@@ -174,30 +174,30 @@ func TestMessageWaitsWhileTheMasterKeyIsMissing(t *testing.T) {
 		handle := asker.begin(true)
 		asker.send(handle, "one")
 		asker.guard = dialogsecurity.New(dialogsecurity.Config{})
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Held, "28054")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Held, "28054")
 		if status := one[string](asker, "select max(transmission_status) from parley.transmission_queue"); !strings.Contains(status, "--master-key") {
 			t.Errorf("the transmission queue says %q", status)
 		}
 		asker.restart()
 		answerer.guard = dialogsecurity.New(dialogsecurity.Config{})
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Held, "28054")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Held, "28054")
 		answerer.guard = dialogsecurity.New(dialogsecurity.Config{Keys: otherKeys})
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Held, "28050")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Held, "28050")
 		answerer.exec("create table spoiled as select private_key from parley._p_certificate where private_key is not null")
 		answerer.exec("update parley._p_certificate set private_key = set_byte(private_key, 50, get_byte(private_key, 50) # 1) where private_key is not null")
 		answerer.restart()
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Held, "28051")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Held, "28051")
 		answerer.exec("update parley._p_certificate set private_key = (select private_key from spoiled) where private_key is not null")
 		answerer.restart()
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		there := answerer.expect("one")
 
 		// A reply needs it too: for the initiator's key, or for the signature.
 		answerer.send(there, "two")
 		answerer.guard = dialogsecurity.New(dialogsecurity.Config{Keys: otherKeys})
-		answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), parley.Held, "28050")
+		answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), transportstore.Held, "28050")
 		answerer.restart()
-		answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), parley.Accepted, "")
+		answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), transportstore.Accepted, "")
 		asker.expect("two")
 	})
 }
@@ -208,7 +208,7 @@ func TestMasterKeyIsChangedInTheMiddleOfADialog(t *testing.T) {
 	bothModes(t, func(t *testing.T, asker, answerer *side) {
 		handle := asker.begin(true)
 		asker.send(handle, "one")
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		there := answerer.expect("one")
 		for _, s := range []*side{asker, answerer} {
 			before := one[string](s, "select min(master_key) from parley.certificates")
@@ -227,14 +227,14 @@ func TestMasterKeyIsChangedInTheMiddleOfADialog(t *testing.T) {
 		}
 		answerer.wait()
 		answerer.send(there, "two")
-		answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), parley.Accepted, "")
+		answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), transportstore.Accepted, "")
 		asker.expect("two")
 		for _, s := range []*side{asker, answerer} {
 			s.noError(dialogsecurity.ForgetOldMasterKeys(s.keyPath))
 			s.restart()
 		}
 		answerer.send(there, "three")
-		answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), parley.Accepted, "")
+		answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), transportstore.Accepted, "")
 		asker.expect("three")
 	})
 }
@@ -249,15 +249,15 @@ func TestSignatureDoesNotLetInWhatARevokedPeerBrings(t *testing.T) {
 	asker.send(asker.begin(true), strings.Repeat("x", 300_000))
 	runs := asker.take()
 	speaker, sealed := asker.record(0, runs)
-	bring := func() []parley.Result {
+	bring := func() []transportstore.Result {
 		t.Helper()
-		results, err := answerer.guard.Accept(t.Context(), answerer.pool, parley.Arrival{Speaker: speaker, Runs: sealed, Identities: []string{"peer:" + key}})
+		results, err := answerer.guard.Accept(t.Context(), answerer.pool, transportstore.Arrival{Speaker: speaker, Runs: sealed, Identities: []string{"peer:" + key}})
 		answerer.noError(err)
 		return results
 	}
 	bringPart := func() int64 {
 		t.Helper()
-		fragment, err := asker.guard.SealFragment(sealed[0], parley.Fragment{
+		fragment, err := asker.guard.SealFragment(sealed[0], transportstore.Fragment{
 			Speaker: speaker, ConversationID: runs[0].ConversationID, FromInitiator: true, Size: runs[0].Size,
 			Data: make([]byte, 100_000), ToService: answering, Identity: "peer:" + key,
 		})
@@ -267,7 +267,7 @@ func TestSignatureDoesNotLetInWhatARevokedPeerBrings(t *testing.T) {
 		return stored
 	}
 	answerer.exec("select parley.revoke_peer('one')")
-	answerer.requireOutcomes(bring(), parley.Held, "the peer was revoked")
+	answerer.requireOutcomes(bring(), transportstore.Held, "the peer was revoked")
 	if stored := bringPart(); stored > 0 {
 		t.Errorf("%d bytes were stored", stored)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // Each run has a key of its own, derived from the secret of the agreement, a salt that no other call of Seal has, and everything
@@ -67,7 +68,7 @@ func (d *description) key(secret string) []byte {
 }
 
 // cipherOfRun derives what seals and opens the bodies of a run. Numbers are left to the nonces: a run may be cut.
-func cipherOfRun(secret string, salt []byte, speaker parley.Speaker, run *parley.Run) cipher.AEAD {
+func cipherOfRun(secret string, salt []byte, speaker transportstore.Speaker, run *transportstore.Run) cipher.AEAD {
 	d := describe(runLabel, salt, 512)
 	d.id(speaker.Instance)
 	d.number(speaker.Epoch)
@@ -91,7 +92,7 @@ func cipherOfRun(secret string, salt []byte, speaker parley.Speaker, run *parley
 	return newGCM(d.key(secret))
 }
 
-func cipherOfFragment(secret string, salt []byte, f *parley.Fragment) cipher.AEAD {
+func cipherOfFragment(secret string, salt []byte, f *transportstore.Fragment) cipher.AEAD {
 	d := describe(fragmentLabel, salt, 256)
 	d.id(f.Speaker.Instance)
 	d.number(f.Speaker.Epoch)
@@ -116,7 +117,7 @@ func nonceOf(sequence int64, isTag bool) []byte {
 }
 
 // sealRun seals a run; digest is that of the body of a large message, nil for others.
-func sealRun(a *agreement, salt []byte, speaker parley.Speaker, run parley.Run, digest []byte) parley.Run {
+func sealRun(a *agreement, salt []byte, speaker transportstore.Speaker, run transportstore.Run, digest []byte) transportstore.Run {
 	run.IsEncrypted = true
 	aead := cipherOfRun(a.secret, salt, speaker, &run)
 	run.Security = append(append(make([]byte, 0, len(a.head)+saltSize+digestSize+gcmTagSize), a.head...), salt...)
@@ -139,7 +140,7 @@ func sealRun(a *agreement, salt []byte, speaker parley.Speaker, run parley.Run, 
 }
 
 // openRun is the reverse of sealRun.
-func openRun(a *agreement, h header, speaker parley.Speaker, run parley.Run) (opened parley.Run, digest []byte, err error) {
+func openRun(a *agreement, h header, speaker transportstore.Speaker, run transportstore.Run) (opened transportstore.Run, digest []byte, err error) {
 	aead := cipherOfRun(a.secret, h.salt, speaker, &run)
 	run.Security, run.IsEncrypted, run.Owner, run.SealedAt = nil, true, "", h.sealedAt()
 	if len(run.Bodies) == 0 {
@@ -167,7 +168,7 @@ func openRun(a *agreement, h header, speaker parley.Speaker, run parley.Run) (op
 }
 
 // sign gives the proof that a result comes from where the run was opened.
-func sign(a *agreement, salt []byte, run *parley.Run, result *parley.Result) []byte {
+func sign(a *agreement, salt []byte, run *transportstore.Run, result *transportstore.Result) []byte {
 	d := describe(resultLabel, salt, 256)
 	d.id(run.ConversationID)
 	d.flag(run.FromInitiator)
@@ -181,6 +182,6 @@ func sign(a *agreement, salt []byte, run *parley.Run, result *parley.Result) []b
 	return d.key(a.secret)
 }
 
-func isSignedBy(a *agreement, salt []byte, run *parley.Run, result *parley.Result) bool {
+func isSignedBy(a *agreement, salt []byte, run *transportstore.Run, result *transportstore.Result) bool {
 	return hmac.Equal(result.Security, sign(a, salt, run, result))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // masterKeys makes a new master key in a file of its own.
@@ -45,10 +46,12 @@ func newIdentity(t testing.TB, subject string) identity {
 	return identity{certificate, keys}
 }
 
-func aSpeaker() parley.Speaker { return parley.Speaker{Instance: parley.UUID{1}, Epoch: 3, Term: 5} }
+func aSpeaker() transportstore.Speaker {
+	return transportstore.Speaker{Instance: parley.UUID{1}, Epoch: 3, Term: 5}
+}
 
-func aRun() parley.Run {
-	return parley.Run{
+func aRun() transportstore.Run {
+	return transportstore.Run{
 		EndpointID: 7, ConversationID: parley.UUID{2}, FromInitiator: true, FirstSequence: 40, MessageType: "order",
 		Bodies:      [][]byte{[]byte("first"), nil, []byte("third")},
 		FromService: "shop", ToService: "stock", Contract: "ordering", ToBroker: parley.UUID{3}, Priority: 5,
@@ -79,11 +82,11 @@ func TestSealedRunOpensAsItWas(t *testing.T) {
 	if !reflect.DeepEqual(run.Bodies, aRun().Bodies) {
 		t.Error("sealing has changed what it was given")
 	}
-	if len(sealed.Security) > parley.SecurityMax {
+	if len(sealed.Security) > transportstore.SecurityMax {
 		t.Errorf("the header has %d bytes", len(sealed.Security))
 	}
 	for i, body := range sealed.Bodies {
-		if len(body) != len(run.Bodies[i])+parley.SealSize {
+		if len(body) != len(run.Bodies[i])+transportstore.SealSize {
 			t.Errorf("body %d grew by %d bytes", i, len(body)-len(run.Bodies[i]))
 		}
 		if len(run.Bodies[i]) > 0 && bytes.Contains(body, run.Bodies[i]) {
@@ -123,30 +126,34 @@ func TestPartOfASealedRunOpens(t *testing.T) {
 // Everything that a run states about itself is verified.
 func TestChangedRunDoesNotOpen(t *testing.T) {
 	t.Parallel()
-	changes := map[string]func(speaker *parley.Speaker, run *parley.Run){
-		"instance":          func(s *parley.Speaker, _ *parley.Run) { s.Instance[5]++ },
-		"epoch":             func(s *parley.Speaker, _ *parley.Run) { s.Epoch++ },
-		"conversation":      func(_ *parley.Speaker, r *parley.Run) { r.ConversationID[15]++ },
-		"direction":         func(_ *parley.Speaker, r *parley.Run) { r.FromInitiator = false },
-		"number":            func(_ *parley.Speaker, r *parley.Run) { r.FirstSequence++ },
-		"type":              func(_ *parley.Speaker, r *parley.Run) { r.MessageType = "Order" },
-		"size":              func(_ *parley.Speaker, r *parley.Run) { r.Size = 5 },
-		"sender":            func(_ *parley.Speaker, r *parley.Run) { r.FromService = "shops" },
-		"boundary of names": func(_ *parley.Speaker, r *parley.Run) { r.FromService, r.ToService = "shops", "tock" },
-		"service":           func(_ *parley.Speaker, r *parley.Run) { r.ToService = "" },
-		"contract":          func(_ *parley.Speaker, r *parley.Run) { r.Contract += " " },
-		"broker":            func(_ *parley.Speaker, r *parley.Run) { r.ToBroker = parley.UUID{} },
-		"priority":          func(_ *parley.Speaker, r *parley.Run) { r.Priority = 10 },
-		"time":              func(_ *parley.Speaker, r *parley.Run) { r.EnqueuedAt = r.EnqueuedAt.Add(time.Second) },
-		"lifetime":          func(_ *parley.Speaker, r *parley.Run) { r.EndsAt = time.Time{} },
-		"trace":             func(_ *parley.Speaker, r *parley.Run) { r.TraceContext = "" },
-		"order of bodies":   func(_ *parley.Speaker, r *parley.Run) { r.Bodies[0], r.Bodies[2] = r.Bodies[2], r.Bodies[0] },
-		"a body":            func(_ *parley.Speaker, r *parley.Run) { r.Bodies[2][3] ^= 1 },
-		"end of a body":     func(_ *parley.Speaker, r *parley.Run) { r.Bodies[2] = r.Bodies[2][:len(r.Bodies[2])-1] },
-		"body is gone":      func(_ *parley.Speaker, r *parley.Run) { r.Bodies[0] = nil },
-		"all bodies":        func(_ *parley.Speaker, r *parley.Run) { r.Bodies = nil },
-		"salt":              func(_ *parley.Speaker, r *parley.Run) { r.Security[len(r.Security)-1] ^= 1 },
-		"tag":               func(_ *parley.Speaker, r *parley.Run) { r.Security = append(r.Security, make([]byte, gcmTagSize)...) },
+	changes := map[string]func(speaker *transportstore.Speaker, run *transportstore.Run){
+		"instance":          func(s *transportstore.Speaker, _ *transportstore.Run) { s.Instance[5]++ },
+		"epoch":             func(s *transportstore.Speaker, _ *transportstore.Run) { s.Epoch++ },
+		"conversation":      func(_ *transportstore.Speaker, r *transportstore.Run) { r.ConversationID[15]++ },
+		"direction":         func(_ *transportstore.Speaker, r *transportstore.Run) { r.FromInitiator = false },
+		"number":            func(_ *transportstore.Speaker, r *transportstore.Run) { r.FirstSequence++ },
+		"type":              func(_ *transportstore.Speaker, r *transportstore.Run) { r.MessageType = "Order" },
+		"size":              func(_ *transportstore.Speaker, r *transportstore.Run) { r.Size = 5 },
+		"sender":            func(_ *transportstore.Speaker, r *transportstore.Run) { r.FromService = "shops" },
+		"boundary of names": func(_ *transportstore.Speaker, r *transportstore.Run) { r.FromService, r.ToService = "shops", "tock" },
+		"service":           func(_ *transportstore.Speaker, r *transportstore.Run) { r.ToService = "" },
+		"contract":          func(_ *transportstore.Speaker, r *transportstore.Run) { r.Contract += " " },
+		"broker":            func(_ *transportstore.Speaker, r *transportstore.Run) { r.ToBroker = parley.UUID{} },
+		"priority":          func(_ *transportstore.Speaker, r *transportstore.Run) { r.Priority = 10 },
+		"time":              func(_ *transportstore.Speaker, r *transportstore.Run) { r.EnqueuedAt = r.EnqueuedAt.Add(time.Second) },
+		"lifetime":          func(_ *transportstore.Speaker, r *transportstore.Run) { r.EndsAt = time.Time{} },
+		"trace":             func(_ *transportstore.Speaker, r *transportstore.Run) { r.TraceContext = "" },
+		"order of bodies": func(_ *transportstore.Speaker, r *transportstore.Run) {
+			r.Bodies[0], r.Bodies[2] = r.Bodies[2], r.Bodies[0]
+		},
+		"a body":        func(_ *transportstore.Speaker, r *transportstore.Run) { r.Bodies[2][3] ^= 1 },
+		"end of a body": func(_ *transportstore.Speaker, r *transportstore.Run) { r.Bodies[2] = r.Bodies[2][:len(r.Bodies[2])-1] },
+		"body is gone":  func(_ *transportstore.Speaker, r *transportstore.Run) { r.Bodies[0] = nil },
+		"all bodies":    func(_ *transportstore.Speaker, r *transportstore.Run) { r.Bodies = nil },
+		"salt":          func(_ *transportstore.Speaker, r *transportstore.Run) { r.Security[len(r.Security)-1] ^= 1 },
+		"tag": func(_ *transportstore.Speaker, r *transportstore.Run) {
+			r.Security = append(r.Security, make([]byte, gcmTagSize)...)
+		},
 	}
 	a := anAgreement(t)
 	for name, change := range changes {
@@ -171,7 +178,7 @@ func TestRunWithoutBodiesIsHeldToItsDigest(t *testing.T) {
 	a, run := anAgreement(t), aRun()
 	run.Bodies, run.Size = nil, 1<<30
 	digest := bytes.Repeat([]byte{4}, digestSize)
-	open := func(run parley.Run) ([]byte, error) {
+	open := func(run transportstore.Run) ([]byte, error) {
 		h, err := parseHeader(run.Security)
 		if err != nil {
 			return nil, err
@@ -201,18 +208,18 @@ func TestRunWithoutBodiesIsHeldToItsDigest(t *testing.T) {
 func TestChangedFragmentDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	secret := newSecret()
-	fragment := parley.Fragment{
+	fragment := transportstore.Fragment{
 		Speaker: aSpeaker(), ConversationID: parley.UUID{2}, Sequence: 8, Offset: 100, Size: 1000, ToService: "stock", ToBroker: parley.UUID{3},
 	}
 	sealed := cipherOfFragment(secret, aSalt, &fragment).Seal(nil, nonceOf(8, false), []byte("part"), nil)
-	changes := map[string]func(f *parley.Fragment){
-		"nothing": func(*parley.Fragment) {},
-		"place":   func(f *parley.Fragment) { f.Offset = 0 },
-		"size":    func(f *parley.Fragment) { f.Size++ },
-		"number":  func(f *parley.Fragment) { f.Sequence++ },
-		"side":    func(f *parley.Fragment) { f.FromInitiator = true },
-		"epoch":   func(f *parley.Fragment) { f.Speaker.Epoch++ },
-		"service": func(f *parley.Fragment) { f.ToService = "" },
+	changes := map[string]func(f *transportstore.Fragment){
+		"nothing": func(*transportstore.Fragment) {},
+		"place":   func(f *transportstore.Fragment) { f.Offset = 0 },
+		"size":    func(f *transportstore.Fragment) { f.Size++ },
+		"number":  func(f *transportstore.Fragment) { f.Sequence++ },
+		"side":    func(f *transportstore.Fragment) { f.FromInitiator = true },
+		"epoch":   func(f *transportstore.Fragment) { f.Speaker.Epoch++ },
+		"service": func(f *transportstore.Fragment) { f.ToService = "" },
 	}
 	for name, change := range changes {
 		changed := fragment
@@ -276,21 +283,21 @@ func TestAgreementOpensForItsReceiverAlone(t *testing.T) {
 func TestChangedResultIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	a, run := anAgreement(t), aRun()
-	result := parley.Result{Outcome: parley.Accepted, Next: 43, Broker: parley.UUID{3}, Epoch: 1}
+	result := transportstore.Result{Outcome: transportstore.Accepted, Next: 43, Broker: parley.UUID{3}, Epoch: 1}
 	result.Security = sign(a, aSalt, &run, &result)
-	changes := map[string]func(run *parley.Run, result *parley.Result, salt []byte){
-		"nothing":      func(*parley.Run, *parley.Result, []byte) {},
-		"outcome":      func(_ *parley.Run, r *parley.Result, _ []byte) { r.Outcome = parley.Gone },
-		"next":         func(_ *parley.Run, r *parley.Result, _ []byte) { r.Next++ },
-		"number":       func(_ *parley.Run, r *parley.Result, _ []byte) { r.ErrorNumber = 8494 },
-		"broker":       func(_ *parley.Run, r *parley.Result, _ []byte) { r.Broker[1]++ },
-		"epoch":        func(_ *parley.Run, r *parley.Result, _ []byte) { r.Epoch++ },
-		"text":         func(_ *parley.Run, r *parley.Result, _ []byte) { r.Description = "no" },
-		"proof":        func(_ *parley.Run, r *parley.Result, _ []byte) { r.Security = nil },
-		"conversation": func(r *parley.Run, _ *parley.Result, _ []byte) { r.ConversationID[1]++ },
-		"direction":    func(r *parley.Run, _ *parley.Result, _ []byte) { r.FromInitiator = !r.FromInitiator },
-		"first":        func(r *parley.Run, _ *parley.Result, _ []byte) { r.FirstSequence = 0 },
-		"other call":   func(_ *parley.Run, _ *parley.Result, salt []byte) { salt[0]++ },
+	changes := map[string]func(run *transportstore.Run, result *transportstore.Result, salt []byte){
+		"nothing":      func(*transportstore.Run, *transportstore.Result, []byte) {},
+		"outcome":      func(_ *transportstore.Run, r *transportstore.Result, _ []byte) { r.Outcome = transportstore.Gone },
+		"next":         func(_ *transportstore.Run, r *transportstore.Result, _ []byte) { r.Next++ },
+		"number":       func(_ *transportstore.Run, r *transportstore.Result, _ []byte) { r.ErrorNumber = 8494 },
+		"broker":       func(_ *transportstore.Run, r *transportstore.Result, _ []byte) { r.Broker[1]++ },
+		"epoch":        func(_ *transportstore.Run, r *transportstore.Result, _ []byte) { r.Epoch++ },
+		"text":         func(_ *transportstore.Run, r *transportstore.Result, _ []byte) { r.Description = "no" },
+		"proof":        func(_ *transportstore.Run, r *transportstore.Result, _ []byte) { r.Security = nil },
+		"conversation": func(r *transportstore.Run, _ *transportstore.Result, _ []byte) { r.ConversationID[1]++ },
+		"direction":    func(r *transportstore.Run, _ *transportstore.Result, _ []byte) { r.FromInitiator = !r.FromInitiator },
+		"first":        func(r *transportstore.Run, _ *transportstore.Result, _ []byte) { r.FirstSequence = 0 },
+		"other call":   func(_ *transportstore.Run, _ *transportstore.Result, salt []byte) { salt[0]++ },
 	}
 	for name, change := range changes {
 		run, result, salt := run, result, bytes.Clone(aSalt)
@@ -346,9 +353,9 @@ func TestRunWithATagThatIsNotItsOwnIsNotOpened(t *testing.T) {
 	withTag.Security = append(withTag.Security, make([]byte, gcmTagSize)...)
 	large, probe := aRun(), aRun()
 	large.Bodies, large.Size = nil, 1000
-	probe.Bodies, probe.Probe = nil, &parley.Probe{}
+	probe.Bodies, probe.Probe = nil, &transportstore.Probe{}
 	digest := make([]byte, digestSize)
-	for name, sealed := range map[string]parley.Run{
+	for name, sealed := range map[string]transportstore.Run{
 		"bodies and a tag":            withTag,
 		"a large body without digest": sealRun(a, aSalt, aSpeaker(), large, nil),
 		"a probe with a digest":       sealRun(a, aSalt, aSpeaker(), probe, digest),

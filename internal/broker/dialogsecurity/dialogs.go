@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
@@ -124,7 +125,7 @@ func (d *Dialogs) Counts() Counts {
 }
 
 // notice forgets what was read from a history of the database that is over.
-func (d *Dialogs) notice(speaker parley.Speaker) {
+func (d *Dialogs) notice(speaker transportstore.Speaker) {
 	d.mu.Lock()
 	isNew := d.epoch != 0 && d.epoch != speaker.Epoch
 	d.epoch = speaker.Epoch

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
@@ -38,7 +39,7 @@ func TestForwarderCarriesADialogItCannotRead(t *testing.T) {
 		way := &forwarder{}
 		handle := asker.begin(true)
 		asker.send(handle, "secret question", "secret detail")
-		asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, way), transportstore.Accepted, "")
 		there := answerer.expect("secret question", "secret detail")
 		for _, s := range []*side{asker, answerer} {
 			if !one[bool](s, `
@@ -49,10 +50,10 @@ func TestForwarderCarriesADialogItCannotRead(t *testing.T) {
 			}
 		}
 		answerer.send(there, "secret answer")
-		answerer.requireOutcomes(answerer.carry(asker, way), parley.Accepted, "")
+		answerer.requireOutcomes(answerer.carry(asker, way), transportstore.Accepted, "")
 		asker.expect("secret answer")
 		asker.exec("select parley.send_batch($1::uuid, 'DEFAULT', array(select 'secret ' || n from generate_series(1, 500) as n))", handle)
-		asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, way), transportstore.Accepted, "")
 		if got := answerer.receive(); len(got.texts) != 500 || got.texts[499] != "secret 500" {
 			t.Errorf("%d messages of a batch came, the last %q", len(got.texts), got.texts[len(got.texts)-1])
 		}
@@ -86,10 +87,10 @@ func TestSignerOfADialogActsAsTheOwnerOfItsCertificate(t *testing.T) {
 			asker.send(asker.begin(true), "hello")
 			results := asker.carry(answerer, &forwarder{})
 			if anonymous {
-				asker.requireOutcomes(results, parley.Refused, "may not SEND")
+				asker.requireOutcomes(results, transportstore.Refused, "may not SEND")
 				return
 			}
-			asker.requireOutcomes(results, parley.Accepted, "")
+			asker.requireOutcomes(results, transportstore.Accepted, "")
 		})
 	}
 }
@@ -100,22 +101,26 @@ func TestTamperedMessageIsDiscardedAndNotLost(t *testing.T) {
 	bothModes(t, func(t *testing.T, asker, answerer *side) {
 		handle := asker.begin(true)
 		asker.send(handle, "first")
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		answerer.expect("first")
 		asker.send(handle, "second")
-		for name, change := range map[string]func(run *parley.Run){
-			"body":      func(r *parley.Run) { r.Bodies[0][0] ^= 1 },
-			"no body":   func(r *parley.Run) { r.Bodies = [][]byte{nil} },
-			"type":      func(r *parley.Run) { r.MessageType = "http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog" },
-			"number":    func(r *parley.Run) { r.FirstSequence++ },
-			"service":   func(r *parley.Run) { r.ToService = "//test/Other" },
-			"agreement": func(r *parley.Run) { r.Security[60] ^= 1 },
-			"salt":      func(r *parley.Run) { r.Security[len(r.Security)-1] ^= 1 },
-			"cut":       func(r *parley.Run) { r.Security = r.Security[:len(r.Security)-1] },
-			"in clear":  func(r *parley.Run) { r.Security, r.IsEncrypted, r.Bodies = nil, false, [][]byte{[]byte("forged")} },
-			"stripped":  func(r *parley.Run) { r.Security = nil },
+		for name, change := range map[string]func(run *transportstore.Run){
+			"body":    func(r *transportstore.Run) { r.Bodies[0][0] ^= 1 },
+			"no body": func(r *transportstore.Run) { r.Bodies = [][]byte{nil} },
+			"type": func(r *transportstore.Run) {
+				r.MessageType = "http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog"
+			},
+			"number":    func(r *transportstore.Run) { r.FirstSequence++ },
+			"service":   func(r *transportstore.Run) { r.ToService = "//test/Other" },
+			"agreement": func(r *transportstore.Run) { r.Security[60] ^= 1 },
+			"salt":      func(r *transportstore.Run) { r.Security[len(r.Security)-1] ^= 1 },
+			"cut":       func(r *transportstore.Run) { r.Security = r.Security[:len(r.Security)-1] },
+			"in clear": func(r *transportstore.Run) {
+				r.Security, r.IsEncrypted, r.Bodies = nil, false, [][]byte{[]byte("forged")}
+			},
+			"stripped": func(r *transportstore.Run) { r.Security = nil },
 		} {
-			asker.requireOutcomes(asker.carry(answerer, &forwarder{change: change}), parley.Held, "The other side has discarded the message.")
+			asker.requireOutcomes(asker.carry(answerer, &forwarder{change: change}), transportstore.Held, "The other side has discarded the message.")
 			if got := answerer.receive(); len(got.texts) > 0 {
 				t.Fatalf("%s changed: received %q", name, got.texts)
 			}
@@ -126,7 +131,7 @@ func TestTamperedMessageIsDiscardedAndNotLost(t *testing.T) {
 		if status := one[string](asker, "select max(transmission_status) from parley.transmission_queue"); !strings.Contains(status, "discarded") {
 			t.Errorf("the transmission queue says %q", status)
 		}
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		answerer.expect("second")
 	})
 }
@@ -137,11 +142,11 @@ func TestRefusedDialogSecurityIsAudited(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		spoil  func(asker, answerer *side)
-		change func(run *parley.Run)
+		change func(run *transportstore.Run)
 		want   string
 	}{
 		{
-			name: "the seal was taken off", change: func(r *parley.Run) { r.Security = nil },
+			name: "the seal was taken off", change: func(r *transportstore.Run) { r.Security = nil },
 			want: `event="Audit Broker Conversation" event_id=158 event_subclass=1 event_subclass_name="No Security Header"`,
 		},
 		{
@@ -149,7 +154,7 @@ func TestRefusedDialogSecurityIsAudited(t *testing.T) {
 			want: `event="Audit Broker Conversation" event_id=158 event_subclass=2 event_subclass_name="No Certificate"`,
 		},
 		{
-			name: "a body was changed", change: func(r *parley.Run) { r.Bodies[0][0] ^= 1 },
+			name: "a body was changed", change: func(r *transportstore.Run) { r.Bodies[0][0] ^= 1 },
 			want: `event="Audit Broker Conversation" event_id=158 event_subclass=3 event_subclass_name="Invalid Signature"`,
 		},
 		{
@@ -160,7 +165,7 @@ func TestRefusedDialogSecurityIsAudited(t *testing.T) {
 			want: `event="Audit Broker Conversation" event_id=158 event_subclass=4 event_subclass_name="Run As Target Failure"`,
 		},
 		{
-			name: "the header is cut off", change: func(r *parley.Run) { r.Security = r.Security[:20] },
+			name: "the header is cut off", change: func(r *transportstore.Run) { r.Security = r.Security[:20] },
 			want: `event="Broker:Corrupted Message" event_id=161`,
 		},
 	} {
@@ -176,7 +181,7 @@ func TestRefusedDialogSecurityIsAudited(t *testing.T) {
 				c.spoil(asker, answerer)
 			}
 			asker.send(asker.begin(true), "hello")
-			asker.requireOutcomes(asker.carry(answerer, &forwarder{change: c.change}), parley.Held, "discarded")
+			asker.requireOutcomes(asker.carry(answerer, &forwarder{change: c.change}), transportstore.Held, "discarded")
 			if !strings.Contains(log.String(), c.want) {
 				t.Errorf("the log has no %s: %s", c.want, log)
 			}
@@ -190,25 +195,25 @@ func TestForgedResultIsNotBelieved(t *testing.T) {
 	bothModes(t, func(t *testing.T, asker, answerer *side) {
 		handle := asker.begin(true)
 		asker.send(handle, "hello")
-		for _, forged := range []parley.Result{
-			{Outcome: parley.Accepted, Next: 1},
-			{Outcome: parley.Refused, ErrorNumber: 8494, Description: "no"},
-			{Outcome: parley.Gone},
-			{Outcome: parley.Expected, Next: 1},
-			{Outcome: parley.Accepted, Next: 1, Security: make([]byte, 32)},
+		for _, forged := range []transportstore.Result{
+			{Outcome: transportstore.Accepted, Next: 1},
+			{Outcome: transportstore.Refused, ErrorNumber: 8494, Description: "no"},
+			{Outcome: transportstore.Gone},
+			{Outcome: transportstore.Expected, Next: 1},
+			{Outcome: transportstore.Accepted, Next: 1, Security: make([]byte, 32)},
 		} {
-			asker.requireOutcomes(asker.carry(answerer, &forwarder{answer: &forged}), parley.Held, "not believed")
+			asker.requireOutcomes(asker.carry(answerer, &forwarder{answer: &forged}), transportstore.Held, "not believed")
 		}
 		if n := asker.guard.Counts().Forged; n != 5 {
 			t.Errorf("%d were counted as forged", n)
 		}
-		busy := parley.Result{Outcome: parley.Held, ErrorNumber: 11219, Description: "busy", Broker: parley.UUID{1}, Epoch: 9}
+		busy := transportstore.Result{Outcome: transportstore.Held, ErrorNumber: 11219, Description: "busy", Broker: parley.UUID{1}, Epoch: 9}
 		results := asker.carry(answerer, &forwarder{answer: &busy})
-		asker.requireOutcomes(results, parley.Held, "busy")
+		asker.requireOutcomes(results, transportstore.Held, "busy")
 		if !results[0].Broker.IsZero() {
 			t.Error("who has answered was believed without proof")
 		}
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		answerer.expect("hello")
 	})
 }
@@ -229,7 +234,7 @@ func TestReplayedRunsChangeNothing(t *testing.T) {
 				if !run.FromInitiator {
 					receiver, speaker = asker, answerer.speaker()
 				}
-				receiver.requireOutcomes(receiver.accept(speaker, run), parley.Accepted, "")
+				receiver.requireOutcomes(receiver.accept(speaker, run), transportstore.Accepted, "")
 			}
 		}
 		asker.expect("answer")
@@ -240,8 +245,8 @@ func TestReplayedRunsChangeNothing(t *testing.T) {
 		other := asker.begin(true)
 		asker.send(other, "other")
 		moved := way.seen[0]
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{change: func(r *parley.Run) { r.Bodies, r.Security = moved.Bodies, moved.Security }}),
-			parley.Held, "discarded")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{change: func(r *transportstore.Run) { r.Bodies, r.Security = moved.Bodies, moved.Security }}),
+			transportstore.Held, "discarded")
 	})
 }
 
@@ -258,10 +263,10 @@ func TestMessageForAnotherCertificateIsNotOpened(t *testing.T) {
 		}))
 		handle := asker.begin(true)
 		asker.send(handle, "not for everybody")
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Held, "9733")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Held, "9733")
 		asker.exec("select parley.drop_certificate('mallory')")
 		asker.wait()
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		answerer.expect("not for everybody")
 	})
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	activationstore "github.com/parley-broker/parley/internal/store/activation"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	truststore "github.com/parley-broker/parley/internal/store/trust"
 	"github.com/parley-broker/parley/parleytest"
 )
@@ -167,9 +167,9 @@ func (s *side) expect(texts ...string) string {
 	return got.handle
 }
 
-func (s *side) speaker() parley.Speaker {
+func (s *side) speaker() transportstore.Speaker {
 	s.Helper()
-	speaker, leads, err := parley.ReadSpeaker(s.Context(), s.pool, s.term)
+	speaker, leads, err := transportstore.ReadSpeaker(s.Context(), s.pool, s.term)
 	if err != nil || !leads {
 		s.Fatalf("speak for %s: %v, %v", s.name, leads, err)
 	}
@@ -177,14 +177,14 @@ func (s *side) speaker() parley.Speaker {
 }
 
 // take gives what is to be transmitted: what was parked, as if its time had come, and what is new.
-func (s *side) take() []parley.Run {
+func (s *side) take() []transportstore.Run {
 	s.Helper()
 	s.exec("update parley._p_parked set due_at = now() where due_at < 'infinity'")
-	destinations, err := parley.ReadDestinations(s.Context(), s.pool)
+	destinations, err := transportstore.ReadDestinations(s.Context(), s.pool)
 	s.noError(err)
-	var runs []parley.Run
+	var runs []transportstore.Run
 	for _, d := range destinations {
-		taken, err := parley.TakeRuns(s.Context(), s.pool, s.term, d.ID, 1000, 1<<20)
+		taken, err := transportstore.TakeRuns(s.Context(), s.pool, s.term, d.ID, 1000, 1<<20)
 		s.noError(err)
 		runs = append(runs, taken...)
 	}
@@ -192,22 +192,22 @@ func (s *side) take() []parley.Run {
 }
 
 // unacknowledged gives what is in transit, as a daemon does that has just begun.
-func (s *side) unacknowledged() []parley.Run {
+func (s *side) unacknowledged() []transportstore.Run {
 	s.Helper()
-	destinations, err := parley.ReadDestinations(s.Context(), s.pool)
+	destinations, err := transportstore.ReadDestinations(s.Context(), s.pool)
 	s.noError(err)
-	var runs []parley.Run
+	var runs []transportstore.Run
 	for _, d := range destinations {
-		some, err := parley.UnacknowledgedRuns(s.Context(), s.pool, d.ID, 0, -1, 1000, 1<<20)
+		some, err := transportstore.UnacknowledgedRuns(s.Context(), s.pool, d.ID, 0, -1, 1000, 1<<20)
 		s.noError(err)
 		runs = append(runs, some...)
 	}
 	return runs
 }
 
-func (s *side) acknowledge(run parley.Run, result parley.Result) {
+func (s *side) acknowledge(run transportstore.Run, result transportstore.Result) {
 	s.Helper()
-	leads, err := parley.AcknowledgeRuns(s.Context(), s.pool, s.term, []parley.Acknowledgement{
+	leads, err := transportstore.AcknowledgeRuns(s.Context(), s.pool, s.term, []transportstore.Acknowledgement{
 		{EndpointID: run.EndpointID, FirstSequence: run.FirstSequence, IsAlone: true, Result: result},
 	})
 	s.noError(err)
@@ -217,9 +217,9 @@ func (s *side) acknowledge(run parley.Run, result parley.Result) {
 }
 
 // accept gives runs to this side as they came from the network.
-func (s *side) accept(speaker parley.Speaker, runs ...parley.Run) []parley.Result {
+func (s *side) accept(speaker transportstore.Speaker, runs ...transportstore.Run) []transportstore.Result {
 	s.Helper()
-	results, err := s.guard.Accept(s.Context(), s.pool, parley.Arrival{Speaker: speaker, Runs: runs, Identities: make([]string, len(runs))})
+	results, err := s.guard.Accept(s.Context(), s.pool, transportstore.Arrival{Speaker: speaker, Runs: runs, Identities: make([]string, len(runs))})
 	s.noError(err)
 	if len(results) != len(runs) {
 		s.Fatalf("%d results for %d runs", len(results), len(runs))
@@ -229,27 +229,27 @@ func (s *side) accept(speaker parley.Speaker, runs ...parley.Run) []parley.Resul
 
 // forwarder stands between two sides, sees everything, and may do as it likes.
 type forwarder struct {
-	seen   []parley.Run // as they travelled
+	seen   []transportstore.Run // as they travelled
 	bytes  bytes.Buffer
-	change func(run *parley.Run)
+	change func(run *transportstore.Run)
 	// answer, when it is set, is given instead of delivering.
-	answer *parley.Result
+	answer *transportstore.Result
 }
 
 // carry transmits what a side has for another, once, and gives the results as its database has learned them.
-func (s *side) carry(other *side, way *forwarder) []parley.Result {
+func (s *side) carry(other *side, way *forwarder) []transportstore.Result {
 	s.Helper()
 	return s.transmit(other, way, s.take())
 }
 
-func (s *side) transmit(other *side, way *forwarder, runs []parley.Run) []parley.Result {
+func (s *side) transmit(other *side, way *forwarder, runs []transportstore.Run) []transportstore.Result {
 	s.Helper()
 	speaker := s.speaker()
 	sealed, held, err := s.guard.Seal(s.Context(), s.pool, speaker, runs)
 	s.noError(err)
-	var all []parley.Result
+	var all []transportstore.Result
 	for _, h := range held {
-		s.acknowledge(parley.Run{EndpointID: h.EndpointID, FirstSequence: h.FirstSequence}, h.Result)
+		s.acknowledge(transportstore.Run{EndpointID: h.EndpointID, FirstSequence: h.FirstSequence}, h.Result)
 		all = append(all, h.Result)
 	}
 	for _, run := range sealed {
@@ -266,25 +266,25 @@ func (s *side) transmit(other *side, way *forwarder, runs []parley.Run) []parley
 		if way.change != nil {
 			way.change(&travelling)
 		}
-		var results []parley.Result
+		var results []transportstore.Result
 		if way.answer != nil {
-			results = []parley.Result{*way.answer}
+			results = []transportstore.Result{*way.answer}
 		} else {
 			results = other.accept(speaker, travelling)
 		}
-		verified, _ := s.guard.Verify(speaker, []parley.Run{run}, results)
+		verified, _ := s.guard.Verify(speaker, []transportstore.Run{run}, results)
 		s.acknowledge(run, verified[0])
 		all = append(all, verified[0])
 	}
 	return all
 }
 
-func (s *side) carryFragments(other *side, way *forwarder, speaker parley.Speaker, run parley.Run) {
+func (s *side) carryFragments(other *side, way *forwarder, speaker transportstore.Speaker, run transportstore.Run) {
 	s.Helper()
 	for offset := int64(0); offset < run.Size; {
-		part, err := parley.ReadBodyPart(s.Context(), s.pool, run.EndpointID, run.FirstSequence, offset, 100_000)
+		part, err := transportstore.ReadBodyPart(s.Context(), s.pool, run.EndpointID, run.FirstSequence, offset, 100_000)
 		s.noError(err)
-		fragment, err := s.guard.SealFragment(run, parley.Fragment{
+		fragment, err := s.guard.SealFragment(run, transportstore.Fragment{
 			Speaker: speaker, ConversationID: run.ConversationID, FromInitiator: run.FromInitiator, Sequence: run.FirstSequence,
 			Offset: offset, Size: run.Size, Data: part, ToService: run.ToService, ToBroker: run.ToBroker,
 		})
@@ -299,7 +299,7 @@ func (s *side) carryFragments(other *side, way *forwarder, speaker parley.Speake
 	}
 }
 
-func (f *forwarder) record(run parley.Run) {
+func (f *forwarder) record(run transportstore.Run) {
 	f.seen = append(f.seen, run)
 	for _, body := range run.Bodies {
 		f.bytes.Write(body)
@@ -308,7 +308,7 @@ func (f *forwarder) record(run parley.Run) {
 }
 
 // requireOutcomes requires that each result has an outcome and its reason, as far as that is given.
-func (s *side) requireOutcomes(results []parley.Result, outcome parley.Outcome, why string) {
+func (s *side) requireOutcomes(results []transportstore.Result, outcome transportstore.Outcome, why string) {
 	s.Helper()
 	if len(results) == 0 {
 		s.Fatalf("nothing was transmitted, want %s %s", outcome, why)
@@ -317,7 +317,7 @@ func (s *side) requireOutcomes(results []parley.Result, outcome parley.Outcome, 
 		if result.Outcome != outcome || !strings.Contains(result.Description, why) {
 			s.Fatalf("the result is %s %q, want %s %q", result.Outcome, result.Description, outcome, why)
 		}
-		if outcome == parley.Held && why != "" && result.ErrorNumber == 0 {
+		if outcome == transportstore.Held && why != "" && result.ErrorNumber == 0 {
 			s.Fatalf("the result %q passes for a short wait", result.Description)
 		}
 	}

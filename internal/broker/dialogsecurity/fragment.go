@@ -6,25 +6,25 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // notStored reports that a fragment is not stored: the answer to the run that stands for its message gives the reason.
 const notStored = -1
 
 // AcceptFragment implements [Guard].
-func (d *Dialogs) AcceptFragment(ctx context.Context, db Beginner, fragment parley.Fragment) (stored int64, err error) {
+func (d *Dialogs) AcceptFragment(ctx context.Context, db Beginner, fragment transportstore.Fragment) (stored int64, err error) {
 	a := &arrived{
-		run: parley.Run{ConversationID: fragment.ConversationID, FirstSequence: fragment.Sequence},
+		run: transportstore.Run{ConversationID: fragment.ConversationID, FirstSequence: fragment.Sequence},
 		at:  side{conversation: fragment.ConversationID, isInitiator: !fragment.FromInitiator},
 	}
 	discarded := func(reason string) (int64, error) {
-		var unused parley.Result
+		var unused transportstore.Result
 		d.discard(&a.run, &unused, reason)
 		return notStored, nil
 	}
 	if !isSealed(fragment.Security) {
-		open, err := d.refuseDowngraded(ctx, db, []*arrived{a}, make([]parley.Result, 1))
+		open, err := d.refuseDowngraded(ctx, db, []*arrived{a}, make([]transportstore.Result, 1))
 		if err != nil {
 			return 0, err
 		}
@@ -32,7 +32,7 @@ func (d *Dialogs) AcceptFragment(ctx context.Context, db Beginner, fragment parl
 			return notStored, nil
 		}
 		fragment.Security, fragment.SealedAt = nil, time.Time{}
-		return parley.AcceptFragment(ctx, db, fragment)
+		return transportstore.AcceptFragment(ctx, db, fragment)
 	}
 	h, err := parseHeader(fragment.Security)
 	if err != nil {
@@ -54,16 +54,16 @@ func (d *Dialogs) AcceptFragment(ctx context.Context, db Beginner, fragment parl
 		fragment.Identity = a.identity + over(fragment.Identity)
 	}
 	if known, ok := d.bindings.get(a.at); ok && known == a.from {
-		return parley.AcceptFragment(ctx, db, fragment)
+		return transportstore.AcceptFragment(ctx, db, fragment)
 	}
 	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
-		open, err := d.bind(ctx, tx, []*arrived{a}, make([]parley.Result, 1))
+		open, err := d.bind(ctx, tx, []*arrived{a}, make([]transportstore.Result, 1))
 		if err != nil {
 			return err
 		}
 		stored = notStored
 		if len(open) > 0 {
-			stored, err = parley.AcceptFragment(ctx, tx, fragment)
+			stored, err = transportstore.AcceptFragment(ctx, tx, fragment)
 		}
 		return err
 	})

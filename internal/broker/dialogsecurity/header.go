@@ -8,7 +8,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // The security header of a run or a fragment:
@@ -115,7 +115,7 @@ func MayBeForwarded(security []byte, isEncrypted bool) bool {
 }
 
 // unsealed is a run that leaves as it is.
-func unsealed(run parley.Run) parley.Run {
+func unsealed(run transportstore.Run) transportstore.Run {
 	if run.IsEncrypted {
 		run.Security = []byte{linkOnly}
 	}

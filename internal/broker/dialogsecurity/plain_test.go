@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
@@ -23,10 +24,10 @@ func TestDialogWithoutEncryptionPassesInClear(t *testing.T) {
 	way := &forwarder{}
 	handle := asker.begin(false)
 	asker.send(handle, "hello")
-	asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+	asker.requireOutcomes(asker.carry(answerer, way), transportstore.Accepted, "")
 	there := answerer.expect("hello")
 	answerer.send(there, "answer")
-	answerer.requireOutcomes(answerer.carry(asker, way), parley.Accepted, "")
+	answerer.requireOutcomes(answerer.carry(asker, way), transportstore.Accepted, "")
 	asker.expect("answer")
 	// Even the keys are not needed.
 	if asker.guard.Counts().Sealed != 0 || !strings.Contains(way.bytes.String(), "helloanswer") {
@@ -35,10 +36,10 @@ func TestDialogWithoutEncryptionPassesInClear(t *testing.T) {
 	// A binding that comes later is for later dialogs, from the first one on.
 	asker.bind(true)
 	asker.send(handle, "again")
-	asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+	asker.requireOutcomes(asker.carry(answerer, way), transportstore.Accepted, "")
 	answerer.expect("again")
 	asker.send(asker.begin(false), "sealed after all")
-	asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+	asker.requireOutcomes(asker.carry(answerer, way), transportstore.Accepted, "")
 	answerer.expect("sealed after all")
 	if asker.guard.Counts().Sealed != 1 {
 		t.Errorf("%d runs were sealed", asker.guard.Counts().Sealed)
@@ -51,7 +52,7 @@ func TestDialogToBeEncryptedWaitsForItsBinding(t *testing.T) {
 	handle := asker.begin(true)
 	asker.send(handle, "one", "two")
 	way := &forwarder{}
-	asker.requireOutcomes(asker.carry(answerer, way), parley.Held, "9727")
+	asker.requireOutcomes(asker.carry(answerer, way), transportstore.Held, "9727")
 	if status := one[string](asker, "select max(transmission_status) from parley.transmission_queue"); !strings.Contains(status, "remote service binding") {
 		t.Errorf("the transmission queue says %q", status)
 	}
@@ -59,7 +60,7 @@ func TestDialogToBeEncryptedWaitsForItsBinding(t *testing.T) {
 		t.Error("something has left the server")
 	}
 	asker.bind(false)
-	asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+	asker.requireOutcomes(asker.carry(answerer, way), transportstore.Accepted, "")
 	answerer.expect("one", "two")
 }
 
@@ -71,14 +72,14 @@ func TestLargeMessageIsSealedInParts(t *testing.T) {
 		way := &forwarder{}
 		handle := asker.begin(true)
 		asker.send(handle, large)
-		asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, way), transportstore.Accepted, "")
 		there := answerer.expect(large)
 		if strings.Contains(way.bytes.String(), "secret") || way.bytes.Len() < len(large) {
 			t.Errorf("the forwarder could read some of %d bytes", way.bytes.Len())
 		}
 		answerer.send(there, large+"!")
 		answerer.restart()
-		answerer.requireOutcomes(answerer.carry(asker, way), parley.Accepted, "")
+		answerer.requireOutcomes(answerer.carry(asker, way), transportstore.Accepted, "")
 		asker.expect(large + "!")
 	})
 }
@@ -92,22 +93,22 @@ func TestForeignPartOfALargeMessageIsFound(t *testing.T) {
 		asker.send(handle, large)
 		runs := asker.take()
 		// Parts in clear come first, before the dialog is known to be secured.
-		stored, err := answerer.guard.AcceptFragment(t.Context(), answerer.pool, parley.Fragment{
+		stored, err := answerer.guard.AcceptFragment(t.Context(), answerer.pool, transportstore.Fragment{
 			Speaker: asker.speaker(), ConversationID: runs[0].ConversationID, FromInitiator: true, Offset: 0, Size: runs[0].Size,
 			Data: []byte("forged"), ToService: answering, Identity: "",
 		})
 		asker.noError(err)
 		if stored > 0 {
-			asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), parley.Held, "a part of the message was changed")
+			asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), transportstore.Held, "a part of the message was changed")
 			runs = asker.take()
 		}
-		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), parley.Accepted, "")
+		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), transportstore.Accepted, "")
 		there := answerer.expect(large)
 
 		// In an open dialog such a part is not even stored.
 		asker.send(handle, large)
 		runs = asker.take()
-		stored, err = answerer.guard.AcceptFragment(t.Context(), answerer.pool, parley.Fragment{
+		stored, err = answerer.guard.AcceptFragment(t.Context(), answerer.pool, transportstore.Fragment{
 			Speaker: asker.speaker(), ConversationID: runs[0].ConversationID, FromInitiator: true, Sequence: 1, Offset: 0, Size: runs[0].Size,
 			Data: []byte("forged"), ToService: answering,
 		})
@@ -115,7 +116,7 @@ func TestForeignPartOfALargeMessageIsFound(t *testing.T) {
 		if stored > 0 {
 			t.Errorf("%d bytes of an unknown sender were stored", stored)
 		}
-		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), parley.Accepted, "")
+		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), transportstore.Accepted, "")
 		if got := answerer.expect(large); got != there {
 			t.Errorf("it came in another conversation, %s", got)
 		}
@@ -131,7 +132,7 @@ func TestLogWarnsOfCertificatesThatExpireSoon(t *testing.T) {
 	asker.guard = dialogsecurity.New(dialogsecurity.Config{Keys: asker.keys, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for range 3 {
 		asker.send(asker.begin(true), "hello")
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		asker.wait()
 	}
 	// Ours and that of the other side, each once.
@@ -148,15 +149,15 @@ func TestRunInClearForASecuredDialogIsRefusedByADaemonThatHasJustBegun(t *testin
 		handle := asker.begin(true)
 		asker.send(handle, "one")
 		way := &forwarder{}
-		asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, way), transportstore.Accepted, "")
 		answerer.expect("one")
 		for _, first := range []int64{0, 1} {
 			answerer.restart()
-			inClear := parley.Run{
+			inClear := transportstore.Run{
 				ConversationID: way.seen[0].ConversationID, FromInitiator: true, FirstSequence: first, MessageType: "DEFAULT",
 				Bodies: [][]byte{[]byte("one"), []byte("forged")}, FromService: asking, ToService: answering, Contract: "DEFAULT",
 			}
-			answerer.requireOutcomes(answerer.accept(asker.speaker(), inClear), parley.Held, "9727: it came in clear for a dialog that is secured")
+			answerer.requireOutcomes(answerer.accept(asker.speaker(), inClear), transportstore.Held, "9727: it came in clear for a dialog that is secured")
 		}
 		if got := answerer.receive(); len(got.texts) > 0 {
 			t.Errorf("received %q", got.texts)
@@ -186,20 +187,20 @@ func TestRunInClearIsNotTakenBehindAFirstMessageThatIsBeingSecured(t *testing.T)
 		speaker := asker.speaker()
 		sealed, _, err := asker.guard.Seal(t.Context(), asker.pool, speaker, asker.take())
 		asker.noError(err)
-		forged := parley.Run{
+		forged := transportstore.Run{
 			ConversationID: sealed[0].ConversationID, FromInitiator: true, FirstSequence: 1, MessageType: "DEFAULT",
 			Bodies: [][]byte{[]byte("forged")}, FromService: asking, ToService: answering, Contract: "DEFAULT",
 		}
 		other := dialogsecurity.New(dialogsecurity.Config{Keys: answerer.keys})
 		db := &meanwhile{Pool: answerer.pool, happens: func() {
-			answerer.requireOutcomes(answerer.accept(speaker, sealed...), parley.Accepted, "")
+			answerer.requireOutcomes(answerer.accept(speaker, sealed...), transportstore.Accepted, "")
 		}}
-		results, err := other.Accept(t.Context(), db, parley.Arrival{Speaker: speaker, Runs: []parley.Run{forged}, Identities: []string{""}})
+		results, err := other.Accept(t.Context(), db, transportstore.Arrival{Speaker: speaker, Runs: []transportstore.Run{forged}, Identities: []string{""}})
 		answerer.noError(err)
 		if db.happens != nil {
 			t.Error("the run was judged without a transaction")
 		}
-		answerer.requireOutcomes(results, parley.Held, "9727: it came in clear for a dialog that is secured")
+		answerer.requireOutcomes(results, transportstore.Held, "9727: it came in clear for a dialog that is secured")
 		answerer.expect("one")
 	})
 }
@@ -209,19 +210,19 @@ func TestRunThatIsMarkedEncryptedAndCameInClearIsRefusedWhereLinksAreNotEncrypte
 	t.Parallel()
 	asker, answerer := newSides(t)
 	answerer.exec("select parley.grant('SEND', 'service', $1, 'public')", answering)
-	run := parley.Run{
+	run := transportstore.Run{
 		ConversationID: parley.UUID{7}, FromInitiator: true, MessageType: "DEFAULT", Bodies: [][]byte{[]byte("hello")},
 		FromService: asking, ToService: answering, Contract: "DEFAULT", IsEncrypted: true,
 	}
 	for _, security := range [][]byte{nil, {0}} {
 		run.Security = security
-		answerer.requireOutcomes(answerer.accept(asker.speaker(), run), parley.Held, "9727: it is of a dialog that is to be encrypted")
+		answerer.requireOutcomes(answerer.accept(asker.speaker(), run), transportstore.Held, "9727: it is of a dialog that is to be encrypted")
 		if n := one[int](answerer, "select count(*)::int from parley._p_endpoint"); n != 0 {
 			t.Fatalf("%d conversations were begun", n)
 		}
 	}
 	// Where links are encrypted this is how such a dialog travels.
 	answerer.guard = dialogsecurity.New(dialogsecurity.Config{Keys: answerer.keys, IsLinkEncrypted: true})
-	answerer.requireOutcomes(answerer.accept(asker.speaker(), run), parley.Accepted, "")
+	answerer.requireOutcomes(answerer.accept(asker.speaker(), run), transportstore.Accepted, "")
 	answerer.expect("hello")
 }

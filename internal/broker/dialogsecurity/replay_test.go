@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // record returns a copy of a transmission, as it was sealed by a clock that was ahead by so much: what was sealed half
 // an hour ago, when that is over.
-func (s *side) record(ahead time.Duration, runs []parley.Run) (parley.Speaker, []parley.Run) {
+func (s *side) record(ahead time.Duration, runs []transportstore.Run) (transportstore.Speaker, []transportstore.Run) {
 	s.Helper()
 	s.guard.SealAt(ahead)
 	defer s.guard.SealAt(0)
@@ -63,7 +64,7 @@ func (s *side) forgetEnded() {
 }
 
 // renew writes another time into what was sealed at an old one.
-func renew(run parley.Run, sealedAt time.Time) parley.Run {
+func renew(run transportstore.Run, sealedAt time.Time) transportstore.Run {
 	run.Security = bytes.Clone(run.Security)
 	binary.BigEndian.PutUint64(run.Security[len(run.Security)-8:], uint64(sealedAt.UnixMicro()))
 	return run
@@ -87,16 +88,16 @@ func TestFirstMessageThatIsReplayedWhenItsDialogIsForgottenBeginsNothing(t *test
 		asker.send(handle, "pay")
 		runs := asker.take()
 		speaker, old := asker.record(tooOld, runs)
-		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), parley.Accepted, "")
+		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), transportstore.Accepted, "")
 		finish(asker, answerer, handle, answerer.expect("pay"))
 		answerer.forgetEnded()
 		for _, isNew := range []bool{false, true} {
 			if isNew {
 				answerer.restart()
 			}
-			answerer.requireOutcomes(answerer.accept(speaker, renew(old[0], time.Now())), parley.Held, "changed on its way")
+			answerer.requireOutcomes(answerer.accept(speaker, renew(old[0], time.Now())), transportstore.Held, "changed on its way")
 			before := answerer.guard.Counts().Corrupted
-			answerer.requireOutcomes(answerer.accept(speaker, old...), parley.Held, "it may be a replay")
+			answerer.requireOutcomes(answerer.accept(speaker, old...), transportstore.Held, "it may be a replay")
 			answerer.requireNothingBegan()
 			if n := answerer.guard.Counts().Corrupted - before; n != 1 {
 				asker.Errorf("%d runs were counted as discarded", n)
@@ -115,7 +116,7 @@ func TestFirstMessageThatIsReplayedWhileItIsYoungIsRecognised(t *testing.T) {
 		asker.send(handle, "pay")
 		runs := asker.take()
 		speaker, young := asker.record(oldStill, runs)
-		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), parley.Accepted, "")
+		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), transportstore.Accepted, "")
 		finish(asker, answerer, handle, answerer.expect("pay"))
 		answerer.exec("select parley.fire_timers()")
 		// What is recorded of ended dialogs is kept as long, whatever their age.
@@ -126,7 +127,7 @@ func TestFirstMessageThatIsReplayedWhileItIsYoungIsRecognised(t *testing.T) {
 			if isNew {
 				answerer.restart()
 			}
-			answerer.requireOutcomes(answerer.accept(speaker, young...), parley.Accepted, "")
+			answerer.requireOutcomes(answerer.accept(speaker, young...), transportstore.Accepted, "")
 			answerer.requireNothingBegan()
 		}
 		// Nor does another database take the place of a dialog that is over.
@@ -136,7 +137,7 @@ func TestFirstMessageThatIsReplayedWhileItIsYoungIsRecognised(t *testing.T) {
 		// A broker that begins anew under another id knows it, too.
 		_, err = parley.NewBroker(asker.Context(), answerer.pool)
 		asker.noError(err)
-		answerer.requireOutcomes(answerer.accept(speaker, young...), parley.Accepted, "")
+		answerer.requireOutcomes(answerer.accept(speaker, young...), transportstore.Accepted, "")
 		answerer.requireNothingBegan()
 	})
 }
@@ -152,12 +153,12 @@ func TestFirstMessageThatHasWaitedForDaysIsTaken(t *testing.T) {
 			asker.exec("update parley." + table + " set enqueued_at = enqueued_at - interval '3 days'")
 		}
 		asker.guard.SealAt(tooOld)
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Held, "compare the clocks")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Held, "compare the clocks")
 		if status := one[string](asker, "select max(transmission_status) from parley.transmission_queue"); !strings.Contains(status, "28066: ") {
 			asker.Errorf("the transmission queue says %q", status)
 		}
 		asker.guard.SealAt(0)
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		answerer.expect("at last")
 	})
 }
@@ -170,23 +171,23 @@ func TestClocksOfSendersMayDifferByALittle(t *testing.T) {
 		handle := asker.begin(true)
 		asker.send(handle, "one")
 		asker.guard.SealAt(tooNew)
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Held, "ahead of the one here")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Held, "ahead of the one here")
 		asker.guard.SealAt(30 * time.Second)
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		there := answerer.expect("one")
 		for _, wrong := range []time.Duration{tooNew, tooOld, 0} {
 			asker.guard.SealAt(wrong)
 			answerer.guard.SealAt(wrong)
 			asker.send(handle, "question")
-			asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+			asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 			answerer.expect("question")
 			answerer.send(there, "answer")
-			answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), parley.Accepted, "")
+			answerer.requireOutcomes(answerer.carry(asker, &forwarder{}), transportstore.Accepted, "")
 			asker.expect("answer")
 		}
 		asker.guard.SealAt(oldStill)
 		asker.send(asker.begin(true), "two")
-		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), parley.Accepted, "")
+		asker.requireOutcomes(asker.carry(answerer, &forwarder{}), transportstore.Accepted, "")
 		answerer.expect("two")
 	})
 }
@@ -201,14 +202,14 @@ func TestDatabaseThatGoesOnFromAnOlderStateTakesOnlyWhatWasSealedSince(t *testin
 		speaker, before := asker.record(-time.Second, runs)
 		// The server has begun another timeline, which is not recorded yet.
 		answerer.exec("update parley._p_broker set timeline = 'ffffffff'")
-		answerer.requireOutcomes(answerer.accept(speaker, before...), parley.Held, "gone on from an older state")
+		answerer.requireOutcomes(answerer.accept(speaker, before...), transportstore.Held, "gone on from an older state")
 		answerer.requireNothingBegan()
 		if !one[bool](answerer, "select parley._p_is_epoch_current() and remembers_since is not null from parley._p_broker") {
 			asker.Error("the new timeline was not recorded")
 		}
 		// Two minutes later.
 		answerer.exec("update parley._p_broker set remembers_since = remembers_since - interval '2 minutes'")
-		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), parley.Accepted, "")
+		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), transportstore.Accepted, "")
 		answerer.expect("one")
 	})
 }
@@ -220,11 +221,11 @@ func TestPartsOfAFirstMessageThatIsReplayedAreNotStored(t *testing.T) {
 		handle := asker.begin(true)
 		asker.send(handle, strings.Repeat("x", 300_000))
 		runs := asker.take()
-		part := func(ahead time.Duration) parley.Fragment {
+		part := func(ahead time.Duration) transportstore.Fragment {
 			speaker, sealed := asker.record(ahead, runs)
 			asker.guard.SealAt(ahead)
 			defer asker.guard.SealAt(0)
-			fragment, err := asker.guard.SealFragment(sealed[0], parley.Fragment{
+			fragment, err := asker.guard.SealFragment(sealed[0], transportstore.Fragment{
 				Speaker: speaker, ConversationID: runs[0].ConversationID, FromInitiator: true, Size: runs[0].Size,
 				Data: make([]byte, 100_000), ToService: answering,
 			})
@@ -232,7 +233,7 @@ func TestPartsOfAFirstMessageThatIsReplayedAreNotStored(t *testing.T) {
 			return fragment
 		}
 		old, young := part(tooOld), part(0)
-		accept := func(fragment parley.Fragment) int64 {
+		accept := func(fragment transportstore.Fragment) int64 {
 			stored, err := answerer.guard.AcceptFragment(asker.Context(), answerer.pool, fragment)
 			asker.noError(err)
 			return stored
@@ -244,7 +245,7 @@ func TestPartsOfAFirstMessageThatIsReplayedAreNotStored(t *testing.T) {
 			asker.Fatalf("%d bytes were stored", stored)
 		}
 		answerer.exec("delete from parley._p_fragment")
-		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), parley.Accepted, "")
+		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), transportstore.Accepted, "")
 		finish(asker, answerer, handle, answerer.receive().handle)
 		if stored := accept(young); stored > 0 {
 			asker.Errorf("%d bytes for a dialog that is over were stored", stored)
@@ -261,10 +262,10 @@ func TestDialogThatBeginsIsNotedAsSecuredWhateverTheDaemonRemembers(t *testing.T
 		asker.send(handle, "one")
 		runs := asker.take()
 		speaker, again := asker.record(0, runs)
-		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), parley.Accepted, "")
+		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), transportstore.Accepted, "")
 		finish(asker, answerer, handle, answerer.expect("one"))
 		answerer.forgetEnded()
-		answerer.requireOutcomes(answerer.accept(speaker, again...), parley.Accepted, "")
+		answerer.requireOutcomes(answerer.accept(speaker, again...), transportstore.Accepted, "")
 		if !one[bool](answerer, "select exists (select from parley._p_dialog_security where not is_initiator and opened_at is not null)") {
 			asker.Error("the database does not know that the dialog is secured")
 		}
@@ -279,12 +280,12 @@ func TestHeaderOfTheOtherDirectionIsMalformed(t *testing.T) {
 	answerer.exec("select parley.grant('SEND', 'service', $1, 'public')", answering)
 	way := &forwarder{}
 	asker.send(asker.begin(true), "one")
-	asker.requireOutcomes(asker.carry(answerer, way), parley.Accepted, "")
+	asker.requireOutcomes(asker.carry(answerer, way), transportstore.Accepted, "")
 	answerer.send(answerer.expect("one"), "two")
-	answerer.requireOutcomes(answerer.carry(asker, way), parley.Accepted, "")
+	answerer.requireOutcomes(answerer.carry(asker, way), transportstore.Accepted, "")
 	for i, s := range []*side{asker, answerer} {
 		run := way.seen[i]
 		run.FromInitiator = !run.FromInitiator
-		s.requireOutcomes(s.accept(s.speaker(), run), parley.Held, "the security header is malformed")
+		s.requireOutcomes(s.accept(s.speaker(), run), transportstore.Held, "the security header is malformed")
 	}
 }

@@ -5,16 +5,17 @@ import (
 	"fmt"
 
 	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
 // Seal implements [Guard].
-func (d *Dialogs) Seal(ctx context.Context, db parley.DB, speaker parley.Speaker, runs []parley.Run) ([]parley.Run, []Held, error) {
+func (d *Dialogs) Seal(ctx context.Context, db parley.DB, speaker transportstore.Speaker, runs []transportstore.Run) ([]transportstore.Run, []Held, error) {
 	d.notice(speaker)
 	if err := d.tidy(ctx, db); err != nil {
 		return nil, nil, err
 	}
-	concerns := func(run *parley.Run) bool {
+	concerns := func(run *transportstore.Run) bool {
 		if run.FromInitiator {
 			return run.IsBound || run.IsEncrypted && !d.isLinkEncrypted
 		}
@@ -28,7 +29,7 @@ func (d *Dialogs) Seal(ctx context.Context, db parley.DB, speaker parley.Speaker
 	// No other call has this salt, so no key is used twice: not for a run that is sent again, nor for a number that was given
 	// again after the database had lost it. Its time is that of this transmission, however long the messages have waited.
 	salt := newSalt(d.clock())
-	sealed, held := make([]parley.Run, 0, len(runs)), []Held(nil)
+	sealed, held := make([]transportstore.Run, 0, len(runs)), []Held(nil)
 	for i := range runs {
 		run := &runs[i]
 		if !concerns(run) {
@@ -59,7 +60,7 @@ func (d *Dialogs) Seal(ctx context.Context, db parley.DB, speaker parley.Speaker
 
 // plansFor reports how each of the runs that it concerns is to be sealed; what was once recorded of a dialog never changes.
 func (d *Dialogs) plansFor(
-	ctx context.Context, db parley.DB, runs []parley.Run, concerns func(*parley.Run) bool,
+	ctx context.Context, db parley.DB, runs []transportstore.Run, concerns func(*transportstore.Run) bool,
 ) (map[int64]truststore.DialogPlan, error) {
 	var plans map[int64]truststore.DialogPlan
 	var unknown []int64
@@ -100,7 +101,7 @@ func (d *Dialogs) plansFor(
 
 // agreementFor gives the agreement under which a run is sealed, nil when it is to stay in clear, or a status why it cannot leave.
 func (d *Dialogs) agreementFor(
-	ctx context.Context, db parley.DB, run *parley.Run, plans map[int64]truststore.DialogPlan,
+	ctx context.Context, db parley.DB, run *transportstore.Run, plans map[int64]truststore.DialogPlan,
 ) (agreed *agreement, status string, err error) {
 	plan := plans[run.EndpointID]
 	if plan.Status != "" {
@@ -218,7 +219,7 @@ func (d *Dialogs) newAnonymousSecret(ctx context.Context, db parley.DB, principa
 }
 
 // SealFragment implements [Guard].
-func (d *Dialogs) SealFragment(run parley.Run, fragment parley.Fragment) (parley.Fragment, error) {
+func (d *Dialogs) SealFragment(run transportstore.Run, fragment transportstore.Fragment) (transportstore.Fragment, error) {
 	if !isSealed(run.Security) {
 		fragment.Security = run.Security
 		return fragment, nil

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // transmissionFailed is the number of a reason without one: an error while transmitting.
@@ -13,7 +13,7 @@ const transmissionFailed = 9736
 
 // Verify implements [Guard]. A forwarder could lose a message by saying that it was accepted, and end a conversation by saying that it
 // was refused. A delay needs no signature: a forwarder can delay in any case.
-func (d *Dialogs) Verify(_ parley.Speaker, runs []parley.Run, results []parley.Result) ([]parley.Result, int) {
+func (d *Dialogs) Verify(_ transportstore.Speaker, runs []transportstore.Run, results []transportstore.Result) ([]transportstore.Result, int) {
 	verified, isCopy, forged := results, false, 0
 	for i := range min(len(runs), len(results)) {
 		run, result := &runs[i], &results[i]
@@ -34,7 +34,7 @@ func (d *Dialogs) Verify(_ parley.Speaker, runs []parley.Run, results []parley.R
 	return verified, forged
 }
 
-func (d *Dialogs) isGenuine(run *parley.Run, result *parley.Result) bool {
+func (d *Dialogs) isGenuine(run *transportstore.Run, result *transportstore.Result) bool {
 	h, err := parseHeader(run.Security)
 	if err != nil || len(result.Security) == 0 {
 		return false
@@ -43,25 +43,25 @@ func (d *Dialogs) isGenuine(run *parley.Run, result *parley.Result) bool {
 	return ok && isSignedBy(agreed, h.salt, run, result)
 }
 
-func isDelaying(outcome parley.Outcome) bool {
-	return outcome == parley.Held || outcome == parley.Unroutable || outcome == parley.Superseded
+func isDelaying(outcome transportstore.Outcome) bool {
+	return outcome == transportstore.Held || outcome == transportstore.Unroutable || outcome == transportstore.Superseded
 }
 
 // delaying is what is left of a result that nobody has signed: a delay, and the reason that it gives. Its author is not known.
-func delaying(run *parley.Run, result *parley.Result) parley.Result {
+func delaying(run *transportstore.Run, result *transportstore.Result) transportstore.Result {
 	if isDelaying(result.Outcome) {
-		return parley.Result{Outcome: result.Outcome, Next: run.FirstSequence, ErrorNumber: result.ErrorNumber, Description: result.Description}
+		return transportstore.Result{Outcome: result.Outcome, Next: run.FirstSequence, ErrorNumber: result.ErrorNumber, Description: result.Description}
 	}
 	return holding(run, "9757: the answer was not signed by the other side, and was not believed.")
 }
 
 // holding is the result for a run that cannot go on now. A reason begins with its number, as transmission_status has it.
-func holding(run *parley.Run, reason string) parley.Result {
+func holding(run *transportstore.Run, reason string) transportstore.Result {
 	number := int32(transmissionFailed)
 	if digits, _, ok := strings.Cut(reason, ":"); ok {
 		if n, err := strconv.ParseInt(digits, 10, 32); err == nil {
 			number = int32(n)
 		}
 	}
-	return parley.Result{Outcome: parley.Held, Next: run.FirstSequence, ErrorNumber: number, Description: reason}
+	return transportstore.Result{Outcome: transportstore.Held, Next: run.FirstSequence, ErrorNumber: number, Description: reason}
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // Passage reports what a batch or a fragment has come through.
@@ -36,8 +36,8 @@ func Outset() Passage {
 type Batch struct {
 	Passage
 
-	Speaker parley.Speaker
-	Runs    []parley.Run
+	Speaker transportstore.Speaker
+	Runs    []transportstore.Run
 }
 
 // Deliverer takes messages to a database: the database itself, a link to another server, or a forwarder. It is safe for concurrent
@@ -45,9 +45,9 @@ type Batch struct {
 type Deliverer interface {
 	// Deliver brings the runs of a batch to their database and returns one result a run. An error means that the outcome is
 	// unknown: send the batch again later.
-	Deliver(ctx context.Context, batch Batch) ([]parley.Result, error)
+	Deliver(ctx context.Context, batch Batch) ([]transportstore.Result, error)
 	// DeliverFragment brings a part of a large message to its database, which keeps it until the run for the message comes. Stored
 	// is how many bytes of the body are there without a hole from the beginning, so the next fragment to send begins there; -1 when
 	// the database refuses it, with the reason in its answer to the run. An error means the same as for Deliver.
-	DeliverFragment(ctx context.Context, fragment parley.Fragment, passage Passage) (stored int64, err error)
+	DeliverFragment(ctx context.Context, fragment transportstore.Fragment, passage Passage) (stored int64, err error)
 }

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // Fault is something that a [Courier] does to a delivery.
@@ -55,7 +55,7 @@ type Courier struct {
 	Chance float64
 	Faults []Fault
 	// OnFaultAnswer receives what the far side answered to what it must not accept; it may be nil.
-	OnFaultAnswer func(fault Fault, batch transport.Batch, results []parley.Result, err error)
+	OnFaultAnswer func(fault Fault, batch transport.Batch, results []transportstore.Result, err error)
 
 	mu         sync.Mutex
 	random     *rand.Rand

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 func TestACourierInjectsEveryFaultItIsAskedFor(t *testing.T) {
@@ -14,11 +15,11 @@ func TestACourierInjectsEveryFaultItIsAskedFor(t *testing.T) {
 	d := &target{}
 	answered := map[Fault]int{}
 	courier := NewCourier(d, 0.7, 42)
-	courier.OnFaultAnswer = func(fault Fault, _ transport.Batch, _ []parley.Result, _ error) { answered[fault]++ }
+	courier.OnFaultAnswer = func(fault Fault, _ transport.Batch, _ []transportstore.Result, _ error) { answered[fault]++ }
 	for n := range int64(2000) {
 		sent := transport.Batch{
-			Speaker: parley.Speaker{Instance: parley.UUID{1}, Epoch: 5, Term: 5},
-			Runs: []parley.Run{
+			Speaker: transportstore.Speaker{Instance: parley.UUID{1}, Epoch: 5, Term: 5},
+			Runs: []transportstore.Run{
 				{ConversationID: parley.UUID{2}, FirstSequence: n, Bodies: [][]byte{{1}}},
 				{ConversationID: parley.UUID{3}, FirstSequence: n + 10000, Bodies: [][]byte{{2}}},
 			},
@@ -41,7 +42,7 @@ func TestACourierInjectsEveryFaultItIsAskedFor(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(answered)); !slices.Equal(got, []Fault{Echo, Forge, Stale}) {
 		t.Errorf("answered %v", answered)
 	}
-	speakers := map[parley.Speaker]int{}
+	speakers := map[transportstore.Speaker]int{}
 	for _, batch := range d.batches {
 		speakers[batch.Speaker]++
 	}
@@ -57,7 +58,7 @@ func TestACourierRepeatsItselfForASeed(t *testing.T) {
 		courier := NewCourier(d, 0.5, 7, Lose, Mute, Repeat, Shuffle, Truncate, Echo)
 		var all []string
 		for n := range int64(200) {
-			_, err := courier.Deliver(t.Context(), transport.Batch{Runs: []parley.Run{{FirstSequence: n}}})
+			_, err := courier.Deliver(t.Context(), transport.Batch{Runs: []transportstore.Run{{FirstSequence: n}}})
 			if err != nil {
 				all = append(all, err.Error())
 			}

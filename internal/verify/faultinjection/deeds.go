@@ -4,12 +4,12 @@ import (
 	"context"
 	"sync"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // Deliver implements transport.Deliverer.
-func (c *Courier) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
+func (c *Courier) Deliver(ctx context.Context, batch transport.Batch) ([]transportstore.Result, error) {
 	defer c.release()
 	defer c.remember(batch)
 	switch fault := c.fate(Faults()); fault {
@@ -48,7 +48,7 @@ func (c *Courier) Deliver(ctx context.Context, batch transport.Batch) ([]parley.
 }
 
 // race delivers twice at the same time.
-func (c *Courier) race(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
+func (c *Courier) race(ctx context.Context, batch transport.Batch) ([]transportstore.Result, error) {
 	var other sync.WaitGroup
 	defer other.Wait()
 	other.Go(func() { _, _ = c.Next.Deliver(ctx, batch) })
@@ -56,12 +56,12 @@ func (c *Courier) race(ctx context.Context, batch transport.Batch) ([]parley.Res
 }
 
 // shuffle turns the runs over, and their results back.
-func (c *Courier) shuffle(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
+func (c *Courier) shuffle(ctx context.Context, batch transport.Batch) ([]transportstore.Result, error) {
 	c.mu.Lock()
 	order := c.random.Perm(len(batch.Runs))
 	c.mu.Unlock()
 	shuffled := batch
-	shuffled.Runs = make([]parley.Run, len(order))
+	shuffled.Runs = make([]transportstore.Run, len(order))
 	for i, from := range order {
 		shuffled.Runs[i] = batch.Runs[from]
 	}
@@ -69,7 +69,7 @@ func (c *Courier) shuffle(ctx context.Context, batch transport.Batch) ([]parley.
 	if err != nil || len(results) != len(order) {
 		return nil, err
 	}
-	back := make([]parley.Result, len(order))
+	back := make([]transportstore.Result, len(order))
 	for i, from := range order {
 		back[from] = results[i]
 	}
@@ -97,7 +97,7 @@ func (c *Courier) speakOfOld(ctx context.Context, fault Fault) {
 }
 
 // DeliverFragment implements transport.Deliverer.
-func (c *Courier) DeliverFragment(ctx context.Context, fragment parley.Fragment, passage transport.Passage) (int64, error) {
+func (c *Courier) DeliverFragment(ctx context.Context, fragment transportstore.Fragment, passage transport.Passage) (int64, error) {
 	defer c.release()
 	switch c.fate([]Fault{Lose, Mute, Late, Repeat, Truncate}) {
 	case Lose:

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport/link"
 	"github.com/parley-broker/parley/internal/broker/transport/wire"
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,7 +32,7 @@ type target struct {
 	hold    chan struct{} // nil, or closed when answers may go
 }
 
-func (d *target) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
+func (d *target) Deliver(ctx context.Context, batch transport.Batch) ([]transportstore.Result, error) {
 	d.mu.Lock()
 	d.batches = append(d.batches, batch)
 	d.mu.Unlock()
@@ -42,14 +43,14 @@ func (d *target) Deliver(ctx context.Context, batch transport.Batch) ([]parley.R
 			return nil, ctx.Err()
 		}
 	}
-	results := make([]parley.Result, len(batch.Runs))
+	results := make([]transportstore.Result, len(batch.Runs))
 	for i, run := range batch.Runs {
-		results[i] = parley.Result{Outcome: parley.Accepted, Next: run.FirstSequence + 1}
+		results[i] = transportstore.Result{Outcome: transportstore.Accepted, Next: run.FirstSequence + 1}
 	}
 	return results, nil
 }
 
-func (d *target) DeliverFragment(_ context.Context, fragment parley.Fragment, _ transport.Passage) (int64, error) {
+func (d *target) DeliverFragment(_ context.Context, fragment transportstore.Fragment, _ transport.Passage) (int64, error) {
 	return fragment.Offset + int64(len(fragment.Data)), nil
 }
 
@@ -109,8 +110,8 @@ func greet(t *testing.T, peer *Peer) wire.Hello {
 func batchFrame(t *testing.T, id uint64, bodies ...[]byte) *pb.Frame {
 	t.Helper()
 	payload, err := wire.EncodeBatch(transport.Batch{
-		Speaker: parley.Speaker{Instance: parley.UUID{1}},
-		Runs:    []parley.Run{{ConversationID: parley.UUID{2}, Bodies: bodies}},
+		Speaker: transportstore.Speaker{Instance: parley.UUID{1}},
+		Runs:    []transportstore.Run{{ConversationID: parley.UUID{2}, Bodies: bodies}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -232,8 +233,8 @@ func TestAPeerThatDoesNotKeepToTheProtocolIsClosedAndCounted(t *testing.T) {
 			}
 			defer l.Close()
 			good := transport.Batch{
-				Speaker: parley.Speaker{Instance: parley.UUID{1}},
-				Runs:    []parley.Run{{ConversationID: parley.UUID{2}, Bodies: [][]byte{nil}}},
+				Speaker: transportstore.Speaker{Instance: parley.UUID{1}},
+				Runs:    []transportstore.Run{{ConversationID: parley.UUID{2}, Bodies: [][]byte{nil}}},
 			}
 			if _, err := l.Deliver(t.Context(), good); err != nil {
 				t.Error(err)

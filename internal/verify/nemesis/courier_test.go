@@ -14,9 +14,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	activationstore "github.com/parley-broker/parley/internal/store/activation"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -32,14 +32,14 @@ func placeOf(pool *pgxpool.Pool) *place {
 // door is a database as a Deliverer, with nothing between: what the daemon's inbox does, and no more.
 type door struct{ *place }
 
-func (d door) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
-	return parley.AcceptArrival(ctx, d.pool.Load(), parley.Arrival{
+func (d door) Deliver(ctx context.Context, batch transport.Batch) ([]transportstore.Result, error) {
+	return transportstore.AcceptArrival(ctx, d.pool.Load(), transportstore.Arrival{
 		Speaker: batch.Speaker, Runs: batch.Runs, Identities: make([]string, len(batch.Runs)),
 	})
 }
 
-func (d door) DeliverFragment(ctx context.Context, fragment parley.Fragment, _ transport.Passage) (int64, error) {
-	return parley.AcceptFragment(ctx, d.pool.Load(), fragment)
+func (d door) DeliverFragment(ctx context.Context, fragment transportstore.Fragment, _ transport.Passage) (int64, error) {
+	return transportstore.AcceptFragment(ctx, d.pool.Load(), fragment)
 }
 
 // courier is a transmitter under the control of a test: it carries what one database has to send to a faulty link into another,
@@ -87,16 +87,16 @@ func (c *courier) carry(ctx context.Context) (moved int, err error) {
 	if _, err := from.Exec(ctx, "select parley.fire_timers()"); err != nil {
 		return 0, err
 	}
-	speaker, leads, err := parley.ReadSpeaker(ctx, from, c.term)
+	speaker, leads, err := transportstore.ReadSpeaker(ctx, from, c.term)
 	if err != nil || !leads {
 		return 0, err
 	}
-	destinations, err := parley.ReadDestinations(ctx, from)
+	destinations, err := transportstore.ReadDestinations(ctx, from)
 	if err != nil {
 		return 0, fmt.Errorf("read the destinations: %w", err)
 	}
 	for _, destination := range destinations {
-		probes, err := parley.ReadProbes(ctx, from, destination.ID, 100)
+		probes, err := transportstore.ReadProbes(ctx, from, destination.ID, 100)
 		if err != nil {
 			return moved, fmt.Errorf("read what to compare: %w", err)
 		}
@@ -116,9 +116,9 @@ func (c *courier) carry(ctx context.Context) (moved int, err error) {
 }
 
 // take takes new runs and, now and then, whatever was not acknowledged.
-func (c *courier) take(ctx context.Context, destination int32) ([]parley.Run, error) {
+func (c *courier) take(ctx context.Context, destination int32) ([]transportstore.Run, error) {
 	rowsMax, bytesMax := 1+c.random.IntN(40), int64(1+c.random.IntN(100_000))
-	runs, err := parley.TakeRuns(ctx, c.from.pool.Load(), c.term, destination, rowsMax, bytesMax)
+	runs, err := transportstore.TakeRuns(ctx, c.from.pool.Load(), c.term, destination, rowsMax, bytesMax)
 	if err != nil {
 		return nil, fmt.Errorf("take runs: %w", err)
 	}
@@ -127,7 +127,7 @@ func (c *courier) take(ctx context.Context, destination int32) ([]parley.Run, er
 	}
 	var afterEndpoint, afterSequence int64 = 0, -1
 	for {
-		page, err := parley.UnacknowledgedRuns(ctx, c.from.pool.Load(), destination, afterEndpoint, afterSequence, rowsMax, bytesMax)
+		page, err := transportstore.UnacknowledgedRuns(ctx, c.from.pool.Load(), destination, afterEndpoint, afterSequence, rowsMax, bytesMax)
 		if err != nil {
 			return nil, fmt.Errorf("read what is not acknowledged: %w", err)
 		}
@@ -141,7 +141,7 @@ func (c *courier) take(ctx context.Context, destination int32) ([]parley.Run, er
 }
 
 // deliver delivers runs, those that are too large in fragments, and reports to the database what the other one has.
-func (c *courier) deliver(ctx context.Context, speaker parley.Speaker, runs []parley.Run) error {
+func (c *courier) deliver(ctx context.Context, speaker transportstore.Speaker, runs []transportstore.Run) error {
 	if len(runs) == 0 {
 		return nil
 	}
@@ -160,15 +160,15 @@ func (c *courier) deliver(ctx context.Context, speaker parley.Speaker, runs []pa
 	if err != nil {
 		return err
 	}
-	var acknowledged []parley.Acknowledgement
+	var acknowledged []transportstore.Acknowledgement
 	for i, result := range results {
-		if result.Outcome == parley.Superseded {
+		if result.Outcome == transportstore.Superseded {
 			c.superseded.Add(1)
 		}
 		if !c.to.isHonest() && c.random.IntN(6) == 0 {
 			continue // this courier died before it could report it
 		}
-		acknowledged = append(acknowledged, parley.Acknowledgement{
+		acknowledged = append(acknowledged, transportstore.Acknowledgement{
 			EndpointID: runs[i].EndpointID, FirstSequence: runs[i].FirstSequence, IsAlone: together[runs[i].EndpointID] == 1,
 			IsProbe: runs[i].Probe != nil, Result: result,
 		})
@@ -177,20 +177,20 @@ func (c *courier) deliver(ctx context.Context, speaker parley.Speaker, runs []pa
 		c.random.Shuffle(len(acknowledged), func(i, j int) { acknowledged[i], acknowledged[j] = acknowledged[j], acknowledged[i] })
 	}
 	for again := true; again; again = !c.to.isHonest() && c.random.IntN(6) == 0 {
-		if _, err := parley.AcknowledgeRuns(ctx, c.from.pool.Load(), c.term, acknowledged); err != nil {
+		if _, err := transportstore.AcknowledgeRuns(ctx, c.from.pool.Load(), c.term, acknowledged); err != nil {
 			return fmt.Errorf("acknowledge: %w", err)
 		}
 	}
 	return nil
 }
 
-func (c *courier) deliverFragments(ctx context.Context, speaker parley.Speaker, run parley.Run) error {
+func (c *courier) deliverFragments(ctx context.Context, speaker transportstore.Speaker, run transportstore.Run) error {
 	for offset := int64(0); offset < run.Size; {
-		data, err := parley.ReadBodyPart(ctx, c.from.pool.Load(), run.EndpointID, run.FirstSequence, offset, 1<<20)
+		data, err := transportstore.ReadBodyPart(ctx, c.from.pool.Load(), run.EndpointID, run.FirstSequence, offset, 1<<20)
 		if err != nil {
 			return fmt.Errorf("read a part of a body: %w", err)
 		}
-		stored, err := c.to.DeliverFragment(ctx, parley.Fragment{
+		stored, err := c.to.DeliverFragment(ctx, transportstore.Fragment{
 			Speaker: speaker, ConversationID: run.ConversationID, FromInitiator: run.FromInitiator, Sequence: run.FirstSequence,
 			Offset: offset, Size: run.Size, Data: data, ToService: run.ToService, ToBroker: run.ToBroker,
 		}, transport.Outset())

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	"github.com/parley-broker/parley/internal/verify/checker"
 )
 
@@ -34,7 +34,7 @@ type faultyDeliverer struct {
 	// acknowledged is what the database has acknowledged; keeps T1.
 	acknowledged map[checker.Direction]int64
 	// newest is the newest speaker that the database has listened to; what is older must change nothing; keeps T3.
-	newest parley.Speaker
+	newest transportstore.Speaker
 }
 
 func newFaultyDeliverer(t testing.TB, seed uint64, inner transport.Deliverer) *faultyDeliverer {
@@ -71,7 +71,7 @@ func (e *faultyDeliverer) isHonest() bool {
 }
 
 // Deliver delivers, or does worse.
-func (e *faultyDeliverer) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
+func (e *faultyDeliverer) Deliver(ctx context.Context, batch transport.Batch) ([]transportstore.Result, error) {
 	if e.isHonest() {
 		return e.pass(ctx, batch)
 	}
@@ -113,7 +113,7 @@ func (e *faultyDeliverer) Deliver(ctx context.Context, batch transport.Batch) ([
 }
 
 // DeliverFragment delivers a fragment, twice, or not.
-func (e *faultyDeliverer) DeliverFragment(ctx context.Context, fragment parley.Fragment, passage transport.Passage) (int64, error) {
+func (e *faultyDeliverer) DeliverFragment(ctx context.Context, fragment transportstore.Fragment, passage transport.Passage) (int64, error) {
 	if !e.isHonest() {
 		switch e.roll(6) {
 		case 0:
@@ -136,7 +136,7 @@ func (e *faultyDeliverer) DeliverFragment(ctx context.Context, fragment parley.F
 }
 
 // pass delivers honestly and checks the answer.
-func (e *faultyDeliverer) pass(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
+func (e *faultyDeliverer) pass(ctx context.Context, batch transport.Batch) ([]transportstore.Result, error) {
 	e.mu.Lock()
 	before := maps.Clone(e.acknowledged)
 	e.mu.Unlock()
@@ -151,15 +151,15 @@ func (e *faultyDeliverer) pass(ctx context.Context, batch transport.Batch) ([]pa
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, result := range results {
-		if batch.Runs[i].FirstSequence == parley.Unsequenced {
+		if batch.Runs[i].FirstSequence == transportstore.Unsequenced {
 			continue
 		}
 		d := direction(batch.Runs[i])
 		switch {
-		case result.Outcome == parley.Accepted:
+		case result.Outcome == transportstore.Accepted:
 			// It may be less than is known already: a conversation that is over answers a repetition with that alone.
 			e.acknowledged[d] = max(e.acknowledged[d], result.Next)
-		case result.Outcome == parley.Expected && result.Next < before[d] && !e.honest:
+		case result.Outcome == transportstore.Expected && result.Next < before[d] && !e.honest:
 			e.t.Errorf("T4: the number that %v has to go on with fell from %d to %d", d, before[d], result.Next)
 		}
 	}
@@ -170,8 +170,8 @@ func (e *faultyDeliverer) pass(ctx context.Context, batch transport.Batch) ([]pa
 }
 
 // passInPieces delivers each run by itself, in any order.
-func (e *faultyDeliverer) passInPieces(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
-	results := make([]parley.Result, len(batch.Runs))
+func (e *faultyDeliverer) passInPieces(ctx context.Context, batch transport.Batch) ([]transportstore.Result, error) {
+	results := make([]transportstore.Result, len(batch.Runs))
 	e.mu.Lock()
 	order := e.random.Perm(len(batch.Runs))
 	e.mu.Unlock()
@@ -239,7 +239,7 @@ func (e *faultyDeliverer) wantSuperseded(ctx context.Context, batch transport.Ba
 		return
 	}
 	for _, result := range results {
-		if result.Outcome != parley.Superseded {
+		if result.Outcome != transportstore.Superseded {
 			e.t.Errorf("T3: a run in the name of epoch %d term %d was %s (%s)", batch.Speaker.Epoch, batch.Speaker.Term, result.Outcome, result.Description)
 		}
 	}
@@ -267,11 +267,11 @@ func clone(batch transport.Batch) transport.Batch {
 }
 
 // newer reports whether a speaker makes another one silent.
-func newer(a, b parley.Speaker) bool {
+func newer(a, b transportstore.Speaker) bool {
 	return a.Epoch > b.Epoch || a.Epoch == b.Epoch && a.Term > b.Term
 }
 
-func direction(run parley.Run) checker.Direction {
+func direction(run transportstore.Run) checker.Direction {
 	return checker.Direction{Dialog: run.ConversationID.String(), FromInitiator: run.FromInitiator}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/wire"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // bytesOf deals out the bytes of a fuzzer as what an arrival is made of; when they are used up it deals zeros.
@@ -37,7 +38,7 @@ func (b *bytesOf) number() int64 {
 	case 0, 1, 2:
 		return int64(b.below(5))
 	case 3:
-		return parley.Unsequenced - int64(b.below(3))
+		return transportstore.Unsequenced - int64(b.below(3))
 	case 4:
 		return -int64(b.below(3))
 	}
@@ -73,8 +74,8 @@ func (b *bytesOf) uuid(known ...parley.UUID) (v parley.UUID) {
 }
 
 // run deals a run that may fit a conversation that is there, or nearly.
-func (b *bytesOf) run(fits parley.Run, own parley.UUID) parley.Run {
-	run := parley.Run{
+func (b *bytesOf) run(fits transportstore.Run, own parley.UUID) transportstore.Run {
+	run := transportstore.Run{
 		ConversationID: b.uuid(fits.ConversationID),
 		FromInitiator:  b.below(4) > 0,
 		FirstSequence:  b.number(),
@@ -92,7 +93,7 @@ func (b *bytesOf) run(fits parley.Run, own parley.UUID) parley.Run {
 	case 0:
 		run.Size = b.number()
 	case 1:
-		run.Probe = &parley.Probe{Given: b.number(), Expected: b.number()}
+		run.Probe = &transportstore.Probe{Given: b.number(), Expected: b.number()}
 	default:
 		for range b.below(4) {
 			run.Bodies = append(run.Bodies, b.data(b.below(6)))
@@ -108,8 +109,8 @@ func FuzzArrival(f *testing.F) {
 	speeches := from.speak(f, [][]string{{"one", "two", "three"}}, []bool{false})
 	speaker := from.speaker(f)
 	// The listener has the first message of a conversation.
-	if _, err := parley.AcceptArrival(f.Context(), pool, parley.Arrival{
-		Speaker: speaker, Runs: []parley.Run{speeches[0].piece(0, 1)}, Identities: []string{""},
+	if _, err := transportstore.AcceptArrival(f.Context(), pool, transportstore.Arrival{
+		Speaker: speaker, Runs: []transportstore.Run{speeches[0].piece(0, 1)}, Identities: []string{""},
 	}); err != nil {
 		f.Fatal(err)
 	}
@@ -126,10 +127,10 @@ func FuzzArrival(f *testing.F) {
 		b := &bytesOf{raw}
 		as := speaker
 		if b.below(3) == 0 {
-			as = parley.Speaker{Instance: b.uuid(speaker.Instance, own), Epoch: b.number(), Term: b.number(), Token: b.uuid(speaker.Token)}
+			as = transportstore.Speaker{Instance: b.uuid(speaker.Instance, own), Epoch: b.number(), Term: b.number(), Token: b.uuid(speaker.Token)}
 		}
 		batch := transport.Batch{Passage: transport.Outset(), Speaker: as}
-		arrival := parley.Arrival{}
+		arrival := transportstore.Arrival{}
 		for range 1 + b.below(4) {
 			batch.Runs = append(batch.Runs, b.run(speeches[0].run, own))
 			arrival.Identities = append(arrival.Identities, []string{"", "peer:abc", "role:postgres", "certificate:x"}[b.below(4)])
@@ -149,7 +150,7 @@ func FuzzArrival(f *testing.F) {
 		}
 		defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 		for range 2 {
-			results, err := parley.AcceptArrival(t.Context(), tx, arrival)
+			results, err := transportstore.AcceptArrival(t.Context(), tx, arrival)
 			if err != nil {
 				if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 					t.Fatalf("%+v was answered with %s: %s, at %s", arrival, pgErr.Code, pgErr.Message, pgErr.Where)
@@ -158,19 +159,19 @@ func FuzzArrival(f *testing.F) {
 			}
 			for i, result := range results {
 				switch result.Outcome {
-				case parley.Accepted, parley.Expected, parley.Held, parley.Refused, parley.Gone, parley.Unroutable, parley.Superseded:
+				case transportstore.Accepted, transportstore.Expected, transportstore.Held, transportstore.Refused, transportstore.Gone, transportstore.Unroutable, transportstore.Superseded:
 				default:
 					t.Fatalf("run %+v was answered %+v", arrival.Runs[i], result)
 				}
 			}
 		}
-		fragment := parley.Fragment{
+		fragment := transportstore.Fragment{
 			Speaker: as, ConversationID: b.uuid(speeches[0].run.ConversationID), FromInitiator: b.below(2) == 0, Sequence: b.number(),
 			Offset: b.number(), Size: b.number(), Data: b.data(b.below(9)), ToService: b.text("listener"), ToBroker: b.uuid(own),
 		}
 		if payload, err = wire.EncodeFragment(fragment, transport.Outset()); err == nil {
 			if fragment, _, err = wire.DecodeFragment(payload); err == nil {
-				if _, err := parley.AcceptFragment(t.Context(), tx, fragment); err != nil {
+				if _, err := transportstore.AcceptFragment(t.Context(), tx, fragment); err != nil {
 					t.Fatalf("%+v: %v", fragment, err)
 				}
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/wire"
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	"github.com/parley-broker/parley/internal/verify/faultinjection"
 )
 
@@ -29,13 +30,13 @@ type intruder struct {
 	t       testing.TB
 	key     *identity.Certificate
 	victim  *outpost
-	speaker parley.Speaker
+	speaker transportstore.Speaker
 	dialog  parley.UUID
 }
 
 func newIntruder(t testing.TB, key *identity.Certificate, victim *outpost) *intruder {
 	t.Helper()
-	i := &intruder{t: t, key: key, victim: victim, speaker: parley.Speaker{Epoch: 5, Term: 5, Token: parley.UUID{5}}}
+	i := &intruder{t: t, key: key, victim: victim, speaker: transportstore.Speaker{Epoch: 5, Term: 5, Token: parley.UUID{5}}}
 	_, _ = rand.Read(i.speaker.Instance[:])
 	_, _ = rand.Read(i.dialog[:])
 	return i
@@ -70,14 +71,14 @@ func (i *intruder) greet() *faultinjection.Peer {
 }
 
 // run is one message of the intruder's own dialog.
-func (i *intruder) run(sequence int64) parley.Run {
-	return parley.Run{
+func (i *intruder) run(sequence int64) transportstore.Run {
+	return transportstore.Run{
 		ConversationID: i.dialog, FromInitiator: true, FirstSequence: sequence, MessageType: "DEFAULT", Contract: "DEFAULT",
 		FromService: "intruder/initiator", ToService: "ajar", Bodies: [][]byte{fmt.Append(nil, sequence+1)}, EnqueuedAt: time.Now(),
 	}
 }
 
-func (i *intruder) batch(id uint64, speaker parley.Speaker, runs ...parley.Run) *pb.Frame {
+func (i *intruder) batch(id uint64, speaker transportstore.Speaker, runs ...transportstore.Run) *pb.Frame {
 	i.t.Helper()
 	payload, err := wire.EncodeBatch(transport.Batch{Passage: transport.Outset(), Speaker: speaker, Runs: runs})
 	if err != nil {
@@ -87,7 +88,7 @@ func (i *intruder) batch(id uint64, speaker parley.Speaker, runs ...parley.Run) 
 }
 
 // ask sends runs in the name of a speaker, on a connection of its own, and returns the answers.
-func (i *intruder) ask(speaker parley.Speaker, runs ...parley.Run) []parley.Result {
+func (i *intruder) ask(speaker transportstore.Speaker, runs ...transportstore.Run) []transportstore.Result {
 	i.t.Helper()
 	peer := i.greet()
 	defer peer.Close()
@@ -116,10 +117,10 @@ func (i *intruder) ask(speaker parley.Speaker, runs ...parley.Run) []parley.Resu
 
 // wantOutcome sends one run and checks the answer. Where the conversation is locked just then it sends it again, as any
 // sender does.
-func (i *intruder) wantOutcome(what string, want parley.Outcome, next int64, speaker parley.Speaker, run parley.Run) {
+func (i *intruder) wantOutcome(what string, want transportstore.Outcome, next int64, speaker transportstore.Speaker, run transportstore.Run) {
 	i.t.Helper()
 	got := i.ask(speaker, run)[0]
-	for end := time.Now().Add(patience); got.Outcome == parley.Held && want != parley.Held && time.Now().Before(end); {
+	for end := time.Now().Add(patience); got.Outcome == transportstore.Held && want != transportstore.Held && time.Now().Before(end); {
 		<-time.After(10 * time.Millisecond)
 		got = i.ask(speaker, run)[0]
 	}
@@ -253,33 +254,33 @@ func (i *intruder) linger(each int) {
 // converse talks on a dialog of its own as badly as it can, and sends three messages in all.
 func (i *intruder) converse() {
 	i.t.Helper()
-	i.wantOutcome("a message before the first", parley.Expected, 0, i.speaker, i.run(1))
+	i.wantOutcome("a message before the first", transportstore.Expected, 0, i.speaker, i.run(1))
 	for range 3 {
-		i.wantOutcome("the first message", parley.Accepted, 1, i.speaker, i.run(0))
+		i.wantOutcome("the first message", transportstore.Accepted, 1, i.speaker, i.run(0))
 	}
-	i.wantOutcome("a message after a hole", parley.Expected, 1, i.speaker, i.run(2))
-	i.wantOutcome("a message of the far future", parley.Expected, 1, i.speaker, i.run(1<<60))
+	i.wantOutcome("a message after a hole", transportstore.Expected, 1, i.speaker, i.run(2))
+	i.wantOutcome("a message of the far future", transportstore.Expected, 1, i.speaker, i.run(1<<60))
 	var racing sync.WaitGroup
 	for range 8 {
 		racing.Go(func() { i.ask(i.speaker, i.run(1)) })
 	}
 	racing.Wait()
-	i.wantOutcome("the second message", parley.Accepted, 2, i.speaker, i.run(1))
+	i.wantOutcome("the second message", transportstore.Accepted, 2, i.speaker, i.run(1))
 	older, copied := i.speaker, i.speaker
 	older.Epoch, older.Term = 4, 99
 	copied.Token[0]++
-	i.wantOutcome("what comes of an older epoch", parley.Superseded, 0, older, i.run(2))
-	i.wantOutcome("what comes of a copy", parley.Superseded, 0, copied, i.run(2))
+	i.wantOutcome("what comes of an older epoch", transportstore.Superseded, 0, older, i.run(2))
+	i.wantOutcome("what comes of a copy", transportstore.Superseded, 0, copied, i.run(2))
 	backwards := i.ask(i.speaker, i.run(2), i.run(1), i.run(0))
-	if slices.ContainsFunc(backwards, func(r parley.Result) bool { return r.Outcome != parley.Accepted || r.Next > 3 }) {
+	if slices.ContainsFunc(backwards, func(r transportstore.Result) bool { return r.Outcome != transportstore.Accepted || r.Next > 3 }) {
 		i.t.Errorf("three messages in the wrong order were answered %+v", backwards)
 	}
 	unknown := i.run(3)
 	unknown.ToBroker = parley.UUID{0xde, 0xad}
-	i.wantOutcome("a message for a broker that is not there", parley.Unroutable, 0, i.speaker, unknown)
+	i.wantOutcome("a message for a broker that is not there", transportstore.Unroutable, 0, i.speaker, unknown)
 	unknown = i.run(0)
 	unknown.ConversationID, unknown.ToService = parley.UUID{0xbe, 0xef}, "nobody"
-	i.wantOutcome("a dialog with a service that is not there", parley.Unroutable, 0, i.speaker, unknown)
+	i.wantOutcome("a dialog with a service that is not there", transportstore.Unroutable, 0, i.speaker, unknown)
 }
 
 // meddle speaks on dialogs of others, and in the name of their broker.
@@ -295,14 +296,14 @@ func (i *intruder) meddle(owner *outpost) {
 	}
 	run := i.run(1)
 	run.ConversationID = id
-	i.wantOutcome("a word on the dialog of others", parley.Refused, 0, i.speaker, run)
-	run.FirstSequence, run.MessageType = parley.Unsequenced, "http://schemas.microsoft.com/SQL/ServiceBroker/Error"
-	i.wantOutcome("an Error on the dialog of others", parley.Refused, 0, i.speaker, run)
-	name := parley.Speaker{Epoch: 1 << 40, Term: 1 << 40, Token: parley.UUID{5}}
+	i.wantOutcome("a word on the dialog of others", transportstore.Refused, 0, i.speaker, run)
+	run.FirstSequence, run.MessageType = transportstore.Unsequenced, "http://schemas.microsoft.com/SQL/ServiceBroker/Error"
+	i.wantOutcome("an Error on the dialog of others", transportstore.Refused, 0, i.speaker, run)
+	name := transportstore.Speaker{Epoch: 1 << 40, Term: 1 << 40, Token: parley.UUID{5}}
 	if name.Instance, err = parley.ParseUUID(owner.instance()); err != nil {
 		i.t.Fatal(err)
 	}
-	i.wantOutcome("a word in the name of another broker", parley.Held, 0, name, run)
+	i.wantOutcome("a word in the name of another broker", transportstore.Held, 0, name, run)
 	h.send(handle)
 	i.victim.hand().receive("target_queue", dialog, 2)
 }

@@ -10,10 +10,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
 	"github.com/parley-broker/parley/internal/broker/transport/wire"
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	"github.com/parley-broker/parley/internal/verify/faultinjection"
 )
 
@@ -27,9 +27,9 @@ type lie struct {
 }
 
 // answered is a frame with the same result for each run.
-func answered(t testing.TB, id uint64, runs int, result parley.Result) *pb.Frame {
+func answered(t testing.TB, id uint64, runs int, result transportstore.Result) *pb.Frame {
 	t.Helper()
-	results := make([]parley.Result, runs)
+	results := make([]transportstore.Result, runs)
 	for i := range results {
 		results[i] = result
 	}
@@ -44,11 +44,11 @@ var lies = []lie{
 	{name: "says nothing, ever", answer: func(testing.TB, uint64, int) []*pb.Frame { return nil }},
 	{name: "answers what nobody has asked", answer: func(t testing.TB, id uint64, runs int) []*pb.Frame {
 		t.Helper()
-		return []*pb.Frame{answered(t, id+100, runs, parley.Result{Outcome: parley.Accepted, Next: 2})}
+		return []*pb.Frame{answered(t, id+100, runs, transportstore.Result{Outcome: transportstore.Accepted, Next: 2})}
 	}},
 	{name: "answers more than was asked", answer: func(t testing.TB, id uint64, runs int) []*pb.Frame {
 		t.Helper()
-		return []*pb.Frame{answered(t, id, runs+1, parley.Result{Outcome: parley.Accepted, Next: 2})}
+		return []*pb.Frame{answered(t, id, runs+1, transportstore.Result{Outcome: transportstore.Accepted, Next: 2})}
 	}},
 	{name: "answers twice", answer: func(_ testing.TB, id uint64, _ int) []*pb.Frame {
 		failure := &pb.Frame{Kind: pb.Kind_KIND_FAILURE, Id: id}
@@ -79,15 +79,15 @@ var lies = []lie{
 	}},
 	{name: "acknowledges nothing at all", answer: func(t testing.TB, id uint64, runs int) []*pb.Frame {
 		t.Helper()
-		return []*pb.Frame{answered(t, id, runs, parley.Result{Outcome: parley.Accepted})}
+		return []*pb.Frame{answered(t, id, runs, transportstore.Result{Outcome: transportstore.Accepted})}
 	}},
 	{name: "acknowledges what was never sent", breaks: true, answer: func(t testing.TB, id uint64, runs int) []*pb.Frame {
 		t.Helper()
-		return []*pb.Frame{answered(t, id, runs, parley.Result{Outcome: parley.Accepted, Next: 1 << 40})}
+		return []*pb.Frame{answered(t, id, runs, transportstore.Result{Outcome: transportstore.Accepted, Next: 1 << 40})}
 	}},
 	{name: "expects what was never sent", breaks: true, answer: func(t testing.TB, id uint64, runs int) []*pb.Frame {
 		t.Helper()
-		return []*pb.Frame{answered(t, id, runs, parley.Result{Outcome: parley.Expected, Next: 1 << 40})}
+		return []*pb.Frame{answered(t, id, runs, transportstore.Result{Outcome: transportstore.Expected, Next: 1 << 40})}
 	}},
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 const (
@@ -121,23 +121,23 @@ func (w *world) askAll(t testing.TB, from *party) {
 	t.Helper()
 	conn := connect(t, from.dsn())
 	defer conn.Close(t.Context())
-	speaker, _, err := parley.ReadSpeaker(t.Context(), conn, ask[int64](t, conn, "select term from parley._p_leader"))
+	speaker, _, err := transportstore.ReadSpeaker(t.Context(), conn, ask[int64](t, conn, "select term from parley._p_leader"))
 	if err != nil {
 		t.Log(err)
 	}
-	destinations, err := parley.ReadDestinations(t.Context(), conn)
+	destinations, err := transportstore.ReadDestinations(t.Context(), conn)
 	if err != nil {
 		t.Log(err)
 	}
 	for _, destination := range destinations {
-		runs, err := parley.UnacknowledgedRuns(t.Context(), conn, destination.ID, 0, -1, 10, 1<<20)
+		runs, err := transportstore.UnacknowledgedRuns(t.Context(), conn, destination.ID, 0, -1, 10, 1<<20)
 		t.Logf("%s has %d runs in transit to %+v: %v", from.name, len(runs), destination, err)
 		for _, to := range w.parties {
 			far := connect(t, to.dsn())
 			tx, err := far.Begin(t.Context())
 			if err == nil {
-				var results []parley.Result
-				results, err = parley.AcceptArrival(t.Context(), tx, parley.Arrival{Speaker: speaker, Runs: runs, Identities: make([]string, len(runs))})
+				var results []transportstore.Result
+				results, err = transportstore.AcceptArrival(t.Context(), tx, transportstore.Arrival{Speaker: speaker, Runs: runs, Identities: make([]string, len(runs))})
 				t.Logf("%s answers %+v", to.name, results)
 				_ = tx.Rollback(t.Context())
 			}

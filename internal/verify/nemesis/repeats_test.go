@@ -19,19 +19,20 @@ import (
 
 	"github.com/parley-broker/parley"
 	activationstore "github.com/parley-broker/parley/internal/store/activation"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	"github.com/parley-broker/parley/internal/verify/checker"
 	"github.com/parley-broker/parley/parleytest"
 )
 
 // speech is one direction of one dialog, as its sender's database has numbered it.
 type speech struct {
-	run    parley.Run // without bodies
+	run    transportstore.Run // without bodies
 	bodies [][]byte
-	ends   *parley.Run // the run of the EndDialog, if the speech has one
+	ends   *transportstore.Run // the run of the EndDialog, if the speech has one
 }
 
 // piece gives the run of the messages from a number on.
-func (s speech) piece(first, n int) parley.Run {
+func (s speech) piece(first, n int) transportstore.Run {
 	if s.ends != nil && first == len(s.bodies) {
 		return *s.ends
 	}
@@ -99,13 +100,13 @@ func (s *speaking) speak(t testing.TB, dialogs [][]string, ends []bool) []speech
 	}
 	var speeches []speech
 	place := map[parley.UUID]int{}
-	destinations, err := parley.ReadDestinations(t.Context(), s.pool)
+	destinations, err := transportstore.ReadDestinations(t.Context(), s.pool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, destination := range destinations {
 		for {
-			runs, err := parley.TakeRuns(t.Context(), s.pool, s.term, destination.ID, 7, 1<<20)
+			runs, err := transportstore.TakeRuns(t.Context(), s.pool, s.term, destination.ID, 7, 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,9 +134,9 @@ func (s *speaking) speak(t testing.TB, dialogs [][]string, ends []bool) []speech
 	return speeches
 }
 
-func (s *speaking) speaker(t testing.TB) parley.Speaker {
+func (s *speaking) speaker(t testing.TB) transportstore.Speaker {
 	t.Helper()
-	speaker, leads, err := parley.ReadSpeaker(t.Context(), s.pool, s.term)
+	speaker, leads, err := transportstore.ReadSpeaker(t.Context(), s.pool, s.term)
 	if err != nil || !leads {
 		t.Fatalf("read the speaker: %t, %v", leads, err)
 	}
@@ -184,8 +185,8 @@ func TestAnyRunAnyNumberOfTimesInAnyOrderEqualsSendingItOnce(t *testing.T) {
 			r.Fatalf("%d dialogs were sent, %d taken", len(dialogs), len(speeches))
 		}
 		speaker := from.speaker(t)
-		accept := func(pool *pgxpool.Pool, runs ...parley.Run) []parley.Result {
-			results, err := parley.AcceptArrival(t.Context(), pool, parley.Arrival{Speaker: speaker, Runs: runs, Identities: make([]string, len(runs))})
+		accept := func(pool *pgxpool.Pool, runs ...transportstore.Run) []transportstore.Result {
+			results, err := transportstore.AcceptArrival(t.Context(), pool, transportstore.Arrival{Speaker: speaker, Runs: runs, Identities: make([]string, len(runs))})
 			if err != nil {
 				r.Fatalf("%v", err)
 			}
@@ -199,7 +200,7 @@ func TestAnyRunAnyNumberOfTimesInAnyOrderEqualsSendingItOnce(t *testing.T) {
 				for next := 0; next < s.length(); {
 					n := max(1, len(s.bodies)-next)
 					result := accept(pool, s.piece(next, n))[0]
-					if result.Outcome != parley.Accepted || result.Next < int64(next+n) {
+					if result.Outcome != transportstore.Accepted || result.Next < int64(next+n) {
 						r.Fatalf("the run from %d of %d was answered %+v", next, n, result)
 					}
 					next = int(result.Next)
@@ -210,7 +211,7 @@ func TestAnyRunAnyNumberOfTimesInAnyOrderEqualsSendingItOnce(t *testing.T) {
 
 		next := make([]int64, len(speeches))
 		for range rapid.IntRange(1, 8).Draw(r, "arrivals") {
-			var runs []parley.Run
+			var runs []transportstore.Run
 			var whose []int
 			for range rapid.IntRange(1, 5).Draw(r, "runs") {
 				i := rapid.IntRange(0, len(speeches)-1).Draw(r, "dialog")
@@ -227,13 +228,13 @@ func TestAnyRunAnyNumberOfTimesInAnyOrderEqualsSendingItOnce(t *testing.T) {
 			for j, result := range accept(often, runs...) {
 				i, last := whose[j], runs[j].FirstSequence+int64(max(1, len(runs[j].Bodies)))
 				switch {
-				case result.Outcome != parley.Accepted && result.Outcome != parley.Expected:
+				case result.Outcome != transportstore.Accepted && result.Outcome != transportstore.Expected:
 					r.Fatalf("run %+v was answered %+v", runs[j], result)
 				case result.Next < before[i] || result.Next > int64(speeches[i].length()):
 					r.Fatalf("T4: after %d the next number is %d", before[i], result.Next)
-				case result.Outcome == parley.Accepted && result.Next < last:
+				case result.Outcome == transportstore.Accepted && result.Next < last:
 					r.Fatalf("the run to %d was accepted up to %d", last, result.Next)
-				case result.Outcome == parley.Expected && runs[j].FirstSequence <= before[i]:
+				case result.Outcome == transportstore.Expected && runs[j].FirstSequence <= before[i]:
 					r.Fatalf("the run from %d follows what is there, %d, and was answered %+v", runs[j].FirstSequence, before[i], result)
 				}
 				next[i] = max(next[i], result.Next)
@@ -257,18 +258,18 @@ func TestAnyFragmentAnyNumberOfTimesInAnyOrderEqualsSendingItOnce(t *testing.T) 
 		body := strconv.Itoa(number) + large
 		handle := ask[string](t, from.conn, "select parley.begin_dialog('speaker', 'listener')::text")
 		must(t, from.conn, "select parley.send($1::uuid, 'DEFAULT', $2::text)", handle, body)
-		destinations, err := parley.ReadDestinations(t.Context(), from.pool)
+		destinations, err := transportstore.ReadDestinations(t.Context(), from.pool)
 		if err != nil || len(destinations) != 1 {
 			r.Fatalf("destinations %v, %v", destinations, err)
 		}
-		runs, err := parley.TakeRuns(t.Context(), from.pool, from.term, destinations[0].ID, 10, 1<<20)
+		runs, err := transportstore.TakeRuns(t.Context(), from.pool, from.term, destinations[0].ID, 10, 1<<20)
 		if err != nil || len(runs) != 1 || runs[0].Size != int64(len(body)) {
 			r.Fatalf("%d runs, %v", len(runs), err)
 		}
 		run, speaker := runs[0], from.speaker(t)
-		arrive := func() parley.Result {
-			results, err := parley.AcceptArrival(t.Context(), often, parley.Arrival{
-				Speaker: speaker, Runs: []parley.Run{run}, Identities: []string{""},
+		arrive := func() transportstore.Result {
+			results, err := transportstore.AcceptArrival(t.Context(), often, transportstore.Arrival{
+				Speaker: speaker, Runs: []transportstore.Run{run}, Identities: []string{""},
 			})
 			if err != nil {
 				r.Fatal(err)
@@ -277,11 +278,11 @@ func TestAnyFragmentAnyNumberOfTimesInAnyOrderEqualsSendingItOnce(t *testing.T) 
 		}
 		stored := int64(0)
 		fragment := func(offset, length int64) {
-			data, err := parley.ReadBodyPart(t.Context(), from.pool, run.EndpointID, run.FirstSequence, offset, int(length))
+			data, err := transportstore.ReadBodyPart(t.Context(), from.pool, run.EndpointID, run.FirstSequence, offset, int(length))
 			if err != nil {
 				r.Fatal(err)
 			}
-			now, err := parley.AcceptFragment(t.Context(), often, parley.Fragment{
+			now, err := transportstore.AcceptFragment(t.Context(), often, transportstore.Fragment{
 				Speaker: speaker, ConversationID: run.ConversationID, FromInitiator: true, Sequence: run.FirstSequence,
 				Offset: offset, Size: run.Size, Data: data, ToService: run.ToService, ToBroker: run.ToBroker,
 			})
@@ -296,7 +297,7 @@ func TestAnyFragmentAnyNumberOfTimesInAnyOrderEqualsSendingItOnce(t *testing.T) 
 		for range rapid.IntRange(0, 6).Draw(r, "fragments") {
 			offset := rapid.Int64Range(0, run.Size-1).Draw(r, "offset")
 			fragment(offset, rapid.Int64Range(1, min(1<<20, run.Size-offset)).Draw(r, "length"))
-			if result := arrive(); result.Outcome == parley.Accepted && stored < run.Size {
+			if result := arrive(); result.Outcome == transportstore.Accepted && stored < run.Size {
 				r.Fatalf("the run was accepted when %d of %d bytes were there", stored, run.Size)
 			}
 		}
@@ -308,7 +309,7 @@ func TestAnyFragmentAnyNumberOfTimesInAnyOrderEqualsSendingItOnce(t *testing.T) 
 			}
 		}
 		for range 2 {
-			if result := arrive(); result.Outcome != parley.Accepted || result.Next != 1 {
+			if result := arrive(); result.Outcome != transportstore.Accepted || result.Next != 1 {
 				r.Fatalf("the run was answered %+v", result)
 			}
 		}

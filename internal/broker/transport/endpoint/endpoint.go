@@ -23,6 +23,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport/router"
 	"github.com/parley-broker/parley/internal/broker/transport/transmitter"
 	"github.com/parley-broker/parley/internal/daemon"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // notConfigured is the number under which Service Broker says that nothing goes over the network.
@@ -114,7 +115,7 @@ type Database struct {
 
 	reporting atomic.Bool
 	telling   sync.Mutex
-	told      parley.DaemonReport
+	told      transportstore.DaemonReport
 	toldAt    time.Time
 	hasTold   bool
 }
@@ -174,7 +175,7 @@ func (d *Database) resolve(address string) (transmitter.Way, error) {
 		"the way to %s is closed: the daemon of this database has no broker endpoint (parley serve --listen)", address)
 }
 
-func (d *Database) locate(ctx context.Context, unresolved []parley.Unresolved) ([]transmitter.Location, error) {
+func (d *Database) locate(ctx context.Context, unresolved []transportstore.Unresolved) ([]transmitter.Location, error) {
 	locations, err := d.endpoint.directory.Locate(ctx, d.inbox, unresolved)
 	if err != nil {
 		return nil, fmt.Errorf("look for services in the databases of this daemon: %w", err)

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/link"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 const (
@@ -126,7 +126,7 @@ func (e *Endpoint) report(ctx context.Context) {
 }
 
 // isNews tells whether a database has to be told: something has changed, or the last report gets old.
-func (d *Database) isNews(report parley.DaemonReport, now time.Time) bool {
+func (d *Database) isNews(report transportstore.DaemonReport, now time.Time) bool {
 	d.telling.Lock()
 	defer d.telling.Unlock()
 	isEmpty := len(report.Connections) == 0 && len(report.Forwarded) == 0
@@ -140,13 +140,13 @@ func (d *Database) isNews(report parley.DaemonReport, now time.Time) bool {
 	return now.Sub(d.toldAt) >= interval || !reflect.DeepEqual(report, d.told)
 }
 
-func (d *Database) tell(ctx context.Context, report parley.DaemonReport) {
+func (d *Database) tell(ctx context.Context, report transportstore.DaemonReport) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	d.telling.Lock()
 	d.hasTold = true
 	d.telling.Unlock()
-	if err := parley.ReportDaemon(ctx, d.inbox.DB(), d.endpoint.id, d.endpoint.config.Name, report); err != nil {
+	if err := transportstore.ReportDaemon(ctx, d.inbox.DB(), d.endpoint.id, d.endpoint.config.Name, report); err != nil {
 		return // the database is away: the next report tells all
 	}
 	d.telling.Lock()
@@ -164,16 +164,16 @@ func (d *Database) takeBack(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	if err := parley.ForgetDaemon(ctx, d.inbox.DB(), d.endpoint.id); err != nil {
+	if err := transportstore.ForgetDaemon(ctx, d.inbox.DB(), d.endpoint.id); err != nil {
 		d.endpoint.config.Logger.Debug("the report of this daemon could not be taken back", "error", err)
 	}
 }
 
 // describe gives the rows of the views.
-func (e *Endpoint) describe(states []link.ConnectionState) (report parley.DaemonReport) {
+func (e *Endpoint) describe(states []link.ConnectionState) (report transportstore.DaemonReport) {
 	report.Endpoint = e.listening()
 	for _, state := range states {
-		one := parley.ConnectionReport{
+		one := transportstore.ConnectionReport{
 			ConnectionID: state.ConnectionID, State: int(state.State), ConnectTime: moment(state.ConnectTime),
 			LoginTime: moment(state.LoginTime), LastActivityTime: moment(state.LastActivityTime.Truncate(time.Second)),
 			AuthenticationMethod: state.AuthenticationMethod, RemoteUserName: state.Identity, IsAccept: state.IsAccept,
@@ -192,7 +192,7 @@ func (e *Endpoint) describe(states []link.ConnectionState) (report parley.Daemon
 		return report
 	}
 	for _, passing := range e.forwarder.Passing(forwardedMax) {
-		one := parley.ForwardedReport{
+		one := transportstore.ForwardedReport{
 			ConversationID: passing.ConversationID, IsInitiator: passing.FromInitiator, ToService: passing.ToService,
 			FromService: passing.FromService, AdjacentAddress: passing.Address, Sequence: passing.FirstSequence,
 			HopsRemaining: passing.Passage.HopsRemaining, TimeToLive: int(passing.Passage.TimeToLive.Seconds()),
@@ -207,7 +207,7 @@ func (e *Endpoint) describe(states []link.ConnectionState) (report parley.Daemon
 }
 
 // listening tells where the daemon listens; nil when it does not.
-func (e *Endpoint) listening() *parley.EndpointReport {
+func (e *Endpoint) listening() *transportstore.EndpointReport {
 	if e.config.Network == nil {
 		return nil
 	}
@@ -215,7 +215,7 @@ func (e *Endpoint) listening() *parley.EndpointReport {
 	if !ok {
 		return nil
 	}
-	return &parley.EndpointReport{
+	return &transportstore.EndpointReport{
 		IPAddress: at.IP.String(), Port: at.Port, Forwards: e.config.Forward,
 		ForwardSizeMB: e.config.forwardSize() >> 20,
 	}

@@ -3,8 +3,8 @@ package endpoint
 import (
 	"sync/atomic"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // tally counts what a database transmits and takes in.
@@ -18,7 +18,7 @@ type tally struct {
 }
 
 // Sent counts what was delivered, by priority.
-func (t *tally) Sent(runs []parley.Run) {
+func (t *tally) Sent(runs []transportstore.Run) {
 	for _, run := range runs {
 		t.sent[min(max(run.Priority, 1), 10)-1].Add(messages(run))
 	}
@@ -31,9 +31,9 @@ func (t *tally) FragmentSent(bytes int) {
 }
 
 // Answered counts what was not accepted.
-func (t *tally) Answered(results []parley.Result) {
+func (t *tally) Answered(results []transportstore.Result) {
 	for _, result := range results {
-		if result.Outcome != parley.Accepted {
+		if result.Outcome != transportstore.Accepted {
 			t.notAccepted.Add(1)
 		}
 	}
@@ -46,14 +46,14 @@ func (t *tally) AttemptFailed(string, error) { t.failedAttempts.Add(1) }
 func (t *tally) Superseded(is bool) { t.superseded.Store(is) }
 
 // Arrived counts what was taken in, and what was dropped for good.
-func (t *tally) Arrived(runs []parley.Run, results []parley.Result) {
+func (t *tally) Arrived(runs []transportstore.Run, results []transportstore.Result) {
 	for i, run := range runs {
 		switch results[i].Outcome {
-		case parley.Accepted:
+		case transportstore.Accepted:
 			t.received.Add(messages(run))
-		case parley.Refused, parley.Gone, parley.Unroutable, parley.Superseded:
+		case transportstore.Refused, transportstore.Gone, transportstore.Unroutable, transportstore.Superseded:
 			t.dropped.Add(messages(run))
-		case parley.Expected, parley.Held:
+		case transportstore.Expected, transportstore.Held:
 			// It comes again.
 		}
 	}
@@ -76,7 +76,7 @@ func (t *tally) fill(f *transport.Figures) {
 	f.NotAccepted, f.FailedAttempts, f.IsSuperseded = t.notAccepted.Load(), t.failedAttempts.Load(), t.superseded.Load()
 }
 
-func messages(run parley.Run) int64 {
+func messages(run transportstore.Run) int64 {
 	if run.Size > 0 {
 		return 1
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport/endpoint"
 	activationstore "github.com/parley-broker/parley/internal/store/activation"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -93,20 +93,20 @@ func TestWhatADeadDaemonHadTakenIsSentByTheNext(t *testing.T) {
 	if err != nil || !leads {
 		t.Fatal(leads, err)
 	}
-	if _, _, err := parley.ReadSpeaker(t.Context(), a.pool, term); err != nil {
+	if _, _, err := transportstore.ReadSpeaker(t.Context(), a.pool, term); err != nil {
 		t.Fatal(err)
 	}
 	destination := value[int32](a, "select destination_id from parley._p_destination")
-	runs, err := parley.TakeRuns(t.Context(), a.pool, term, destination, 5, 1<<20)
+	runs, err := transportstore.TakeRuns(t.Context(), a.pool, term, destination, 5, 1<<20)
 	if err != nil || len(runs) != 5 {
 		t.Fatal(len(runs), err)
 	}
 	d = serve(t, "two", endpoint.Config{}, a, b)
 	b.awaitGot(d.log, 10)
-	if err := parley.BindConversations(t.Context(), a.pool, term, nil, "", ""); err != nil {
+	if err := transportstore.BindConversations(t.Context(), a.pool, term, nil, "", ""); err != nil {
 		t.Error(err)
 	}
-	if late, err := parley.TakeRuns(t.Context(), a.pool, term, destination, 5, 1<<20); err != nil || len(late) != 0 {
+	if late, err := transportstore.TakeRuns(t.Context(), a.pool, term, destination, 5, 1<<20); err != nil || len(late) != 0 {
 		t.Errorf("the dead one takes %d runs, %v", len(late), err)
 	}
 }

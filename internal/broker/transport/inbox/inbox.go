@@ -1,6 +1,6 @@
 // Package inbox delivers messages to a database that this daemon serves.
 //
-// The database decides what becomes of each run; see [parley.AcceptArrival]. An inbox bounds how much it is asked at once, names the
+// The database decides what becomes of each run; see [transportstore.AcceptArrival]. An inbox bounds how much it is asked at once, names the
 // sender of each run, as far as that is known, and lets no answer leave before its content is safe (package durable). When a
 // statement fails for what is in a batch, the runs are tried one by one, so that one of them cannot keep the others.
 package inbox
@@ -22,6 +22,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/durable"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 const (
@@ -50,15 +51,15 @@ type Config struct {
 // An Observer is informed of what arrives, for metrics. Its methods must return at once; several goroutines call them.
 type Observer interface {
 	// Arrived: runs have come, and were answered so.
-	Arrived(runs []parley.Run, results []parley.Result)
+	Arrived(runs []transportstore.Run, results []transportstore.Result)
 	// FragmentArrived: a part of a large message has come, of so many bytes.
 	FragmentArrived(bytes int)
 }
 
 type unobserved struct{}
 
-func (unobserved) Arrived([]parley.Run, []parley.Result) {}
-func (unobserved) FragmentArrived(int)                   {}
+func (unobserved) Arrived([]transportstore.Run, []transportstore.Result) {}
+func (unobserved) FragmentArrived(int)                                   {}
 
 // Inbox delivers to one database. It is safe for concurrent use.
 type Inbox struct {
@@ -94,17 +95,17 @@ func (b *Inbox) DB() parley.DB { return b.pool.DB() }
 var _ transport.Deliverer = (*Inbox)(nil)
 
 // Deliver takes in what has come from another server.
-func (b *Inbox) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
+func (b *Inbox) Deliver(ctx context.Context, batch transport.Batch) ([]transportstore.Result, error) {
 	identities := make([]string, len(batch.Runs))
 	for i := range identities {
 		identities[i] = peer(batch.Passage)
 	}
-	arrival := parley.Arrival{Speaker: batch.Speaker, Runs: batch.Runs, Identities: identities}
+	arrival := transportstore.Arrival{Speaker: batch.Speaker, Runs: batch.Runs, Identities: identities}
 	return b.take(ctx, arrival, b.Guard)
 }
 
 // DeliverFragment takes in a part of a large message from another server.
-func (b *Inbox) DeliverFragment(ctx context.Context, fragment parley.Fragment, passage transport.Passage) (int64, error) {
+func (b *Inbox) DeliverFragment(ctx context.Context, fragment transportstore.Fragment, passage transport.Passage) (int64, error) {
 	fragment.Identity = peer(passage)
 	return b.takeFragment(ctx, fragment, b.Guard)
 }
@@ -140,21 +141,21 @@ func (n neighbour) identity(owner string) string {
 }
 
 // Deliver takes in what has come from a database of the same daemon.
-func (n neighbour) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
+func (n neighbour) Deliver(ctx context.Context, batch transport.Batch) ([]transportstore.Result, error) {
 	identities := make([]string, len(batch.Runs))
 	for i, run := range batch.Runs {
 		identities[i] = n.identity(run.Owner)
 	}
-	return n.inbox.take(ctx, parley.Arrival{Speaker: batch.Speaker, Runs: batch.Runs, Identities: identities}, nil)
+	return n.inbox.take(ctx, transportstore.Arrival{Speaker: batch.Speaker, Runs: batch.Runs, Identities: identities}, nil)
 }
 
 // DeliverFragment takes in a part of a large message from a database of the same daemon.
-func (n neighbour) DeliverFragment(ctx context.Context, fragment parley.Fragment, _ transport.Passage) (int64, error) {
+func (n neighbour) DeliverFragment(ctx context.Context, fragment transportstore.Fragment, _ transport.Passage) (int64, error) {
 	fragment.Identity = n.identity(fragment.Owner)
 	return n.inbox.takeFragment(ctx, fragment, nil)
 }
 
-func (b *Inbox) take(ctx context.Context, arrival parley.Arrival, guard dialogsecurity.Guard) ([]parley.Result, error) {
+func (b *Inbox) take(ctx context.Context, arrival transportstore.Arrival, guard dialogsecurity.Guard) ([]transportstore.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
 	results, err := b.accept(ctx, arrival, guard)
@@ -166,7 +167,7 @@ func (b *Inbox) take(ctx context.Context, arrival parley.Arrival, guard dialogse
 }
 
 // accept gives an arrival to the database, and its halves when it cannot be taken in as it is.
-func (b *Inbox) accept(ctx context.Context, arrival parley.Arrival, guard dialogsecurity.Guard) ([]parley.Result, error) {
+func (b *Inbox) accept(ctx context.Context, arrival transportstore.Arrival, guard dialogsecurity.Guard) ([]transportstore.Result, error) {
 	results, err := b.try(ctx, arrival, guard)
 	var raised *pgconn.PgError
 	if err == nil || !errors.As(err, &raised) || !isOfContent(raised.Code) {
@@ -176,8 +177,8 @@ func (b *Inbox) accept(ctx context.Context, arrival parley.Arrival, guard dialog
 		run := arrival.Runs[0]
 		b.Logger.Error("a message cannot be taken in", "event", "Broker:Message Undeliverable", "conversation", run.ConversationID,
 			"message_type", run.MessageType, "sequence", run.FirstSequence, "error", err)
-		return []parley.Result{{
-			Outcome: parley.Held, ErrorNumber: undelivered,
+		return []transportstore.Result{{
+			Outcome: transportstore.Held, ErrorNumber: undelivered,
 			Description: fmt.Sprintf("The message could not be delivered to the target service: %s", raised.Message),
 		}}, nil
 	}
@@ -196,13 +197,13 @@ func (b *Inbox) accept(ctx context.Context, arrival parley.Arrival, guard dialog
 }
 
 // try gives an arrival to the database, again when it had to yield.
-func (b *Inbox) try(ctx context.Context, arrival parley.Arrival, guard dialogsecurity.Guard) (results []parley.Result, err error) {
+func (b *Inbox) try(ctx context.Context, arrival transportstore.Arrival, guard dialogsecurity.Guard) (results []transportstore.Result, err error) {
 	for tries := 1; ; tries++ {
 		err = b.pool.Do(ctx, func(conn *pgx.Conn) (err error) {
 			if guard != nil {
 				results, err = guard.Accept(ctx, conn, arrival)
 			} else {
-				results, err = parley.AcceptArrival(ctx, conn, arrival)
+				results, err = transportstore.AcceptArrival(ctx, conn, arrival)
 			}
 			return err
 		})
@@ -236,14 +237,14 @@ func isOfContent(state string) bool {
 	return true
 }
 
-func (b *Inbox) takeFragment(ctx context.Context, fragment parley.Fragment, guard dialogsecurity.Guard) (stored int64, err error) {
+func (b *Inbox) takeFragment(ctx context.Context, fragment transportstore.Fragment, guard dialogsecurity.Guard) (stored int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
 	err = b.pool.Do(ctx, func(conn *pgx.Conn) (err error) {
 		if guard != nil {
 			stored, err = guard.AcceptFragment(ctx, conn, fragment)
 		} else {
-			stored, err = parley.AcceptFragment(ctx, conn, fragment)
+			stored, err = transportstore.AcceptFragment(ctx, conn, fragment)
 		}
 		return err
 	})

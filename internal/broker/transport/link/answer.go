@@ -8,10 +8,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/wire"
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // answer delivers a question and sends the answer. The error ends the connection.
@@ -55,13 +55,13 @@ func (r *reception) answerBatch(ctx context.Context, id uint64, payload []byte) 
 
 // reportAcks logs what was acknowledged, at level debug.
 func reportAcks(
-	ctx context.Context, log *slog.Logger, event transport.TraceEvent, address string, runs []parley.Run, results []parley.Result,
+	ctx context.Context, log *slog.Logger, event transport.TraceEvent, address string, runs []transportstore.Run, results []transportstore.Result,
 ) {
 	if !log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
 	for i, run := range runs {
-		if results[i].Outcome != parley.Accepted {
+		if results[i].Outcome != transportstore.Accepted {
 			continue
 		}
 		event.In(log).Debug("acknowledged", "address", address, "conversation_id", run.ConversationID, "from_initiator", run.FromInitiator,

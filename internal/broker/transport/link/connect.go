@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // use returns the session, made if there is none, until its end is called.
@@ -163,8 +163,8 @@ func (l *Link) discard(s *session) {
 }
 
 // consider tries the mirror next time when this server knows none of what it was sent: it has handed over, perhaps.
-func (l *Link) consider(s *session, results []parley.Result) {
-	if len(l.hosts) == 1 || slices.ContainsFunc(results, func(r parley.Result) bool { return r.Outcome != parley.Unroutable }) {
+func (l *Link) consider(s *session, results []transportstore.Result) {
+	if len(l.hosts) == 1 || slices.ContainsFunc(results, func(r transportstore.Result) bool { return r.Outcome != transportstore.Unroutable }) {
 		return
 	}
 	l.mu.Lock()

@@ -21,6 +21,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,21 +31,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type receiver struct {
 	mu        sync.Mutex
 	batches   []transport.Batch
-	fragments []parley.Fragment
+	fragments []transportstore.Fragment
 	passages  []transport.Passage
 	open      int
 	openMost  int
 	came      chan struct{} // has room for many
 	hold      func(ctx context.Context, batch transport.Batch) error
-	holdPart  func(ctx context.Context, fragment parley.Fragment) error
-	outcome   parley.Outcome
+	holdPart  func(ctx context.Context, fragment transportstore.Fragment) error
+	outcome   transportstore.Outcome
 }
 
 func newReceiver() *receiver {
-	return &receiver{came: make(chan struct{}, 1<<16), outcome: parley.Accepted}
+	return &receiver{came: make(chan struct{}, 1<<16), outcome: transportstore.Accepted}
 }
 
-func (r *receiver) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
+func (r *receiver) Deliver(ctx context.Context, batch transport.Batch) ([]transportstore.Result, error) {
 	r.mu.Lock()
 	r.batches = append(r.batches, batch)
 	r.open++
@@ -61,14 +62,14 @@ func (r *receiver) Deliver(ctx context.Context, batch transport.Batch) ([]parley
 			return nil, err
 		}
 	}
-	results := make([]parley.Result, len(batch.Runs))
+	results := make([]transportstore.Result, len(batch.Runs))
 	for i, run := range batch.Runs {
-		results[i] = parley.Result{Outcome: r.outcome, Next: run.FirstSequence + int64(len(run.Bodies)), Broker: run.ToBroker, Epoch: 7}
+		results[i] = transportstore.Result{Outcome: r.outcome, Next: run.FirstSequence + int64(len(run.Bodies)), Broker: run.ToBroker, Epoch: 7}
 	}
 	return results, nil
 }
 
-func (r *receiver) DeliverFragment(ctx context.Context, fragment parley.Fragment, passage transport.Passage) (int64, error) {
+func (r *receiver) DeliverFragment(ctx context.Context, fragment transportstore.Fragment, passage transport.Passage) (int64, error) {
 	r.mu.Lock()
 	r.fragments = append(r.fragments, fragment)
 	r.passages = append(r.passages, passage)
@@ -147,13 +148,13 @@ func only(l *Link) ConnectionState {
 	return ConnectionState{}
 }
 
-func speaker() parley.Speaker {
-	return parley.Speaker{Instance: parley.UUID{1}, Epoch: 2, Term: 3, Token: parley.UUID{4}}
+func speaker() transportstore.Speaker {
+	return transportstore.Speaker{Instance: parley.UUID{1}, Epoch: 2, Term: 3, Token: parley.UUID{4}}
 }
 
 // run makes a run of one conversation, beginning at a number.
-func run(conversation byte, first int64, bodies ...string) parley.Run {
-	r := parley.Run{
+func run(conversation byte, first int64, bodies ...string) transportstore.Run {
+	r := transportstore.Run{
 		ConversationID: parley.UUID{0xC0, conversation},
 		FromInitiator:  true,
 		FirstSequence:  first,
@@ -171,7 +172,7 @@ func run(conversation byte, first int64, bodies ...string) parley.Run {
 	return r
 }
 
-func batch(runs ...parley.Run) transport.Batch {
+func batch(runs ...transportstore.Run) transport.Batch {
 	return transport.Batch{Speaker: speaker(), Passage: transport.Outset(), Runs: runs}
 }
 
@@ -185,14 +186,14 @@ func deliver(t *testing.T, l *Link, b transport.Batch) {
 	checkResults(t, b, results)
 }
 
-func checkResults(t *testing.T, b transport.Batch, results []parley.Result) {
+func checkResults(t *testing.T, b transport.Batch, results []transportstore.Result) {
 	t.Helper()
 	if len(results) != len(b.Runs) {
 		t.Fatalf("%d results for %d runs", len(results), len(b.Runs))
 	}
 	for i, result := range results {
-		want := parley.Result{
-			Outcome: parley.Accepted, Next: b.Runs[i].FirstSequence + int64(len(b.Runs[i].Bodies)), Broker: b.Runs[i].ToBroker, Epoch: 7,
+		want := transportstore.Result{
+			Outcome: transportstore.Accepted, Next: b.Runs[i].FirstSequence + int64(len(b.Runs[i].Bodies)), Broker: b.Runs[i].ToBroker, Epoch: 7,
 		}
 		if !reflect.DeepEqual(result, want) {
 			t.Errorf("result %d is %+v, want %+v", i, result, want)

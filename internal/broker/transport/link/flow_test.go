@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 func TestSeveralBatchesAreUnderWayAtOnce(t *testing.T) {
@@ -77,8 +78,8 @@ func TestALinkNeverExceedsTheWindowOfItsPeer(t *testing.T) {
 }
 
 // fragment makes a part of a large message.
-func fragment(offset, length, size int) parley.Fragment {
-	return parley.Fragment{
+func fragment(offset, length, size int) transportstore.Fragment {
+	return transportstore.Fragment{
 		Speaker: speaker(), ConversationID: parley.UUID{0xC0, 0xF0}, Sequence: 1, Offset: int64(offset), Size: int64(size),
 		Data: make([]byte, length), ToService: "stock",
 	}
@@ -90,7 +91,7 @@ func TestALargeMessageDoesNotStallOthers(t *testing.T) {
 	const size, part, atOnce = 100 << 20, 1 << 20, 16
 	far := newReceiver()
 	release := make(chan struct{})
-	far.holdPart = func(ctx context.Context, _ parley.Fragment) error {
+	far.holdPart = func(ctx context.Context, _ transportstore.Fragment) error {
 		select {
 		case <-release:
 			return nil

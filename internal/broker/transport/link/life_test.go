@@ -9,6 +9,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/wire"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -197,12 +198,12 @@ func TestTheServerOfAStandbyIsPassedOver(t *testing.T) {
 func TestTheMirrorIsTriedWhenNothingIsKnownHere(t *testing.T) {
 	t.Parallel()
 	one, two := newReceiver(), newReceiver()
-	one.outcome = parley.Unroutable
+	one.outcome = transportstore.Unroutable
 	_, firstAddress := serve(t, one, serving("first"))
 	_, secondAddress := serve(t, two, serving("second"))
 	l := connect(t, firstAddress+","+secondAddress, plaintext())
 	results, err := l.Deliver(t.Context(), batch(run(1, 0, "a")))
-	if err != nil || results[0].Outcome != parley.Unroutable {
+	if err != nil || results[0].Outcome != transportstore.Unroutable {
 		t.Fatalf("results %+v, %v", results, err)
 	}
 	deliver(t, l, batch(run(1, 0, "a")))

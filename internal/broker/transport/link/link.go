@@ -6,10 +6,10 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/wire"
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // Link is the way to one address. It connects when something is to be delivered, and again when that is needed; it never tries
@@ -111,7 +111,7 @@ func (l *Link) Disconnect(matches func(ConnectionState) bool) {
 }
 
 // Deliver implements transport.Deliverer. A batch that is too long for one frame goes in several.
-func (l *Link) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
+func (l *Link) Deliver(ctx context.Context, batch transport.Batch) ([]transportstore.Result, error) {
 	if len(batch.Runs) == 0 {
 		return nil, nil
 	}
@@ -137,7 +137,7 @@ func (l *Link) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Res
 			return nil, err
 		}
 	}
-	results := make([]parley.Result, 0, len(batch.Runs))
+	results := make([]transportstore.Result, 0, len(batch.Runs))
 	for i, q := range questions {
 		frame, err := s.answer(ctx, q)
 		if err != nil {
@@ -159,7 +159,7 @@ func (l *Link) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Res
 }
 
 // DeliverFragment implements transport.Deliverer.
-func (l *Link) DeliverFragment(ctx context.Context, fragment parley.Fragment, passage transport.Passage) (int64, error) {
+func (l *Link) DeliverFragment(ctx context.Context, fragment transportstore.Fragment, passage transport.Passage) (int64, error) {
 	s, err := l.use(ctx)
 	if err != nil {
 		return 0, err
@@ -206,8 +206,8 @@ func (s *session) unpack(frame *pb.Frame, wanted pb.Kind) ([]byte, error) {
 }
 
 // split parts runs into what fits a frame, in their order.
-func split(runs []parley.Run, largest int64) ([][]parley.Run, error) {
-	var parts [][]parley.Run
+func split(runs []transportstore.Run, largest int64) ([][]transportstore.Run, error) {
+	var parts [][]transportstore.Run
 	begin, length, count := 0, int64(0), 0
 	for i := range runs {
 		n := wire.RunLength(&runs[i])
@@ -224,7 +224,7 @@ func split(runs []parley.Run, largest int64) ([][]parley.Run, error) {
 	return append(parts, runs[begin:]), nil
 }
 
-func messages(runs []parley.Run) (n int) {
+func messages(runs []transportstore.Run) (n int) {
 	for i := range runs {
 		n += max(len(runs[i].Bodies), 1)
 	}

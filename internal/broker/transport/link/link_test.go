@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 func TestABatchArrivesAsItWasSent(t *testing.T) {
@@ -31,7 +32,7 @@ func TestAFragmentArrivesAsItWasSent(t *testing.T) {
 	far := newReceiver()
 	_, address := serve(t, far, plaintext())
 	l := connect(t, address, plaintext())
-	sent := parley.Fragment{
+	sent := transportstore.Fragment{
 		Speaker: speaker(), ConversationID: parley.UUID{0xC0}, FromInitiator: true, Sequence: 4, Offset: 1 << 20, Size: 3 << 20,
 		Data: make([]byte, 1<<20), ToService: "stock", ToBroker: parley.UUID{0xB0},
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/wire"
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // foreignServer is another implementation of the protocol: it sends its own Hello and answers each frame as it likes.
@@ -68,7 +69,7 @@ func meet(t *testing.T, s *foreignServer) *Link {
 
 // results answers a batch of one run, well.
 func results(id uint64) *pb.Frame {
-	payload, err := wire.EncodeResults([]parley.Result{{Outcome: parley.Accepted, Next: 1, Broker: parley.UUID{0xB0}, Epoch: 7}})
+	payload, err := wire.EncodeResults([]transportstore.Result{{Outcome: transportstore.Accepted, Next: 1, Broker: parley.UUID{0xB0}, Epoch: 7}})
 	if err != nil {
 		panic(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport/inbox"
 	"github.com/parley-broker/parley/internal/broker/transport/transmitter"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 const (
@@ -39,7 +40,7 @@ type Directory struct {
 type served struct {
 	inbox *inbox.Inbox
 	// What it has reported of itself last, and whether it ever has; Directory.mu is held.
-	parley.ServedDatabase
+	transportstore.ServedDatabase
 	isKnown bool
 }
 
@@ -69,7 +70,7 @@ func (d *Directory) all() []*served {
 }
 
 // Brokers lists the brokers that are served, as far as they are known.
-func (d *Directory) Brokers(ctx context.Context) (brokers []parley.ServedDatabase) {
+func (d *Directory) Brokers(ctx context.Context) (brokers []transportstore.ServedDatabase) {
 	d.refresh(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -113,7 +114,7 @@ func (d *Directory) read(ctx context.Context) {
 	var asking sync.WaitGroup
 	for _, s := range d.all() {
 		asking.Go(func() {
-			found, err := parley.ReadServedDatabase(within, s.inbox.DB())
+			found, err := transportstore.ReadServedDatabase(within, s.inbox.DB())
 			if err != nil {
 				return
 			}
@@ -187,7 +188,7 @@ func (d *Directory) having(ctx context.Context, name string) ([]*served, error) 
 	var asking sync.WaitGroup
 	for i, s := range databases {
 		asking.Go(func() {
-			has, err := parley.HasService(ctx, s.inbox.DB(), name)
+			has, err := transportstore.HasService(ctx, s.inbox.DB(), name)
 			if has {
 				found[i] = s
 			}
@@ -240,7 +241,7 @@ func (d *Directory) keepers(from *inbox.Inbox, to *served) string {
 }
 
 // Locate finds the neighbours of a database to which its conversations with a LOCAL route belong (spec 6.4).
-func (d *Directory) Locate(ctx context.Context, from *inbox.Inbox, unresolved []parley.Unresolved) ([]transmitter.Location, error) {
+func (d *Directory) Locate(ctx context.Context, from *inbox.Inbox, unresolved []transportstore.Unresolved) ([]transmitter.Location, error) {
 	d.refresh(ctx)
 	own := d.brokerOf(from)
 	locations := make([]transmitter.Location, len(unresolved))

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // DefaultForwardSize is how much a forwarder holds in memory unless it is configured otherwise: MESSAGE_FORWARD_SIZE of Service Broker.
@@ -39,13 +39,13 @@ type passing struct {
 	address string
 	began   time.Time
 	passage transport.Passage
-	runs    []parley.Run
+	runs    []transportstore.Run
 	size    int64
 }
 
 // ForwardedMessage is a run on its way through: a row of dm_broker_forwarded_messages.
 type ForwardedMessage struct {
-	parley.Run
+	transportstore.Run
 
 	// Address is the next hop. Passage is as it came; Consumed includes the time that it has been here.
 	Address  string
@@ -91,18 +91,18 @@ func (f *Forwarder) Passing(most int) (list []ForwardedMessage) {
 	return list
 }
 
-func (f *Forwarder) deliver(ctx context.Context, address string, batch transport.Batch) ([]parley.Result, error) {
+func (f *Forwarder) deliver(ctx context.Context, address string, batch transport.Batch) ([]transportstore.Result, error) {
 	all := batch.Runs
 	batch.Runs = slices.DeleteFunc(slices.Clone(all), isForThisLinkOnly)
 	passed, err := f.pass(ctx, address, batch)
 	if err != nil || len(passed) == len(all) {
 		return passed, err
 	}
-	results, next := make([]parley.Result, len(all)), 0
+	results, next := make([]transportstore.Result, len(all)), 0
 	for i, run := range all {
 		if isForThisLinkOnly(run) {
-			results[i] = parley.Result{
-				Outcome: parley.Held, Next: run.FirstSequence, ErrorNumber: unbound, Description: unboundReason,
+			results[i] = transportstore.Result{
+				Outcome: transportstore.Held, Next: run.FirstSequence, ErrorNumber: unbound, Description: unboundReason,
 			}
 			continue
 		}
@@ -119,12 +119,12 @@ const (
 		"target service, or begin dialogs with encryption => false."
 )
 
-func isForThisLinkOnly(run parley.Run) bool {
+func isForThisLinkOnly(run transportstore.Run) bool {
 	return !dialogsecurity.MayBeForwarded(run.Security, run.IsEncrypted)
 }
 
 // pass passes on what may be passed on.
-func (f *Forwarder) pass(ctx context.Context, address string, batch transport.Batch) ([]parley.Result, error) {
+func (f *Forwarder) pass(ctx context.Context, address string, batch transport.Batch) ([]transportstore.Result, error) {
 	if len(batch.Runs) == 0 {
 		return nil, nil
 	}
@@ -138,9 +138,9 @@ func (f *Forwarder) pass(ctx context.Context, address string, batch transport.Ba
 	onward, reason := f.admit(p)
 	if reason != "" {
 		f.drop(p, reason)
-		results := make([]parley.Result, len(batch.Runs))
+		results := make([]transportstore.Result, len(batch.Runs))
 		for i := range results {
-			results[i] = parley.Result{Outcome: parley.Held, ErrorNumber: tooManyInMemory, Description: reason}
+			results[i] = transportstore.Result{Outcome: transportstore.Held, ErrorNumber: tooManyInMemory, Description: reason}
 		}
 		return results, nil
 	}
@@ -171,19 +171,19 @@ func (f *Forwarder) report(ctx context.Context, p *passing, onward transport.Pas
 	for _, run := range p.runs {
 		transport.ForwardedMessageSent.In(f.Logger).Debug("messages were forwarded", "address", p.address,
 			"conversation_id", run.ConversationID,
-			"from_initiator", run.FromInitiator, "first_sequence", run.FirstSequence, "messages", messages([]parley.Run{run}),
+			"from_initiator", run.FromInitiator, "first_sequence", run.FirstSequence, "messages", messages([]transportstore.Run{run}),
 			"from_service", run.FromService, "to_service", run.ToService, "to_broker", run.ToBroker, "hops_remaining", onward.HopsRemaining,
 			"time_to_live", onward.TimeToLive, "time_consumed", p.passage.TimeConsumed+time.Since(p.began))
 	}
 }
 
 func (f *Forwarder) deliverFragment(
-	ctx context.Context, address string, fragment parley.Fragment, passage transport.Passage,
+	ctx context.Context, address string, fragment transportstore.Fragment, passage transport.Passage,
 ) (int64, error) {
 	if !dialogsecurity.MayBeForwarded(fragment.Security, false) {
 		return -1, nil // not wanted: the answer to the run has the reason
 	}
-	p := &passing{address: address, began: time.Now(), passage: passage, size: int64(len(fragment.Data)), runs: []parley.Run{{
+	p := &passing{address: address, began: time.Now(), passage: passage, size: int64(len(fragment.Data)), runs: []transportstore.Run{{
 		ConversationID: fragment.ConversationID, FromInitiator: fragment.FromInitiator, FirstSequence: fragment.Sequence,
 		ToService: fragment.ToService, ToBroker: fragment.ToBroker, Size: fragment.Size,
 	}}}
@@ -250,7 +250,7 @@ func (f *Forwarder) drop(p *passing, reason string) {
 }
 
 // messages counts those in some runs.
-func messages(runs []parley.Run) (count int64) {
+func messages(runs []transportstore.Run) (count int64) {
 	for _, run := range runs {
 		count += int64(max(1, len(run.Bodies)))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // Numbers of Service Broker for why a run goes nowhere from here (spec 6.12, 8.5).
@@ -71,11 +72,11 @@ type place struct {
 
 // Deliver takes a batch apart by where its runs go. Those that go to one place go together, in their order. The runs for places that do
 // not answer are held: the others need not wait for them.
-func (r *Router) Deliver(ctx context.Context, batch transport.Batch) ([]parley.Result, error) {
-	results := make([]parley.Result, len(batch.Runs))
+func (r *Router) Deliver(ctx context.Context, batch transport.Batch) ([]transportstore.Result, error) {
+	results := make([]transportstore.Result, len(batch.Runs))
 	parts := map[place][]int{}
 	known := map[Target]place{}
-	reasons := map[Target]*parley.Result{}
+	reasons := map[Target]*transportstore.Result{}
 	for i, run := range batch.Runs {
 		target := Target{ToService: run.ToService, ToBroker: run.ToBroker, ConversationID: run.ConversationID}
 		at, isKnown := known[target]
@@ -92,7 +93,7 @@ func (r *Router) Deliver(ctx context.Context, batch transport.Batch) ([]parley.R
 		}
 		if reason := reasons[target]; reason != nil {
 			results[i] = *reason
-			if reason.Outcome == parley.Unroutable {
+			if reason.Outcome == transportstore.Unroutable {
 				r.dropped.Add(messages(batch.Runs[i : i+1]))
 			}
 			continue
@@ -110,7 +111,7 @@ func (r *Router) Deliver(ctx context.Context, batch transport.Batch) ([]parley.R
 }
 
 // deliverParts delivers to all places at once, and gives what has failed.
-func (r *Router) deliverParts(ctx context.Context, batch transport.Batch, parts map[place][]int, results []parley.Result) (failed error) {
+func (r *Router) deliverParts(ctx context.Context, batch transport.Batch, parts map[place][]int, results []transportstore.Result) (failed error) {
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	failures := make(chan error, len(parts))
@@ -141,17 +142,17 @@ const lateTime = 5 * time.Second
 func (r *Router) isAlone() bool { return r.Forwarder == nil && len(r.Directory.all()) == 1 }
 
 // unavailable is the answer for what goes to a place that does not answer. It may have been taken in all the same: it comes again.
-func unavailable(err error) *parley.Result {
-	return &parley.Result{
-		Outcome: parley.Held, ErrorNumber: targetDisabled, Description: fmt.Sprintf("The target broker is unavailable: %s", err),
+func unavailable(err error) *transportstore.Result {
+	return &transportstore.Result{
+		Outcome: transportstore.Held, ErrorNumber: targetDisabled, Description: fmt.Sprintf("The target broker is unavailable: %s", err),
 	}
 }
 
 // deliverPart delivers what goes to one place. Its runs are held when that does not answer.
-func (r *Router) deliverPart(ctx context.Context, batch transport.Batch, at place, indexes []int, results []parley.Result) error {
+func (r *Router) deliverPart(ctx context.Context, batch transport.Batch, at place, indexes []int, results []transportstore.Result) error {
 	part := batch
 	if len(indexes) < len(batch.Runs) {
-		part.Runs = make([]parley.Run, len(indexes))
+		part.Runs = make([]transportstore.Run, len(indexes))
 		for n, i := range indexes {
 			part.Runs[n] = batch.Runs[i]
 		}
@@ -170,7 +171,7 @@ func (r *Router) deliverPart(ctx context.Context, batch transport.Batch, at plac
 	return err
 }
 
-func (r *Router) deliverTo(ctx context.Context, at place, part transport.Batch) ([]parley.Result, error) {
+func (r *Router) deliverTo(ctx context.Context, at place, part transport.Batch) ([]transportstore.Result, error) {
 	if at.to != nil {
 		return at.to.inbox.Deliver(ctx, part)
 	}
@@ -179,7 +180,7 @@ func (r *Router) deliverTo(ctx context.Context, at place, part transport.Batch) 
 
 // DeliverFragment delivers a part of a large message to where the message goes. Of one that goes nowhere nothing is kept; the
 // run has the reason.
-func (r *Router) DeliverFragment(ctx context.Context, fragment parley.Fragment, passage transport.Passage) (int64, error) {
+func (r *Router) DeliverFragment(ctx context.Context, fragment transportstore.Fragment, passage transport.Passage) (int64, error) {
 	stored, err := r.deliverFragment(ctx, fragment, passage)
 	if err != nil && !r.isAlone() {
 		r.Logger.Debug("a part of a large message was not taken in",
@@ -189,7 +190,7 @@ func (r *Router) DeliverFragment(ctx context.Context, fragment parley.Fragment, 
 	return stored, err
 }
 
-func (r *Router) deliverFragment(ctx context.Context, fragment parley.Fragment, passage transport.Passage) (int64, error) {
+func (r *Router) deliverFragment(ctx context.Context, fragment transportstore.Fragment, passage transport.Passage) (int64, error) {
 	at, reason, err := r.place(ctx, Target{
 		ToService: fragment.ToService, ToBroker: fragment.ToBroker, ConversationID: fragment.ConversationID,
 	})
@@ -205,19 +206,19 @@ func (r *Router) deliverFragment(ctx context.Context, fragment parley.Fragment, 
 }
 
 // place finds where something goes (spec 6.1 to 6.4), or the reason why that is nowhere.
-func (r *Router) place(ctx context.Context, target Target) (at place, nowhere *parley.Result, err error) {
+func (r *Router) place(ctx context.Context, target Target) (at place, nowhere *transportstore.Result, err error) {
 	if !target.ToBroker.IsZero() {
 		if to := r.Directory.byBroker(ctx, target.ToBroker); to != nil {
 			return place{to: to}, nil, nil
 		}
 	}
-	address, otherwise := parley.LocalAddress, ""
+	address, otherwise := transportstore.LocalAddress, ""
 	if r.Route != nil {
 		if address, otherwise, err = r.Route(ctx, target); err != nil {
 			return place{}, nil, fmt.Errorf("look for an inbound route: %w", err)
 		}
 	}
-	if address == parley.LocalAddress {
+	if address == transportstore.LocalAddress {
 		if target.ToBroker.IsZero() {
 			to, err := r.Directory.byService(ctx, target.ToService, target.ConversationID, nil)
 			if err != nil || to != nil {
@@ -239,11 +240,11 @@ func (r *Router) place(ctx context.Context, target Target) (at place, nowhere *p
 }
 
 // classified logs where something from the network goes, at level debug.
-func (r *Router) classified(ctx context.Context, target Target, at place, nowhere *parley.Result) {
+func (r *Router) classified(ctx context.Context, target Target, at place, nowhere *transportstore.Result) {
 	if !r.Logger.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
-	event, address, reason := transport.ClassifiedLocal, parley.LocalAddress, ""
+	event, address, reason := transport.ClassifiedLocal, transportstore.LocalAddress, ""
 	switch {
 	case nowhere != nil:
 		event, address, reason = transport.ClassifiedDelayed, "", nowhere.Description
@@ -255,8 +256,8 @@ func (r *Router) classified(ctx context.Context, target Target, at place, nowher
 }
 
 // nowhere reports why something is dropped here. Its sender gets the reason, and tries again later.
-func (r *Router) nowhere(target Target, number int32, text string, args ...any) *parley.Result {
-	result := &parley.Result{Outcome: parley.Unroutable, ErrorNumber: number, Description: fmt.Sprintf(text, args...)}
+func (r *Router) nowhere(target Target, number int32, text string, args ...any) *transportstore.Result {
+	result := &transportstore.Result{Outcome: transportstore.Unroutable, ErrorNumber: number, Description: fmt.Sprintf(text, args...)}
 	transport.MessageUndeliverable.In(r.Logger).Info("a message goes nowhere from here", "number", number,
 		"reason", result.Description, "conversation", target.ConversationID, "service", target.ToService)
 	return result

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // InboundRoutes finds inbound routes: those of all databases of a directory are the table of the server (spec 2.6).
@@ -14,7 +14,7 @@ type InboundRoutes struct {
 
 	mu     sync.Mutex
 	readAt time.Time
-	routes map[*served][]parley.InboundRoute
+	routes map[*served][]transportstore.InboundRoute
 }
 
 // Find finds the inbound route for what has arrived; see [Config].
@@ -26,11 +26,11 @@ func (r *InboundRoutes) Find(ctx context.Context, target Target) (address, other
 			return "", "", err
 		}
 	}
-	var all []parley.InboundRoute
+	var all []transportstore.InboundRoute
 	for _, s := range r.Directory.all() {
 		all = append(all, r.routes[s]...)
 	}
-	address, otherwise = parley.FindInboundRoute(all, target.ToService, target.ToBroker, target.ConversationID, time.Now())
+	address, otherwise = transportstore.FindInboundRoute(all, target.ToService, target.ToBroker, target.ConversationID, time.Now())
 	return address, otherwise, nil
 }
 
@@ -39,15 +39,15 @@ func (r *InboundRoutes) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	databases := r.Directory.all()
-	found := make([][]parley.InboundRoute, len(databases))
+	found := make([][]transportstore.InboundRoute, len(databases))
 	failures := make([]error, len(databases))
 	var asking sync.WaitGroup
 	for i, s := range databases {
-		asking.Go(func() { found[i], failures[i] = parley.ReadInboundRoutes(ctx, s.inbox.DB()) })
+		asking.Go(func() { found[i], failures[i] = transportstore.ReadInboundRoutes(ctx, s.inbox.DB()) })
 	}
 	asking.Wait()
 	if r.routes == nil {
-		r.routes = map[*served][]parley.InboundRoute{}
+		r.routes = map[*served][]transportstore.InboundRoute{}
 	}
 	for i, s := range databases {
 		if _, isKnown := r.routes[s]; failures[i] != nil && !isKnown {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // The doorbell tells senders whether to notify. It is armed while there is little to do. But each notification makes senders wait
@@ -87,17 +88,19 @@ func (c *coordinator) tendBell(ctx context.Context, now time.Time) {
 	case !b.isAwake.Load() && b.rings > wakeRings && now.Sub(b.busySince) > wakeTime:
 		b.isAwake.Store(true)
 		b.armedUntil = time.Time{}
-		c.ask(ctx, parley.DisarmTransmission)
+		c.ask(ctx, transportstore.DisarmTransmission)
 	case b.isAwake.Load() && c.running == 0 && now.Sub(b.busyAt) > quietTime:
 		b.isAwake.Store(false)
 		b.rings, b.armedUntil, b.nextArm = 0, time.Time{}, time.Time{}
 	case b.isAwake.Load() && now.Before(b.armedUntil):
 		// It was armed when we could not listen any more.
 		b.armedUntil = time.Time{}
-		c.ask(ctx, parley.DisarmTransmission)
+		c.ask(ctx, transportstore.DisarmTransmission)
 	}
 	if isListening && !b.isAwake.Load() && now.Add(rearmTime).After(b.armedUntil) && !now.Before(b.nextArm) {
-		if !c.ask(ctx, func(ctx context.Context, db parley.DB) error { return parley.ArmTransmission(ctx, db, armedTime) }) {
+		if !c.ask(ctx, func(ctx context.Context, db parley.DB) error {
+			return transportstore.ArmTransmission(ctx, db, armedTime)
+		}) {
 			b.nextArm = now.Add(time.Second)
 			return
 		}

@@ -8,10 +8,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/durable"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 const defaultConnections = 4
@@ -32,7 +32,7 @@ type Config struct {
 	Resolve func(address string) (Way, error)
 	// Locate finds, for conversations whose route is LOCAL, the other database of this daemon that has the service: its address,
 	// or "" and the reason why there is none, for each of them. Nil when the daemon serves one database.
-	Locate func(ctx context.Context, unresolved []parley.Unresolved) ([]Location, error)
+	Locate func(ctx context.Context, unresolved []transportstore.Unresolved) ([]Location, error)
 	// Observer is told what happens; nil means nobody.
 	Observer Observer
 	// Logger is told too; nil means [slog.Default].
@@ -45,11 +45,11 @@ type Location struct{ Address, Status string }
 // An Observer is told what happens, for metrics. Its methods must return at once; several goroutines call them.
 type Observer interface {
 	// Sent: runs were delivered to a destination that has answered.
-	Sent(runs []parley.Run)
+	Sent(runs []transportstore.Run)
 	// FragmentSent: a part of a large body was, of so many bytes.
 	FragmentSent(bytes int)
 	// Answered: so the far side answered.
-	Answered(results []parley.Result)
+	Answered(results []transportstore.Result)
 	// AttemptFailed: a destination could not be reached, or did not answer.
 	AttemptFailed(address string, err error)
 	// Superseded tells whether another copy of the database speaks for it.
@@ -58,11 +58,11 @@ type Observer interface {
 
 type unobserved struct{}
 
-func (unobserved) Sent([]parley.Run)           {}
-func (unobserved) FragmentSent(int)            {}
-func (unobserved) Answered([]parley.Result)    {}
-func (unobserved) AttemptFailed(string, error) {}
-func (unobserved) Superseded(bool)             {}
+func (unobserved) Sent([]transportstore.Run)        {}
+func (unobserved) FragmentSent(int)                 {}
+func (unobserved) Answered([]transportstore.Result) {}
+func (unobserved) AttemptFailed(string, error)      {}
+func (unobserved) Superseded(bool)                  {}
 
 // New prepares a transmitter. Nothing runs, and nothing is connected, before [Transmitter.Run]. Close it.
 func New(ctx context.Context, config Config) (*Transmitter, error) {

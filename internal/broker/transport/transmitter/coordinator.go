@@ -13,6 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/internal/notifier"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 const (
@@ -37,7 +38,7 @@ const (
 
 // destination is what the coordinator knows of a destination. While its worker runs it belongs to that.
 type destination struct {
-	parley.Destination
+	transportstore.Destination
 
 	worker *worker
 	// isClean tells that the last worker has left nothing in transit that could be sent, and nothing has to be compared.
@@ -73,7 +74,7 @@ type coordinator struct {
 
 	nextLook, nextUnresolved time.Time
 	// superseded is under which name we must not speak any more.
-	superseded *parley.Speaker
+	superseded *transportstore.Speaker
 }
 
 // run decides until ctx ends, and waits for the workers then.
@@ -198,10 +199,10 @@ func (c *coordinator) look(ctx context.Context, now time.Time) (next time.Time) 
 	return next
 }
 
-func (c *coordinator) readDestinations(ctx context.Context) (found []parley.Destination, err error) {
+func (c *coordinator) readDestinations(ctx context.Context) (found []transportstore.Destination, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	return parley.ReadDestinations(ctx, c.pool.DB())
+	return transportstore.ReadDestinations(ctx, c.pool.DB())
 }
 
 // start runs a worker for a destination.
@@ -275,7 +276,7 @@ func (c *coordinator) workerEnded(ctx context.Context, e ended, now time.Time) {
 }
 
 // giveUp stops speaking under a name that somebody else has taken.
-func (c *coordinator) giveUp(ctx context.Context, speaker parley.Speaker, d *destination, reason string) {
+func (c *coordinator) giveUp(ctx context.Context, speaker transportstore.Speaker, d *destination, reason string) {
 	if _, err := c.askSpeaker(ctx, c.term.Number); errors.Is(err, errTermOver) {
 		return // another daemon leads, as it should
 	}
@@ -286,7 +287,7 @@ func (c *coordinator) giveUp(ctx context.Context, speaker parley.Speaker, d *des
 	}
 	c.superseded = &speaker
 	c.ask(ctx, func(ctx context.Context, db parley.DB) error {
-		_, err := parley.ReportAttempt(ctx, db, c.term.Number, d.ID, reason)
+		_, err := transportstore.ReportAttempt(ctx, db, c.term.Number, d.ID, reason)
 		return err
 	})
 	for _, other := range c.destinations {
@@ -312,7 +313,7 @@ func (c *coordinator) isNamedAnew(ctx context.Context) bool {
 func (c *coordinator) resolve(ctx context.Context, now time.Time) (next time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	unresolved, err := parley.ReadUnresolved(ctx, c.pool.DB(), unresolvedAtOnce)
+	unresolved, err := transportstore.ReadUnresolved(ctx, c.pool.DB(), unresolvedAtOnce)
 	var locations []Location
 	if err == nil && len(unresolved) > 0 {
 		locations, err = c.Locate(ctx, unresolved)
@@ -325,7 +326,7 @@ func (c *coordinator) resolve(ctx context.Context, now time.Time) (next time.Tim
 	for location, endpoints := range bound {
 		if err == nil {
 			err = c.pool.Do(ctx, func(conn *pgx.Conn) error {
-				return parley.BindConversations(ctx, conn, c.term.Number, endpoints, location.Address, location.Status)
+				return transportstore.BindConversations(ctx, conn, c.term.Number, endpoints, location.Address, location.Status)
 			})
 		}
 		if location.Address != "" {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // fragmentBytes is how much of a large body travels at once.
@@ -15,7 +15,7 @@ const fragmentBytes = 1 << 20
 
 // deliver sends a batch and waits for its answer.
 func (w *worker) deliver(ctx context.Context, pieces []piece) answer {
-	runs := make([]parley.Run, len(pieces))
+	runs := make([]transportstore.Run, len(pieces))
 	for i, p := range pieces {
 		runs[i] = p.run
 	}
@@ -25,14 +25,14 @@ func (w *worker) deliver(ctx context.Context, pieces []piece) answer {
 
 // deliverLarge sends the fragments of a large message, and then the run that stands for it.
 func (w *worker) deliverLarge(ctx context.Context, large piece) answer {
-	results, err := w.send(ctx, []parley.Run{large.run}, w.sendFragments)
+	results, err := w.send(ctx, []transportstore.Run{large.run}, w.sendFragments)
 	return answer{pieces: []piece{large}, isLarge: true, results: results, err: err}
 }
 
 // send seals runs, lets something be done first with each that may leave, and delivers them.
 func (w *worker) send(
-	ctx context.Context, runs []parley.Run, before func(ctx context.Context, run, sealed parley.Run) error,
-) ([]parley.Result, error) {
+	ctx context.Context, runs []transportstore.Run, before func(ctx context.Context, run, sealed transportstore.Run) error,
+) ([]transportstore.Result, error) {
 	sealed, results, err := w.seal(ctx, runs)
 	if err != nil || len(sealed) == 0 {
 		return results, err
@@ -72,8 +72,8 @@ func (w *worker) send(
 }
 
 // seal prepares runs to leave. Those that must not leave have their results already; the results of the others are empty.
-func (w *worker) seal(ctx context.Context, runs []parley.Run) (sealed []parley.Run, results []parley.Result, err error) {
-	results = make([]parley.Result, len(runs))
+func (w *worker) seal(ctx context.Context, runs []transportstore.Run) (sealed []transportstore.Run, results []transportstore.Result, err error) {
+	results = make([]transportstore.Result, len(runs))
 	if w.way.Guard == nil {
 		return runs, results, nil
 	}
@@ -84,7 +84,7 @@ func (w *worker) seal(ctx context.Context, runs []parley.Run) (sealed []parley.R
 		return nil, nil, databaseError{fmt.Errorf("seal messages: %w", err)}
 	}
 	type place struct{ endpoint, sequence int64 }
-	kept := make(map[place]parley.Result, len(held))
+	kept := make(map[place]transportstore.Result, len(held))
 	for _, one := range held {
 		kept[place{one.EndpointID, one.FirstSequence}] = one.Result
 	}
@@ -104,14 +104,14 @@ func (w *worker) seal(ctx context.Context, runs []parley.Run) (sealed []parley.R
 }
 
 // sendFragments sends a large body in parts, beginning behind what is there: the answer to the first one tells.
-func (w *worker) sendFragments(ctx context.Context, run, sealed parley.Run) error {
+func (w *worker) sendFragments(ctx context.Context, run, sealed transportstore.Run) error {
 	for offset := int64(0); offset < run.Size; {
-		fragment := parley.Fragment{
+		fragment := transportstore.Fragment{
 			Speaker: w.speaker, ConversationID: run.ConversationID, FromInitiator: run.FromInitiator, Sequence: run.FirstSequence,
 			Offset: offset, Size: run.Size, ToService: run.ToService, ToBroker: run.ToBroker, Owner: run.Owner, Security: sealed.Security,
 		}
 		err := w.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
-			fragment.Data, err = parley.ReadBodyPart(ctx, conn, run.EndpointID, run.FirstSequence, offset, fragmentBytes)
+			fragment.Data, err = transportstore.ReadBodyPart(ctx, conn, run.EndpointID, run.FirstSequence, offset, fragmentBytes)
 			return err
 		})
 		switch {
@@ -138,7 +138,7 @@ func (w *worker) sendFragments(ctx context.Context, run, sealed parley.Run) erro
 	return nil
 }
 
-func (w *worker) deliverFragment(ctx context.Context, fragment parley.Fragment) (stored int64, err error) {
+func (w *worker) deliverFragment(ctx context.Context, fragment transportstore.Fragment) (stored int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, deliverTimeout)
 	defer cancel()
 	return w.way.Deliverer.DeliverFragment(ctx, fragment, transport.Outset())

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 
 // merge makes one run of the first of some runs of a conversation: as many as the receiving database puts into one row. The first one
 // goes alone when it is larger.
-func merge(runs []parley.Run) (merged parley.Run, count int) {
+func merge(runs []transportstore.Run) (merged transportstore.Run, count int) {
 	merged = runs[0]
 	size := bodyBytes(merged)
 	messages := len(merged.Bodies)
@@ -43,7 +43,7 @@ func merge(runs []parley.Run) (merged parley.Run, count int) {
 }
 
 // belongTogether tells whether b follows a, and could have been sent with it.
-func belongTogether(a, b parley.Run) bool {
+func belongTogether(a, b transportstore.Run) bool {
 	return next(a) == b.FirstSequence &&
 		a.MessageType == b.MessageType &&
 		len(a.Bodies) > 0 && len(b.Bodies) > 0 &&
@@ -54,10 +54,10 @@ func belongTogether(a, b parley.Run) bool {
 }
 
 // next is the number behind the last message of a run.
-func next(run parley.Run) int64 {
+func next(run transportstore.Run) int64 {
 	switch {
-	case run.FirstSequence == parley.Unsequenced:
-		return parley.Unsequenced
+	case run.FirstSequence == transportstore.Unsequenced:
+		return transportstore.Unsequenced
 	case isLarge(run):
 		return run.FirstSequence + 1
 	}
@@ -65,10 +65,10 @@ func next(run parley.Run) int64 {
 }
 
 // isLarge tells whether the fragments of a message have to go before it.
-func isLarge(run parley.Run) bool { return run.Size > 0 }
+func isLarge(run transportstore.Run) bool { return run.Size > 0 }
 
 // bodyBytes is what the bodies of a run take.
-func bodyBytes(run parley.Run) (size int) {
+func bodyBytes(run transportstore.Run) (size int) {
 	for _, body := range run.Bodies {
 		size += len(body) + bodyOverhead
 	}
@@ -76,4 +76,4 @@ func bodyBytes(run parley.Run) (size int) {
 }
 
 // weight is what a run takes in memory and on the wire, about.
-func weight(run parley.Run) int64 { return int64(bodyBytes(run)) + runOverhead }
+func weight(run transportstore.Run) int64 { return int64(bodyBytes(run)) + runOverhead }

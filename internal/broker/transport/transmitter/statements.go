@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // ask asks in whose name to speak.
@@ -23,9 +23,9 @@ func (w *worker) ask(ctx context.Context) error {
 // readProbes reads which conversations have to be compared with their far sides, after the epoch has changed. That is done before
 // anything else.
 func (w *worker) readProbes(ctx context.Context) error {
-	var runs []parley.Run
+	var runs []transportstore.Run
 	err := w.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		runs, err = parley.ReadProbes(ctx, conn, w.destination.ID, takeRows)
+		runs, err = transportstore.ReadProbes(ctx, conn, w.destination.ID, takeRows)
 		return err
 	})
 	if err != nil {
@@ -38,9 +38,9 @@ func (w *worker) readProbes(ctx context.Context) error {
 
 // readUnacknowledged reads more of what was left in transit.
 func (w *worker) readUnacknowledged(ctx context.Context) error {
-	var runs []parley.Run
+	var runs []transportstore.Run
 	err := w.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		runs, err = parley.UnacknowledgedRuns(ctx, conn, w.destination.ID, w.reload.endpoint, w.reload.sequence, takeRows, takeBytes)
+		runs, err = transportstore.UnacknowledgedRuns(ctx, conn, w.destination.ID, w.reload.endpoint, w.reload.sequence, takeRows, takeBytes)
 		return err
 	})
 	if err != nil {
@@ -60,7 +60,7 @@ func (w *worker) readUnacknowledged(ctx context.Context) error {
 // and answered again.
 func (w *worker) acknowledge(ctx context.Context) error {
 	err := w.do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		leads, err := parley.AcknowledgeRuns(ctx, conn, w.term, w.acknowledgements)
+		leads, err := transportstore.AcknowledgeRuns(ctx, conn, w.term, w.acknowledgements)
 		if err == nil && !leads {
 			err = errTermOver
 		}
@@ -84,9 +84,9 @@ func (w *worker) acknowledge(ctx context.Context) error {
 // takeRuns takes new runs from the lane. That waits for the disk, because they are sent then.
 func (w *worker) takeRuns(ctx context.Context) error {
 	began := time.Now()
-	var runs []parley.Run
+	var runs []transportstore.Run
 	err := w.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		runs, err = parley.TakeRuns(ctx, conn, w.term, w.destination.ID, takeRows, takeBytes)
+		runs, err = transportstore.TakeRuns(ctx, conn, w.term, w.destination.ID, takeRows, takeBytes)
 		return err
 	})
 	if err != nil {
@@ -129,7 +129,7 @@ func (w *worker) do(ctx context.Context, work func(ctx context.Context, conn *pg
 // reportAttempt tells the database that the destination has failed, or, with no failure, that it answers again.
 func (w *worker) reportAttempt(ctx context.Context, failure string) (due time.Duration, err error) {
 	err = w.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		due, err = parley.ReportAttempt(ctx, conn, w.term, w.destination.ID, failure)
+		due, err = transportstore.ReportAttempt(ctx, conn, w.term, w.destination.ID, failure)
 		return err
 	})
 	return due, err

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // target is one of the brokers behind an address. A daemon there serves several databases, and answers a batch when all that it is for have
@@ -32,7 +33,7 @@ const (
 )
 
 // trafficTo gives the traffic to the target of a run.
-func (w *window) trafficTo(run parley.Run) *traffic {
+func (w *window) trafficTo(run transportstore.Run) *traffic {
 	t := target{broker: run.ToBroker}
 	if t.broker.IsZero() {
 		t.service = run.ToService

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport/durable"
 	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/internal/notifier"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 const (
@@ -30,7 +31,7 @@ type Transmitter struct {
 
 	mu sync.Mutex
 	// speaker is in whose name we speak, as a connection of that generation has said it.
-	speaker    parley.Speaker
+	speaker    transportstore.Speaker
 	generation int64
 }
 
@@ -53,23 +54,23 @@ func (t *Transmitter) Run(ctx context.Context, term *daemon.Term) {
 
 // speakerOn gives the name under which to speak, which it asks for on a connection when that, or any other, is new: another server
 // may stand behind it, which has another history.
-func (t *Transmitter) speakerOn(ctx context.Context, db parley.DB, term int64) (parley.Speaker, error) {
+func (t *Transmitter) speakerOn(ctx context.Context, db parley.DB, term int64) (transportstore.Speaker, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	generation := t.pool.Generation()
 	if t.generation == generation {
 		return t.speaker, nil
 	}
-	speaker, leads, err := parley.ReadSpeaker(ctx, db, term)
+	speaker, leads, err := transportstore.ReadSpeaker(ctx, db, term)
 	if err != nil || !leads {
-		return parley.Speaker{}, cmp.Or(err, errTermOver)
+		return transportstore.Speaker{}, cmp.Or(err, errTermOver)
 	}
 	t.speaker, t.generation = speaker, generation
 	return speaker, nil
 }
 
 // askSpeaker asks anew in whose name to speak.
-func (t *Transmitter) askSpeaker(ctx context.Context, term int64) (speaker parley.Speaker, err error) {
+func (t *Transmitter) askSpeaker(ctx context.Context, term int64) (speaker transportstore.Speaker, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	t.mu.Lock()

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/backoff"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // window is what a destination has in transit and in memory: for each conversation, in the order of their numbers, the runs that
@@ -36,7 +36,7 @@ type key struct {
 
 type conversation struct {
 	key     key
-	runs    []parley.Run
+	runs    []transportstore.Run
 	traffic *traffic
 	// travels is how many of the runs are on their way.
 	travels int
@@ -49,7 +49,7 @@ type conversation struct {
 // piece is a run as it travels: one or more runs of a conversation, merged.
 type piece struct {
 	conversation *conversation
-	run          parley.Run
+	run          transportstore.Run
 }
 
 // strikesMax is how often a conversation may be answered Expected without getting further before it is left alone for a while.
@@ -60,9 +60,9 @@ func newWindow() *window {
 }
 
 // add takes in runs that are in transit.
-func (w *window) add(runs []parley.Run) {
+func (w *window) add(runs []transportstore.Run) {
 	for _, run := range runs {
-		k := key{endpointID: run.EndpointID, unsequenced: run.FirstSequence == parley.Unsequenced, probes: run.Probe != nil}
+		k := key{endpointID: run.EndpointID, unsequenced: run.FirstSequence == transportstore.Unsequenced, probes: run.Probe != nil}
 		if w.aside[k] {
 			continue
 		}
@@ -149,22 +149,22 @@ func (w *window) composeLarge(now time.Time) (large piece, found bool) {
 // answer takes in the results for a batch, and gives those that the database has to know of. Whatever is not acknowledged travels
 // again, or is forgotten here where the database decides when it may.
 func (w *window) answer(
-	pieces []piece, results []parley.Result, now time.Time,
-) (acknowledgements []parley.Acknowledgement, isSuperseded bool) {
+	pieces []piece, results []transportstore.Result, now time.Time,
+) (acknowledgements []transportstore.Acknowledgement, isSuperseded bool) {
 	for i := 0; i < len(pieces); {
 		c := pieces[i].conversation
 		c.travels = 0
 		// Of those that were accepted the last one says all, from the first one on; of the others the first one does.
-		var accepted, refused *parley.Acknowledgement
+		var accepted, refused *transportstore.Acknowledgement
 		for ; i < len(pieces) && pieces[i].conversation == c; i++ {
-			told := &parley.Acknowledgement{
+			told := &transportstore.Acknowledgement{
 				EndpointID: c.key.endpointID, FirstSequence: pieces[i].run.FirstSequence, IsAlone: true, IsProbe: c.key.probes, Result: results[i],
 			}
 			switch {
-			case results[i].Outcome == parley.Superseded:
+			case results[i].Outcome == transportstore.Superseded:
 				isSuperseded = true
 			case refused != nil:
-			case results[i].Outcome == parley.Accepted:
+			case results[i].Outcome == transportstore.Accepted:
 				if accepted != nil {
 					told.FirstSequence = accepted.FirstSequence // it stands for those before it too
 				}
@@ -173,7 +173,7 @@ func (w *window) answer(
 				refused = told
 			}
 		}
-		for _, told := range []*parley.Acknowledgement{accepted, refused} {
+		for _, told := range []*transportstore.Acknowledgement{accepted, refused} {
 			if told != nil && w.settle(c, told.Result) {
 				acknowledgements = append(acknowledgements, *told)
 			}
@@ -209,8 +209,8 @@ func (w *window) recall(now time.Time) (next time.Time) {
 }
 
 // settle moves a conversation on by a result, and tells whether the database has to know of it.
-func (w *window) settle(c *conversation, result parley.Result) (isNews bool) {
-	isBusy := result.Outcome == parley.Held && result.ErrorNumber == 0
+func (w *window) settle(c *conversation, result transportstore.Result) (isNews bool) {
+	isBusy := result.Outcome == transportstore.Held && result.ErrorNumber == 0
 	switch {
 	case len(c.runs) == 0:
 		return true
@@ -220,13 +220,13 @@ func (w *window) settle(c *conversation, result parley.Result) (isNews bool) {
 	case c.key.probes:
 		w.forget(c)
 		switch result.Outcome {
-		case parley.Accepted, parley.Refused, parley.Gone:
+		case transportstore.Accepted, transportstore.Refused, transportstore.Gone:
 			w.hasProbed = true
 		default:
 			w.aside[c.key] = true
 		}
 		return true
-	case result.Outcome != parley.Accepted && result.Outcome != parley.Expected:
+	case result.Outcome != transportstore.Accepted && result.Outcome != transportstore.Expected:
 		w.forget(c)
 		return true
 	case c.key.unsequenced:
@@ -238,7 +238,7 @@ func (w *window) settle(c *conversation, result parley.Result) (isNews bool) {
 	for done < len(c.runs) && next(c.runs[done]) <= result.Next {
 		done++
 	}
-	isBehind := result.Outcome == parley.Expected && result.Next < c.runs[0].FirstSequence
+	isBehind := result.Outcome == transportstore.Expected && result.Next < c.runs[0].FirstSequence
 	w.drop(c, done)
 	switch {
 	case isBehind:
@@ -255,7 +255,7 @@ func (w *window) settle(c *conversation, result parley.Result) (isNews bool) {
 		w.forget(c)
 		w.aside[c.key] = true
 	}
-	return result.Outcome == parley.Accepted
+	return result.Outcome == transportstore.Accepted
 }
 
 // release takes back that pieces travel: what became of them is not known.

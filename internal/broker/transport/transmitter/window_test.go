@@ -4,31 +4,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // run makes a run of an endpoint with some bodies of a size.
-func run(endpoint, first int64, bodies, size int) parley.Run {
-	r := parley.Run{EndpointID: endpoint, FirstSequence: first, MessageType: "DEFAULT"}
+func run(endpoint, first int64, bodies, size int) transportstore.Run {
+	r := transportstore.Run{EndpointID: endpoint, FirstSequence: first, MessageType: "DEFAULT"}
 	for range bodies {
 		r.Bodies = append(r.Bodies, make([]byte, size))
 	}
 	return r
 }
 
-func accepted(next int64) parley.Result { return parley.Result{Outcome: parley.Accepted, Next: next} }
+func accepted(next int64) transportstore.Result {
+	return transportstore.Result{Outcome: transportstore.Accepted, Next: next}
+}
 
 func TestAConversationTravelsInOneBatchAtATime(t *testing.T) {
 	t.Parallel()
 	w := newWindow()
-	w.add([]parley.Run{run(1, 0, 1, 10), run(2, 0, 1, 10)})
+	w.add([]transportstore.Run{run(1, 0, 1, 10), run(2, 0, 1, 10)})
 	first := w.compose(100, 1<<20, time.Now())
-	w.add([]parley.Run{run(1, 1, 1, 10), run(3, 0, 1, 10)})
+	w.add([]transportstore.Run{run(1, 1, 1, 10), run(3, 0, 1, 10)})
 	second := w.compose(100, 1<<20, time.Now())
 	if len(first) != 2 || len(second) != 1 || second[0].run.EndpointID != 3 {
 		t.Fatalf("%d pieces, then %d", len(first), len(second))
 	}
-	told, _ := w.answer(first, []parley.Result{accepted(1), accepted(1)}, time.Now())
+	told, _ := w.answer(first, []transportstore.Result{accepted(1), accepted(1)}, time.Now())
 	if len(told) != 2 {
 		t.Errorf("the database is told of %d", len(told))
 	}
@@ -36,8 +38,8 @@ func TestAConversationTravelsInOneBatchAtATime(t *testing.T) {
 	if len(third) != 1 || third[0].run.EndpointID != 1 || third[0].run.FirstSequence != 1 {
 		t.Errorf("then %+v", third)
 	}
-	w.answer(second, []parley.Result{accepted(1)}, time.Now())
-	w.answer(third, []parley.Result{accepted(2)}, time.Now())
+	w.answer(second, []transportstore.Result{accepted(1)}, time.Now())
+	w.answer(third, []transportstore.Result{accepted(2)}, time.Now())
 	if w.rows != 0 || w.bytes != 0 || len(w.conversations) != 0 {
 		t.Errorf("%d rows and %d bytes are left", w.rows, w.bytes)
 	}
@@ -49,7 +51,7 @@ func TestRunsThatFollowEachOtherTravelAsOne(t *testing.T) {
 	traced.TraceContext = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	other := run(1, 5, 1, 10)
 	other.MessageType = "other"
-	runs := []parley.Run{run(1, 0, 2, 10), run(1, 2, 2, 10), traced, other, run(1, 6, 1, 8000), run(1, 7, 1, 10)}
+	runs := []transportstore.Run{run(1, 0, 2, 10), run(1, 2, 2, 10), traced, other, run(1, 6, 1, 8000), run(1, 7, 1, 10)}
 	w := newWindow()
 	w.add(runs)
 	pieces := w.compose(100, 1<<20, time.Now())
@@ -70,10 +72,10 @@ func TestRunsThatFollowEachOtherTravelAsOne(t *testing.T) {
 func TestWhatIsExpectedAgainIsSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newWindow()
-	w.add([]parley.Run{run(1, 0, 2, 5000), run(1, 2, 2, 5000), run(1, 4, 2, 5000)})
+	w.add([]transportstore.Run{run(1, 0, 2, 5000), run(1, 2, 2, 5000), run(1, 4, 2, 5000)})
 	pieces := w.compose(100, 1<<20, time.Now())
-	told, _ := w.answer(pieces, []parley.Result{
-		accepted(2), {Outcome: parley.Expected, Next: 2}, {Outcome: parley.Expected, Next: 2},
+	told, _ := w.answer(pieces, []transportstore.Result{
+		accepted(2), {Outcome: transportstore.Expected, Next: 2}, {Outcome: transportstore.Expected, Next: 2},
 	}, time.Now())
 	if len(told) == 0 || told[0].Result.Next != 2 {
 		t.Errorf("the database is told %+v", told)
@@ -87,8 +89,8 @@ func TestWhatIsExpectedAgainIsSentAgain(t *testing.T) {
 func TestOneThatExpectsWhatIsGoneIsLeftToTheDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWindow()
-	w.add([]parley.Run{run(1, 7, 1, 10)})
-	told, _ := w.answer(w.compose(100, 1<<20, time.Now()), []parley.Result{{Outcome: parley.Expected, Next: 3}}, time.Now())
+	w.add([]transportstore.Run{run(1, 7, 1, 10)})
+	told, _ := w.answer(w.compose(100, 1<<20, time.Now()), []transportstore.Result{{Outcome: transportstore.Expected, Next: 3}}, time.Now())
 	if len(told) != 1 || !told[0].IsAlone || told[0].Result.Next != 3 || len(w.conversations) != 0 || len(w.aside) != 1 {
 		t.Errorf("told %+v, %d conversations", told, len(w.conversations))
 	}
@@ -97,9 +99,9 @@ func TestOneThatExpectsWhatIsGoneIsLeftToTheDatabase(t *testing.T) {
 func TestOneThatIsBusyComesAgainSoonAndKeepsNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWindow()
-	w.add([]parley.Run{run(1, 0, 1, 10), run(2, 0, 1, 10)})
+	w.add([]transportstore.Run{run(1, 0, 1, 10), run(2, 0, 1, 10)})
 	now := time.Now()
-	told, _ := w.answer(w.compose(100, 1<<20, time.Now()), []parley.Result{{Outcome: parley.Held}, accepted(1)}, now)
+	told, _ := w.answer(w.compose(100, 1<<20, time.Now()), []transportstore.Result{{Outcome: transportstore.Held}, accepted(1)}, now)
 	if len(told) != 1 || told[0].EndpointID != 2 {
 		t.Errorf("told %+v", told)
 	}
@@ -116,12 +118,12 @@ func TestOneThatIsBusyComesAgainSoonAndKeepsNoOther(t *testing.T) {
 func TestALargeMessageKeepsItsPlaceAndGoesAlone(t *testing.T) {
 	t.Parallel()
 	w := newWindow()
-	large := parley.Run{EndpointID: 1, FirstSequence: 1, MessageType: "DEFAULT", Size: 1 << 20}
-	w.add([]parley.Run{run(1, 0, 1, 10), large, run(1, 2, 1, 10), run(2, 0, 1, 10)})
+	large := transportstore.Run{EndpointID: 1, FirstSequence: 1, MessageType: "DEFAULT", Size: 1 << 20}
+	w.add([]transportstore.Run{run(1, 0, 1, 10), large, run(1, 2, 1, 10), run(2, 0, 1, 10)})
 	if pieces := w.compose(100, 1<<20, time.Now()); len(pieces) != 2 {
 		t.Errorf("%d pieces go before it", len(pieces))
 	} else {
-		w.answer(pieces, []parley.Result{accepted(1), accepted(1)}, time.Now())
+		w.answer(pieces, []transportstore.Result{accepted(1), accepted(1)}, time.Now())
 	}
 	if behind := w.compose(100, 1<<20, time.Now()); len(behind) != 0 {
 		t.Errorf("%+v overtakes it", behind)
@@ -130,7 +132,7 @@ func TestALargeMessageKeepsItsPlaceAndGoesAlone(t *testing.T) {
 	if !found || big.run.FirstSequence != 1 {
 		t.Fatalf("%+v", big)
 	}
-	w.answer([]piece{big}, []parley.Result{accepted(2)}, time.Now())
+	w.answer([]piece{big}, []transportstore.Result{accepted(2)}, time.Now())
 	if behind := w.compose(100, 1<<20, time.Now()); len(behind) != 1 || behind[0].run.FirstSequence != 2 {
 		t.Errorf("behind it comes %+v", behind)
 	}
@@ -141,12 +143,12 @@ func TestALargeMessageKeepsItsPlaceAndGoesAlone(t *testing.T) {
 func TestLastAnswerStandsForAllRunsOfItsConversation(t *testing.T) {
 	t.Parallel()
 	w := newWindow()
-	w.add([]parley.Run{run(1, 5, 1, mergedBytesMax), run(1, 6, 1, mergedBytesMax), run(1, 7, 1, mergedBytesMax)})
+	w.add([]transportstore.Run{run(1, 5, 1, mergedBytesMax), run(1, 6, 1, mergedBytesMax), run(1, 7, 1, mergedBytesMax)})
 	pieces := w.compose(100, 1<<20, time.Now())
 	if len(pieces) != 3 {
 		t.Fatalf("%d runs travel, want 3", len(pieces))
 	}
-	told, _ := w.answer(pieces, []parley.Result{accepted(6), accepted(7), accepted(8)}, time.Now())
+	told, _ := w.answer(pieces, []transportstore.Result{accepted(6), accepted(7), accepted(8)}, time.Now())
 	if len(told) != 1 || told[0].FirstSequence != 5 || told[0].Result.Next != 8 {
 		t.Errorf("the database is told %+v", told)
 	}
@@ -160,7 +162,7 @@ func TestAConversationThatGetsFurtherIsNotPutOff(t *testing.T) {
 	t.Parallel()
 	w := newWindow()
 	for n := range int64(4) {
-		w.add([]parley.Run{run(1, n, 1, 5000)})
+		w.add([]transportstore.Run{run(1, n, 1, 5000)})
 	}
 	expects := func(next int64) {
 		t.Helper()
@@ -168,9 +170,9 @@ func TestAConversationThatGetsFurtherIsNotPutOff(t *testing.T) {
 		if len(pieces) == 0 {
 			t.Fatalf("nothing is transmitted any more before %d", next)
 		}
-		results := make([]parley.Result, len(pieces))
+		results := make([]transportstore.Result, len(pieces))
 		for i := range results {
-			results[i] = parley.Result{Outcome: parley.Expected, Next: next}
+			results[i] = transportstore.Result{Outcome: transportstore.Expected, Next: next}
 		}
 		w.answer(pieces, results, time.Now())
 		w.arrive(pieces, false, time.Now())

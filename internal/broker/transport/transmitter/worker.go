@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 const (
@@ -41,13 +41,13 @@ const (
 type worker struct {
 	*Transmitter
 	destination *destination
-	speaker     parley.Speaker
+	speaker     transportstore.Speaker
 	term        int64
 	way         Way
 	stop        context.CancelFunc
 
 	window           *window
-	acknowledgements []parley.Acknowledgement
+	acknowledgements []transportstore.Acknowledgement
 	answers          chan answer
 	kick             chan struct{}
 	isAwake          *atomic.Bool // nobody is told when something is put on a lane
@@ -76,7 +76,7 @@ type cursor struct {
 type answer struct {
 	pieces  []piece
 	isLarge bool
-	results []parley.Result
+	results []transportstore.Result
 	err     error
 }
 
@@ -294,7 +294,7 @@ func (w *worker) take(a answer) error {
 	w.worked = true
 	acknowledgements, isSuperseded := w.window.answer(a.pieces, a.results, time.Now())
 	w.acknowledgements = append(w.acknowledgements, acknowledgements...)
-	if slices.ContainsFunc(acknowledgements, func(a parley.Acknowledgement) bool { return a.Result.Outcome != parley.Accepted }) {
+	if slices.ContainsFunc(acknowledgements, func(a transportstore.Acknowledgement) bool { return a.Result.Outcome != transportstore.Accepted }) {
 		// The database is to hold back the rest of such a conversation before more of it is taken.
 		w.tellDue = time.Time{}
 	}
@@ -306,9 +306,9 @@ func (w *worker) take(a answer) error {
 }
 
 // describe gives the reason why a batch was answered Superseded.
-func describe(results []parley.Result) string {
+func describe(results []transportstore.Result) string {
 	for _, result := range results {
-		if result.Outcome == parley.Superseded {
+		if result.Outcome == transportstore.Superseded {
 			return result.Description
 		}
 	}

@@ -6,22 +6,22 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
-var outcomes = map[parley.Outcome]pb.Outcome{
-	parley.Accepted:   pb.Outcome_OUTCOME_ACCEPTED,
-	parley.Expected:   pb.Outcome_OUTCOME_EXPECTED,
-	parley.Held:       pb.Outcome_OUTCOME_HELD,
-	parley.Refused:    pb.Outcome_OUTCOME_REFUSED,
-	parley.Gone:       pb.Outcome_OUTCOME_GONE,
-	parley.Unroutable: pb.Outcome_OUTCOME_UNROUTABLE,
-	parley.Superseded: pb.Outcome_OUTCOME_SUPERSEDED,
+var outcomes = map[transportstore.Outcome]pb.Outcome{
+	transportstore.Accepted:   pb.Outcome_OUTCOME_ACCEPTED,
+	transportstore.Expected:   pb.Outcome_OUTCOME_EXPECTED,
+	transportstore.Held:       pb.Outcome_OUTCOME_HELD,
+	transportstore.Refused:    pb.Outcome_OUTCOME_REFUSED,
+	transportstore.Gone:       pb.Outcome_OUTCOME_GONE,
+	transportstore.Unroutable: pb.Outcome_OUTCOME_UNROUTABLE,
+	transportstore.Superseded: pb.Outcome_OUTCOME_SUPERSEDED,
 }
 
-var outcomesByNumber = func() map[pb.Outcome]parley.Outcome {
-	m := make(map[pb.Outcome]parley.Outcome, len(outcomes))
+var outcomesByNumber = func() map[pb.Outcome]transportstore.Outcome {
+	m := make(map[pb.Outcome]transportstore.Outcome, len(outcomes))
 	for outcome, number := range outcomes {
 		m[number] = outcome
 	}
@@ -29,7 +29,7 @@ var outcomesByNumber = func() map[pb.Outcome]parley.Outcome {
 }()
 
 // EncodeResults writes results in at most LargestAnswer bytes: long descriptions are shortened as far as that needs.
-func EncodeResults(results []parley.Result) ([]byte, error) {
+func EncodeResults(results []transportstore.Result) ([]byte, error) {
 	for _, most := range []int{MaxText, MaxName, 0} {
 		payload, err := encodeResults(results, most)
 		if err != nil || len(payload) <= LargestAnswer {
@@ -39,7 +39,7 @@ func EncodeResults(results []parley.Result) ([]byte, error) {
 	return nil, malformed("%d results are longer than %d bytes", len(results), LargestAnswer)
 }
 
-func encodeResults(results []parley.Result, textMost int) ([]byte, error) {
+func encodeResults(results []transportstore.Result, textMost int) ([]byte, error) {
 	if len(results) > MaxRuns {
 		return nil, malformed("%d results, at most %d are taken", len(results), MaxRuns)
 	}
@@ -76,7 +76,7 @@ func encodeResults(results []parley.Result, textMost int) ([]byte, error) {
 }
 
 // DecodeResults reads the answer to a batch of n runs. An outcome that only a newer peer knows is an error: unknown.
-func DecodeResults(payload []byte, n int) ([]parley.Result, error) {
+func DecodeResults(payload []byte, n int) ([]transportstore.Result, error) {
 	message := &pb.Results{}
 	if err := decode(payload, message, map[protowire.Number]int{1: MaxRuns, 2: MaxBrokers, 3: n}); err != nil {
 		return nil, fmt.Errorf("results: %w", err)
@@ -88,7 +88,7 @@ func DecodeResults(payload []byte, n int) ([]parley.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("results: %w", err)
 	}
-	results := make([]parley.Result, n)
+	results := make([]transportstore.Result, n)
 	for i, m := range message.GetResults() {
 		if results[i], err = decodeResult(m, message.GetTexts(), brokers); err != nil {
 			return nil, fmt.Errorf("result %d: %w", i, err)
@@ -97,7 +97,7 @@ func DecodeResults(payload []byte, n int) ([]parley.Result, error) {
 	return results, nil
 }
 
-func decodeResult(m *pb.Result, texts []string, brokers []Broker) (result parley.Result, err error) {
+func decodeResult(m *pb.Result, texts []string, brokers []Broker) (result transportstore.Result, err error) {
 	outcome, known := outcomesByNumber[m.GetOutcome()]
 	if !known {
 		return result, malformed("outcome %d", m.GetOutcome())
@@ -105,7 +105,7 @@ func decodeResult(m *pb.Result, texts []string, brokers []Broker) (result parley
 	if m.GetNext() < 0 {
 		return result, malformed("next is message number %d", m.GetNext())
 	}
-	result = parley.Result{Outcome: outcome, Next: m.GetNext(), ErrorNumber: m.GetErrorNumber(), Security: m.GetSecurity()}
+	result = transportstore.Result{Outcome: outcome, Next: m.GetNext(), ErrorNumber: m.GetErrorNumber(), Security: m.GetSecurity()}
 	if err := checkSecurity(result.Security); err != nil {
 		return result, err
 	}

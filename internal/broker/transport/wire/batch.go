@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // lastTime is the end of the year 9999, in microseconds since 1970.
@@ -53,7 +53,7 @@ func DecodeBatch(payload []byte) (transport.Batch, error) {
 	batch := transport.Batch{
 		Speaker: speaker,
 		Passage: decodePassage(message.GetPassage()),
-		Runs:    make([]parley.Run, len(message.GetRuns())),
+		Runs:    make([]transportstore.Run, len(message.GetRuns())),
 	}
 	messages := 0
 	for i, m := range message.GetRuns() {
@@ -88,11 +88,11 @@ func checkBatch(batch transport.Batch) error {
 	return nil
 }
 
-func encodeSpeaker(s parley.Speaker) *pb.Speaker {
+func encodeSpeaker(s transportstore.Speaker) *pb.Speaker {
 	return &pb.Speaker{Instance: uuidBytes(s.Instance), Epoch: s.Epoch, Term: s.Term, Token: uuidBytes(s.Token)}
 }
 
-func decodeSpeaker(m *pb.Speaker) (s parley.Speaker, err error) {
+func decodeSpeaker(m *pb.Speaker) (s transportstore.Speaker, err error) {
 	if s.Instance, err = decodeUUID("the speaker", m.GetInstance(), false); err != nil {
 		return s, err
 	}

@@ -5,18 +5,18 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // FragmentLength is at least as long as the fragment is in a payload, in bytes.
-func FragmentLength(fragment *parley.Fragment) int64 {
+func FragmentLength(fragment *transportstore.Fragment) int64 {
 	return int64(256 + len(fragment.Data) + len(fragment.ToService))
 }
 
 // EncodeFragment is the reverse of DecodeFragment. The Identity of the passage does not travel.
-func EncodeFragment(fragment parley.Fragment, passage transport.Passage) ([]byte, error) {
+func EncodeFragment(fragment transportstore.Fragment, passage transport.Passage) ([]byte, error) {
 	if err := checkFragment(&fragment); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func EncodeFragment(fragment parley.Fragment, passage transport.Passage) ([]byte
 }
 
 // DecodeFragment reads a fragment and its passage, without Identity.
-func DecodeFragment(payload []byte) (fragment parley.Fragment, passage transport.Passage, err error) {
+func DecodeFragment(payload []byte) (fragment transportstore.Fragment, passage transport.Passage, err error) {
 	message := &pb.Fragment{}
 	if err := decode(payload, message, nil); err != nil {
 		return fragment, passage, fmt.Errorf("fragment: %w", err)
@@ -61,17 +61,17 @@ func DecodeFragment(payload []byte) (fragment parley.Fragment, passage transport
 }
 
 // checkFragment holds what a fragment must be, on its way out and on its way in. One without data asks how much is stored.
-func checkFragment(f *parley.Fragment) error {
+func checkFragment(f *transportstore.Fragment) error {
 	length := int64(len(f.Data))
 	if f.Security != nil {
-		length = max(length-parley.SealSize, 0)
+		length = max(length-transportstore.SealSize, 0)
 	}
 	switch {
 	case f.Speaker.Instance.IsZero():
 		return malformed("fragment: nobody speaks")
 	case f.ConversationID.IsZero():
 		return malformed("fragment: no conversation")
-	case f.Sequence < 0 || f.Sequence == parley.Unsequenced:
+	case f.Sequence < 0 || f.Sequence == transportstore.Unsequenced:
 		return malformed("fragment: message number %d", f.Sequence)
 	case f.Size <= 0 || f.Size > MaxBody:
 		return malformed("fragment: a message of %d bytes, at most %d are taken", f.Size, MaxBody)

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // FuzzFrame decodes any bytes as each kind of frame. Nothing may panic, and what is taken must encode again to something that is taken
@@ -34,7 +35,7 @@ func FuzzFrame(f *testing.F) {
 			checkAgain(t, payload, DecodeBatch, EncodeBatch)
 		case pb.Kind_KIND_RESULTS:
 			for n := range 4 {
-				checkAgain(t, payload, func(p []byte) ([]parley.Result, error) { return DecodeResults(p, n) }, EncodeResults)
+				checkAgain(t, payload, func(p []byte) ([]transportstore.Result, error) { return DecodeResults(p, n) }, EncodeResults)
 			}
 		case pb.Kind_KIND_FRAGMENT:
 			checkFragmentAgain(t, payload)
@@ -70,7 +71,7 @@ func checkAgain[T any](t *testing.T, payload []byte, decode func([]byte) (T, err
 func checkFragmentAgain(t *testing.T, payload []byte) {
 	t.Helper()
 	type both struct {
-		fragment parley.Fragment
+		fragment transportstore.Fragment
 		passage  transport.Passage
 	}
 	decode := func(payload []byte) (b both, err error) {
@@ -86,8 +87,8 @@ func checkFragmentAgain(t *testing.T, payload []byte) {
 // seeds has a good frame of each kind.
 func seeds(f *testing.F) [][]byte {
 	f.Helper()
-	speaker := parley.Speaker{Instance: parley.UUID{1}, Epoch: 2, Term: 3, Token: parley.UUID{4}}
-	run := parley.Run{
+	speaker := transportstore.Speaker{Instance: parley.UUID{1}, Epoch: 2, Term: 3, Token: parley.UUID{4}}
+	run := transportstore.Run{
 		ConversationID: parley.UUID{5}, FromInitiator: true, FirstSequence: 6, MessageType: "DEFAULT", FromService: "orders", ToService: "stock",
 		Contract: "DEFAULT", ToBroker: parley.UUID{7}, Priority: 5, EnqueuedAt: time.Unix(1, 0), EndsAt: time.Unix(2, 0),
 		TraceContext: "00-01-02-03", IsEncrypted: true, Security: []byte{8}, Bodies: [][]byte{[]byte("a"), nil, {}},
@@ -107,17 +108,17 @@ func seeds(f *testing.F) [][]byte {
 	}
 	hello, err := EncodeHello(Hello{Lowest: 1, Highest: 1, Features: []string{"deflate"}, Brokers: []Broker{{Instance: parley.UUID{1}, Epoch: 2}}})
 	add(pb.Kind_KIND_HELLO, hello, err)
-	batch, err := EncodeBatch(transport.Batch{Passage: transport.Outset(), Speaker: speaker, Runs: []parley.Run{run, large}})
+	batch, err := EncodeBatch(transport.Batch{Passage: transport.Outset(), Speaker: speaker, Runs: []transportstore.Run{run, large}})
 	add(pb.Kind_KIND_BATCH, batch, err)
 	run.Bodies = [][]byte{make([]byte, 5000)}
-	batch, err = EncodeBatch(transport.Batch{Passage: transport.Outset(), Speaker: speaker, Runs: []parley.Run{run}})
+	batch, err = EncodeBatch(transport.Batch{Passage: transport.Outset(), Speaker: speaker, Runs: []transportstore.Run{run}})
 	add(pb.Kind_KIND_BATCH, batch, err)
-	results, err := EncodeResults([]parley.Result{
-		{Outcome: parley.Accepted, Next: 7, Broker: parley.UUID{7}, Epoch: 2, Security: []byte{9}},
-		{Outcome: parley.Refused, ErrorNumber: 8490, Description: "there is no such service"},
+	results, err := EncodeResults([]transportstore.Result{
+		{Outcome: transportstore.Accepted, Next: 7, Broker: parley.UUID{7}, Epoch: 2, Security: []byte{9}},
+		{Outcome: transportstore.Refused, ErrorNumber: 8490, Description: "there is no such service"},
 	})
 	add(pb.Kind_KIND_RESULTS, results, err)
-	fragment, err := EncodeFragment(parley.Fragment{
+	fragment, err := EncodeFragment(transportstore.Fragment{
 		Speaker: speaker, ConversationID: parley.UUID{5}, Sequence: 6, Offset: 3, Size: 9, Data: []byte("abc"), ToService: "stock",
 	}, transport.Outset())
 	add(pb.Kind_KIND_FRAGMENT, fragment, err)

@@ -9,20 +9,20 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // Limits of the protocol. They are the same at both ends for good; what an end may choose stands in its [Hello].
 const (
-	MaxRuns         = 4096               // in a batch
-	MaxMessages     = 65536              // in all runs of a batch
-	MaxNames        = 16384              // in the table of a batch
-	MaxName         = 256                // characters of a service, contract or message type
-	MaxText         = 3000               // characters of a description
-	MaxTraceContext = 1024               // bytes
-	MaxSecurity     = parley.SecurityMax // bytes of a security header
-	MaxFragment     = 1 << 20            // bytes of a body in a fragment; parley.SealSize more when it is sealed
-	MaxBody         = 1 << 30            // bytes of a message
+	MaxRuns         = 4096                       // in a batch
+	MaxMessages     = 65536                      // in all runs of a batch
+	MaxNames        = 16384                      // in the table of a batch
+	MaxName         = 256                        // characters of a service, contract or message type
+	MaxText         = 3000                       // characters of a description
+	MaxTraceContext = 1024                       // bytes
+	MaxSecurity     = transportstore.SecurityMax // bytes of a security header
+	MaxFragment     = 1 << 20                    // bytes of a body in a fragment; transportstore.SealSize more when it is sealed
+	MaxBody         = 1 << 30                    // bytes of a message
 	MaxHops         = 255
 	MaxFeatures     = 64
 	MaxBrokers      = 10000 // in a Hello or among those that answer a batch

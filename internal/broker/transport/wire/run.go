@@ -3,12 +3,12 @@ package wire
 import (
 	"math"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // RunLength is at least as long as the run is in a payload, in bytes.
-func RunLength(run *parley.Run) int64 {
+func RunLength(run *transportstore.Run) int64 {
 	n := int64(256 + len(run.FromService) + len(run.ToService) + len(run.Contract) + len(run.MessageType) +
 		len(run.TraceContext) + len(run.Security))
 	for _, body := range run.Bodies {
@@ -18,7 +18,7 @@ func RunLength(run *parley.Run) int64 {
 }
 
 // checkRun holds what a run must be, on its way out and on its way in.
-func checkRun(run *parley.Run) error {
+func checkRun(run *transportstore.Run) error {
 	names := []struct{ what, text string }{
 		{"the message type", run.MessageType},
 		{"the sending service", run.FromService},
@@ -46,7 +46,7 @@ func checkRun(run *parley.Run) error {
 }
 
 // checkNumbers checks the numbers of the messages, and how many there are.
-func checkNumbers(run *parley.Run) error {
+func checkNumbers(run *transportstore.Run) error {
 	n := int64(len(run.Bodies))
 	switch {
 	case run.Probe != nil:
@@ -59,16 +59,16 @@ func checkNumbers(run *parley.Run) error {
 		return malformed("a run without messages")
 	case run.FirstSequence < 0:
 		return malformed("message number %d", run.FirstSequence)
-	case run.FirstSequence == parley.Unsequenced && n != 1:
+	case run.FirstSequence == transportstore.Unsequenced && n != 1:
 		return malformed("%d messages outside the order of a conversation, in place of one", n)
-	case run.FirstSequence != parley.Unsequenced && run.FirstSequence > math.MaxInt64-1-max(n, 1):
+	case run.FirstSequence != transportstore.Unsequenced && run.FirstSequence > math.MaxInt64-1-max(n, 1):
 		return malformed("message number %d", run.FirstSequence)
 	}
 	return nil
 }
 
 // checkProbe checks a run that asks where the other side is.
-func checkProbe(run *parley.Run) error {
+func checkProbe(run *transportstore.Run) error {
 	if len(run.Bodies) > 0 || run.Size != 0 {
 		return malformed("messages in a probe")
 	}
@@ -79,7 +79,7 @@ func checkProbe(run *parley.Run) error {
 }
 
 // encodeRun writes a run that was checked.
-func encodeRun(m *pb.Run, run *parley.Run, names *table) {
+func encodeRun(m *pb.Run, run *transportstore.Run, names *table) {
 	m.Conversation = run.ConversationID[:]
 	m.FromInitiator = run.FromInitiator
 	m.FirstSequence = run.FirstSequence
@@ -117,7 +117,7 @@ func encodeRun(m *pb.Run, run *parley.Run, names *table) {
 }
 
 // decodeRun reads a run; checkRun is still to come.
-func decodeRun(run *parley.Run, m *pb.Run, names []string) (err error) {
+func decodeRun(run *transportstore.Run, m *pb.Run, names []string) (err error) {
 	if run.ConversationID, err = decodeUUID("the conversation", m.GetConversation(), false); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func decodeRun(run *parley.Run, m *pb.Run, names []string) (err error) {
 	run.IsEncrypted = m.GetIsEncrypted()
 	run.Security = m.GetSecurity()
 	if p := m.GetProbe(); p != nil {
-		run.Probe = &parley.Probe{Given: p.GetGiven(), Expected: p.GetExpected()}
+		run.Probe = &transportstore.Probe{Given: p.GetGiven(), Expected: p.GetExpected()}
 	}
 	run.Bodies, err = cut(m.GetBodies(), m.GetLengths())
 	return err

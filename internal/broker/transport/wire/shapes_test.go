@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // Any value that the protocol can carry, for properties that hold for all of them.
@@ -29,8 +30,8 @@ func anyTime(t *rapid.T, what string) time.Time {
 	return time.UnixMicro(n).UTC()
 }
 
-func anySpeaker(t *rapid.T) parley.Speaker {
-	return parley.Speaker{
+func anySpeaker(t *rapid.T) transportstore.Speaker {
+	return transportstore.Speaker{
 		Instance: anyUUID(t, "instance"),
 		Epoch:    rapid.Int64Min(0).Draw(t, "epoch"),
 		Term:     rapid.Int64Min(0).Draw(t, "term"),
@@ -56,8 +57,8 @@ func anySecurity(t *rapid.T) []byte {
 	return rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "security")
 }
 
-func anyRun(t *rapid.T) parley.Run {
-	run := parley.Run{
+func anyRun(t *rapid.T) transportstore.Run {
+	run := transportstore.Run{
 		ConversationID: anyUUID(t, "conversation"),
 		FromInitiator:  rapid.Bool().Draw(t, "from initiator"),
 		FirstSequence:  rapid.Int64Range(0, 1<<62).Draw(t, "first"),
@@ -77,11 +78,11 @@ func anyRun(t *rapid.T) parley.Run {
 	}
 	switch rapid.IntRange(0, 9).Draw(t, "shape") {
 	case 2:
-		run.Probe = &parley.Probe{Given: rapid.Int64Min(0).Draw(t, "given"), Expected: rapid.Int64Min(0).Draw(t, "expected")}
+		run.Probe = &transportstore.Probe{Given: rapid.Int64Min(0).Draw(t, "given"), Expected: rapid.Int64Min(0).Draw(t, "expected")}
 	case 0:
 		run.Size = rapid.Int64Range(1, MaxBody).Draw(t, "size")
 	case 1:
-		run.FirstSequence = parley.Unsequenced
+		run.FirstSequence = transportstore.Unsequenced
 		run.Bodies = [][]byte{[]byte("<Error/>")}
 	default:
 		for range rapid.IntRange(1, 8).Draw(t, "messages") {
@@ -99,15 +100,15 @@ func anyBody(t *rapid.T) []byte {
 }
 
 func anyBatch(t *rapid.T) transport.Batch {
-	batch := transport.Batch{Passage: anyPassage(t), Speaker: anySpeaker(t), Runs: []parley.Run{}}
+	batch := transport.Batch{Passage: anyPassage(t), Speaker: anySpeaker(t), Runs: []transportstore.Run{}}
 	for range rapid.IntRange(0, 6).Draw(t, "runs") {
 		batch.Runs = append(batch.Runs, anyRun(t))
 	}
 	return batch
 }
 
-func anyFragment(t *rapid.T) parley.Fragment {
-	fragment := parley.Fragment{
+func anyFragment(t *rapid.T) transportstore.Fragment {
+	fragment := transportstore.Fragment{
 		Speaker:        anySpeaker(t),
 		ConversationID: anyUUID(t, "conversation"),
 		FromInitiator:  rapid.Bool().Draw(t, "from initiator"),
@@ -122,10 +123,10 @@ func anyFragment(t *rapid.T) parley.Fragment {
 	return fragment
 }
 
-func anyResult(t *rapid.T) parley.Result {
-	result := parley.Result{
-		Outcome: rapid.SampledFrom([]parley.Outcome{
-			parley.Accepted, parley.Expected, parley.Held, parley.Refused, parley.Gone, parley.Unroutable, parley.Superseded,
+func anyResult(t *rapid.T) transportstore.Result {
+	result := transportstore.Result{
+		Outcome: rapid.SampledFrom([]transportstore.Outcome{
+			transportstore.Accepted, transportstore.Expected, transportstore.Held, transportstore.Refused, transportstore.Gone, transportstore.Unroutable, transportstore.Superseded,
 		}).Draw(t, "outcome"),
 		Next:        rapid.Int64Min(0).Draw(t, "next"),
 		ErrorNumber: rapid.Int32().Draw(t, "number"),

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 func TestWhatIsEncodedIsDecodedUnchanged(t *testing.T) {
@@ -57,7 +58,7 @@ func TestWhatIsEncodedIsDecodedUnchanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		came, err := DecodeResults(payload, len(sent))
-		if err != nil || !slices.EqualFunc(came, sent, func(a, b parley.Result) bool { return reflect.DeepEqual(a, b) }) {
+		if err != nil || !slices.EqualFunc(came, sent, func(a, b transportstore.Result) bool { return reflect.DeepEqual(a, b) }) {
 			t.Fatalf("came %+v, %v", came, err)
 		}
 	}))
@@ -71,7 +72,7 @@ func TestWhatIsEncodedIsDecodedUnchanged(t *testing.T) {
 	}))
 }
 
-func lengths(runs []parley.Run) func(func(int64) bool) {
+func lengths(runs []transportstore.Run) func(func(int64) bool) {
 	return func(yield func(int64) bool) {
 		for i := range runs {
 			if !yield(RunLength(&runs[i])) {
@@ -90,7 +91,7 @@ func sum(all []int64) (n int64) {
 
 func TestOwnerAndEndpointStayAtHome(t *testing.T) {
 	t.Parallel()
-	batch := transport.Batch{Speaker: parley.Speaker{Instance: parley.UUID{1}}, Runs: []parley.Run{{
+	batch := transport.Batch{Speaker: transportstore.Speaker{Instance: parley.UUID{1}}, Runs: []transportstore.Run{{
 		EndpointID: 77, Owner: "shop_owner", ConversationID: parley.UUID{2}, Bodies: [][]byte{nil},
 	}}}
 	batch.Identity = "somebody else"
@@ -110,35 +111,35 @@ func TestOwnerAndEndpointStayAtHome(t *testing.T) {
 // A run that a peer would refuse again and again is refused before it is sent.
 func TestWhatNoPeerTakesIsNotEncoded(t *testing.T) {
 	t.Parallel()
-	good := parley.Run{ConversationID: parley.UUID{2}, Priority: 5, Bodies: [][]byte{{1}}}
-	for name, spoil := range map[string]func(*parley.Run){
-		"no conversation":            func(r *parley.Run) { r.ConversationID = parley.UUID{} },
-		"a name too long":            func(r *parley.Run) { r.ToService = strings.Repeat("ä", MaxName+1) },
-		"a name with NUL":            func(r *parley.Run) { r.MessageType = "a\x00b" },
-		"a name in another encoding": func(r *parley.Run) { r.Contract = "\xff" },
-		"a priority":                 func(r *parley.Run) { r.Priority = 11 },
-		"no messages":                func(r *parley.Run) { r.Bodies = nil },
-		"bodies beside fragments":    func(r *parley.Run) { r.Size = 5 },
-		"a size":                     func(r *parley.Run) { r.Bodies, r.Size = nil, MaxBody+1 },
-		"a number":                   func(r *parley.Run) { r.FirstSequence = -1 },
-		"the last number of all":     func(r *parley.Run) { r.FirstSequence = parley.Unsequenced - 1 },
-		"two outside the order":      func(r *parley.Run) { r.FirstSequence, r.Bodies = parley.Unsequenced, make([][]byte, 2) },
-		"a security header":          func(r *parley.Run) { r.Security = make([]byte, MaxSecurity+1) },
-		"messages in a probe":        func(r *parley.Run) { r.Probe = &parley.Probe{} },
-		"a number in a probe":        func(r *parley.Run) { r.Bodies, r.Probe = nil, &parley.Probe{Given: -1} },
-		"too many messages":          func(r *parley.Run) { r.Bodies = make([][]byte, MaxMessages+1) },
+	good := transportstore.Run{ConversationID: parley.UUID{2}, Priority: 5, Bodies: [][]byte{{1}}}
+	for name, spoil := range map[string]func(*transportstore.Run){
+		"no conversation":            func(r *transportstore.Run) { r.ConversationID = parley.UUID{} },
+		"a name too long":            func(r *transportstore.Run) { r.ToService = strings.Repeat("ä", MaxName+1) },
+		"a name with NUL":            func(r *transportstore.Run) { r.MessageType = "a\x00b" },
+		"a name in another encoding": func(r *transportstore.Run) { r.Contract = "\xff" },
+		"a priority":                 func(r *transportstore.Run) { r.Priority = 11 },
+		"no messages":                func(r *transportstore.Run) { r.Bodies = nil },
+		"bodies beside fragments":    func(r *transportstore.Run) { r.Size = 5 },
+		"a size":                     func(r *transportstore.Run) { r.Bodies, r.Size = nil, MaxBody+1 },
+		"a number":                   func(r *transportstore.Run) { r.FirstSequence = -1 },
+		"the last number of all":     func(r *transportstore.Run) { r.FirstSequence = transportstore.Unsequenced - 1 },
+		"two outside the order":      func(r *transportstore.Run) { r.FirstSequence, r.Bodies = transportstore.Unsequenced, make([][]byte, 2) },
+		"a security header":          func(r *transportstore.Run) { r.Security = make([]byte, MaxSecurity+1) },
+		"messages in a probe":        func(r *transportstore.Run) { r.Probe = &transportstore.Probe{} },
+		"a number in a probe":        func(r *transportstore.Run) { r.Bodies, r.Probe = nil, &transportstore.Probe{Given: -1} },
+		"too many messages":          func(r *transportstore.Run) { r.Bodies = make([][]byte, MaxMessages+1) },
 	} {
 		run := good
 		spoil(&run)
-		batch := transport.Batch{Speaker: parley.Speaker{Instance: parley.UUID{1}}, Runs: []parley.Run{run}}
+		batch := transport.Batch{Speaker: transportstore.Speaker{Instance: parley.UUID{1}}, Runs: []transportstore.Run{run}}
 		if _, err := EncodeBatch(batch); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	longest := good
 	longest.ToService = strings.Repeat("語", MaxName)
-	longest.FirstSequence = parley.Unsequenced
-	if _, err := EncodeBatch(transport.Batch{Speaker: parley.Speaker{Instance: parley.UUID{1}}, Runs: []parley.Run{longest}}); err != nil {
+	longest.FirstSequence = transportstore.Unsequenced
+	if _, err := EncodeBatch(transport.Batch{Speaker: transportstore.Speaker{Instance: parley.UUID{1}}, Runs: []transportstore.Run{longest}}); err != nil {
 		t.Errorf("what is just allowed: %s", err)
 	}
 }
@@ -194,8 +195,8 @@ func TestUnknownFieldsAreIgnored(t *testing.T) {
 	t.Parallel()
 	sent := transport.Batch{
 		Passage: transport.Outset(),
-		Speaker: parley.Speaker{Instance: parley.UUID{1}},
-		Runs:    []parley.Run{{ConversationID: parley.UUID{2}, Bodies: [][]byte{{1}}}},
+		Speaker: transportstore.Speaker{Instance: parley.UUID{1}},
+		Runs:    []transportstore.Run{{ConversationID: parley.UUID{2}, Bodies: [][]byte{{1}}}},
 	}
 	payload, err := EncodeBatch(sent)
 	if err != nil {
@@ -260,15 +261,15 @@ func TestAFrameHoldsNoMoreThanItStates(t *testing.T) {
 
 func TestResultsAlwaysFitAnAnswer(t *testing.T) {
 	t.Parallel()
-	results := make([]parley.Result, MaxRuns)
+	results := make([]transportstore.Result, MaxRuns)
 	source := rand.New(rand.NewPCG(1, 2))
 	for i := range results {
 		text := make([]rune, MaxText)
 		for j := range text {
 			text[j] = rune('a' + source.IntN(26))
 		}
-		results[i] = parley.Result{
-			Outcome: parley.Refused, Next: 1 << 62, ErrorNumber: -8490, Description: string(text),
+		results[i] = transportstore.Result{
+			Outcome: transportstore.Refused, Next: 1 << 62, ErrorNumber: -8490, Description: string(text),
 			Broker: parley.UUID{byte(i), byte(i >> 8), 1}, Epoch: 1 << 62, Security: make([]byte, MaxSecurity),
 		}
 	}

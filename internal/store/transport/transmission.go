@@ -1,6 +1,10 @@
-package parley
+package transport
 
-import "time"
+import (
+	"time"
+
+	"github.com/parley-broker/parley/internal/pgdb"
+)
 
 // Messages between brokers, in the shapes in which the daemon carries them from a database to a link and from a link to a
 // database. What they mean is decided by the functions of the schema alone; a daemon moves them.
@@ -9,13 +13,13 @@ import "time"
 // database, speaks for it. What is older than the Epoch and Term that a receiver knows changes nothing there.
 type Speaker struct {
 	// Instance is the service_broker_guid of the database.
-	Instance UUID
+	Instance pgdb.UUID
 	// Epoch grows when the database goes on from a history that may have lost its end: after a failover or a restore.
 	Epoch int64
 	// Term is that of the daemon that leads, within the epoch; Token tells two copies of a database apart that have both
 	// come to the same term.
 	Term  int64
-	Token UUID
+	Token pgdb.UUID
 }
 
 // Run is one or more messages of one direction of one conversation, with numbers that follow each other, on their way
@@ -24,7 +28,7 @@ type Run struct {
 	// EndpointID names the sending side in its own database, for Acknowledge; it does not travel.
 	EndpointID int64
 
-	ConversationID UUID
+	ConversationID pgdb.UUID
 	// FromInitiator tells the direction.
 	FromInitiator bool
 	// FirstSequence is the number of the first message, from 0; [Unsequenced] for an Error that the broker itself made, which
@@ -40,7 +44,7 @@ type Run struct {
 
 	FromService, ToService, Contract string
 	// ToBroker is the instance that the conversation is bound to, zero as long as it may be any.
-	ToBroker UUID
+	ToBroker pgdb.UUID
 	Priority int16
 	// EnqueuedAt is when the first of the messages was sent.
 	EnqueuedAt time.Time
@@ -114,7 +118,7 @@ type Result struct {
 	ErrorNumber int32
 	Description string
 	// Broker and Epoch are those of the database that has answered; zero when none has.
-	Broker UUID
+	Broker pgdb.UUID
 	Epoch  int64
 	// Security proves to the sender of a secured run that the result comes from where the run was opened. Nil when the run was in
 	// clear, or could not be opened. Passed on as it is.
@@ -134,14 +138,14 @@ type Arrival struct {
 // Fragment is a part of a message that is too large for one piece.
 type Fragment struct {
 	Speaker        Speaker
-	ConversationID UUID
+	ConversationID pgdb.UUID
 	FromInitiator  bool
 	Sequence       int64
 	// Offset and Size are counted in bytes of the body; Data is at most 1 MiB, and [SealSize] more when it is sealed.
 	Offset, Size int64
 	Data         []byte
 	ToService    string
-	ToBroker     UUID
+	ToBroker     pgdb.UUID
 	// SealedAt is as in [Run].
 	SealedAt time.Time
 	// Security is that of the run to which the fragment belongs; nil when Data is in clear.
@@ -182,7 +186,7 @@ type Acknowledgement struct {
 // same daemon may.
 type Unresolved struct {
 	EndpointID     int64
-	ConversationID UUID
+	ConversationID pgdb.UUID
 	ToService      string
-	ToBroker       UUID
+	ToBroker       pgdb.UUID
 }

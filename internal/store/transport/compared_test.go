@@ -1,10 +1,10 @@
-package parley_test
+package transport_test
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -22,7 +22,7 @@ func TestProbeThatComesAgainBreaksNothing(t *testing.T) {
 		answerer.send(target, reply, "more")
 		asker.exchange(answerer)
 	}
-	if results := answerer.deliver(speaker, probes...); len(results) != 1 || results[0].Outcome != parley.Accepted {
+	if results := answerer.deliver(speaker, probes...); len(results) != 1 || results[0].Outcome != transportstore.Accepted {
 		t.Errorf("got %+v", results)
 	}
 	asker.send(initiator, request, "last")
@@ -40,15 +40,15 @@ func TestWhatIsComparedDoesNotMoveMeanwhile(t *testing.T) {
 	runs := answerer.take(asker)
 	asker.exec("select parley._p_begin_epoch()")
 	probes := asker.probes()
-	if results := asker.deliver(answerer.speaker(), runs...); results[0].Outcome != parley.Held || results[0].ErrorNumber != 0 {
+	if results := asker.deliver(answerer.speaker(), runs...); results[0].Outcome != transportstore.Held || results[0].ErrorNumber != 0 {
 		t.Errorf("what arrives before the answer got %+v", results)
 	}
 	results := answerer.deliver(asker.speaker(), probes...)
-	if len(results) != 1 || results[0].Outcome != parley.Accepted {
+	if len(results) != 1 || results[0].Outcome != transportstore.Accepted {
 		t.Fatalf("got %+v", results)
 	}
 	asker.acknowledge(probes, results)
-	if results := asker.deliver(answerer.speaker(), runs...); results[0].Outcome != parley.Accepted {
+	if results := asker.deliver(answerer.speaker(), runs...); results[0].Outcome != transportstore.Accepted {
 		t.Errorf("what arrives after the answer got %+v", results)
 	}
 	if got := asker.receivedTexts("Asking"); !slices.Contains(got, "on its way") {
@@ -93,7 +93,7 @@ func TestRefusalWhoseAnswerWasLostIsReportedAllTheSame(t *testing.T) {
 		answerer.exec("update parley._p_accept_progress set sequence = 1")
 		answerer.exec("select parley._p_doubt(null)")
 		asker.exec("select parley._p_begin_epoch()")
-		if results := answerer.deliver(asker.speaker(), asker.probes()...); results[0].Outcome != parley.Refused {
+		if results := answerer.deliver(asker.speaker(), asker.probes()...); results[0].Outcome != transportstore.Refused {
 			t.Fatalf("got %+v", results)
 		}
 		asker.ask(answerer)
@@ -114,7 +114,7 @@ func TestRefusalWhoseAnswerWasLostIsReportedAllTheSame(t *testing.T) {
 		answerer.exec("select parley.alter_message_type('//test/Request', 'WELL_FORMED_XML')")
 		asker.send(initiator, request, "no XML")
 		runs := asker.take(answerer)
-		if results := answerer.deliver(asker.speaker(), runs...); results[0].Outcome != parley.Refused {
+		if results := answerer.deliver(asker.speaker(), runs...); results[0].Outcome != transportstore.Refused {
 			t.Fatalf("got %+v", results)
 		}
 		asker.acknowledge(runs, answerer.deliver(asker.speaker(), runs...))
@@ -151,18 +151,18 @@ func TestTakeDoesNotPassByWhatAnotherTakeHolds(t *testing.T) {
 		asker.send(dialog, request, text)
 	}
 	asker.resolve(answerer)
-	destinations, err := parley.ReadDestinations(t.Context(), asker.db)
+	destinations, err := transportstore.ReadDestinations(t.Context(), asker.db)
 	asker.noError(err)
 	cutOff, err := asker.db.Begin(t.Context())
 	asker.noError(err)
-	if held, err := parley.TakeRuns(t.Context(), cutOff, asker.term, destinations[0].ID, 1, 1<<20); err != nil || len(held) != 1 {
+	if held, err := transportstore.TakeRuns(t.Context(), cutOff, asker.term, destinations[0].ID, 1, 1<<20); err != nil || len(held) != 1 {
 		t.Fatalf("took %+v, %v", held, err)
 	}
-	var taken []parley.Run
+	var taken []transportstore.Run
 	taking := make(chan error, 1)
 	go func() {
 		var err error
-		taken, err = parley.TakeRuns(t.Context(), asker.db, asker.term, destinations[0].ID, 1000, 1<<20)
+		taken, err = transportstore.TakeRuns(t.Context(), asker.db, asker.term, destinations[0].ID, 1000, 1<<20)
 		taking <- err
 	}()
 	const waiting = "select count(*)::int from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"

@@ -1,10 +1,10 @@
-package parley_test
+package transport_test
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 const farService = "//far/Service"
@@ -41,19 +41,19 @@ func (s *side) requireLanes(want ...string) {
 // number gives numbers to what waits, for the one destination that there is.
 func (s *side) number() {
 	s.Helper()
-	destinations, err := parley.ReadDestinations(s.Context(), s.db)
+	destinations, err := transportstore.ReadDestinations(s.Context(), s.db)
 	s.noError(err)
 	if len(destinations) != 1 {
 		s.Fatalf("the destinations are %v", destinations)
 	}
-	_, err = parley.TakeRuns(s.Context(), s.db, s.term, destinations[0].ID, 1000, 1<<20)
+	_, err = transportstore.TakeRuns(s.Context(), s.db, s.term, destinations[0].ID, 1000, 1<<20)
 	s.noError(err)
 }
 
 // takeOnly takes what there is for an address, the only one that anything is for.
-func (s *side) takeOnly(address string) []parley.Run {
+func (s *side) takeOnly(address string) []transportstore.Run {
 	s.Helper()
-	destinations, err := parley.ReadDestinations(s.Context(), s.db)
+	destinations, err := transportstore.ReadDestinations(s.Context(), s.db)
 	s.noError(err)
 	if len(destinations) != 1 || destinations[0].Address != address {
 		s.Fatalf("the destinations are %v", destinations)
@@ -64,10 +64,10 @@ func (s *side) takeOnly(address string) []parley.Run {
 // bindUnresolved takes conversations whose route is LOCAL where their routes lead otherwise, and returns how many there were.
 func (s *side) bindUnresolved() int {
 	s.Helper()
-	unresolved, err := parley.ReadUnresolved(s.Context(), s.db, 100)
+	unresolved, err := transportstore.ReadUnresolved(s.Context(), s.db, 100)
 	s.noError(err)
 	for _, one := range unresolved {
-		s.noError(parley.BindConversations(s.Context(), s.db, s.term, []int64{one.EndpointID}, "", ""))
+		s.noError(transportstore.BindConversations(s.Context(), s.db, s.term, []int64{one.EndpointID}, "", ""))
 	}
 	return len(unresolved)
 }
@@ -110,7 +110,7 @@ func TestConversationThatHasBegunElsewhereDoesNotComeBack(t *testing.T) {
 
 // refused gives an asker whose dialog with a service no other database has any more was parked, with two messages that have their
 // numbers.
-func refused(t *testing.T) (asker, answerer *side, handle string, runs []parley.Run) {
+func refused(t *testing.T) (asker, answerer *side, handle string, runs []transportstore.Run) {
 	t.Helper()
 	asker, answerer = newSides(t)
 	earlier := asker.dialog()
@@ -177,10 +177,10 @@ func TestConversationComesBackWhenItsTargetTookNothing(t *testing.T) {
 				equal(asker, 0, "select count(*)::integer from parley."+table)
 			}
 			// Answers from elsewhere are no answers any more.
-			for _, late := range []parley.Result{
-				{Outcome: parley.Accepted, Next: 2, Broker: answerer.guid, Epoch: answerer.speaker().Epoch}, {Outcome: parley.Refused, ErrorNumber: 8494, Description: "late"},
+			for _, late := range []transportstore.Result{
+				{Outcome: transportstore.Accepted, Next: 2, Broker: answerer.guid, Epoch: answerer.speaker().Epoch}, {Outcome: transportstore.Refused, ErrorNumber: 8494, Description: "late"},
 			} {
-				asker.acknowledge(runs, slices.Repeat([]parley.Result{late}, len(runs)))
+				asker.acknowledge(runs, slices.Repeat([]transportstore.Result{late}, len(runs)))
 			}
 			equal(asker, 0, "select count(*)::integer from parley.conversation_endpoints where state = 'ER'")
 			target := one[string](asker, "select conversation_handle::text from parley.conversation_endpoints where is_initiator = 0 and state <> 'CD'")
@@ -221,7 +221,7 @@ func TestForwarderGetsWhatNoDatabaseOfTheDaemonHas(t *testing.T) {
 	asker.send(asker.dialogWith(farService), request, "away")
 	asker.send(asker.dialogWith("//test/Answerer"), request, "next door")
 	asker.requireLanes()
-	unresolved, err := parley.ReadUnresolved(t.Context(), asker.db, 100)
+	unresolved, err := transportstore.ReadUnresolved(t.Context(), asker.db, 100)
 	if err != nil || len(unresolved) != 2 {
 		t.Fatalf("unresolved are %v, %v", unresolved, err)
 	}
@@ -230,7 +230,7 @@ func TestForwarderGetsWhatNoDatabaseOfTheDaemonHas(t *testing.T) {
 		if u.ToService == "//test/Answerer" {
 			address = "broker:" + answerer.guid.String()
 		}
-		if err := parley.BindConversations(t.Context(), asker.db, asker.term, []int64{u.EndpointID}, address, "nobody has it"); err != nil {
+		if err := transportstore.BindConversations(t.Context(), asker.db, asker.term, []int64{u.EndpointID}, address, "nobody has it"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -290,7 +290,7 @@ func TestWhatWasParkedInTransitIsTriedAgainByTheDefaultForwarder(t *testing.T) {
 		if len(runs) != 1 || len(runs[0].Bodies) != 1 {
 			t.Fatalf("took %v", runs)
 		}
-		asker.acknowledge(runs, []parley.Result{{Outcome: parley.Held, ErrorNumber: 9749, Description: "no memory"}})
+		asker.acknowledge(runs, []transportstore.Result{{Outcome: transportstore.Held, ErrorNumber: 9749, Description: "no memory"}})
 	}
 	refuse()
 	equal(asker, "no memory", "select transmission_status from parley.transmission_queue")

@@ -1,20 +1,20 @@
-package parley_test
+package transport_test
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // takeAt takes what there is for an address, as the worker of a daemon that has long read what was in transit.
-func (s *side) takeAt(address string) (runs []parley.Run) {
+func (s *side) takeAt(address string) (runs []transportstore.Run) {
 	s.Helper()
-	destinations, err := parley.ReadDestinations(s.Context(), s.db)
+	destinations, err := transportstore.ReadDestinations(s.Context(), s.db)
 	s.noError(err)
 	for _, d := range destinations {
 		if d.Address == address {
-			runs, err = parley.TakeRuns(s.Context(), s.db, s.term, d.ID, 1000, 1<<20)
+			runs, err = transportstore.TakeRuns(s.Context(), s.db, s.term, d.ID, 1000, 1<<20)
 			s.noError(err)
 		}
 	}
@@ -22,7 +22,7 @@ func (s *side) takeAt(address string) (runs []parley.Run) {
 }
 
 // textsOf gives the bodies of runs.
-func textsOf(runs []parley.Run) (texts []string) {
+func textsOf(runs []transportstore.Run) (texts []string) {
 	for _, run := range runs {
 		for _, body := range run.Bodies {
 			texts = append(texts, string(body))
@@ -58,9 +58,9 @@ func TestWhatWasInTransitGoesOnWhenItsRouteWasDroppedAndMadeAgain(t *testing.T) 
 			}
 			runs := asker.takeAt("tcp://old:4022")
 			if c.isParked {
-				held := make([]parley.Result, len(runs))
+				held := make([]transportstore.Result, len(runs))
 				for i := range held {
-					held[i] = parley.Result{Outcome: parley.Held, ErrorNumber: 11219, Description: "the queue is disabled"}
+					held[i] = transportstore.Result{Outcome: transportstore.Held, ErrorNumber: 11219, Description: "the queue is disabled"}
 				}
 				asker.acknowledge(runs, held)
 			}
@@ -91,7 +91,7 @@ func TestAnAnswerOfTheOldAddressDoesNotStopTheRestAtTheNewOne(t *testing.T) {
 		t.Fatalf("took %v", runs)
 	}
 	asker.exec("select parley.alter_route('far', 'tcp://new:4022')")
-	asker.acknowledge(runs[:1], []parley.Result{{Outcome: parley.Accepted, Next: 1}})
+	asker.acknowledge(runs[:1], []transportstore.Result{{Outcome: transportstore.Accepted, Next: 1}})
 	if got := textsOf(asker.takeAt("tcp://new:4022")); !slices.Equal(got, []string{"2"}) {
 		t.Errorf("took %q, want the second message", got)
 	}
@@ -106,7 +106,7 @@ func TestASendDoesNotShortenTheTimeForWhichAConversationIsParked(t *testing.T) {
 	asker.send(handle, request, "1")
 	asker.bindUnresolved()
 	runs := asker.takeAt("tcp://hub:4022")
-	asker.acknowledge(runs, []parley.Result{{Outcome: parley.Held, ErrorNumber: 9749, Description: "no memory"}})
+	asker.acknowledge(runs, []transportstore.Result{{Outcome: transportstore.Held, ErrorNumber: 9749, Description: "no memory"}})
 	asker.exec("update parley._p_parked set due_at = clock_timestamp() + interval '1 hour'")
 	asker.send(handle, request, "2")
 	asker.bindUnresolved()

@@ -1,4 +1,4 @@
-package parley_test
+package transport_test
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // talking gives both handles of a conversation between two databases on which a request was received.
@@ -84,7 +84,7 @@ func TestDatabasesAgreeOnWhatAnErrorOfAnApplicationDropped(t *testing.T) {
 	asker.carry(answerer)
 	asker.endWithError(initiator, 7, "no more")
 	answerer.exec("select parley.alter_queue('Answering', status => true)")
-	if results := asker.probe(answerer); len(results) != 1 || results[0].Outcome != parley.Accepted {
+	if results := asker.probe(answerer); len(results) != 1 || results[0].Outcome != transportstore.Accepted {
 		t.Fatalf("got %+v", results)
 	}
 	asker.exchange(answerer)
@@ -139,7 +139,7 @@ func TestErrorFollowsAFirstMessageThatIsUnderWay(t *testing.T) {
 	asker.send(handle, request, "2")
 	asker.endWithError(handle, 31472, "no such customer")
 	ends := asker.take(answerer)
-	if early := answerer.deliver(asker.speaker(), ends...); len(early) != 1 || early[0].Outcome != parley.Expected {
+	if early := answerer.deliver(asker.speaker(), ends...); len(early) != 1 || early[0].Outcome != transportstore.Expected {
 		t.Errorf("an Error that comes first is answered %+v", early)
 	}
 	asker.acknowledge(runs, answerer.deliver(asker.speaker(), runs...))
@@ -185,7 +185,7 @@ func TestReplayOfAClosedConversationOpensNothing(t *testing.T) {
 	answerer.exchange(asker)
 	asker.receivedTexts("Asking")
 	asker.end(handle)
-	if results := answerer.deliver(asker.speaker(), runs...); results[0].Outcome != parley.Accepted {
+	if results := answerer.deliver(asker.speaker(), runs...); results[0].Outcome != transportstore.Accepted {
 		t.Errorf("got %+v", results[0])
 	}
 	if got := answerer.receivedTexts("Answering"); got != nil {
@@ -244,19 +244,19 @@ func TestLargeMessageTravelsInFragments(t *testing.T) {
 	if runs[0].Size != int64(len(body)) || len(runs[0].Bodies) != 0 {
 		t.Fatalf("took %d bytes, %d bodies", runs[0].Size, len(runs[0].Bodies))
 	}
-	if results := answerer.deliver(asker.speaker(), runs[0]); results[0].Outcome != parley.Held || results[0].ErrorNumber != 0 {
+	if results := answerer.deliver(asker.speaker(), runs[0]); results[0].Outcome != transportstore.Held || results[0].ErrorNumber != 0 {
 		t.Errorf("without its fragments: %+v", results[0])
 	}
-	fragment := parley.Fragment{
+	fragment := transportstore.Fragment{
 		Speaker: asker.speaker(), ConversationID: runs[0].ConversationID, FromInitiator: true, Sequence: runs[0].FirstSequence, Size: runs[0].Size,
 	}
 	for stored := int64(0); stored < runs[0].Size; {
-		part, err := parley.ReadBodyPart(t.Context(), asker.db, runs[0].EndpointID, runs[0].FirstSequence, stored, 100_000)
+		part, err := transportstore.ReadBodyPart(t.Context(), asker.db, runs[0].EndpointID, runs[0].FirstSequence, stored, 100_000)
 		asker.noError(err)
 		fragment.Offset, fragment.Data = stored, part
 		// Once more changes nothing.
 		for range 2 {
-			stored, err = parley.AcceptFragment(t.Context(), answerer.db, fragment)
+			stored, err = transportstore.AcceptFragment(t.Context(), answerer.db, fragment)
 			asker.noError(err)
 		}
 	}

@@ -1,11 +1,11 @@
-package parley_test
+package transport_test
 
 import (
 	"fmt"
 	"slices"
 	"testing"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 func TestDialogBetweenDatabasesArrivesInOrderAndOnce(t *testing.T) {
@@ -81,7 +81,7 @@ func TestRunThatComesAgainHasNoEffect(t *testing.T) {
 	runs := asker.take(answerer)
 	for range 3 {
 		results := answerer.deliver(asker.speaker(), runs...)
-		if last := results[len(results)-1]; last.Outcome != parley.Accepted || last.Next != 3 {
+		if last := results[len(results)-1]; last.Outcome != transportstore.Accepted || last.Next != 3 {
 			t.Fatalf("got %+v", results)
 		}
 	}
@@ -94,7 +94,7 @@ func TestRunThatComesAgainHasNoEffect(t *testing.T) {
 	}
 	merged := runs[0]
 	merged.Bodies = [][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d"), []byte("e")}
-	if results = answerer.deliver(asker.speaker(), merged); results[0].Outcome != parley.Accepted || results[0].Next != 5 {
+	if results = answerer.deliver(asker.speaker(), merged); results[0].Outcome != transportstore.Accepted || results[0].Next != 5 {
 		t.Fatalf("got %+v", results)
 	}
 	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"a", "b", "c", "d", "e"}) {
@@ -112,7 +112,7 @@ func TestRunAfterAHoleIsNotTaken(t *testing.T) {
 	first := asker.take(answerer)
 	asker.send(handle, request, "c")
 	second := asker.take(answerer)
-	if results := answerer.deliver(asker.speaker(), second...); results[0].Outcome != parley.Expected || results[0].Next != 1 {
+	if results := answerer.deliver(asker.speaker(), second...); results[0].Outcome != transportstore.Expected || results[0].Next != 1 {
 		t.Fatalf("got %+v", results)
 	}
 	answerer.deliver(asker.speaker(), first...)
@@ -126,23 +126,23 @@ func TestTargetRefusesWhatItMustNotTake(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, answerer, service, messageType, body string
-		outcome                                    parley.Outcome
+		outcome                                    transportstore.Outcome
 		number                                     int32
 	}{
-		{name: "no SEND right", answerer: "select parley.revoke('SEND', 'service', '//test/Answerer', 'public')", outcome: parley.Refused, number: 8494},
+		{name: "no SEND right", answerer: "select parley.revoke('SEND', 'service', '//test/Answerer', 'public')", outcome: transportstore.Refused, number: 8494},
 		{
 			name: "contract not accepted", answerer: "select parley.alter_service('//test/Answerer', drop_contracts => array['//test/Work'])",
-			outcome: parley.Refused, number: 8408,
+			outcome: transportstore.Refused, number: 8408,
 		},
 		{
 			name:     "contract unknown",
 			answerer: "select parley.drop_service('//test/Answerer'); select parley.drop_contract('//test/Work'); select parley.create_service('//test/Answerer', 'Answering', array['DEFAULT']); select parley.grant('SEND', 'service', '//test/Answerer', 'public')",
-			outcome:  parley.Refused, number: 8425,
+			outcome:  transportstore.Refused, number: 8425,
 		},
-		{name: "service unknown", service: "//test/Nobody", outcome: parley.Unroutable, number: 9796},
-		{name: "body not valid", messageType: "//test/Checked", body: "<a", outcome: parley.Refused, number: 9615},
-		{name: "queue off", answerer: "select parley.alter_queue('Answering', status => false)", outcome: parley.Held, number: 11219},
-		{name: "broker disabled", answerer: "select parley.disable_broker()", outcome: parley.Held, number: 28012},
+		{name: "service unknown", service: "//test/Nobody", outcome: transportstore.Unroutable, number: 9796},
+		{name: "body not valid", messageType: "//test/Checked", body: "<a", outcome: transportstore.Refused, number: 9615},
+		{name: "queue off", answerer: "select parley.alter_queue('Answering', status => false)", outcome: transportstore.Held, number: 11219},
+		{name: "broker disabled", answerer: "select parley.disable_broker()", outcome: transportstore.Held, number: 28012},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestTargetRefusesWhatItMustNotTake(t *testing.T) {
 				t.Fatalf("got %+v", results[0])
 			}
 			asker.acknowledge(runs, results)
-			if test.outcome == parley.Refused {
+			if test.outcome == transportstore.Refused {
 				if got := asker.messages("select message_type_name, message_body from parley.receive('Asking')"); len(got) != 1 || got[0].MessageTypeName != errorMessage {
 					t.Errorf("received %v", got)
 				}
@@ -191,7 +191,7 @@ func TestBadBodyFromAnotherDatabaseTakesNothingFromThoseBeforeIt(t *testing.T) {
 	asker.exec("select parley.send_batch($1::uuid, '//test/Checked', array['<a/>', null, 'bad', '<c/>'])", handle)
 	runs := asker.take(answerer)
 	results := answerer.deliver(asker.speaker(), runs...)
-	if len(results) != 1 || results[0].Outcome != parley.Refused || results[0].ErrorNumber != 9615 {
+	if len(results) != 1 || results[0].Outcome != transportstore.Refused || results[0].ErrorNumber != 9615 {
 		t.Fatalf("got %+v", results)
 	}
 	answerer.deliver(asker.speaker(), runs...)

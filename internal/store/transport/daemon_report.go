@@ -1,4 +1,4 @@
-package parley
+package transport
 
 import (
 	"context"
@@ -30,7 +30,7 @@ type EndpointReport struct {
 
 // ConnectionReport is a row of parley.dm_broker_connections. Times are nil as long as it has not come so far.
 type ConnectionReport struct {
-	ConnectionID            UUID       `json:"connection_id"`
+	ConnectionID            pgdb.UUID  `json:"connection_id"`
 	State                   int        `json:"state"`
 	ConnectTime             *time.Time `json:"connect_time"`
 	LoginTime               *time.Time `json:"login_time"`
@@ -55,20 +55,20 @@ type ConnectionReport struct {
 
 // ForwardedReport is a row of parley.dm_broker_forwarded_messages. Times are in seconds.
 type ForwardedReport struct {
-	ConversationID  UUID   `json:"conversation_id"`
-	IsInitiator     bool   `json:"is_initiator"`
-	ToService       string `json:"to_service_name"`
-	ToBroker        *UUID  `json:"to_broker_instance"`
-	FromService     string `json:"from_service_name"`
-	AdjacentAddress string `json:"adjacent_broker_address"`
-	Sequence        int64  `json:"message_sequence_number"`
-	HopsRemaining   int    `json:"hops_remaining"`
-	TimeToLive      int    `json:"time_to_live"`
-	TimeConsumed    int    `json:"time_consumed"`
+	ConversationID  pgdb.UUID  `json:"conversation_id"`
+	IsInitiator     bool       `json:"is_initiator"`
+	ToService       string     `json:"to_service_name"`
+	ToBroker        *pgdb.UUID `json:"to_broker_instance"`
+	FromService     string     `json:"from_service_name"`
+	AdjacentAddress string     `json:"adjacent_broker_address"`
+	Sequence        int64      `json:"message_sequence_number"`
+	HopsRemaining   int        `json:"hops_remaining"`
+	TimeToLive      int        `json:"time_to_live"`
+	TimeConsumed    int        `json:"time_consumed"`
 }
 
 // ReportDaemon tells a database what a daemon knows, in place of what it has told before. The id tells daemons apart.
-func ReportDaemon(ctx context.Context, db DB, id UUID, name string, report DaemonReport) error {
+func ReportDaemon(ctx context.Context, db pgdb.DB, id pgdb.UUID, name string, report DaemonReport) error {
 	var parts [4]string
 	for i, part := range []any{report.Endpoint, nonNil(report.Connections), nonNil(report.Forwarded), report.Counters} {
 		text, err := json.Marshal(part)
@@ -87,7 +87,7 @@ func ReportDaemon(ctx context.Context, db DB, id UUID, name string, report Daemo
 }
 
 // ForgetDaemon takes back what a daemon has reported: it stops.
-func ForgetDaemon(ctx context.Context, db DB, id UUID) error {
+func ForgetDaemon(ctx context.Context, db pgdb.DB, id pgdb.UUID) error {
 	if _, err := db.Exec(ctx, "select parley._p_forget_daemon($1::uuid)", id); err != nil {
 		return pgdb.StatementError(err, "take a report back")
 	}

@@ -1,4 +1,4 @@
-package parley
+package transport
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // AcceptArrival takes in what another broker has sent, in one transaction, and answers each run, in their order. With an error
 // nothing is known about the outcome: the same runs may come again, and have the effect of one.
-func AcceptArrival(ctx context.Context, db DB, arrival Arrival) ([]Result, error) {
+func AcceptArrival(ctx context.Context, db pgdb.DB, arrival Arrival) ([]Result, error) {
 	n := len(arrival.Runs)
 	if len(arrival.Identities) != n {
 		return nil, fmt.Errorf("parley: accept messages: %d runs with %d identities", n, len(arrival.Identities))
@@ -57,7 +57,7 @@ func AcceptArrival(ctx context.Context, db DB, arrival Arrival) ([]Result, error
 
 // arrivalColumns holds runs as the database takes them: column by column.
 type arrivalColumns struct {
-	conversations, toBrokers                                       []UUID
+	conversations, toBrokers                                       []pgdb.UUID
 	fromInitiators, encrypted                                      []bool
 	firsts, sizes                                                  []int64
 	types, fromServices, toServices, contracts, traces, identities []string
@@ -94,7 +94,7 @@ func timeOrNull(t time.Time) *time.Time {
 
 // AcceptFragment stores a part of a large message, and returns how many bytes of it are stored without a hole from the first:
 // where to go on. It returns -1 when the message is not wanted; the run itself will be told why.
-func AcceptFragment(ctx context.Context, db DB, f Fragment) (stored int64, err error) {
+func AcceptFragment(ctx context.Context, db pgdb.DB, f Fragment) (stored int64, err error) {
 	var count *int64
 	err = db.QueryRow(ctx, `
 		select parley._p_accept_fragment($1::uuid, $2::bigint, $3::bigint, $4::uuid, $5::uuid, $6::boolean, $7::bigint, $8::bigint, $9::bigint,

@@ -1,4 +1,4 @@
-package parley_test
+package transport_test
 
 import (
 	"context"
@@ -11,15 +11,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	"github.com/parley-broker/parley/parleytest"
 )
 
 // decision is where a message that has arrived goes.
 type decision struct{ address, otherwise string }
 
-func readInboundRoutes(ctx context.Context, t rapid.TB, pool *pgxpool.Pool) []parley.InboundRoute {
+func readInboundRoutes(ctx context.Context, t rapid.TB, pool *pgxpool.Pool) []transportstore.InboundRoute {
 	t.Helper()
-	routes, err := parley.ReadInboundRoutes(ctx, pool)
+	routes, err := transportstore.ReadInboundRoutes(ctx, pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +39,8 @@ func decideInSQL(ctx context.Context, t rapid.TB, pool *pgxpool.Pool, service st
 	return d
 }
 
-func decideInMemory(routes []parley.InboundRoute, service string, broker, conversation parley.UUID) (d decision) {
-	d.address, d.otherwise = parley.FindInboundRoute(routes, service, broker, conversation, time.Now())
+func decideInMemory(routes []transportstore.InboundRoute, service string, broker, conversation parley.UUID) (d decision) {
+	d.address, d.otherwise = transportstore.FindInboundRoute(routes, service, broker, conversation, time.Now())
 	return d
 }
 
@@ -100,7 +101,7 @@ func TestLocalAppliesWhereNoInboundRouteMatches(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "select parley.create_route('out', 'tcp://a:1', '//far/Service')"); err != nil {
 		t.Fatal(err)
 	}
-	local := decision{address: parley.LocalAddress}
+	local := decision{address: transportstore.LocalAddress}
 	if got := decideInSQL(t.Context(), t, pool, "//far/Service", parley.UUID{}, parley.UUID{9}); got != local {
 		t.Errorf("%q in the database", got)
 	}
@@ -117,10 +118,10 @@ func TestInboundRouteExpiresInMemoryToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	routes := readInboundRoutes(t.Context(), t, pool)
-	if address, _ := parley.FindInboundRoute(routes, "//far", parley.UUID{}, parley.UUID{9}, time.Now()); address != "tcp://a:1" {
+	if address, _ := transportstore.FindInboundRoute(routes, "//far", parley.UUID{}, parley.UUID{9}, time.Now()); address != "tcp://a:1" {
 		t.Errorf("goes to %q before the route expires", address)
 	}
-	if address, _ := parley.FindInboundRoute(routes, "//far", parley.UUID{}, parley.UUID{9}, time.Now().Add(3601*time.Second)); address != parley.LocalAddress {
+	if address, _ := transportstore.FindInboundRoute(routes, "//far", parley.UUID{}, parley.UUID{9}, time.Now().Add(3601*time.Second)); address != transportstore.LocalAddress {
 		t.Errorf("goes to %q after the route has expired", address)
 	}
 	if _, err := pool.Exec(t.Context(), "update parley._p_route set expires_at = clock_timestamp() where is_inbound"); err != nil {
@@ -129,7 +130,7 @@ func TestInboundRouteExpiresInMemoryToo(t *testing.T) {
 	if got := readInboundRoutes(t.Context(), t, pool); len(got) > 0 {
 		t.Errorf("read %v, which has expired", got)
 	}
-	if got := decideInSQL(t.Context(), t, pool, "//far", parley.UUID{}, parley.UUID{9}); got.address != parley.LocalAddress {
+	if got := decideInSQL(t.Context(), t, pool, "//far", parley.UUID{}, parley.UUID{9}); got.address != transportstore.LocalAddress {
 		t.Errorf("%q in the database after the route has expired", got)
 	}
 }

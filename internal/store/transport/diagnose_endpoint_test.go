@@ -1,4 +1,4 @@
-package parley_test
+package transport_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // networked are two sides whose routes lead over the network, and whose daemons have reported themselves.
@@ -42,8 +43,8 @@ func (n *networked) side(i int) *side {
 
 func (n *networked) listen(i, port int, ip string) {
 	n.Helper()
-	report := parley.DaemonReport{Endpoint: &parley.EndpointReport{IPAddress: ip, Port: port}}
-	if err := parley.ReportDaemon(n.Context(), n.side(i).db, n.daemons[i], n.side(i).name, report); err != nil {
+	report := transportstore.DaemonReport{Endpoint: &transportstore.EndpointReport{IPAddress: ip, Port: port}}
+	if err := transportstore.ReportDaemon(n.Context(), n.side(i).db, n.daemons[i], n.side(i).name, report); err != nil {
 		n.Fatal(err)
 	}
 }
@@ -110,7 +111,7 @@ func TestDiagnosisOfADialogComparesWhereDaemonsListen(t *testing.T) {
 	n.answerer.exec("select parley.alter_route('back', 'tcp://10.0.0.1:4022')")
 	n.require()
 
-	if err := parley.ForgetDaemon(n.Context(), n.answerer.db, n.daemons[1]); err != nil {
+	if err := transportstore.ForgetDaemon(n.Context(), n.answerer.db, n.daemons[1]); err != nil {
 		t.Fatal(err)
 	}
 	n.require("far endpoint-missing")

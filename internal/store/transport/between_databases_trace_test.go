@@ -1,4 +1,4 @@
-package parley_test
+package transport_test
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package parley
+package transport
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // ReadSpeaker tells in whose name the daemon that holds a term transmits, and notes when the server has begun a new epoch. It
 // returns false when the term is over.
-func ReadSpeaker(ctx context.Context, db DB, term int64) (Speaker, bool, error) {
+func ReadSpeaker(ctx context.Context, db pgdb.DB, term int64) (Speaker, bool, error) {
 	s := Speaker{Term: term}
 	var epoch *int64
 	const query = "select s.instance, s.epoch, s.token from parley._p_speaker($1::bigint) as s"
@@ -29,7 +29,7 @@ func ReadSpeaker(ctx context.Context, db DB, term int64) (Speaker, bool, error) 
 }
 
 // ReadDestinations reads the destinations for which something waits or is in transit.
-func ReadDestinations(ctx context.Context, db DB) ([]Destination, error) {
+func ReadDestinations(ctx context.Context, db pgdb.DB) ([]Destination, error) {
 	rows, err := db.Query(ctx, "select d.destination_id, d.address, d.due_ms, d.attempts, d.has_probes from parley._p_destinations() as d")
 	if err != nil {
 		return nil, pgdb.StatementError(err, "read the destinations")
@@ -53,7 +53,7 @@ const runColumns = `r.endpoint_id, r.conversation_id, r.is_initiator, r.first_se
 // TakeRuns gives the next messages for a destination their numbers, for good, and returns them in the order in which they have
 // to be sent: none when the term is over. At most rowsMax rows of the transmission queue, each a message or a frame of them, and
 // about bytesMax bytes of bodies.
-func TakeRuns(ctx context.Context, db DB, term int64, destination int32, rowsMax int, bytesMax int64) ([]Run, error) {
+func TakeRuns(ctx context.Context, db pgdb.DB, term int64, destination int32, rowsMax int, bytesMax int64) ([]Run, error) {
 	rows, err := db.Query(ctx, "select "+runColumns+" from parley._p_take_runs($1::bigint, $2::integer, $3::integer, $4::bigint) as r",
 		term, destination, rowsMax, bytesMax)
 	return collectRuns(rows, err, "take messages to transmit")
@@ -62,7 +62,7 @@ func TakeRuns(ctx context.Context, db DB, term int64, destination int32, rowsMax
 // UnacknowledgedRuns reads what is in transit to a destination, in the order of endpoint and number, after the one given: 0 and
 // -1 to begin with.
 func UnacknowledgedRuns(
-	ctx context.Context, db DB, destination int32, afterEndpoint, afterSequence int64, rowsMax int, bytesMax int64,
+	ctx context.Context, db pgdb.DB, destination int32, afterEndpoint, afterSequence int64, rowsMax int, bytesMax int64,
 ) ([]Run, error) {
 	rows, err := db.Query(ctx,
 		"select "+runColumns+" from parley._p_unacknowledged_runs($1::integer, $2::bigint, $3::bigint, $4::integer, $5::bigint) as r",
@@ -72,7 +72,7 @@ func UnacknowledgedRuns(
 
 // ReadProbes reads the runs that compare conversations with their far sides after the epoch has changed; until they are answered
 // nothing else is sent for these.
-func ReadProbes(ctx context.Context, db DB, destination int32, top int) ([]Run, error) {
+func ReadProbes(ctx context.Context, db pgdb.DB, destination int32, top int) ([]Run, error) {
 	rows, err := db.Query(ctx, `
 		select (p.run).endpoint_id, (p.run).conversation_id, (p.run).is_initiator, (p.run).first_sequence, (p.run).from_service,
 			(p.run).to_service, (p.run).contract, (p.run).to_broker, (p.run).priority, (p.run).owner, (p.run).is_encrypted, (p.run).is_bound,
@@ -119,11 +119,11 @@ func collectRuns(rows pgx.Rows, err error, what string) ([]Run, error) {
 
 // AcknowledgeRuns tells a database what the far sides have answered. It returns false when the term is over. The transaction commits
 // without a wait for the disk: what is lost of it is sent and answered again.
-func AcknowledgeRuns(ctx context.Context, db DB, term int64, acknowledgements []Acknowledgement) (bool, error) {
+func AcknowledgeRuns(ctx context.Context, db pgdb.DB, term int64, acknowledgements []Acknowledgement) (bool, error) {
 	n := len(acknowledgements)
 	endpoints, firsts, alone, probes := make([]int64, n), make([]int64, n), make([]bool, n), make([]bool, n)
 	outcomes, nexts, numbers := make([]string, n), make([]int64, n), make([]*int32, n)
-	descriptions, brokers, epochs := make([]string, n), make([]UUID, n), make([]int64, n)
+	descriptions, brokers, epochs := make([]string, n), make([]pgdb.UUID, n), make([]int64, n)
 	for i, a := range acknowledgements {
 		endpoints[i], firsts[i], alone[i], probes[i] = a.EndpointID, a.FirstSequence, a.IsAlone, a.IsProbe
 		outcomes[i], nexts[i], descriptions[i] = string(a.Result.Outcome), a.Result.Next, a.Result.Description
@@ -143,7 +143,7 @@ func AcknowledgeRuns(ctx context.Context, db DB, term int64, acknowledgements []
 }
 
 // ReadBodyPart reads a part of a large body in transit. It returns nil when the message has been acknowledged meanwhile.
-func ReadBodyPart(ctx context.Context, db DB, endpointID, sequence, offset int64, length int) ([]byte, error) {
+func ReadBodyPart(ctx context.Context, db pgdb.DB, endpointID, sequence, offset int64, length int) ([]byte, error) {
 	var part []byte
 	err := db.QueryRow(ctx, "select parley._p_read_body_part($1::bigint, $2::bigint, $3::bigint, $4::integer)",
 		endpointID, sequence, offset, length).Scan(&part)
@@ -155,7 +155,7 @@ func ReadBodyPart(ctx context.Context, db DB, endpointID, sequence, offset int64
 
 // ReportAttempt notes that a destination could not be reached, and why, and returns when to try again; an empty failure notes
 // that it has answered.
-func ReportAttempt(ctx context.Context, db DB, term int64, destination int32, failure string) (time.Duration, error) {
+func ReportAttempt(ctx context.Context, db pgdb.DB, term int64, destination int32, failure string) (time.Duration, error) {
 	var dueMS *float64
 	err := db.QueryRow(ctx, "select parley._p_report_attempt($1::bigint, $2::integer, $3::text)", term, destination, failure).Scan(&dueMS)
 	if err != nil {
@@ -168,7 +168,7 @@ func ReportAttempt(ctx context.Context, db DB, term int64, destination int32, fa
 }
 
 // ReadUnresolved reads conversations whose route says LOCAL, while their own database does not have the service.
-func ReadUnresolved(ctx context.Context, db DB, top int) ([]Unresolved, error) {
+func ReadUnresolved(ctx context.Context, db pgdb.DB, top int) ([]Unresolved, error) {
 	const query = "select u.endpoint_id, u.conversation_id, u.to_service, u.to_broker from parley._p_unresolved($1::integer) as u"
 	rows, err := db.Query(ctx, query, top)
 	if err != nil {
@@ -183,7 +183,7 @@ func ReadUnresolved(ctx context.Context, db DB, top int) ([]Unresolved, error) {
 
 // BindConversations binds conversations that have no destination to an address, broker:GUID; an empty one leaves them where
 // they are, and notes the status that the transmission queue shows.
-func BindConversations(ctx context.Context, db DB, term int64, endpointIDs []int64, address, status string) error {
+func BindConversations(ctx context.Context, db pgdb.DB, term int64, endpointIDs []int64, address, status string) error {
 	const statement = "select parley._p_bind_conversations($1::bigint, $2::bigint[], $3::text, $4::text)"
 	_, err := db.Exec(ctx, statement, term, endpointIDs, address, status)
 	if err != nil {
@@ -194,7 +194,7 @@ func BindConversations(ctx context.Context, db DB, term int64, endpointIDs []int
 
 // ArmTransmission asks senders to notify channel parley, for a time, of messages to other databases: with the id of the
 // destination, or "unresolved".
-func ArmTransmission(ctx context.Context, db DB, d time.Duration) error {
+func ArmTransmission(ctx context.Context, db pgdb.DB, d time.Duration) error {
 	if _, err := db.Exec(ctx, "select parley._p_arm_transmission($1::integer)", pgdb.Seconds(d)); err != nil {
 		return pgdb.StatementError(err, "ask to be notified of messages to transmit")
 	}
@@ -202,7 +202,7 @@ func ArmTransmission(ctx context.Context, db DB, d time.Duration) error {
 }
 
 // DisarmTransmission ends what ArmTransmission began.
-func DisarmTransmission(ctx context.Context, db DB) error {
+func DisarmTransmission(ctx context.Context, db pgdb.DB) error {
 	if _, err := db.Exec(ctx, "select parley._p_arm_transmission(0)"); err != nil {
 		return pgdb.StatementError(err, "stop being notified of messages to transmit")
 	}

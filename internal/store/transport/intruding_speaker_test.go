@@ -1,9 +1,10 @@
-package parley_test
+package transport_test
 
 import (
 	"testing"
 
 	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // A broker that speaks for itself, and knows the id of a conversation of others, cannot write into it; nor can the other side write
@@ -15,24 +16,24 @@ func TestConversationTakesOnlyWhatItsOtherSideMaySend(t *testing.T) {
 	asker.send(handle, request, "first")
 	runs := asker.take(answerer)
 	asker.acknowledge(runs, answerer.deliverAs(oneKey, asker.speaker(), runs...))
-	intruder := parley.Speaker{Instance: parley.UUID{9}, Epoch: 1, Term: 1, Token: parley.UUID{9}}
+	intruder := transportstore.Speaker{Instance: parley.UUID{9}, Epoch: 1, Term: 1, Token: parley.UUID{9}}
 	forged := runs[0]
 	forged.FirstSequence, forged.Bodies = 1, [][]byte{[]byte("forged")}
-	require := func(result parley.Result, outcome parley.Outcome, number int32) {
+	require := func(result transportstore.Result, outcome transportstore.Outcome, number int32) {
 		t.Helper()
 		if result.Outcome != outcome || result.ErrorNumber != number {
 			t.Errorf("%+v, want %s %d", result, outcome, number)
 		}
 	}
-	require(answerer.deliverAs(anotherKey, intruder, forged)[0], parley.Refused, 8495)
+	require(answerer.deliverAs(anotherKey, intruder, forged)[0], transportstore.Refused, 8495)
 
-	part := parley.Fragment{
+	part := transportstore.Fragment{
 		Speaker: intruder, ConversationID: forged.ConversationID, FromInitiator: true, Sequence: 1, Size: 9, Data: []byte("forged"),
 		ToService: forged.ToService, ToBroker: answerer.guid, Identity: "peer:" + anotherKey,
 	}
-	store := func(f parley.Fragment) int64 {
+	store := func(f transportstore.Fragment) int64 {
 		t.Helper()
-		stored, err := parley.AcceptFragment(t.Context(), answerer.db, f)
+		stored, err := transportstore.AcceptFragment(t.Context(), answerer.db, f)
 		answerer.noError(err)
 		return stored
 	}
@@ -52,5 +53,5 @@ func TestConversationTakesOnlyWhatItsOtherSideMaySend(t *testing.T) {
 	// The last one: the conversation ends with an Error at both sides.
 	wrong := runs[0]
 	wrong.FirstSequence, wrong.MessageType = 1, reply
-	require(answerer.deliverAs(oneKey, asker.speaker(), wrong)[0], parley.Refused, 8437)
+	require(answerer.deliverAs(oneKey, asker.speaker(), wrong)[0], transportstore.Refused, 8437)
 }

@@ -1,4 +1,4 @@
-package parley_test
+package transport_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 // Fingerprints of keys that nobody has.
@@ -18,13 +18,13 @@ var (
 )
 
 // deliverAs brings runs to this side that have come over the link of a peer.
-func (s *side) deliverAs(fingerprint string, speaker parley.Speaker, runs ...parley.Run) []parley.Result {
+func (s *side) deliverAs(fingerprint string, speaker transportstore.Speaker, runs ...transportstore.Run) []transportstore.Result {
 	s.Helper()
-	arrival := parley.Arrival{Speaker: speaker, Runs: runs}
+	arrival := transportstore.Arrival{Speaker: speaker, Runs: runs}
 	for range runs {
 		arrival.Identities = append(arrival.Identities, "peer:"+fingerprint)
 	}
-	results, err := parley.AcceptArrival(s.Context(), s.db, arrival)
+	results, err := transportstore.AcceptArrival(s.Context(), s.db, arrival)
 	s.noError(err)
 	return results
 }
@@ -49,17 +49,17 @@ func TestRoleOfAPeerDecidesWhatItMaySend(t *testing.T) {
 	release := func() { answerer.exec("delete from parley._p_peer_broker") }
 	for _, nobody := range []string{oneKey, anotherKey, thirdKey} {
 		release()
-		if got := answerer.deliverAs(nobody, asker.speaker(), runs...); got[0].Outcome != parley.Refused || got[0].ErrorNumber != 8494 {
+		if got := answerer.deliverAs(nobody, asker.speaker(), runs...); got[0].Outcome != transportstore.Refused || got[0].ErrorNumber != 8494 {
 			t.Errorf("%s: %+v", nobody, got)
 		}
 	}
 	answerer.exec("select parley.grant('SEND', 'service', '//test/Answerer', $1)", shop)
 	release()
-	if got := answerer.deliverAs(oneKey, asker.speaker(), runs...); got[0].Outcome != parley.Refused || got[0].ErrorNumber != 8494 {
+	if got := answerer.deliverAs(oneKey, asker.speaker(), runs...); got[0].Outcome != transportstore.Refused || got[0].ErrorNumber != 8494 {
 		t.Errorf("the grant of another peer's role counts: %+v", got)
 	}
 	release()
-	if got := answerer.deliverAs(anotherKey, asker.speaker(), runs...); got[0].Outcome != parley.Accepted {
+	if got := answerer.deliverAs(anotherKey, asker.speaker(), runs...); got[0].Outcome != transportstore.Accepted {
 		t.Errorf("%+v", got)
 	}
 }
@@ -90,20 +90,20 @@ func TestNothingMoreIsTakenFromARevokedPeer(t *testing.T) {
 			runs = asker.take(answerer)
 			answerer.exec(test.change)
 			got := answerer.deliverAs(oneKey, asker.speaker(), runs...)
-			if got[0].Outcome != parley.Held || got[0].ErrorNumber != test.number || got[0].Description == "" {
+			if got[0].Outcome != transportstore.Held || got[0].ErrorNumber != test.number || got[0].Description == "" {
 				t.Errorf("%+v", got)
 			}
 			equal(answerer, 1, `select count(*)::int from parley_queue."Answering"`)
 			answerer.exec(test.undo)
 			// Nor what another key has signed, when the link is that of the peer.
-			signed := parley.Arrival{Speaker: asker.speaker(), Runs: runs, Identities: []string{"certificate:" + thirdKey + " over peer:" + oneKey}}
+			signed := transportstore.Arrival{Speaker: asker.speaker(), Runs: runs, Identities: []string{"certificate:" + thirdKey + " over peer:" + oneKey}}
 			answerer.exec(test.change)
-			got, err := parley.AcceptArrival(t.Context(), answerer.db, signed)
-			if err != nil || got[0].Outcome != parley.Held || got[0].ErrorNumber != test.number {
+			got, err := transportstore.AcceptArrival(t.Context(), answerer.db, signed)
+			if err != nil || got[0].Outcome != transportstore.Held || got[0].ErrorNumber != test.number {
 				t.Errorf("%+v (%v)", got, err)
 			}
 			answerer.exec(test.undo)
-			if got := answerer.deliverAs(oneKey, asker.speaker(), runs...); got[0].Outcome != parley.Accepted || got[0].Next != 2 {
+			if got := answerer.deliverAs(oneKey, asker.speaker(), runs...); got[0].Outcome != transportstore.Accepted || got[0].Next != 2 {
 				t.Errorf("%+v", got)
 			}
 			equal(answerer, 2, `select count(*)::int from parley_queue."Answering"`)
@@ -126,10 +126,10 @@ func TestPeerCannotSpeakForTheBrokerOfAnother(t *testing.T) {
 	forged.FirstSequence, forged.Bodies = 1, [][]byte{[]byte("forged")}
 	speaker := asker.speaker()
 	speaker.Term += 1000
-	if got := answerer.deliverAs(anotherKey, speaker, forged); got[0].Outcome != parley.Held || got[0].ErrorNumber != 28047 {
+	if got := answerer.deliverAs(anotherKey, speaker, forged); got[0].Outcome != transportstore.Held || got[0].ErrorNumber != 28047 {
 		t.Errorf("%+v", got)
 	}
-	_, err := parley.AcceptFragment(t.Context(), answerer.db, parley.Fragment{
+	_, err := transportstore.AcceptFragment(t.Context(), answerer.db, transportstore.Fragment{
 		Speaker: speaker, ConversationID: forged.ConversationID, FromInitiator: true, Sequence: 1, Size: 9, Data: []byte("forged"),
 		ToService: forged.ToService, ToBroker: answerer.guid, Identity: "peer:" + anotherKey,
 	})
@@ -140,7 +140,7 @@ func TestPeerCannotSpeakForTheBrokerOfAnother(t *testing.T) {
 
 	asker.send(handle, request, "second")
 	runs = asker.take(answerer)
-	if got := answerer.deliverAs(oneKey, asker.speaker(), runs...); got[0].Outcome != parley.Accepted {
+	if got := answerer.deliverAs(oneKey, asker.speaker(), runs...); got[0].Outcome != transportstore.Accepted {
 		t.Errorf("the true broker is shut out: %+v", got)
 	}
 	equal(answerer, "first second", `

@@ -1,4 +1,4 @@
-package parley_test
+package transport_test
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -70,9 +71,9 @@ func (s *side) lead() {
 	s.term = *term
 }
 
-func (s *side) speaker() parley.Speaker {
+func (s *side) speaker() transportstore.Speaker {
 	s.Helper()
-	speaker, leads, err := parley.ReadSpeaker(s.Context(), s.db, s.term)
+	speaker, leads, err := transportstore.ReadSpeaker(s.Context(), s.db, s.term)
 	if err != nil || !leads {
 		s.Fatalf("speak for %s: %v, %v", s.name, leads, err)
 	}
@@ -82,10 +83,10 @@ func (s *side) speaker() parley.Speaker {
 // resolve binds what has no destination yet to the other side.
 func (s *side) resolve(other *side) {
 	s.Helper()
-	unresolved, err := parley.ReadUnresolved(s.Context(), s.db, 1000)
+	unresolved, err := transportstore.ReadUnresolved(s.Context(), s.db, 1000)
 	s.noError(err)
 	for _, u := range unresolved {
-		s.noError(parley.BindConversations(s.Context(), s.db, s.term, []int64{u.EndpointID}, "broker:"+other.guid.String(), ""))
+		s.noError(transportstore.BindConversations(s.Context(), s.db, s.term, []int64{u.EndpointID}, "broker:"+other.guid.String(), ""))
 	}
 }
 
@@ -162,14 +163,14 @@ func (s *side) noError(err error) {
 }
 
 // take gives what a side has to transmit next.
-func (s *side) take(other *side) []parley.Run {
+func (s *side) take(other *side) []transportstore.Run {
 	s.Helper()
 	s.resolve(other)
-	var runs []parley.Run
-	destinations, err := parley.ReadDestinations(s.Context(), s.db)
+	var runs []transportstore.Run
+	destinations, err := transportstore.ReadDestinations(s.Context(), s.db)
 	s.noError(err)
 	for _, d := range destinations {
-		taken, err := parley.TakeRuns(s.Context(), s.db, s.term, d.ID, 1000, 1<<20)
+		taken, err := transportstore.TakeRuns(s.Context(), s.db, s.term, d.ID, 1000, 1<<20)
 		s.noError(err)
 		runs = append(runs, taken...)
 	}
@@ -177,23 +178,23 @@ func (s *side) take(other *side) []parley.Run {
 }
 
 // deliver brings runs to this side and gives its answers.
-func (s *side) deliver(speaker parley.Speaker, runs ...parley.Run) []parley.Result {
+func (s *side) deliver(speaker transportstore.Speaker, runs ...transportstore.Run) []transportstore.Result {
 	s.Helper()
-	arrival := parley.Arrival{Speaker: speaker, Runs: runs, Identities: make([]string, len(runs))}
-	results, err := parley.AcceptArrival(s.Context(), s.db, arrival)
+	arrival := transportstore.Arrival{Speaker: speaker, Runs: runs, Identities: make([]string, len(runs))}
+	results, err := transportstore.AcceptArrival(s.Context(), s.db, arrival)
 	s.noError(err)
 	return results
 }
 
-func (s *side) acknowledge(runs []parley.Run, results []parley.Result) {
+func (s *side) acknowledge(runs []transportstore.Run, results []transportstore.Result) {
 	s.Helper()
-	acknowledgements := make([]parley.Acknowledgement, len(runs))
+	acknowledgements := make([]transportstore.Acknowledgement, len(runs))
 	for i, run := range runs {
-		acknowledgements[i] = parley.Acknowledgement{
+		acknowledgements[i] = transportstore.Acknowledgement{
 			EndpointID: run.EndpointID, FirstSequence: run.FirstSequence, IsAlone: true, IsProbe: run.Probe != nil, Result: results[i],
 		}
 	}
-	leads, err := parley.AcknowledgeRuns(s.Context(), s.db, s.term, acknowledgements)
+	leads, err := transportstore.AcknowledgeRuns(s.Context(), s.db, s.term, acknowledgements)
 	s.noError(err)
 	if !leads {
 		s.Fatalf("%s leads no more", s.name)
@@ -217,12 +218,12 @@ func (s *side) carry(other *side) (carried int) {
 }
 
 // probes gives the runs with which a side asks the other one about their conversations.
-func (s *side) probes() (runs []parley.Run) {
+func (s *side) probes() (runs []transportstore.Run) {
 	s.Helper()
-	destinations, err := parley.ReadDestinations(s.Context(), s.db)
+	destinations, err := transportstore.ReadDestinations(s.Context(), s.db)
 	s.noError(err)
 	for _, d := range destinations {
-		probes, err := parley.ReadProbes(s.Context(), s.db, d.ID, 1000)
+		probes, err := transportstore.ReadProbes(s.Context(), s.db, d.ID, 1000)
 		s.noError(err)
 		runs = append(runs, probes...)
 	}

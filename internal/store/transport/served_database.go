@@ -1,4 +1,4 @@
-package parley
+package transport
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 // ServedDatabase is what a daemon has to know of a database to bring messages to it.
 type ServedDatabase struct {
 	// Broker is its service_broker_guid, Epoch as in [Speaker].
-	Broker UUID
+	Broker pgdb.UUID
 	Epoch  int64
 	// IsEnabled tells whether its broker takes part at all.
 	IsEnabled bool
@@ -21,7 +21,7 @@ type ServedDatabase struct {
 }
 
 // ReadServedDatabase reads which broker a database is, and on which server.
-func ReadServedDatabase(ctx context.Context, db DB) (d ServedDatabase, err error) {
+func ReadServedDatabase(ctx context.Context, db pgdb.DB) (d ServedDatabase, err error) {
 	err = db.QueryRow(ctx, `
 		select b.service_broker_guid, b.epoch, parley._p_broker_state() = 'ENABLED',
 			pg_postmaster_start_time()::text || ' ' || coalesce(parley._p_system_identifier()::text, current_setting('data_directory', true), ''),
@@ -35,7 +35,7 @@ func ReadServedDatabase(ctx context.Context, db DB) (d ServedDatabase, err error
 }
 
 // HasService tells whether a database has a service that others may send to.
-func HasService(ctx context.Context, db DB, name string) (has bool, err error) {
+func HasService(ctx context.Context, db pgdb.DB, name string) (has bool, err error) {
 	err = db.QueryRow(ctx, "select exists (select from parley._p_service as s where s.name = $1::text)", name).Scan(&has)
 	if err != nil {
 		return false, pgdb.StatementError(err, "look for a service")

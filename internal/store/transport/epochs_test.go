@@ -1,4 +1,4 @@
-package parley_test
+package transport_test
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-broker/parley"
+	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
 func TestSpeakerOfAnOlderTermOrEpochIsRefused(t *testing.T) {
@@ -19,29 +20,29 @@ func TestSpeakerOfAnOlderTermOrEpochIsRefused(t *testing.T) {
 	later.Token = parley.UUID{1}
 	tests := []struct {
 		name    string
-		speaker parley.Speaker
+		speaker transportstore.Speaker
 	}{
 		{"older term", now},
-		{"older epoch", parley.Speaker{Instance: now.Instance, Epoch: now.Epoch - 1, Term: later.Term + 5, Token: now.Token}},
-		{"copy under the same term", parley.Speaker{Instance: now.Instance, Epoch: now.Epoch, Term: later.Term, Token: parley.UUID{2}}},
-		{"copy of the target itself", parley.Speaker{Instance: answerer.guid, Epoch: 1, Term: 1}},
+		{"older epoch", transportstore.Speaker{Instance: now.Instance, Epoch: now.Epoch - 1, Term: later.Term + 5, Token: now.Token}},
+		{"copy under the same term", transportstore.Speaker{Instance: now.Instance, Epoch: now.Epoch, Term: later.Term, Token: parley.UUID{2}}},
+		{"copy of the target itself", transportstore.Speaker{Instance: answerer.guid, Epoch: 1, Term: 1}},
 	}
 	answerer.deliver(later)
 	for _, test := range tests {
-		if results := answerer.deliver(test.speaker, runs...); results[0].Outcome != parley.Superseded || results[0].Description == "" {
+		if results := answerer.deliver(test.speaker, runs...); results[0].Outcome != transportstore.Superseded || results[0].Description == "" {
 			t.Errorf("%s: got %+v", test.name, results[0])
 		}
 	}
 	if got := answerer.receivedTexts("Answering"); got != nil {
 		t.Errorf("received %v", got)
 	}
-	if results := answerer.deliver(later, runs...); results[0].Outcome != parley.Accepted {
+	if results := answerer.deliver(later, runs...); results[0].Outcome != transportstore.Accepted {
 		t.Errorf("got %+v", results[0])
 	}
 }
 
 // probe compares the conversations of a side with the other one, as a daemon does in a new epoch.
-func (s *side) probe(other *side) []parley.Result {
+func (s *side) probe(other *side) []transportstore.Result {
 	s.Helper()
 	s.exec("select parley._p_begin_epoch()")
 	s.resolve(other)
@@ -59,7 +60,7 @@ func TestNothingIsTransmittedInANewEpochBeforeBothSidesAgree(t *testing.T) {
 	if runs := asker.take(answerer); len(runs) != 0 {
 		t.Fatalf("took %v", runs)
 	}
-	if results := asker.probe(answerer); len(results) != 1 || results[0].Outcome != parley.Accepted {
+	if results := asker.probe(answerer); len(results) != 1 || results[0].Outcome != transportstore.Accepted {
 		t.Fatalf("got %+v", results)
 	}
 	asker.exchange(answerer)
@@ -74,7 +75,7 @@ func TestConversationThatLostHistoryEndsInAnErrorOnBothSides(t *testing.T) {
 	tests := []struct {
 		name string
 		lose func(asker, answerer *side, initiator string)
-		asks func(asker, answerer *side) []parley.Result
+		asks func(asker, answerer *side) []transportstore.Result
 	}{
 		{
 			"the sender lost what it sent",
@@ -82,14 +83,14 @@ func TestConversationThatLostHistoryEndsInAnErrorOnBothSides(t *testing.T) {
 				asker.exec("delete from parley._p_send_progress where sequence = 2")
 				asker.exec("insert into parley._p_send_progress (endpoint_id, sequence) select endpoint_id, 1 from parley._p_endpoint")
 			},
-			func(asker, answerer *side) []parley.Result { return asker.probe(answerer) },
+			func(asker, answerer *side) []transportstore.Result { return asker.probe(answerer) },
 		},
 		{
 			"the receiver lost what it had acknowledged",
 			func(_, answerer *side, _ string) {
 				answerer.exec("update parley._p_accept_progress set sequence = 1")
 			},
-			func(asker, answerer *side) []parley.Result { return asker.probe(answerer) },
+			func(asker, answerer *side) []transportstore.Result { return asker.probe(answerer) },
 		},
 		{
 			"the receiver asks",
@@ -97,7 +98,7 @@ func TestConversationThatLostHistoryEndsInAnErrorOnBothSides(t *testing.T) {
 				answerer.exec("update parley._p_accept_progress set sequence = 1")
 				answerer.exec("select parley.send(conversation_handle, '//test/Note', 'x'::text) from parley.conversation_endpoints")
 			},
-			func(asker, answerer *side) []parley.Result { return answerer.probe(asker) },
+			func(asker, answerer *side) []transportstore.Result { return answerer.probe(asker) },
 		},
 	}
 	for _, test := range tests {
@@ -109,7 +110,7 @@ func TestConversationThatLostHistoryEndsInAnErrorOnBothSides(t *testing.T) {
 			answerer.receivedTexts("Answering")
 			test.lose(asker, answerer, initiator)
 			results := test.asks(asker, answerer)
-			if len(results) != 1 || results[0].Outcome != parley.Refused {
+			if len(results) != 1 || results[0].Outcome != transportstore.Refused {
 				t.Fatalf("got %+v", results)
 			}
 			for queue, s := range map[string]*side{"Asking": asker, "Answering": answerer} {
@@ -154,7 +155,7 @@ func TestAnAcknowledgementOfWhatWasNeverGivenEndsTheConversation(t *testing.T) {
 	// As long as an application holds the conversation nothing is forgotten.
 	runs := asker.take(answerer)
 	results := answerer.deliver(asker.speaker(), runs...)
-	if len(results) != 1 || results[0].Outcome != parley.Accepted || results[0].Next != 3 {
+	if len(results) != 1 || results[0].Outcome != transportstore.Accepted || results[0].Next != 3 {
 		t.Fatalf("got %+v", results)
 	}
 	application, err := asker.db.Begin(t.Context())

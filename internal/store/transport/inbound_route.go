@@ -1,4 +1,4 @@
-package parley
+package transport
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // LocalAddress is the address of a route that ends at this server.
@@ -29,7 +31,7 @@ type InboundRoute struct {
 	// Service is compared byte by byte; "" means any.
 	Service string
 	// Broker is zero for any.
-	Broker UUID
+	Broker pgdb.UUID
 	// ExpiresAt is by the clock of this machine; zero for never.
 	ExpiresAt time.Time
 	// NextHop is LOCAL, TRANSPORT, or tcp://host:port, with a second host:port behind a comma for a mirror.
@@ -40,7 +42,7 @@ type InboundRoute struct {
 
 // ReadInboundRoutes reads the inbound routes of a database, without those that have expired. A change is notified on channel
 // parley, with payload "routes".
-func ReadInboundRoutes(ctx context.Context, db DB) ([]InboundRoute, error) {
+func ReadInboundRoutes(ctx context.Context, db pgdb.DB) ([]InboundRoute, error) {
 	rows, err := db.Query(ctx, `
 		select r.name, coalesce(r.remote_service_name, ''), r.broker_instance::uuid, r.next_hop, r.rank,
 			extract(epoch from r.expires_at - clock_timestamp())::float8
@@ -70,7 +72,7 @@ func ReadInboundRoutes(ctx context.Context, db DB) ([]InboundRoute, error) {
 // ToBroker is zero when the conversation is not bound yet. A message whose broker lives here needs no route: do not ask.
 //
 // This is parley._p_find_inbound_route in memory. That function says what is right.
-func FindInboundRoute(routes []InboundRoute, toService string, toBroker, conversation UUID, now time.Time) (address, otherwise string) {
+func FindInboundRoute(routes []InboundRoute, toService string, toBroker, conversation pgdb.UUID, now time.Time) (address, otherwise string) {
 	var candidates []inboundCandidate
 	for _, r := range routes {
 		if c, ok := r.matches(toService, toBroker, now); ok {
@@ -102,7 +104,7 @@ type inboundCandidate struct {
 	step int
 }
 
-func (r InboundRoute) matches(toService string, toBroker UUID, now time.Time) (inboundCandidate, bool) {
+func (r InboundRoute) matches(toService string, toBroker pgdb.UUID, now time.Time) (inboundCandidate, bool) {
 	c := inboundCandidate{InboundRoute: r}
 	switch {
 	case !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(now):
@@ -119,7 +121,7 @@ func (r InboundRoute) matches(toService string, toBroker UUID, now time.Time) (i
 	return c, c.step > 0
 }
 
-func (c inboundCandidate) compare(o inboundCandidate, conversation UUID) int {
+func (c inboundCandidate) compare(o inboundCandidate, conversation pgdb.UUID) int {
 	if c.step != o.step {
 		return c.step - o.step
 	}
@@ -133,7 +135,7 @@ func (c inboundCandidate) compare(o inboundCandidate, conversation UUID) int {
 }
 
 // lot is what a conversation draws for one of several; the lowest wins.
-func lot(conversation UUID, of string) []byte {
+func lot(conversation pgdb.UUID, of string) []byte {
 	sum := sha256.Sum256(append(conversation[:], of...))
 	return sum[:]
 }
