@@ -14,12 +14,14 @@ func TestDemoThatFailedIsReportedAndEndsWithOne(t *testing.T) {
 	t.Parallel()
 	for _, isJSON := range []bool{false, true} {
 		var out, errOut bytes.Buffer
-		a := &app{stdout: &out, stderr: &errOut, json: isJSON, verbReached: true}
+		a := &app{stdout: &out, stderr: &errOut, verbReached: true}
+		command := newRootCommand(a) // sets what its flags stand for
+		a.json = isJSON
 		result := demo.Result{
 			Findings:      demo.Findings{MessagesSent: 2, MessagesReceived: 1, Lost: 1, Examples: []string{"Message 2 did not arrive."}},
 			ReadersKilled: 1,
 		}
-		if code := a.report(newRootCommand(a), a.reportDemo(result, demo.Config{})); code != 1 {
+		if code := a.report(command, a.reportDemo(result, demo.Config{})); code != 1 {
 			t.Errorf("the exit code is %d", code)
 		}
 		if !strings.Contains(out.String(), "Message 2 did not arrive.") {
