@@ -13,6 +13,7 @@ type routine struct {
 	head     []Token // from the arguments on, without the body
 	body     []Token // of the dollar-quoted or standard body, without comments
 	hasBody  bool
+	lines    int  // of the dollar-quoted body, without its quotes
 	isBound  bool // the body is in standard form: its names were looked up when it was created
 	position int  // of its statement in the file
 }
@@ -47,6 +48,7 @@ func routines(f File) []routine {
 		for i, t := range s.Tokens {
 			if t.Kind == Body {
 				r.body, r.hasBody = code(t.Inside), true
+				r.lines = max(strings.Count(t.Text, "\n")-1, 0)
 				continue
 			}
 			if t.is("begin") && at(s.Tokens, i+1).is("atomic") {
@@ -73,6 +75,7 @@ func checkFunctions(f File, raising map[string]string, report reporter) {
 		if r.has("returns", "trigger") && !r.isPrivate() {
 			report(r.line, "private name", "%s runs from triggers only: begin its name with %s", name, privatePrefix)
 		}
+		checkBodyLength(r, report)
 		checkSearchPath(r, report)
 		checkPlans(r, report)
 		comment, ok := commentAfter(f, r)

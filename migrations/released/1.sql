@@ -12830,14 +12830,13 @@ declare
     (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1), 0
   );
   v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
-  v_next bigint;
   v_is_unsequenced boolean := first_sequence = 9223372036854775807;
+  v_next bigint := case when v_is_unsequenced then first_sequence else first_sequence + v_count end;
   v_valid integer;
   v_type parley._p_message_type;
   v_queue parley._p_queue;
   v_refusal parley._p_verdict;
 begin
-  v_next := case when v_is_unsequenced then first_sequence else first_sequence + v_count end;
   if not v_is_unsequenced and first_sequence > v_expected then
     return ('expected', v_expected, null, null)::parley._p_verdict;
   elsif v_next <= v_expected or v_is_unsequenced and endpoint.state = 'ER' then
@@ -12869,34 +12868,13 @@ begin
       -- It does not want to know any more (spec 3.2); both have ended when the other side has too.
       if v_type.message_type_id in (1, 2) then
         perform parley._p_remove_endpoint(endpoint);
-        if v_type.message_type_id = 2 then
-          perform parley._p_trace_dialog(endpoint, 7);
-        else
-          perform parley._p_trace_received_error(endpoint, bodies[array_lower(bodies, 1)]);
-        end if;
+        perform parley._p_trace_received_end(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
         return ('accepted', v_next, null, null)::parley._p_verdict;
       end if;
     when endpoint.state in ('DI', 'ER') and not v_is_unsequenced then
       null;
     when v_type.message_type_id in (1, 2) then
-      perform parley._p_enqueue(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
-      perform parley._p_set_state(endpoint.endpoint_id, case v_type.message_type_id when 2 then 'DI' else 'ER' end);
-      if v_type.message_type_id = 2 then
-        perform parley._p_trace_dialog(endpoint, 7);
-      else
-        perform parley._p_trace_received_error(endpoint, bodies[array_lower(bodies, 1)]);
-      end if;
-      perform parley._p_hold_outgoing(
-        endpoint,
-        case v_type.message_type_id
-          when 2 then 'The other side has ended the conversation: the message is held until it is ended here too.'
-          else 'An Error was received: the message is held until the conversation is ended.'
-        end
-      );
-      if not endpoint.is_initiator then
-        perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
-        from parley._p_broker as b;
-      end if;
+      perform parley._p_accept_end(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
     else
       v_refusal := parley._p_refuse_message(endpoint, v_type, message_type);
       if v_refusal.outcome is null then
@@ -12932,6 +12910,48 @@ $$;
 comment on function parley._p_accept_in_order(parley._p_endpoint, bigint, text, bytea[], bigint, text) is
 'Takes in a run for an endpoint that the caller has locked, when it is its turn: enqueues, changes the state, or drops it.
 Source: spec 3.2, 5.1, 6.10.';
+
+create function parley._p_accept_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_enqueue(endpoint, message_type_id, body);
+  perform parley._p_set_state(endpoint.endpoint_id, case message_type_id when 2 then 'DI' else 'ER' end);
+  perform parley._p_trace_received_end(endpoint, message_type_id, body);
+  perform parley._p_hold_outgoing(
+    endpoint,
+    case message_type_id
+      when 2 then 'The other side has ended the conversation: the message is held until it is ended here too.'
+      else 'An Error was received: the message is held until the conversation is ended.'
+    end
+  );
+  if not endpoint.is_initiator then
+    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+    from parley._p_broker as b;
+  end if;
+end
+$$;
+
+comment on function parley._p_accept_end(parley._p_endpoint, integer, bytea) is
+'Takes in the EndDialog (2) or Error (1) of the far side: enqueues it, changes the state, and holds what this side has not sent yet.
+Source: spec 3.2.';
+
+create function parley._p_trace_received_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if message_type_id = 2 then
+    perform parley._p_trace_dialog(endpoint, 7);
+  else
+    perform parley._p_trace_received_error(endpoint, body);
+  end if;
+end
+$$;
+
+comment on function parley._p_trace_received_end(parley._p_endpoint, integer, bytea) is
+'Writes down, when traced, that the EndDialog (2) or Error (1) of the far side has come.';
 
 create function parley._p_refuse_message(
   endpoint parley._p_endpoint, message_type parley._p_message_type, message_type_name text
@@ -19045,39 +19065,28 @@ comment on function parley._p_count_up_to(regclass, integer) is
 -- and forwarding are what the daemons that live have counted since they began (transport/daemon_reports.sql); transmission objects are 0, since
 -- this broker has none.
 
-create function parley._p_performance_counters(caller parley.caller default parley.current_caller())
-returns table (object_name text, counter_name text, instance_name text, cntr_value bigint, cntr_type integer)
-language plpgsql security definer
+create view parley._p_activation_totals as
+select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.invoked), 0)::bigint as invoked,
+  coalesce(sum(t.aborted), 0)::bigint as aborted, coalesce(sum(t.limit_reached), 0)::bigint as limit_reached,
+  coalesce(sum(t.running), 0)::bigint as running
+from (
+  select m.tasks_started as started, case when q.activation_procedure is null then 0 else m.tasks_started end as invoked,
+    m.tasks_aborted as aborted, m.task_limit_reached as limit_reached,
+    -- What an earlier leader ran is gone with it.
+    case when m.term = parley._p_current_term() then m.running_readers end as running
+  from parley._p_queue_monitor as m
+  join parley._p_queue as q using (queue_id)
+  union all
+  select d.tasks_started, d.procedures_invoked, d.tasks_aborted, d.task_limit_reached, 0
+  from parley._p_dropped_queue as d
+) as t;
+
+comment on view parley._p_activation_totals is 'What activation has done in all queues, those included that are dropped.';
+
+create function parley._p_enqueued_by_priority() returns bigint[]
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_activation record;
-  v_enqueued bigint;
-  v_by_priority bigint[];
-  v_received bigint;
-  v_to_transmission bigint;
-  v_from_transmission bigint;
-  v_rollbacks bigint;
-begin
-  if parley._p_may_view_state(v_caller) is not true then
-    return;
-  end if;
-  select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.invoked), 0)::bigint as invoked,
-    coalesce(sum(t.aborted), 0)::bigint as aborted, coalesce(sum(t.limit_reached), 0)::bigint as limit_reached,
-    coalesce(sum(t.running), 0)::bigint as running
-  into v_activation
-  from (
-    select m.tasks_started as started, case when q.activation_procedure is null then 0 else m.tasks_started end as invoked,
-      m.tasks_aborted as aborted, m.task_limit_reached as limit_reached,
-      -- What an earlier leader ran is gone with it.
-      case when m.term = parley._p_current_term() then m.running_readers end as running
-    from parley._p_queue_monitor as m
-    join parley._p_queue as q using (queue_id)
-    union all
-    select d.tasks_started, d.procedures_invoked, d.tasks_aborted, d.task_limit_reached, 0
-    from parley._p_dropped_queue as d
-  ) as t;
   -- A sequence does not know priorities: where a queue has only one, all of its messages have that.
   with queue as (
     select (case when q.priorities & (q.priorities - 1) = 0 then log(2, q.priorities)::integer else 5 end) as priority, d.value
@@ -19093,18 +19102,38 @@ begin
     union all
     select 5, parley._p_framed()
   )
-  select sum(p.value), array_agg(p.value order by p.n) into v_enqueued, v_by_priority
+  select array_agg(p.value order by p.n)
   from (
     select p.n, coalesce(sum(q.value), 0)::bigint as value
     from generate_series(1, 10) as p (n)
     left join queue as q on q.priority = p.n
     group by p.n
-  ) as p;
-  v_received := pg_stat_get_tuples_inserted('parley._p_receive_progress'::regclass);
-  v_to_transmission := pg_stat_get_tuples_inserted('parley._p_transmission'::regclass);
-  v_from_transmission := pg_stat_get_tuples_deleted('parley._p_transmission'::regclass);
-  v_rollbacks := (select s.xact_rollback from pg_stat_database as s where s.datname = current_database());
+  ) as p
+$$;
 
+comment on function parley._p_enqueued_by_priority() is 'Gives how many messages were ever put on queues, by priority from 1 to 10.';
+
+create function parley._p_performance_counters(caller parley.caller default parley.current_caller())
+returns table (object_name text, counter_name text, instance_name text, cntr_value bigint, cntr_type integer)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_activation record;
+  v_enqueued bigint;
+  v_by_priority bigint[];
+  v_received bigint := pg_stat_get_tuples_inserted('parley._p_receive_progress'::regclass);
+  v_to_transmission bigint := pg_stat_get_tuples_inserted('parley._p_transmission'::regclass);
+  v_from_transmission bigint := pg_stat_get_tuples_deleted('parley._p_transmission'::regclass);
+  v_rollbacks bigint := (select s.xact_rollback from pg_stat_database as s where s.datname = current_database());
+begin
+  if parley._p_may_view_state(v_caller) is not true then
+    return;
+  end if;
+  select * into v_activation from parley._p_activation_totals;
+  v_by_priority := parley._p_enqueued_by_priority();
+  v_enqueued := (select sum(p.value) from unnest(v_by_priority) as p (value));
   return query
   select 'SQLServer:Broker Activation', c.name, i.name, c.value, case when c.name like '%/sec' then 272696576 else 65792 end
   from (
@@ -19117,7 +19146,6 @@ begin
       ('Tasks Started/sec', v_activation.started)
   ) as c (name, value)
   cross join (values (current_database()::text), ('_Total')) as i (name);
-
   return query
   select 'SQLServer:' || c.object, c.name, '', c.value, case when c.name like '%/sec' then 272696576 else 65792 end
   from (

@@ -112,14 +112,13 @@ declare
     (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1), 0
   );
   v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
-  v_next bigint;
   v_is_unsequenced boolean := first_sequence = 9223372036854775807;
+  v_next bigint := case when v_is_unsequenced then first_sequence else first_sequence + v_count end;
   v_valid integer;
   v_type parley._p_message_type;
   v_queue parley._p_queue;
   v_refusal parley._p_verdict;
 begin
-  v_next := case when v_is_unsequenced then first_sequence else first_sequence + v_count end;
   if not v_is_unsequenced and first_sequence > v_expected then
     return ('expected', v_expected, null, null)::parley._p_verdict;
   elsif v_next <= v_expected or v_is_unsequenced and endpoint.state = 'ER' then
@@ -151,34 +150,13 @@ begin
       -- It does not want to know any more (spec 3.2); both have ended when the other side has too.
       if v_type.message_type_id in (1, 2) then
         perform parley._p_remove_endpoint(endpoint);
-        if v_type.message_type_id = 2 then
-          perform parley._p_trace_dialog(endpoint, 7);
-        else
-          perform parley._p_trace_received_error(endpoint, bodies[array_lower(bodies, 1)]);
-        end if;
+        perform parley._p_trace_received_end(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
         return ('accepted', v_next, null, null)::parley._p_verdict;
       end if;
     when endpoint.state in ('DI', 'ER') and not v_is_unsequenced then
       null;
     when v_type.message_type_id in (1, 2) then
-      perform parley._p_enqueue(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
-      perform parley._p_set_state(endpoint.endpoint_id, case v_type.message_type_id when 2 then 'DI' else 'ER' end);
-      if v_type.message_type_id = 2 then
-        perform parley._p_trace_dialog(endpoint, 7);
-      else
-        perform parley._p_trace_received_error(endpoint, bodies[array_lower(bodies, 1)]);
-      end if;
-      perform parley._p_hold_outgoing(
-        endpoint,
-        case v_type.message_type_id
-          when 2 then 'The other side has ended the conversation: the message is held until it is ended here too.'
-          else 'An Error was received: the message is held until the conversation is ended.'
-        end
-      );
-      if not endpoint.is_initiator then
-        perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
-        from parley._p_broker as b;
-      end if;
+      perform parley._p_accept_end(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
     else
       v_refusal := parley._p_refuse_message(endpoint, v_type, message_type);
       if v_refusal.outcome is null then
@@ -214,6 +192,48 @@ $$;
 comment on function parley._p_accept_in_order(parley._p_endpoint, bigint, text, bytea[], bigint, text) is
 'Takes in a run for an endpoint that the caller has locked, when it is its turn: enqueues, changes the state, or drops it.
 Source: spec 3.2, 5.1, 6.10.';
+
+create function parley._p_accept_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_enqueue(endpoint, message_type_id, body);
+  perform parley._p_set_state(endpoint.endpoint_id, case message_type_id when 2 then 'DI' else 'ER' end);
+  perform parley._p_trace_received_end(endpoint, message_type_id, body);
+  perform parley._p_hold_outgoing(
+    endpoint,
+    case message_type_id
+      when 2 then 'The other side has ended the conversation: the message is held until it is ended here too.'
+      else 'An Error was received: the message is held until the conversation is ended.'
+    end
+  );
+  if not endpoint.is_initiator then
+    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+    from parley._p_broker as b;
+  end if;
+end
+$$;
+
+comment on function parley._p_accept_end(parley._p_endpoint, integer, bytea) is
+'Takes in the EndDialog (2) or Error (1) of the far side: enqueues it, changes the state, and holds what this side has not sent yet.
+Source: spec 3.2.';
+
+create function parley._p_trace_received_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if message_type_id = 2 then
+    perform parley._p_trace_dialog(endpoint, 7);
+  else
+    perform parley._p_trace_received_error(endpoint, body);
+  end if;
+end
+$$;
+
+comment on function parley._p_trace_received_end(parley._p_endpoint, integer, bytea) is
+'Writes down, when traced, that the EndDialog (2) or Error (1) of the far side has come.';
 
 create function parley._p_refuse_message(
   endpoint parley._p_endpoint, message_type parley._p_message_type, message_type_name text

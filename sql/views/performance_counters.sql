@@ -5,39 +5,28 @@
 -- and forwarding are what the daemons that live have counted since they began (transport/daemon_reports.sql); transmission objects are 0, since
 -- this broker has none.
 
-create function parley._p_performance_counters(caller parley.caller default parley.current_caller())
-returns table (object_name text, counter_name text, instance_name text, cntr_value bigint, cntr_type integer)
-language plpgsql security definer
+create view parley._p_activation_totals as
+select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.invoked), 0)::bigint as invoked,
+  coalesce(sum(t.aborted), 0)::bigint as aborted, coalesce(sum(t.limit_reached), 0)::bigint as limit_reached,
+  coalesce(sum(t.running), 0)::bigint as running
+from (
+  select m.tasks_started as started, case when q.activation_procedure is null then 0 else m.tasks_started end as invoked,
+    m.tasks_aborted as aborted, m.task_limit_reached as limit_reached,
+    -- What an earlier leader ran is gone with it.
+    case when m.term = parley._p_current_term() then m.running_readers end as running
+  from parley._p_queue_monitor as m
+  join parley._p_queue as q using (queue_id)
+  union all
+  select d.tasks_started, d.procedures_invoked, d.tasks_aborted, d.task_limit_reached, 0
+  from parley._p_dropped_queue as d
+) as t;
+
+comment on view parley._p_activation_totals is 'What activation has done in all queues, those included that are dropped.';
+
+create function parley._p_enqueued_by_priority() returns bigint[]
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_activation record;
-  v_enqueued bigint;
-  v_by_priority bigint[];
-  v_received bigint;
-  v_to_transmission bigint;
-  v_from_transmission bigint;
-  v_rollbacks bigint;
-begin
-  if parley._p_may_view_state(v_caller) is not true then
-    return;
-  end if;
-  select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.invoked), 0)::bigint as invoked,
-    coalesce(sum(t.aborted), 0)::bigint as aborted, coalesce(sum(t.limit_reached), 0)::bigint as limit_reached,
-    coalesce(sum(t.running), 0)::bigint as running
-  into v_activation
-  from (
-    select m.tasks_started as started, case when q.activation_procedure is null then 0 else m.tasks_started end as invoked,
-      m.tasks_aborted as aborted, m.task_limit_reached as limit_reached,
-      -- What an earlier leader ran is gone with it.
-      case when m.term = parley._p_current_term() then m.running_readers end as running
-    from parley._p_queue_monitor as m
-    join parley._p_queue as q using (queue_id)
-    union all
-    select d.tasks_started, d.procedures_invoked, d.tasks_aborted, d.task_limit_reached, 0
-    from parley._p_dropped_queue as d
-  ) as t;
   -- A sequence does not know priorities: where a queue has only one, all of its messages have that.
   with queue as (
     select (case when q.priorities & (q.priorities - 1) = 0 then log(2, q.priorities)::integer else 5 end) as priority, d.value
@@ -53,18 +42,38 @@ begin
     union all
     select 5, parley._p_framed()
   )
-  select sum(p.value), array_agg(p.value order by p.n) into v_enqueued, v_by_priority
+  select array_agg(p.value order by p.n)
   from (
     select p.n, coalesce(sum(q.value), 0)::bigint as value
     from generate_series(1, 10) as p (n)
     left join queue as q on q.priority = p.n
     group by p.n
-  ) as p;
-  v_received := pg_stat_get_tuples_inserted('parley._p_receive_progress'::regclass);
-  v_to_transmission := pg_stat_get_tuples_inserted('parley._p_transmission'::regclass);
-  v_from_transmission := pg_stat_get_tuples_deleted('parley._p_transmission'::regclass);
-  v_rollbacks := (select s.xact_rollback from pg_stat_database as s where s.datname = current_database());
+  ) as p
+$$;
 
+comment on function parley._p_enqueued_by_priority() is 'Gives how many messages were ever put on queues, by priority from 1 to 10.';
+
+create function parley._p_performance_counters(caller parley.caller default parley.current_caller())
+returns table (object_name text, counter_name text, instance_name text, cntr_value bigint, cntr_type integer)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_activation record;
+  v_enqueued bigint;
+  v_by_priority bigint[];
+  v_received bigint := pg_stat_get_tuples_inserted('parley._p_receive_progress'::regclass);
+  v_to_transmission bigint := pg_stat_get_tuples_inserted('parley._p_transmission'::regclass);
+  v_from_transmission bigint := pg_stat_get_tuples_deleted('parley._p_transmission'::regclass);
+  v_rollbacks bigint := (select s.xact_rollback from pg_stat_database as s where s.datname = current_database());
+begin
+  if parley._p_may_view_state(v_caller) is not true then
+    return;
+  end if;
+  select * into v_activation from parley._p_activation_totals;
+  v_by_priority := parley._p_enqueued_by_priority();
+  v_enqueued := (select sum(p.value) from unnest(v_by_priority) as p (value));
   return query
   select 'SQLServer:Broker Activation', c.name, i.name, c.value, case when c.name like '%/sec' then 272696576 else 65792 end
   from (
@@ -77,7 +86,6 @@ begin
       ('Tasks Started/sec', v_activation.started)
   ) as c (name, value)
   cross join (values (current_database()::text), ('_Total')) as i (name);
-
   return query
   select 'SQLServer:' || c.object, c.name, '', c.value, case when c.name like '%/sec' then 272696576 else 65792 end
   from (

@@ -1,0 +1,31 @@
+package sqlrules
+
+// bodyLinesMax is how long the body of a function may be: what fits two screens.
+const bodyLinesMax = 80
+
+// longBodies names the functions that may be longer, up to how many lines, with the reason. The numbers may only fall, and no name may be added.
+var longBodies = map[string]struct {
+	lines  int
+	reason string
+}{
+	"parley.receive":              {343, "the hot path: a call inside costs a tenth of a RECEIVE of one message, which parley bench receive shows"},
+	"parley._p_lock_next_group":   {144, "the hot path: one walk over the lanes, whose state would have to be handed to each part of it"},
+	"parley._p_take":              {109, "the hot path: what is taken, put back and numbered is one loop over one cursor"},
+	"parley._p_note_scan":         {117, "the hot path: it runs within RECEIVE and compares each part of the old hint with the new one"},
+	"parley._p_accept_runs":       {141, "the hot path between servers: one statement takes in all runs of a batch"},
+	"parley._p_take_runs":         {84, "the hot path between servers: it runs for each batch that leaves"},
+	"parley.trace_conversation":   {99, "one statement, a union of a short query for each kind of event"},
+	"parley.explain_conversation": {95, "one chain of questions, each of which is asked only when those before it found nothing"},
+}
+
+// checkBodyLength holds the rule that a body is short.
+func checkBodyLength(r routine, report reporter) {
+	name := dotted(r.name)
+	long, ok := longBodies[name]
+	switch {
+	case ok && r.lines <= bodyLinesMax:
+		report(r.line, "body length", "strike %s from longBodies: its body has no more than %d lines", name, bodyLinesMax)
+	case r.lines > max(long.lines, bodyLinesMax):
+		report(r.line, "body length", "the body of %s has %d lines, at most %d: split it by idea", name, r.lines, max(long.lines, bodyLinesMax))
+	}
+}
