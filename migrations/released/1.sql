@@ -674,6 +674,8 @@ comment on column parley.errors.remedy is 'What to do; the HINT.';
 create function parley._p_raise(number integer, situation text, variadic arguments text[] default '{}') returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
+-- The rows are planned once in a session, not for each of its first five errors.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_error record;
