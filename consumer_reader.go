@@ -40,11 +40,11 @@ func (run *consumerRun) read(ctx, work context.Context, number int) {
 		if received {
 			continue
 		}
-		if run.bell.announce(ctx, logger) {
-			// A sender that looked for sleepers before the announcement rings no bell: look once more.
+		if run.wakeUps.ask(ctx, logger) {
+			// A sender that looked whether to notify before it was asked to notifies nobody: scan once more.
 			continue
 		}
-		run.bell.wait(ctx)
+		run.wakeUps.wait(ctx)
 	}
 }
 
@@ -74,7 +74,7 @@ func (run *consumerRun) receiveOnce(ctx, work context.Context) (received bool, e
 	}
 	if len(messages) > 0 {
 		// Where one group has messages others may have some.
-		run.bell.ringOthers()
+		run.wakeUps.notifyOthers()
 		if err := run.handle(work, tx, messages); err != nil {
 			return false, newHandlerError(messages, err)
 		}

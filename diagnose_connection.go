@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // clockTolerance is how far the clocks of database and client may be apart before that is a finding.
@@ -32,7 +34,7 @@ func diagnoseConnection(ctx context.Context, conn *pgx.Conn, now func() time.Tim
 	case err != nil:
 		return nil, false, err
 	}
-	direct, err := isDirect(ctx, conn)
+	_, direct, err := pgdb.Backend(ctx, conn)
 	if err != nil {
 		return nil, true, err
 	}

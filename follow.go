@@ -73,7 +73,7 @@ func Follow(ctx context.Context, conn *pgx.Conn, queue string, from int64) (*Fol
 		f.from = end.position
 	}
 	// Through a pooler nothing would come, and the session that listens would be another's next.
-	if direct, err := isDirect(ctx, conn); err != nil {
+	if _, direct, err := pgdb.Backend(ctx, conn); err != nil {
 		return nil, err
 	} else if direct {
 		if _, err := conn.Exec(ctx, "listen parley"); err != nil {

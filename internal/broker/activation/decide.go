@@ -5,16 +5,17 @@ import (
 	"errors"
 	"time"
 
+	"github.com/parley-broker/parley/internal/notifier"
 	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
 const (
 	// settleTime is how long a reader that was just started may take to its first RECEIVE, on a busy machine.
 	settleTime = 20 * time.Millisecond
-	// burstPause is when to look again after the first message to an idle queue: others may have come with it.
+	// burstPause is when to scan again after the first message to an idle queue: others may have come with it.
 	burstPause = 2 * time.Millisecond
-	// lookPause is how long to leave a queue alone that rings while its readers run.
-	lookPause = 5 * time.Millisecond
+	// scanPause is how long to leave a queue alone of which is notified while its readers run.
+	scanPause = 5 * time.Millisecond
 )
 
 // queueMonitor watches one queue.
@@ -23,64 +24,65 @@ type queueMonitor struct {
 	version string
 	runs    map[int]*run
 
-	due      time.Time // of the next look; zero when none is wanted
-	isDeep   bool
-	deepAt   time.Time // of the last deep look
-	lookedAt time.Time
+	due       time.Time // of the next scan; zero when none is wanted
+	isDeep    bool
+	deepAt    time.Time // of the last deep scan
+	scannedAt time.Time
 
 	// head is the position of the first message that could be received, and since when that is so; 0 when there is none.
 	head      int64
 	headSince time.Time
 	lastStart time.Time
-	// left tells that a reader has left content since the last look, and which head it had been started for.
+	// left tells that a reader has left content since the last scan, and which head it had been started for.
 	left     bool
 	leftAt   time.Time
 	leftHead int64
 
-	bell      bellOf
-	failure   failure
-	lastError error
+	demand     notifier.Demand
+	notifiedAt time.Time
+	failure    failure
+	lastError  error
 
 	tally tally
 }
 
-// sight is what a look found in a queue.
+// sight is what a scan found in a queue.
 type sight struct {
 	activationstore.ReceivableQueue
 	asked time.Time
 }
 
-// messageCame starts a reader for an idle queue without looking: a message has just been committed. For the rest it takes a look.
+// messageCame starts a reader for an idle queue without a scan: a message has just been committed. For the rest it takes a scan.
 func (m *monitor) messageCame(ctx context.Context, id int32, now time.Time) {
 	q := m.queues[id]
 	if q == nil {
 		return // it is for another part of the daemon
 	}
-	m.heard(q, now)
+	m.countNotification(q, now)
 	switch {
-	case q.failure.times > 0 || q.bell.isAwake:
-		// It is looked at when the pause is over.
+	case q.failure.times > 0 || q.demand.IsPolling():
+		// It is scanned when the pause is over.
 	case len(q.runs) == 0 && q.Kind == KindProcedure && q.MaxReaders > 0:
 		m.start(ctx, q, now)
 		m.want(q, now.Add(burstPause))
 	case len(q.runs) == 0:
 		m.want(q, now)
 	case len(q.runs) < q.MaxReaders:
-		m.want(q, now.Add(max(burstPause, lookPause-now.Sub(q.lookedAt))))
+		m.want(q, now.Add(max(burstPause, scanPause-now.Sub(q.scannedAt))))
 	}
 }
 
 // decide starts as many readers as there are free groups that no reader is on its way to.
 func (m *monitor) decide(ctx context.Context, q *queueMonitor, seen sight, now time.Time) {
-	q.lookedAt = seen.asked
-	m.doze(q, seen.Groups == 0 && !seen.IsPartial, now.Sub(seen.asked), now)
+	q.scannedAt = seen.asked
+	m.poll(q, seen.Groups == 0 && !seen.IsPartial, now.Sub(seen.asked), now)
 	m.judge(q, seen, now)
 	m.follow(q, seen, now)
 	groups := int(seen.Groups)
 	onTheirWay := q.unsettled(now)
 	wanted := max(groups-onTheirWay, 0)
 	if groups == 0 && seen.IsPartial {
-		m.lookDeeper(q, now)
+		m.scanDeeper(q, now)
 	}
 	// Readers that should have taken the head by now do something else, or hang: try another one, ever more slowly. A reader that posts
 	// messages stays while conversations wait to be tried again, and its requests have a time-out: that is no failure.
@@ -127,7 +129,7 @@ func (m *monitor) decide(ctx context.Context, q *queueMonitor, seen sight, now t
 	}
 }
 
-// judge says of the readers that have left since the last look whether they did anything: what waited when they began must not
+// judge says of the readers that have left since the last scan whether they did anything: what waited when they began must not
 // be what waits now.
 func (m *monitor) judge(q *queueMonitor, seen sight, now time.Time) {
 	if !q.left || seen.asked.Before(q.leftAt) {
@@ -179,8 +181,8 @@ func (q *queueMonitor) unsettled(now time.Time) int {
 	return count
 }
 
-// lookDeeper is for a queue whose first rows are all of groups that are held: others may stand behind them.
-func (m *monitor) lookDeeper(q *queueMonitor, now time.Time) {
+// scanDeeper is for a queue whose first rows are all of groups that are held: others may stand behind them.
+func (m *monitor) scanDeeper(q *queueMonitor, now time.Time) {
 	if len(q.runs) >= q.MaxReaders {
 		return
 	}

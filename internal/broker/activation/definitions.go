@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/parley-broker/parley/internal/notifier"
 	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
@@ -37,11 +38,11 @@ func (m *monitor) keep(ctx context.Context) {
 // listInterval is shorter while readers fail: nobody tells when a procedure or a role is changed.
 func (m *monitor) listInterval() time.Duration {
 	if !m.term.Notifier.IsListening() {
-		return safetyInterval
+		return notifier.SafetyInterval
 	}
 	for _, q := range m.queues {
 		if q.failure.times > 0 {
-			return safetyInterval / 2
+			return notifier.SafetyInterval / 2
 		}
 	}
 	return listInterval
@@ -61,7 +62,7 @@ func (m *monitor) define(listed []activationstore.ActivatedQueue, now time.Time)
 			q = &queueMonitor{runs: map[int]*run{}}
 			m.queues[one.QueueID] = q
 			m.notified.Own(one.QueueID)
-			m.unarmed = append(m.unarmed, one.QueueID)
+			m.unasked = append(m.unasked, one.QueueID)
 		case q.version == one.Version:
 			continue
 		}

@@ -13,19 +13,17 @@ import (
 )
 
 const (
-	// safetyInterval is how often all queues are looked at though nobody rang: a sender may have looked for sleepers before the
-	// doorbell was armed and commit after the last look, and locks are let go of without a sound.
-	safetyInterval = 5 * time.Second
-	// blindInterval is how often an engine looks at all queues that cannot be notified, or less often when that takes long.
+	// blindInterval is how often an engine scans all queues that cannot be notified, or less often when that takes long.
 	blindInterval     = 100 * time.Millisecond
 	longBlindInterval = time.Second
 
+	// listPause is how long to wait for other definitions that change together with one.
 	listPause = 20 * time.Millisecond
 	// listInterval is how often definitions are read though nobody tells that they have changed.
 	listInterval = 30 * time.Second
 
-	// rowsShallow is how many rows of a lane an ordinary look reads. When these all belong to groups that have readers, it takes
-	// a deeper look to find out whether there are others.
+	// rowsShallow is how many rows of a lane an ordinary scan reads. When these all belong to groups that have readers, it takes
+	// a deeper scan to find out whether there are others.
 	rowsShallow  = 256
 	rowsDeep     = 50_000
 	deepInterval = 2 * time.Second
@@ -43,7 +41,7 @@ type monitor struct {
 	starters    map[string]Starter
 
 	queues map[int32]*queueMonitor
-	// wanted are the queues that are to be looked at, at the time they say.
+	// wanted are the queues that are to be scanned, at the time they say.
 	wanted map[int32]*queueMonitor
 	ended  chan *run
 	// answers brings what to do when a statement has come back; busy are those under way.
@@ -52,10 +50,10 @@ type monitor struct {
 	asking   sync.WaitGroup
 	failures backoff.Failures
 
-	// unarmed are the queues whose doorbells have yet to be armed, awake those to be disarmed.
-	unarmed, awake                           []int32
-	nextList, nextSweep, nextArm, nextReport time.Time
-	reported                                 reportState
+	// unasked are the queues whose senders have yet to be asked to notify, polled those whose senders are to be silenced.
+	unasked, polled                              []int32
+	nextList, nextSweep, nextSenders, nextReport time.Time
+	reported                                     reportState
 }
 
 func newMonitor(engine *Engine, term *daemon.Term, notified *notifier.Subscription, starters map[string]Starter) *monitor {
@@ -63,7 +61,7 @@ func newMonitor(engine *Engine, term *daemon.Term, notified *notifier.Subscripti
 		Engine: engine, term: term, notified: notified, definitions: notified.On("queues", notifier.NewWakeUp()), starters: starters,
 		queues: map[int32]*queueMonitor{}, wanted: map[int32]*queueMonitor{},
 		ended: make(chan *run), answers: make(chan func(time.Time)), busy: map[string]bool{},
-		failures: backoff.NewFailures(engine.config.Logger, "queues cannot be looked at"),
+		failures: backoff.NewFailures(engine.config.Logger, "queues cannot be scanned"),
 	}
 }
 
@@ -88,7 +86,7 @@ func (m *monitor) watch(ctx context.Context) {
 			m.messageCame(ctx, id, time.Now())
 		case <-m.notified.Missed:
 			// We listen since now, or have lost something.
-			m.nextArm, m.nextSweep = time.Time{}, time.Time{}
+			m.nextSenders, m.nextSweep = time.Time{}, time.Time{}
 		case <-m.definitions:
 			// Where one definition changes others often do.
 			m.nextList = earliest(m.nextList, time.Now().Add(listPause))
@@ -112,35 +110,35 @@ func (m *monitor) act(ctx context.Context, now time.Time) (next time.Time, leads
 	}
 	isListening := m.term.Notifier.IsListening()
 	switch {
-	case isListening && m.isDue("arm", m.nextArm, now):
-		m.nextArm = now.Add(armedTime - rearmBefore)
-		m.arm(ctx, m.asleep())
-	case isListening && len(m.unarmed) > 0 && !m.busy["arm"]:
-		m.arm(ctx, m.unarmed)
+	case isListening && m.isDue("senders", m.nextSenders, now):
+		m.nextSenders = now.Add(notifier.RenewInterval)
+		m.askSenders(ctx, m.notPolled())
+	case isListening && len(m.unasked) > 0 && !m.busy["senders"]:
+		m.askSenders(ctx, m.unasked)
 	}
-	if len(m.awake) > 0 && !m.busy["disarm"] {
-		m.disarm(ctx)
+	if len(m.polled) > 0 && !m.busy["silence"] {
+		m.silenceSenders(ctx)
 	}
-	if m.isDue("look", m.nextSweep, now) {
-		m.nextSweep = now.Add(safetyInterval)
-		m.look(ctx, now, m.queues, rowsShallow)
+	if m.isDue("scan", m.nextSweep, now) {
+		m.nextSweep = now.Add(notifier.SafetyInterval)
+		m.scan(ctx, now, m.queues, rowsShallow)
 	}
 	if m.isDue("report", m.nextReport, now) {
 		m.nextReport = now.Add(reportInterval)
 		m.report(ctx, now)
 	}
 	// What is under way need not be thought of: its answer wakes us.
-	next = now.Add(safetyInterval)
-	times := map[string]time.Time{"list": m.nextList, "look": m.nextSweep, "report": m.nextReport}
+	next = now.Add(notifier.SafetyInterval)
+	times := map[string]time.Time{"list": m.nextList, "scan": m.nextSweep, "report": m.nextReport}
 	if isListening {
-		times["arm"] = m.nextArm
+		times["senders"] = m.nextSenders
 	}
 	for name, at := range times {
 		if !m.busy[name] {
 			next = earliest(next, at)
 		}
 	}
-	if m.busy["look"] {
+	if m.busy["scan"] {
 		return next, true
 	}
 	due, deep := map[int32]*queueMonitor{}, map[int32]*queueMonitor{}
@@ -156,9 +154,9 @@ func (m *monitor) act(ctx context.Context, now time.Time) (next time.Time, leads
 	}
 	switch {
 	case len(due) > 0:
-		m.look(ctx, now, due, rowsShallow)
+		m.scan(ctx, now, due, rowsShallow)
 	case len(deep) > 0:
-		m.look(ctx, now, deep, rowsDeep)
+		m.scan(ctx, now, deep, rowsDeep)
 	}
 	return next, true
 }
@@ -180,8 +178,8 @@ func (m *monitor) ask(ctx context.Context, name string, statement func(within co
 	})
 }
 
-// look asks in which of some queues messages can be received.
-func (m *monitor) look(ctx context.Context, now time.Time, queues map[int32]*queueMonitor, rowsMax int) {
+// scan asks in which of some queues messages can be received.
+func (m *monitor) scan(ctx context.Context, now time.Time, queues map[int32]*queueMonitor, rowsMax int) {
 	ids := make([]int32, 0, len(queues))
 	most := make([]int32, 0, len(queues))
 	for id, q := range queues {
@@ -193,7 +191,7 @@ func (m *monitor) look(ctx context.Context, now time.Time, queues map[int32]*que
 	if len(ids) == 0 {
 		return
 	}
-	m.ask(ctx, "look", func(within context.Context) func(time.Time) {
+	m.ask(ctx, "scan", func(within context.Context) func(time.Time) {
 		found, err := activationstore.ReadReceivableQueues(within, m.config.Pool, ids, most, rowsMax)
 		return func(answered time.Time) {
 			if err != nil {
@@ -209,7 +207,7 @@ func (m *monitor) look(ctx context.Context, now time.Time, queues map[int32]*que
 	})
 }
 
-// see decides on what a look has found; queues that are not in it have nothing to receive.
+// see decides on what a scan has found; queues that are not in it have nothing to receive.
 func (m *monitor) see(ctx context.Context, ids []int32, found []activationstore.ReceivableQueue, asked, now time.Time) {
 	seen := make(map[int32]activationstore.ReceivableQueue, len(found))
 	for _, one := range found {
@@ -221,13 +219,13 @@ func (m *monitor) see(ctx context.Context, ids []int32, found []activationstore.
 		}
 	}
 	if !m.term.Notifier.IsListening() {
-		// Without notifications all depends on looking often; the more it costs the less often.
+		// Without notifications all depends on scanning often; the more it costs the less often.
 		pause := min(max(20*now.Sub(asked), blindInterval), longBlindInterval)
 		m.nextSweep = earliest(m.nextSweep, now.Add(pause))
 	}
 }
 
-// want has a queue looked at then, or earlier when that was wanted before.
+// want has a queue scanned then, or earlier when that was wanted before.
 func (m *monitor) want(q *queueMonitor, at time.Time) {
 	if q.due.IsZero() || at.Before(q.due) {
 		q.due = at
@@ -241,7 +239,7 @@ func (m *monitor) wantIf(id int32, at time.Time) {
 	}
 }
 
-// rest says that a queue need not be looked at again.
+// rest says that a queue need not be scanned again.
 func (m *monitor) rest(q *queueMonitor) {
 	q.due, q.isDeep = time.Time{}, false
 	delete(m.wanted, int32(q.ID))

@@ -106,7 +106,7 @@ func mayBegin(ctx context.Context, pool parley.DB, term int64, queue int) error 
 	return nil
 }
 
-// left takes a reader out that has ended, and has its queue looked at: there may be messages that came too late for it.
+// left takes a reader out that has ended, and has its queue scanned: there may be messages that came too late for it.
 func (m *monitor) left(r *run, now time.Time) {
 	q := r.queue
 	delete(q.runs, r.number)
@@ -132,7 +132,7 @@ func (m *monitor) left(r *run, now time.Time) {
 			q.leftHead = r.head
 		}
 		if q.isQuiet(r) {
-			// A look has seen since it began that nothing waits, and nobody has rung since then.
+			// A scan has found since it began that nothing waits, and nothing was notified since then.
 			m.want(q, now.Add(quietPause))
 			return
 		}
@@ -140,10 +140,10 @@ func (m *monitor) left(r *run, now time.Time) {
 	m.want(q, now)
 }
 
-// quietPause is when to look at a queue whose reader has left with nothing to be expected. That is for what nobody can hear: the
+// quietPause is when to scan a queue whose reader has left with nothing to be expected. That is for what nobody notifies of: the
 // reader may have rolled back by itself.
 const quietPause = 500 * time.Millisecond
 
 func (q *queueMonitor) isQuiet(r *run) bool {
-	return q.head == 0 && q.lookedAt.After(r.began) && q.lookedAt.After(q.bell.rangAt) && q.bell.vigilUntil.Before(q.lookedAt)
+	return q.head == 0 && q.scannedAt.After(r.began) && q.scannedAt.After(q.notifiedAt) && !q.demand.IsWatched(q.scannedAt)
 }
