@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -15,6 +16,35 @@ import (
 )
 
 const defaultConnections = 4
+
+// The pace of a transmitter. How often to scan beside that is for package notifier to say, how pauses grow for package backoff.
+const (
+	// statementTimeout bounds each statement: by then the term is over anyway when the database does not answer.
+	statementTimeout = 10 * time.Second
+	// deliverTimeout ends the wait for an answer that never comes; links notice sooner that nobody is there.
+	deliverTimeout = time.Minute
+	// lastAnswers is how long to wait for the other answers when one delivery has failed: what they acknowledge is not sent again.
+	lastAnswers = 2 * time.Second
+	// lateTime is how long a target may take to answer before others no longer have to share the window with what is for it.
+	lateTime = time.Second
+
+	// longestPollInterval bounds the pause between two scans, or two takes from a lane, however long these take: it is what a message may
+	// wait for while senders do not notify.
+	longestPollInterval = 20 * time.Millisecond
+	// quietTime is how long nothing must have come before senders are asked to notify again: asking costs them more than a few scans do.
+	quietTime = 200 * time.Millisecond
+	// blindInterval is how often to scan when nothing comes and no notification can.
+	blindInterval = 50 * time.Millisecond
+	// answerPause is how long answers are gathered, so that one statement records them all.
+	answerPause = 10 * time.Millisecond
+
+	// stuckTime is how long a conversation is left alone that does not get further, and how long a worker may go on while conversations of its
+	// destination have to be compared with their far sides.
+	stuckTime = 4 * time.Second
+	// unknownTime is how long an id counts as none of a destination: queues without activation are notified of too, and each such id
+	// costs a scan.
+	unknownTime = time.Minute
+)
 
 // Way is how to get to a destination.
 type Way struct {

@@ -17,20 +17,9 @@ import (
 )
 
 const (
-	// safetyInterval is how often the database is looked at though nobody rang.
-	safetyInterval = 5 * time.Second
-	// unresolvedInterval is how often those conversations are looked for whose bell we cannot hear.
-	unresolvedInterval = 250 * time.Millisecond
-	// restTime is how long a destination is left alone at least between two workers.
-	restTime = 2 * time.Millisecond
-	// asideTime is how long to leave a conversation alone that does not get further.
-	asideTime = 4 * time.Second
-	// probesMax is how long a worker may go on while conversations of its destination have to be compared.
-	probesMax = 3 * time.Second
-	// strangerTime is how long an id counts as none of a destination, and strangersMax how many do.
-	strangerTime = time.Minute
-	strangersMax = 10_000
-	// unresolvedCost bounds what share of the time looking for unresolved conversations takes.
+	// unknownMax is how many ids are remembered as none of a destination.
+	unknownMax = 10_000
+	// unresolvedCost bounds what share of the time scans for unresolved conversations take.
 	unresolvedCost = 20
 	// unresolvedAtOnce is how many conversations are located in one go.
 	unresolvedAtOnce = 500
@@ -45,7 +34,7 @@ type destination struct {
 	isClean bool
 	// probesSince is when the database was first seen to have something to compare.
 	probesSince time.Time
-	// notBefore is when it may be tried again after a failure; restUntil when it is worth a look unless somebody rings.
+	// notBefore is when it may be tried again after a failure; restUntil when it is worth a scan unless something is notified.
 	notBefore, restUntil time.Time
 	rests                int
 }
@@ -64,15 +53,15 @@ type coordinator struct {
 	notified     *notifier.Subscription
 	unresolved   notifier.WakeUp // a conversation waits for a database that this daemon may know
 	destinations map[int32]*destination
-	strangers    map[int32]time.Time // ids that rang and belong to no destination, and since when
+	unknown      map[int32]time.Time // ids that were notified and belong to no destination, and since when
 	ended        chan ended
 	stopped      chan struct{}
 	working      sync.WaitGroup
 	running      int
-	bell         bell
+	senders      senders
 	failures     backoff.Failures
 
-	nextLook, nextUnresolved time.Time
+	nextScan, nextUnresolved time.Time
 	// superseded is under which name we must not speak any more.
 	superseded *transportstore.Speaker
 }
@@ -91,9 +80,10 @@ func (c *coordinator) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case id := <-c.notified.IDs:
-			c.rang(working, id, time.Now())
+			c.messageCame(working, id, time.Now())
 		case <-c.notified.Missed:
-			c.nextLook, c.nextUnresolved, c.bell.armedUntil = time.Time{}, time.Time{}, time.Time{}
+			c.nextScan, c.nextUnresolved = time.Time{}, time.Time{}
+			c.senders.demand.Unasked()
 		case <-c.unresolved:
 			c.nextUnresolved = time.Time{}
 		case e := <-c.ended:
@@ -105,16 +95,16 @@ func (c *coordinator) run(ctx context.Context) {
 
 // act does what is due, and tells when to act again.
 func (c *coordinator) act(ctx context.Context, now time.Time) (next time.Time) {
-	if !now.Before(c.nextLook) {
-		c.nextLook = c.look(ctx, now)
+	if !now.Before(c.nextScan) {
+		c.nextScan = c.scan(ctx, now)
 	}
 	if c.Locate != nil && !now.Before(c.nextUnresolved) {
 		c.nextUnresolved = c.resolve(ctx, now)
 	}
-	c.tendBell(ctx, now)
-	next = c.nextLook
-	if c.term.Notifier.IsListening() && !c.bell.isAwake.Load() {
-		next = earliest(next, c.bell.nextArm)
+	c.tendSenders(ctx, now)
+	next = c.nextScan
+	if c.term.Notifier.IsListening() && !c.senders.demand.IsPolling() {
+		next = earliest(next, c.senders.nextAsk)
 	}
 	if c.Locate != nil {
 		next = earliest(next, c.nextUnresolved)
@@ -127,46 +117,46 @@ func (c *coordinator) act(ctx context.Context, now time.Time) (next time.Time) {
 	return next
 }
 
-// rang notes that somebody has put a message on the lane of a destination. One that we know needs no look. Queues without activation
-// ring here too: what is rung for and then not found is taken for one of them, for a while.
-func (c *coordinator) rang(ctx context.Context, id int32, now time.Time) {
+// messageCame notes that somebody has put a message on the lane of a destination. One that we know needs no scan. Queues without activation
+// are notified of here too: an id that is then not found is taken for one of them, for a while.
+func (c *coordinator) messageCame(ctx context.Context, id int32, now time.Time) {
 	d := c.destinations[id]
-	if d == nil && now.Sub(c.strangers[id]) < strangerTime {
+	if d == nil && now.Sub(c.unknown[id]) < unknownTime {
 		return
 	}
-	c.bell.heard(now, c.running)
+	c.senders.notified(now, c.running)
 	switch {
 	case d == nil:
-		if len(c.strangers) >= strangersMax {
-			clear(c.strangers)
+		if len(c.unknown) >= unknownMax {
+			clear(c.unknown)
 		}
-		c.strangers[id] = now
-		c.nextLook = time.Time{}
+		c.unknown[id] = now
+		c.nextScan = time.Time{}
 	case d.worker != nil:
-		d.worker.tell()
+		d.worker.more.Notify()
 	case !now.Before(d.notBefore):
 		c.start(ctx, d, now)
 	}
 }
 
-// look finds the destinations that have something to send, and starts workers for them.
-func (c *coordinator) look(ctx context.Context, now time.Time) (next time.Time) {
+// scan finds the destinations that have something to send, and starts workers for them.
+func (c *coordinator) scan(ctx context.Context, now time.Time) (next time.Time) {
 	if c.superseded != nil && !c.isNamedAnew(ctx) {
-		return now.Add(safetyInterval)
+		return now.Add(notifier.SafetyInterval)
 	}
 	found, err := c.readDestinations(ctx)
 	if err != nil {
 		return now.Add(c.failures.Failed(err))
 	}
 	c.failures.Succeeded()
-	next = now.Add(safetyInterval)
+	next = now.Add(notifier.SafetyInterval)
 	for _, one := range found {
 		d := c.destinations[one.ID]
 		if d == nil {
 			d = &destination{}
 			c.destinations[one.ID] = d
 			c.notified.Own(one.ID)
-			delete(c.strangers, one.ID)
+			delete(c.unknown, one.ID)
 		}
 		switch {
 		case !one.HasProbes:
@@ -175,8 +165,8 @@ func (c *coordinator) look(ctx context.Context, now time.Time) (next time.Time) 
 			d.probesSince = now
 		}
 		if d.worker != nil {
-			d.worker.tell()
-			if one.HasProbes && now.Sub(d.probesSince) > probesMax {
+			d.worker.more.Notify()
+			if one.HasProbes && now.Sub(d.probesSince) > stuckTime {
 				// It has begun before there was something to compare, and may be kept at work by just that.
 				d.probesSince = now
 				d.worker.stop()
@@ -195,7 +185,7 @@ func (c *coordinator) look(ctx context.Context, now time.Time) (next time.Time) 
 			c.start(ctx, d, now)
 		}
 	}
-	c.bell.looked(now, time.Since(now), len(found) > 0 && c.running > 0, c.running)
+	c.senders.scanned(now, time.Since(now), len(found) > 0 && c.running > 0, c.running)
 	return next
 }
 
@@ -212,13 +202,13 @@ func (c *coordinator) start(ctx context.Context, d *destination, now time.Time) 
 	}
 	if !c.term.IsFresh() {
 		// This process was paused, or the database does not answer: the next renewal of the lease tells whether we still lead.
-		d.restUntil = now.Add(restTime)
+		d.restUntil = now.Add(notifier.PollInterval)
 		return
 	}
 	ctx, stop := context.WithCancel(ctx)
 	w := &worker{
 		Transmitter: c.Transmitter, destination: d, term: c.term.Number, window: newWindow(),
-		answers: make(chan answer, travellingMax+largeMax), kick: make(chan struct{}, 1), isAwake: &c.bell.isAwake, stop: stop,
+		answers: make(chan answer, travellingMax+largeMax), more: notifier.NewWakeUp(), demand: &c.senders.demand, stop: stop,
 	}
 	d.worker = w
 	c.running++
@@ -232,10 +222,10 @@ func (c *coordinator) start(ctx context.Context, d *destination, now time.Time) 
 	})
 }
 
-// workerEnded notes how a worker has ended, and when its destination is to be looked at again.
+// workerEnded notes how a worker has ended, and when its destination is to be scanned again.
 func (c *coordinator) workerEnded(ctx context.Context, e ended, now time.Time) {
 	d, v := e.destination, e.verdict
-	told := len(d.worker.kick) > 0
+	isNotified := len(d.worker.more) > 0
 	speaker := d.worker.speaker
 	d.worker = nil
 	d.isClean = v.isClean
@@ -259,20 +249,20 @@ func (c *coordinator) workerEnded(ctx context.Context, e ended, now time.Time) {
 		transport.TransmissionFailed.In(c.Logger).Warn("messages could not be transmitted", "address", d.Address,
 			"error", v.failure, "attempts", d.Attempts, "retry_in", v.retryIn)
 	case v.again:
-		d.restUntil, c.nextLook = time.Time{}, now
+		d.restUntil, c.nextScan = time.Time{}, now
 	case !v.isClean:
-		d.restUntil = now.Add(asideTime)
-	case !v.worked && !told:
+		d.restUntil = now.Add(stuckTime)
+	case !v.worked && !isNotified:
 		// It was said to have something; somebody holds it.
 		d.rests++
 		d.restUntil = now.Add(backoff.EmptyLane.Pause(d.rests))
 	default:
 		d.restUntil = time.Time{}
-		if told {
-			c.nextLook = now
+		if isNotified {
+			c.nextScan = now
 		}
 	}
-	c.nextLook = earliest(c.nextLook, latest(d.restUntil, d.notBefore, now.Add(restTime)))
+	c.nextScan = earliest(c.nextScan, latest(d.restUntil, d.notBefore, now.Add(notifier.PollInterval)))
 }
 
 // giveUp stops speaking under a name that somebody else has taken.
@@ -286,10 +276,13 @@ func (c *coordinator) giveUp(ctx context.Context, speaker transportstore.Speaker
 		c.Observer.Superseded(true)
 	}
 	c.superseded = &speaker
-	c.ask(ctx, func(ctx context.Context, db parley.DB) error {
+	err := c.do(ctx, func(ctx context.Context, db parley.DB) error {
 		_, err := transportstore.ReportAttempt(ctx, db, c.term.Number, d.ID, reason)
 		return err
 	})
+	if err != nil && ctx.Err() == nil {
+		c.failures.Failed(err)
+	}
 	for _, other := range c.destinations {
 		if other.worker != nil {
 			other.worker.stop()
@@ -309,7 +302,7 @@ func (c *coordinator) isNamedAnew(ctx context.Context) bool {
 	return true
 }
 
-// resolve finds the databases of conversations whose route is LOCAL, and tells when to look for more.
+// resolve finds the databases of conversations whose route is LOCAL, and tells when to scan for more.
 func (c *coordinator) resolve(ctx context.Context, now time.Time) (next time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -330,7 +323,7 @@ func (c *coordinator) resolve(ctx context.Context, now time.Time) (next time.Tim
 			})
 		}
 		if location.Address != "" {
-			c.nextLook, found = now, true
+			c.nextScan, found = now, true
 		}
 	}
 	switch {
@@ -338,10 +331,10 @@ func (c *coordinator) resolve(ctx context.Context, now time.Time) (next time.Tim
 		return now.Add(c.failures.Failed(err))
 	case len(unresolved) == unresolvedAtOnce && found:
 		return now
-	case c.bell.isAwake.Load() || !c.term.Notifier.IsListening():
-		return now.Add(max(unresolvedInterval, unresolvedCost*time.Since(now)))
+	case c.senders.demand.IsPolling() || !c.term.Notifier.IsListening():
+		return now.Add(max(notifier.WatchInterval, unresolvedCost*time.Since(now)))
 	}
-	return now.Add(max(safetyInterval, unresolvedCost*time.Since(now)))
+	return now.Add(max(notifier.SafetyInterval, unresolvedCost*time.Since(now)))
 }
 
 func earliest(first time.Time, others ...time.Time) time.Time {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley/internal/notifier"
 	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
@@ -70,7 +71,7 @@ func (w *worker) acknowledge(ctx context.Context) error {
 		return err
 	}
 	w.acknowledgements = w.acknowledgements[:0]
-	w.tellDue = time.Now().Add(answerPause)
+	w.answerDue = time.Now().Add(answerPause)
 	if w.destination.Attempts > 0 {
 		// The destination answers again.
 		if _, err := w.reportAttempt(ctx, ""); err != nil {
@@ -93,7 +94,7 @@ func (w *worker) takeRuns(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	w.takeDue = now.Add(min(max(takePause, now.Sub(began)), longestTake))
+	w.takeDue = now.Add(notifier.PollAfter(now.Sub(began), 1, notifier.PollInterval, longestPollInterval))
 	if len(runs) > 0 {
 		w.filledAt, w.worked = now, true
 	}

@@ -25,12 +25,8 @@ type traffic struct {
 	bytes int64
 }
 
-const (
-	// lateTime is how long a target may take to answer before others no longer have to share the window with what is for it.
-	lateTime = time.Second
-	// widest is how many times its size a window may grow to by that.
-	widest = 4
-)
+// widest is how many times its size a window may grow to by what is for targets that are late.
+const widest = 4
 
 // trafficTo gives the traffic to the target of a run.
 func (w *window) trafficTo(run transportstore.Run) *traffic {

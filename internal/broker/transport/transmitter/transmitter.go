@@ -16,12 +16,8 @@ import (
 	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
-const (
-	// statementTimeout bounds each statement of a transmitter.
-	statementTimeout = 10 * time.Second
-	// idsMax is how many notified ids may wait for the coordinator.
-	idsMax = 1024
-)
+// idsMax is how many notified ids may wait for the coordinator.
+const idsMax = 1024
 
 // Transmitter transmits what one database has for others.
 type Transmitter struct {
@@ -42,8 +38,8 @@ func (t *Transmitter) Run(ctx context.Context, term *daemon.Term) {
 	notified.On("transmission", notified.Missed)
 	c := &coordinator{
 		Transmitter: t, term: term, notified: notified, unresolved: notified.On("unresolved", notifier.NewWakeUp()),
-		destinations: map[int32]*destination{}, strangers: map[int32]time.Time{}, ended: make(chan ended), stopped: make(chan struct{}),
-		failures: backoff.NewFailures(t.Logger, "the transmission queue cannot be looked at"),
+		destinations: map[int32]*destination{}, unknown: map[int32]time.Time{}, ended: make(chan ended), stopped: make(chan struct{}),
+		failures: backoff.NewFailures(t.Logger, "the transmission queue cannot be scanned"),
 	}
 	t.mu.Lock()
 	t.generation = 0 // the term belongs to the name

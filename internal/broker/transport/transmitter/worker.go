@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/parley-broker/parley/internal/notifier"
 	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
@@ -24,16 +24,6 @@ const (
 	batchesMax    = 4
 	largeMax      = 2
 	travellingMax = 16
-
-	// deliverTimeout ends the wait for an answer that never comes; links notice sooner that nobody is there.
-	deliverTimeout = time.Minute
-	// lastAnswers is how long to wait for the other answers when one delivery has failed.
-	lastAnswers = 2 * time.Second
-	// Between two takes there is a pause, in which messages gather: as long as the last take took, within these bounds. What was answered
-	// can wait longer.
-	takePause   = 2 * time.Millisecond
-	longestTake = 20 * time.Millisecond
-	answerPause = 10 * time.Millisecond
 )
 
 // worker transmits to one destination, for as long as there is something to do. All fields belong to one goroutine; deliveries
@@ -49,21 +39,21 @@ type worker struct {
 	window           *window
 	acknowledgements []transportstore.Acknowledgement
 	answers          chan answer
-	kick             chan struct{}
-	isAwake          *atomic.Bool // nobody is told when something is put on a lane
-	travelling       int          // batches
+	more             notifier.WakeUp  // there may be something on the lane
+	demand           *notifier.Demand // while it is polling nobody is notified of what is put on a lane
+	travelling       int              // batches
 	largeTravelling  int
 	delivering       sync.WaitGroup
 
-	probes   bool // conversations are compared with their far sides, and nothing else is sent
-	isFull   bool // the last take left something on the lane, as far as one can tell
-	isDry    bool // it did not, and nobody has told of anything since
-	takeDue  time.Time
-	tellDue  time.Time
-	filledAt time.Time // when the lane had something last
-	worked   bool
-	reload   cursor
-	failure  error // of the destination
+	probes    bool // conversations are compared with their far sides, and nothing else is sent
+	isFull    bool // the last take left something on the lane, as far as one can tell
+	isDry     bool // it did not, and nothing was notified since
+	takeDue   time.Time
+	answerDue time.Time
+	filledAt  time.Time // when the lane had something last
+	worked    bool
+	reload    cursor
+	failure   error // of the destination
 }
 
 // cursor is how far what was left in transit has been read.
@@ -91,14 +81,6 @@ type verdict struct {
 	failure, broken error
 	retryIn         time.Duration
 	superseded      string
-}
-
-// tell tells a worker that there may be something on the lane.
-func (w *worker) tell() {
-	select {
-	case w.kick <- struct{}{}:
-	default:
-	}
 }
 
 // begin finds out in whose name to speak and how to get to the destination, and transmits.
@@ -188,7 +170,7 @@ func (w *worker) step(ctx context.Context, again time.Time) (isDone bool, err er
 	hasRoom := w.window.hasRoom(time.Now()) && !w.probes
 	mayTake := hasRoom && (!w.isDry || w.lingers())
 	switch {
-	case len(w.acknowledgements) > 0 && (!mayTake || !time.Now().Before(w.tellDue)):
+	case len(w.acknowledgements) > 0 && (!mayTake || !time.Now().Before(w.answerDue)):
 		return false, w.acknowledge(ctx)
 	case hasRoom && !w.reload.isDone:
 		return false, w.readUnacknowledged(ctx)
@@ -203,10 +185,10 @@ func (w *worker) step(ctx context.Context, again time.Time) (isDone bool, err er
 	return false, w.wait(ctx, mayTake, again)
 }
 
-// lingers tells whether to look into an empty lane again: while senders do not tell, somebody has to, and where something has
-// come it is cheaper to take what comes next than to look for it first. What was left aside is for the next worker.
+// lingers tells whether to try to take from an empty lane again: while senders do not notify, somebody has to scan, and where something has
+// come it is cheaper to take what comes next than to scan for it first. What was left aside is for the next worker.
 func (w *worker) lingers() bool {
-	return len(w.window.aside) == 0 && w.isAwake.Load() && time.Since(w.filledAt) < quietTime
+	return len(w.window.aside) == 0 && w.demand.IsPolling() && time.Since(w.filledAt) < quietTime
 }
 
 // takeAll takes in the answers that are there.
@@ -224,7 +206,7 @@ func (w *worker) takeAll() error {
 	return nil
 }
 
-// isTakeDue tells whether it is time to look into the lane: messages that come while others travel are better taken together.
+// isTakeDue tells whether it is time to take from the lane: messages that come while others travel are better taken together.
 func (w *worker) isTakeDue() bool {
 	return w.isFull || w.travelling == 0 && !w.isDry || !time.Now().Before(w.takeDue)
 }
@@ -234,8 +216,8 @@ func (w *worker) wait(ctx context.Context, mayTake bool, again time.Time) error 
 	if mayTake && (again.IsZero() || w.takeDue.Before(again)) {
 		again = w.takeDue
 	}
-	if len(w.acknowledgements) > 0 && (again.IsZero() || w.tellDue.Before(again)) {
-		again = w.tellDue
+	if len(w.acknowledgements) > 0 && (again.IsZero() || w.answerDue.Before(again)) {
+		again = w.answerDue
 	}
 	var pause <-chan time.Time
 	if !again.IsZero() {
@@ -246,7 +228,7 @@ func (w *worker) wait(ctx context.Context, mayTake bool, again time.Time) error 
 		return ctx.Err()
 	case a := <-w.answers:
 		return w.take(a)
-	case <-w.kick:
+	case <-w.more:
 		w.isDry = false
 	case <-pause:
 	}
@@ -296,7 +278,7 @@ func (w *worker) take(a answer) error {
 	w.acknowledgements = append(w.acknowledgements, acknowledgements...)
 	if slices.ContainsFunc(acknowledgements, func(a transportstore.Acknowledgement) bool { return a.Result.Outcome != transportstore.Accepted }) {
 		// The database is to hold back the rest of such a conversation before more of it is taken.
-		w.tellDue = time.Time{}
+		w.answerDue = time.Time{}
 	}
 	if isSuperseded {
 		return fmt.Errorf("%w: %s", errSuperseded, describe(a.results))
