@@ -11,7 +11,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/activation"
-	"github.com/parley-broker/parley/internal/broker/activation/webhook"
+	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/metrics"
 	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/internal/daemon/timers"
@@ -84,7 +84,7 @@ type databaseLeader struct {
 // Prepare makes the parts of the work.
 func (d *databaseLeader) Prepare(ctx context.Context) (err error) {
 	s := d.serving
-	secrets := webhook.Secrets{Keys: s.network.keys, SealsPlain: s.network.masterKey.path != ""}
+	secrets := dialogsecurity.WebhookSecrets{Keys: s.network.keys, SealsPlain: s.network.masterKey.path != "", Logger: d.logger}
 	if d.starters, err = s.external.open(ctx, s.dsns[d.number], d.pool, secrets, d.logger); err != nil {
 		return err
 	}

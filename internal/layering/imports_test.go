@@ -19,7 +19,7 @@ func TestPackagesImportOnlyWhatTheArchitectureAllows(t *testing.T) {
 			name := ours(imported)
 			switch {
 			case name == "" || layer.all || slices.Contains(layer.allowed, name):
-			case f.isTest() && (name == f.pkg || name == "parley" || name == "parleytest"):
+			case f.isTest() && (name == f.pkg || name == "parley" || name == "parleytest" || slices.Contains(layer.tests, name)):
 			default:
 				t.Errorf("%s imports %s, which %s does not allow to %s", f.path, name, architecturePage, f.pkg)
 			}
@@ -40,7 +40,7 @@ func TestEachPackageHasItsPlaceInTheArchitecture(t *testing.T) {
 		}
 	}
 	for _, layer := range layers {
-		for _, name := range append(layer.allowed, layer.name) {
+		for _, name := range slices.Concat(layer.allowed, layer.tests, []string{layer.name}) {
 			if !isFolder(t, name) {
 				t.Errorf("%s names package %s, which does not exist", architecturePage, name)
 			}
@@ -54,7 +54,7 @@ func TestTheArchitecturePointsDownward(t *testing.T) {
 	t.Parallel()
 	below := []string{}
 	for _, layer := range table(t, "Package") {
-		for _, name := range layer.allowed {
+		for _, name := range slices.Concat(layer.allowed, layer.tests) {
 			if !slices.Contains(below, name) {
 				t.Errorf("%s allows %s to import %s, which is not below it", architecturePage, layer.name, name)
 			}

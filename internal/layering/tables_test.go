@@ -14,7 +14,8 @@ var codeSpan = regexp.MustCompile("`([^`]+)`")
 type row struct {
 	name    string
 	allowed []string
-	all     bool // the second cell says "everything"
+	tests   []string // what only tests may import: it stands behind "in tests"
+	all     bool     // the second cell says "everything"
 }
 
 // table reads the table whose first heading cell is the given one.
@@ -34,7 +35,10 @@ func table(t *testing.T, heading string) []row {
 			if len(names) != 1 {
 				t.Fatalf("%s: write one name in the first cell of %q", architecturePage, strings.TrimSpace(line))
 			}
-			rows = append(rows, row{name: names[0], allowed: spans(cells[1]), all: strings.Contains(cells[1], "everything")})
+			always, tests, _ := strings.Cut(cells[1], "in tests")
+			rows = append(rows, row{
+				name: names[0], allowed: spans(always), tests: spans(tests), all: strings.Contains(cells[1], "everything"),
+			})
 		}
 	}
 	if len(rows) == 0 {

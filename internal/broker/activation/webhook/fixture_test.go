@@ -20,6 +20,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/internal/broker/activation/webhook"
+	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -87,7 +88,7 @@ func newFixture(t *testing.T, settings string, answer func(http.ResponseWriter, 
 	t.Cleanup(b.server.Close)
 	permission, err := webhook.ParsePermission([]string{b.server.URL})
 	b.require(err)
-	b.starter = webhook.NewStarter(b.pool, permission, webhook.Secrets{}, slog.New(slog.NewTextHandler(b.log, nil)))
+	b.starter = webhook.NewStarter(b.pool, permission, dialogsecurity.WebhookSecrets{}, slog.New(slog.NewTextHandler(b.log, nil)))
 	t.Cleanup(b.starter.Close)
 	b.exec("select parley.create_queue('initiator')")
 	b.exec("select parley.create_service('initiator', 'initiator')")

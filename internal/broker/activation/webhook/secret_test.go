@@ -34,7 +34,8 @@ func (b *fixture) restart(keys *dialogsecurity.MasterKeys) {
 	b.Helper()
 	permission, err := webhook.ParsePermission([]string{b.server.URL})
 	b.require(err)
-	b.starter = webhook.NewStarter(b.pool, permission, webhook.Secrets{Keys: keys, SealsPlain: true}, slog.New(slog.NewTextHandler(b.log, nil)))
+	log := slog.New(slog.NewTextHandler(b.log, nil))
+	b.starter = webhook.NewStarter(b.pool, permission, dialogsecurity.WebhookSecrets{Keys: keys, SealsPlain: true, Logger: log}, log)
 	b.Cleanup(b.starter.Close)
 }
 
