@@ -10120,6 +10120,9 @@ comment on function parley._p_forget_far_side(bigint) is 'Removes whatever is ke
 -- it may go back to savepoints as often as it likes (spec 5.6); when it is over and the message is there, that is a failure, committed or
 -- not: a reader that catches each error and commits would otherwise fail for ever. So each transaction counts once.
 --
+-- Why bits of sequences: a row would roll back with the failure that it counts, a connection of its own would need a password or an extension, and
+-- a sequence holds one number. Two of them hold all of it, and RECEIVE finds out with one call whether a queue counts any failure.
+--
 -- When a message has come back as often as the setting says, either its conversation is set aside, or the queue is disabled: RECEIVE
 -- refuses it with 9617 until alter_queue(status => true). The count being outside, the refusal needs no commit, and setting aside happens
 -- again when the transaction that did it rolls back.
