@@ -106,7 +106,8 @@ func (n *network) Prepare(ctx context.Context) (err error) {
 	}
 	host := &pairing.Host{Certificate: source.Certificate, Keys: n.keys, Address: n.advertised.route(), Logger: logger}
 	config := trust.Config{
-		Source: source, Authorities: authorities, UnknownPeers: host, Name: daemonName(n.address), Address: n.advertised.route(), Logger: logger,
+		Source: source, Authorities: authorities, UnknownPeers: host, Name: daemonName(n.address),
+		Address: n.advertised.route(), Logger: logger,
 	}
 	for _, database := range n.databases {
 		config.Databases = append(config.Databases, trust.Database{

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 )
 
@@ -39,8 +40,14 @@ func (Simple) Close() {}
 // Run prepares parts in their order, calls ready, runs them beside each other until ctx ends or one of them fails, which ends the
 // others, and closes them in the opposite order.
 func Run(ctx context.Context, parts []Part, ready func()) error {
+	prepared := 0
+	defer func() {
+		for _, part := range slices.Backward(parts[:prepared]) {
+			part.Close()
+		}
+	}()
 	for _, part := range parts {
-		defer part.Close()
+		prepared++
 		if err := part.Prepare(ctx); err != nil {
 			return err
 		}

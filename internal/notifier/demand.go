@@ -9,8 +9,9 @@ const (
 	// SafetyInterval is how often whoever listens scans all the same: locks are released without a notification, and one may be lost.
 	SafetyInterval = 5 * time.Second
 
-	// AskTime is how long senders are asked to notify at a time, and RenewInterval when they are asked again.
-	AskTime       = 60 * time.Second
+	// AskTime is how long senders are asked to notify at a time.
+	AskTime = 60 * time.Second
+	// RenewInterval is when they are asked again.
 	RenewInterval = 30 * time.Second
 
 	// Senders are asked no more after more than so many notifications, while work was done without a pause for so long.
@@ -19,10 +20,10 @@ const (
 	// PollInterval is how often to scan then, unless scans cost much ([PollAfter]).
 	PollInterval = 2 * time.Millisecond
 
-	// A sender that looked whether to notify before it was asked may commit later, and notifies nobody: for watchTime after that WatchInterval
-	// is how often to scan.
-	watchTime     = 2 * time.Second
+	// WatchInterval is how often to scan for watchTime after senders were asked: one that looked whether to notify before may commit
+	// later, and notifies nobody.
 	WatchInterval = 200 * time.Millisecond
+	watchTime     = 2 * time.Second
 )
 
 // Demand says whether senders are asked to notify: of messages to one queue, or of those to all destinations.

@@ -30,8 +30,8 @@ type Engine struct {
 
 var _ daemon.LedPart = (*Engine)(nil)
 
-// Run keeps sessions for procedures until ctx ends, which is after the last term. Then it waits for readers: they leave, or are cut off when
-// the time of grace is over.
+// Run keeps sessions for procedures until ctx ends, which is after the last term. Then it waits for readers: they leave, or are cut off
+// when the time of grace is over.
 func (e *Engine) Run(ctx context.Context) error {
 	e.sessions.tend(ctx, e.needsSessions.Load)
 	e.reading.Wait()

@@ -38,8 +38,8 @@ const (
 	// answerPause is how long answers are gathered, so that one statement records them all.
 	answerPause = 10 * time.Millisecond
 
-	// stuckTime is how long a conversation is left alone that does not get further, and how long a worker may go on while conversations of its
-	// destination have to be compared with their far sides.
+	// stuckTime is how long a conversation is left alone that does not get further, and how long a worker may go on while conversations of
+	// its destination have to be compared with their far sides.
 	stuckTime = 4 * time.Second
 	// unknownTime is how long an id counts as none of a destination: queues without activation are notified of too, and each such id
 	// costs a scan.

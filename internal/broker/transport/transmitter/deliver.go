@@ -72,7 +72,9 @@ func (w *worker) send(
 }
 
 // seal prepares runs to leave. Those that must not leave have their results already; the results of the others are empty.
-func (w *worker) seal(ctx context.Context, runs []transportstore.Run) (sealed []transportstore.Run, results []transportstore.Result, err error) {
+func (w *worker) seal(
+	ctx context.Context, runs []transportstore.Run,
+) (sealed []transportstore.Run, results []transportstore.Result, err error) {
 	results = make([]transportstore.Result, len(runs))
 	if w.way.Guard == nil {
 		return runs, results, nil

@@ -276,7 +276,9 @@ func (w *worker) take(a answer) error {
 	w.worked = true
 	acknowledgements, isSuperseded := w.window.answer(a.pieces, a.results, time.Now())
 	w.acknowledgements = append(w.acknowledgements, acknowledgements...)
-	if slices.ContainsFunc(acknowledgements, func(a transportstore.Acknowledgement) bool { return a.Result.Outcome != transportstore.Accepted }) {
+	if slices.ContainsFunc(acknowledgements, func(a transportstore.Acknowledgement) bool {
+		return a.Result.Outcome != transportstore.Accepted
+	}) {
 		// The database is to hold back the rest of such a conversation before more of it is taken.
 		w.answerDue = time.Time{}
 	}
