@@ -136,7 +136,9 @@ func (d *Dialogs) refuse(open []*arrived, refused map[*arrived]bool, results []t
 }
 
 // openAll opens what is sealed; results has the reason for each of the others.
-func (d *Dialogs) openAll(ctx context.Context, db parley.DB, arrival transportstore.Arrival, results []transportstore.Result) ([]*arrived, error) {
+func (d *Dialogs) openAll(
+	ctx context.Context, db parley.DB, arrival transportstore.Arrival, results []transportstore.Result,
+) ([]*arrived, error) {
 	open := make([]*arrived, 0, len(arrival.Runs))
 	for i, run := range arrival.Runs {
 		a := &arrived{index: i, run: run, at: side{conversation: run.ConversationID, isInitiator: !run.FromInitiator}}
@@ -264,7 +266,9 @@ func (d *Dialogs) openAgreement(h header, judgement truststore.JudgedCertificate
 }
 
 // refuseDowngraded takes out what came in clear for a dialog that is secured.
-func (d *Dialogs) refuseDowngraded(ctx context.Context, db parley.DB, open []*arrived, results []transportstore.Result) ([]*arrived, error) {
+func (d *Dialogs) refuseDowngraded(
+	ctx context.Context, db parley.DB, open []*arrived, results []transportstore.Result,
+) ([]*arrived, error) {
 	var unknown []*arrived
 	var conversations []parley.UUID
 	var isInitiators []bool

@@ -140,7 +140,9 @@ func sealRun(a *agreement, salt []byte, speaker transportstore.Speaker, run tran
 }
 
 // openRun is the reverse of sealRun.
-func openRun(a *agreement, h header, speaker transportstore.Speaker, run transportstore.Run) (opened transportstore.Run, digest []byte, err error) {
+func openRun(
+	a *agreement, h header, speaker transportstore.Speaker, run transportstore.Run,
+) (opened transportstore.Run, digest []byte, err error) {
 	aead := cipherOfRun(a.secret, h.salt, speaker, &run)
 	run.Security, run.IsEncrypted, run.Owner, run.SealedAt = nil, true, "", h.sealedAt()
 	if len(run.Bodies) == 0 {

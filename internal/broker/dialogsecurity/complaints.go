@@ -96,7 +96,8 @@ func eventOf(about trouble, reason string) []any {
 	return []any{"event", "Audit Broker Conversation", "event_id", 158, "event_subclass", subclass, "event_subclass_name", happened}
 }
 
-// noCertificate are the numbers of what [truststore.JudgeCertificates] refuses: a certificate that is missing, not known, or not in its time.
+// noCertificate are the numbers of what [truststore.JudgeCertificates] refuses: a certificate that is missing, not known, or not in its
+// time.
 var noCertificate = []string{"9731:", "9733:", "28024:", "28025:"}
 
 // warnOfExpiry logs that a certificate in use expires soon.

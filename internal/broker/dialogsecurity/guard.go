@@ -21,12 +21,16 @@ type Guard interface {
 	// Seal prepares runs to leave the server: those of secured dialogs are sealed, others come back as they are. What must not
 	// leave now is in held, not in sealed, with an outcome and a status text for AcknowledgeRuns. Call it again for a run that is
 	// sent again: each sealing is good for one batch and its answer.
-	Seal(ctx context.Context, db parley.DB, speaker transportstore.Speaker, runs []transportstore.Run) (sealed []transportstore.Run, held []Held, err error)
+	Seal(
+		ctx context.Context, db parley.DB, speaker transportstore.Speaker, runs []transportstore.Run,
+	) (sealed []transportstore.Run, held []Held, err error)
 	// SealFragment seals a part of the large message that a run stands for; the run is as Seal returned it.
 	SealFragment(run transportstore.Run, fragment transportstore.Fragment) (transportstore.Fragment, error)
 	// Verify checks the results for runs that Seal returned. A result that does not come from where the run was opened is replaced
 	// by one that acknowledges nothing, and counted as forged.
-	Verify(speaker transportstore.Speaker, runs []transportstore.Run, results []transportstore.Result) (verified []transportstore.Result, forged int)
+	Verify(
+		speaker transportstore.Speaker, runs []transportstore.Run, results []transportstore.Result,
+	) (verified []transportstore.Result, forged int)
 
 	// Accept opens what arrived and gives it to the database (transportstore.AcceptArrival). Identities has the sender of each run, as far as
 	// the link knows; the signer of a dialog with full security takes its place. A run that cannot be opened is not given to the

@@ -10,7 +10,9 @@ import (
 )
 
 // Seal implements [Guard].
-func (d *Dialogs) Seal(ctx context.Context, db parley.DB, speaker transportstore.Speaker, runs []transportstore.Run) ([]transportstore.Run, []Held, error) {
+func (d *Dialogs) Seal(
+	ctx context.Context, db parley.DB, speaker transportstore.Speaker, runs []transportstore.Run,
+) ([]transportstore.Run, []Held, error) {
 	d.notice(speaker)
 	if err := d.tidy(ctx, db); err != nil {
 		return nil, nil, err

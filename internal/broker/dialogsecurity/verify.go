@@ -13,7 +13,9 @@ const transmissionFailed = 9736
 
 // Verify implements [Guard]. A forwarder could lose a message by saying that it was accepted, and end a conversation by saying that it
 // was refused. A delay needs no signature: a forwarder can delay in any case.
-func (d *Dialogs) Verify(_ transportstore.Speaker, runs []transportstore.Run, results []transportstore.Result) ([]transportstore.Result, int) {
+func (d *Dialogs) Verify(
+	_ transportstore.Speaker, runs []transportstore.Run, results []transportstore.Result,
+) ([]transportstore.Result, int) {
 	verified, isCopy, forged := results, false, 0
 	for i := range min(len(runs), len(results)) {
 		run, result := &runs[i], &results[i]
@@ -50,7 +52,9 @@ func isDelaying(outcome transportstore.Outcome) bool {
 // delaying is what is left of a result that nobody has signed: a delay, and the reason that it gives. Its author is not known.
 func delaying(run *transportstore.Run, result *transportstore.Result) transportstore.Result {
 	if isDelaying(result.Outcome) {
-		return transportstore.Result{Outcome: result.Outcome, Next: run.FirstSequence, ErrorNumber: result.ErrorNumber, Description: result.Description}
+		return transportstore.Result{
+			Outcome: result.Outcome, Next: run.FirstSequence, ErrorNumber: result.ErrorNumber, Description: result.Description,
+		}
 	}
 	return holding(run, "9757: the answer was not signed by the other side, and was not believed.")
 }

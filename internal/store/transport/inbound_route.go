@@ -72,7 +72,9 @@ func ReadInboundRoutes(ctx context.Context, db pgdb.DB) ([]InboundRoute, error) 
 // ToBroker is zero when the conversation is not bound yet. A message whose broker lives here needs no route: do not ask.
 //
 // This is parley._p_find_inbound_route in memory. That function says what is right.
-func FindInboundRoute(routes []InboundRoute, toService string, toBroker, conversation pgdb.UUID, now time.Time) (address, otherwise string) {
+func FindInboundRoute(
+	routes []InboundRoute, toService string, toBroker, conversation pgdb.UUID, now time.Time,
+) (address, otherwise string) {
 	var candidates []inboundCandidate
 	for _, r := range routes {
 		if c, ok := r.matches(toService, toBroker, now); ok {

@@ -196,7 +196,9 @@ func PairPeer(ctx context.Context, db pgdb.DB, k PairedKey, c PairingChoice) (na
 
 // ReadPeerDialogCertificates reads the fingerprints of the dialog certificates that came with a peer and stand for its role, and,
 // where those that it has offered are not among them, why.
-func ReadPeerDialogCertificates(ctx context.Context, db pgdb.DB, peer string, offered []string) (taken []string, obstacle string, err error) {
+func ReadPeerDialogCertificates(
+	ctx context.Context, db pgdb.DB, peer string, offered []string,
+) (taken []string, obstacle string, err error) {
 	if offered == nil {
 		offered = []string{}
 	}

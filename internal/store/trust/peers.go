@@ -87,9 +87,9 @@ type NewPeer struct {
 
 // TrustPeer trusts a broker elsewhere.
 //
-// Errors: an [pgdb.Error] with number 15151 for others than administrators and for an unknown role, 2714 when the name or the key is that of
-// another peer, 8402 for what is malformed, 28055 when the key has expired.
-func TrustPeer(ctx context.Context, db pgdb.DB, p NewPeer) error {
+// Errors: an [pgdb.Error] with number 15151 for others than administrators and for an unknown role, 2714 when the name or the key is
+// that of another peer, 8402 for what is malformed, 28055 when the key has expired.
+func TrustPeer(ctx context.Context, db pgdb.DB, p NewPeer) error { //nolint:revive // named as the function of the schema, trust_peer
 	_, err := db.Exec(ctx, `
 		select parley.trust_peer(
 			fingerprint => $1, name => $2, role => nullif($3::text, ''), certificate => $4, not_before => $5, not_after => $6,
@@ -111,7 +111,8 @@ func orNull(t time.Time) *time.Time {
 
 // SetPeerRole maps a peer to another role, "" or PUBLIC for none.
 //
-// Errors: an [pgdb.Error] with number 15151 when there is no such peer or role, or for others than administrators; 28034 when it is revoked.
+// Errors: an [pgdb.Error] with number 15151 when there is no such peer or role, or for others than administrators; 28034 when it is
+// revoked.
 func SetPeerRole(ctx context.Context, db pgdb.DB, name, role string) error {
 	if role == "" {
 		role = "public"

@@ -1,7 +1,7 @@
 // Package inbox delivers messages to a database that this daemon serves.
 //
-// The database decides what becomes of each run; see [transportstore.AcceptArrival]. An inbox bounds how much it is asked at once, names the
-// sender of each run, as far as that is known, and lets no answer leave before its content is safe (package durable). When a
+// The database decides what becomes of each run; see [transportstore.AcceptArrival]. An inbox bounds how much it is asked at once, names
+// the sender of each run, as far as that is known, and lets no answer leave before its content is safe (package durable). When a
 // statement fails for what is in a batch, the runs are tried one by one, so that one of them cannot keep the others.
 package inbox
 
@@ -197,7 +197,9 @@ func (b *Inbox) accept(ctx context.Context, arrival transportstore.Arrival, guar
 }
 
 // try gives an arrival to the database, again when it had to yield.
-func (b *Inbox) try(ctx context.Context, arrival transportstore.Arrival, guard dialogsecurity.Guard) (results []transportstore.Result, err error) {
+func (b *Inbox) try(
+	ctx context.Context, arrival transportstore.Arrival, guard dialogsecurity.Guard,
+) (results []transportstore.Result, err error) {
 	for tries := 1; ; tries++ {
 		err = b.pool.Do(ctx, func(conn *pgx.Conn) (err error) {
 			if guard != nil {

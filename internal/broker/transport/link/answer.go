@@ -55,7 +55,8 @@ func (r *reception) answerBatch(ctx context.Context, id uint64, payload []byte) 
 
 // reportAcks logs what was acknowledged, at level debug.
 func reportAcks(
-	ctx context.Context, log *slog.Logger, event transport.TraceEvent, address string, runs []transportstore.Run, results []transportstore.Result,
+	ctx context.Context, log *slog.Logger, event transport.TraceEvent, address string,
+	runs []transportstore.Run, results []transportstore.Result,
 ) {
 	if !log.Enabled(ctx, slog.LevelDebug) {
 		return

@@ -164,7 +164,9 @@ func (l *Link) discard(s *session) {
 
 // consider tries the mirror next time when this server knows none of what it was sent: it has handed over, perhaps.
 func (l *Link) consider(s *session, results []transportstore.Result) {
-	if len(l.hosts) == 1 || slices.ContainsFunc(results, func(r transportstore.Result) bool { return r.Outcome != transportstore.Unroutable }) {
+	if len(l.hosts) == 1 || slices.ContainsFunc(results, func(r transportstore.Result) bool {
+		return r.Outcome != transportstore.Unroutable
+	}) {
 		return
 	}
 	l.mu.Lock()

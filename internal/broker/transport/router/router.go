@@ -111,7 +111,9 @@ func (r *Router) Deliver(ctx context.Context, batch transport.Batch) ([]transpor
 }
 
 // deliverParts delivers to all places at once, and gives what has failed.
-func (r *Router) deliverParts(ctx context.Context, batch transport.Batch, parts map[place][]int, results []transportstore.Result) (failed error) {
+func (r *Router) deliverParts(
+	ctx context.Context, batch transport.Batch, parts map[place][]int, results []transportstore.Result,
+) (failed error) {
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	failures := make(chan error, len(parts))
