@@ -50,11 +50,11 @@ type ConversationActivity struct {
 	FarService          string `json:"far_service"`
 	State               string `json:"state"` // such as CO
 	WaitingMessages     int64  `json:"waiting_messages"`
-	// IsMore tells that more may wait: at most 1,000 rows are counted.
+	// IsMore reports that more may wait: at most 1,000 rows are counted.
 	IsMore        bool    `json:"is_more"`
 	OldestSeconds float64 `json:"oldest_seconds"`
 	IsLocked      bool    `json:"is_locked"`
-	LockedBy      *int32  `json:"locked_by"` // process id; nil when it cannot be told
+	LockedBy      *int32  `json:"locked_by"` // process id; nil when it is unknown
 }
 
 // SessionActivity is a session in whose transaction the broker was used.
@@ -73,7 +73,7 @@ type SessionActivity struct {
 	Statement          string  `json:"statement"` // the last one, 500 characters at most
 }
 
-// ReadActivity tells what goes on now: in the queues that the role may receive from, in at most so many of the
+// ReadActivity reports what goes on now: in the queues that the role may receive from, in at most so many of the
 // conversations at their heads, and in the sessions. Nothing is locked, and the cost does not grow with what waits.
 func ReadActivity(ctx context.Context, db DB, conversations int) (a Activity, err error) {
 	err = db.QueryRow(ctx, "select clock_timestamp(), current_database()").Scan(&a.At, &a.Database)

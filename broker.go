@@ -19,7 +19,7 @@ const (
 )
 
 // ErrBrokerElsewhere means that this is not the database in which its broker was enabled last. Until EnableBroker or
-// NewBroker says whether the broker has moved or was copied, no program may do the work of its queues.
+// NewBroker reports whether the broker has moved or was copied, no program may do the work of its queues.
 var ErrBrokerElsewhere = errors.New("the broker is not where it was enabled last")
 
 // Broker is what a program learns of the broker of a database when it attaches to it.
@@ -31,7 +31,7 @@ type Broker struct {
 	Release           string `json:"release"` // that installed the schema
 }
 
-// Attach tells whether this package can work with the schema in a database, and what the state of its broker is.
+// Attach reports whether this package can work with the schema in a database, and what the state of its broker is.
 // Programs that work for a broker for long call it first, and again after they have lost their connection. It finds out
 // when a database is a copy, and then switches the broker off. Any role may call it.
 //
@@ -108,7 +108,7 @@ func NewBroker(ctx context.Context, db DB) (UUID, error) {
 }
 
 // ErrorBrokerConversations enables the broker under the id it has and ends every conversation with an Error message,
-// for a database that was brought back to an older moment. It tells how many sides of conversations got one.
+// for a database that was brought back to an older moment. It returns how many sides of conversations got one.
 //
 // Errors: as [EnableBroker].
 func ErrorBrokerConversations(ctx context.Context, db DB) (int, error) {

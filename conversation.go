@@ -18,7 +18,7 @@ func EndConversation(ctx context.Context, db DB, handle UUID) error {
 	return nil
 }
 
-// EndConversationWithError ends this side of a conversation and tells the far side why, in an Error message: code is a
+// EndConversationWithError ends this side of a conversation and informs the far side in an Error message: code is a
 // number of the application's own, above zero, description up to 3,000 characters.
 //
 // Errors: as [EndConversation].
@@ -30,7 +30,7 @@ func EndConversationWithError(ctx context.Context, db DB, handle UUID, code int3
 	return nil
 }
 
-// CleanupConversation removes this side of a conversation with all its messages and tells nobody. It is for
+// CleanupConversation removes this side of a conversation with all its messages without an Error for the far side. It is for
 // administrators, and for conversations whose far side is lost.
 //
 // Errors: an [Error] with number [ConversationNotFound], or 28006 for others than administrators.
@@ -66,7 +66,7 @@ func BeginConversationTimer(ctx context.Context, db DB, handle UUID, timeout tim
 	return nil
 }
 
-// GetTransmissionStatus tells why the last transmission on this side of a conversation did not succeed. It is empty
+// GetTransmissionStatus reports why the last transmission on this side of a conversation did not succeed. It is empty
 // when it did, when nothing was tried, or when the handle is unknown.
 func GetTransmissionStatus(ctx context.Context, db DB, handle UUID) (string, error) {
 	var status string
@@ -80,7 +80,7 @@ func GetTransmissionStatus(ctx context.Context, db DB, handle UUID) (string, err
 // FireTimers does what is due: timer messages, lifetimes, the clean-up of closed conversations, and messages that can be delivered by
 // now; for an administrator of the broker in all queues, for another role in those that it may RECEIVE from. RECEIVE does the first two for
 // its own queue; something must call FireTimers for queues that nobody reads, every few seconds or minutes. It does a bounded piece of
-// work in one transaction, and tells how many alarms it handled: when there were any, call it again at once.
+// work in one transaction, and returns how many alarms it handled: when there were any, call it again at once.
 func FireTimers(ctx context.Context, db DB) (int, error) {
 	var fired int
 	if err := db.QueryRow(ctx, "select parley.fire_timers()").Scan(&fired); err != nil {

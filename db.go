@@ -10,7 +10,7 @@ import "github.com/parley-broker/parley/internal/pgdb"
 type DB = pgdb.DB
 
 // UUID is a conversation handle, the id of a conversation group, or the id of a message: 16 bytes. Its zero value means none, which
-// IsZero tells; String and its methods for JSON write it as PostgreSQL does, and pgx reads and sends it.
+// IsZero reports it; String and its methods for JSON write it as PostgreSQL does, and pgx reads and sends it.
 // It converts to and from any other [16]byte UUID type.
 type UUID = pgdb.UUID
 

@@ -50,7 +50,7 @@ func FinishDelivery(ctx context.Context, tx pgx.Tx, queue string, messages []Mes
 	return same, nil
 }
 
-// DeliveryFailure says why messages of a conversation were not accepted.
+// DeliveryFailure reports why messages of a conversation were not accepted.
 type DeliveryFailure struct {
 	Queue              string
 	ConversationHandle UUID
@@ -62,7 +62,7 @@ type DeliveryFailure struct {
 	IsFinal bool
 	// Retry is how long the receiver asks to wait; 0 when it asks nothing.
 	Retry time.Duration
-	// Answer is what the receiver said, without secrets: whoever looks for the cause is shown its first 4,096 characters.
+	// Answer is what the receiver answered, without secrets: its first 4,096 characters are shown.
 	Answer string
 }
 
@@ -90,7 +90,7 @@ func FailDelivery(ctx context.Context, db DB, failure DeliveryFailure) (attempts
 	return attempts, isSetAside, nil
 }
 
-// TimeToNextDelivery tells when a conversation that waits after a failed delivery may be tried again; false when none waits.
+// TimeToNextDelivery reports when a conversation that waits after a failed delivery may be tried again; false when none waits.
 //
 // Errors: an [Error] with number [QueueNotFound] or [PermissionDenied].
 func TimeToNextDelivery(ctx context.Context, db DB, queue string) (time.Duration, bool, error) {

@@ -21,7 +21,7 @@ const (
 
 	PartConfiguration = "CONFIGURATION"
 	PartRuntime       = "RUNTIME"
-	PartProblem       = "PROBLEM" // a check could not look
+	PartProblem       = "PROBLEM" // a check could not be made
 )
 
 // inFarDatabase begins the cause of what is found in the far database of a dialog.
@@ -40,9 +40,9 @@ type Finding struct {
 	ErrorNumber *int32     `json:"error_number"` // that Service Broker gives to this; nil when it gives none
 }
 
-// DiagnosisFilter chooses what diagnosis tells; zero values choose what is usual.
+// DiagnosisFilter chooses what diagnosis reports; zero values choose what is usual.
 type DiagnosisFilter struct {
-	Level  string   // the mildest that is told; "" means WARNING
+	Level  string   // the mildest that is reported; "" means WARNING
 	Ignore []string // codes
 }
 
@@ -249,7 +249,7 @@ type Inconsistency struct {
 }
 
 // CheckBroker checks that everything in the broker refers to something that exists, and repairs what does not when it is
-// told to. It reads every row there is.
+// asked to. It reads every row there is.
 //
 // Errors: an [Error] with number 15151 for others than administrators.
 func CheckBroker(ctx context.Context, db DB, repair bool) ([]Inconsistency, error) {

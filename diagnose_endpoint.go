@@ -203,7 +203,7 @@ func (l listener) address() string {
 	return "tcp://" + net.JoinHostPort(host, strconv.Itoa(l.Port))
 }
 
-// mayBe tells whether a listener may be what answers at tcp://host:port. Of names only the port is compared.
+// mayBe reports whether a listener may be what answers at tcp://host:port. Of names only the port is compared.
 func (l listener) mayBe(address string) bool {
 	colon := strings.LastIndexByte(address, ':')
 	if port, err := strconv.Atoi(address[colon+1:]); err != nil || port != l.Port {

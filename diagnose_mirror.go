@@ -84,7 +84,7 @@ func DiagnoseMirror(ctx context.Context, db, mirror, other DB, fromService, toSe
 	return slices.DeleteFunc(found, func(f Finding) bool { return !filter.keeps(f) }), nil
 }
 
-// keeps tells whether a finding is wanted. What could not be checked is, whatever the level.
+// keeps reports whether a finding is wanted. What could not be checked is, whatever the level.
 func (f DiagnosisFilter) keeps(found Finding) bool {
 	levels := []string{LevelError, LevelWarning, LevelInfo}
 	most := slices.Index(levels, f.Level)
@@ -150,7 +150,7 @@ func (p databasePlace) compare(partner databasePlace) []Finding {
 	return found
 }
 
-// isAnother tells why the partner is no copy of a database, "" when it is one. Both identifiers of servers are known.
+// isAnother reports why the partner is no copy of a database, "" when it is one. Both identifiers of servers are known.
 func (p databasePlace) isAnother(partner databasePlace) string {
 	switch {
 	case *p.SystemIdentifier != *partner.SystemIdentifier:

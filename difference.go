@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// differencesBetween compares two descriptions of a schema. An object that only one of them has is told once,
+// differencesBetween compares two descriptions of a schema. An object that only one of them has is reported once,
 // not property by property.
 func differencesBetween(installed, defined []property) []Difference {
 	here, there := byObject(installed), byObject(defined)

@@ -40,6 +40,6 @@
 // # Poolers
 //
 // Nothing here keeps state in a session, so a pooler in transaction mode such as PgBouncer may stand between, as far as
-// pgx is told not to prepare statements (default_query_exec_mode=exec in the connection string). Only waking by
+// pgx is set not to prepare statements (default_query_exec_mode=exec in the connection string). Only waking by
 // notifications needs a direct connection; see [Consumer].
 package parley

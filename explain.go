@@ -20,7 +20,7 @@ type TraceEvent struct {
 	Detail             *string    `json:"detail"`
 }
 
-// TraceConversation tells the life of a conversation in order, as far as the database remembers it. The conversation is
+// TraceConversation returns the life of a conversation in order, as far as the database remembers it. The conversation is
 // named by a handle, its id, or a group.
 //
 // Errors: an [Error] with number [ConversationNotFound] or [PermissionDenied].
@@ -38,7 +38,7 @@ func TraceConversation(ctx context.Context, db DB, conversation UUID) ([]TraceEv
 	return events, nil
 }
 
-// Explanation is the answer to one of the steps in which one looks for a lost message; as JSON it is a stable format.
+// Explanation is the answer to one of the steps by which a lost message is found; as JSON it is a stable format.
 type Explanation struct {
 	Step               int32   `json:"step"`
 	ConversationHandle *UUID   `json:"conversation_handle"` // of the side that sends; nil when both are closed
@@ -48,7 +48,7 @@ type Explanation struct {
 	Cure               *string `json:"cure"`
 }
 
-// ExplainConversation tells where the messages of a conversation are and what keeps them there.
+// ExplainConversation reports where the messages of a conversation are and what keeps them there.
 //
 // Errors: an [Error] with number [ConversationNotFound] or [PermissionDenied].
 func ExplainConversation(ctx context.Context, db DB, conversation UUID) ([]Explanation, error) {

@@ -46,7 +46,7 @@ func (d definition) create(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// versionRow is the statement that tells later releases what they find.
+// versionRow is the statement by which later releases know what they find.
 func (d definition) versionRow() sqlFile {
 	return sqlFile{name: "version", text: fmt.Sprintf(
 		"insert into parley._p_installation (schema_version, release, oldest_client_version) values (%d, '%s', %d);\n",

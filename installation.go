@@ -112,7 +112,7 @@ func (in installation) compare(d definition) error {
 }
 
 // settings make the text of the schema mean the same whatever the session, the role or the database has set.
-// Functions may refer to what a later file creates, so their bodies are not looked into.
+// Functions may refer to what a later file creates, so their bodies are not checked.
 const settings = `set local client_min_messages = warning;
 set local search_path = pg_catalog, pg_temp;
 set local check_function_bodies = off;
@@ -176,7 +176,7 @@ func lockInstallation(ctx context.Context, tx pgx.Tx) error {
 	}
 }
 
-// heldInstallation says who holds the lock of changes to the schema.
+// heldInstallation reports who holds the lock of changes to the schema.
 func heldInstallation(ctx context.Context, tx pgx.Tx, patience time.Duration) error {
 	holder := "a session that has just ended"
 	err := tx.QueryRow(ctx, `

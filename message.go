@@ -28,7 +28,7 @@ type Message struct {
 	// MessageBody is nil when the message has none.
 	MessageBody        []byte
 	MessageEnqueueTime time.Time
-	// MessageID is the zero value in what [Receive] gives; [Peek] tells it.
+	// MessageID is the zero value in what [Receive] gives; [Peek] gives it.
 	MessageID UUID
 	// TraceContext is the W3C trace context that the sender gave the message, or empty; see [SendTraced].
 	TraceContext string

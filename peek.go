@@ -8,7 +8,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// Peek looks at the first messages of a queue, by priority and arrival, without taking them and without disturbing
+// Peek reads the first messages of a queue, by priority and arrival, without taking them and without disturbing
 // anybody. Messages of locked groups are among them. Of the options [Top] and [FromConversation] have a meaning;
 // without Top it is 10 messages.
 //

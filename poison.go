@@ -134,7 +134,7 @@ func discardPoison(ctx context.Context, db DB, handle UUID, arguments string, va
 
 // NoteFailure reports that a transaction that had received from conversations has failed, and why. Call it after the
 // rollback, outside of that transaction. A failure that is reported is counted at once, and its text is there for whoever
-// looks at what is set aside; one that is not is counted when its message is received again. A [Consumer] reports by itself.
+// inspects what is set aside; one that is not is counted when its message is received again. A [Consumer] reports by itself.
 //
 // Conversations that are gone, or of queues that the role may not receive from, are passed over.
 func NoteFailure(ctx context.Context, db DB, failure error, handles ...UUID) error {

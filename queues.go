@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Status of a queue, as [QueueStatus] tells it.
+// Status of a queue, as [QueueStatus] returns it.
 const (
 	QueueOn       = "ON"
 	QueueOff      = "OFF"      // by ALTER QUEUE
@@ -45,7 +45,7 @@ type QueueStatus struct {
 type QueueBacklog struct {
 	WaitingMessages int64 `json:"waiting_messages"` // ready to be received
 	HeldMessages    int64 `json:"held_messages"`    // arrived while the queue was off, still the senders'
-	// IsEstimated tells that the numbers are estimates, within a few percent: beyond some 10,000 rows nothing is counted.
+	// IsEstimated reports that the numbers are estimates, within a few percent: beyond some 10,000 rows nothing is counted.
 	IsEstimated       bool       `json:"is_estimated"`
 	OldestEnqueueTime *time.Time `json:"oldest_enqueue_time"`
 	OldestSeconds     *float64   `json:"oldest_seconds"` // since then, by the clock of the database

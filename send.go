@@ -12,7 +12,7 @@ const DefaultMessageType = "DEFAULT"
 
 // Send sends a message on a conversation. A nil or empty body arrives as none.
 // It never waits for the far side, and reports only what keeps it from sending: whether and why a message could not be
-// delivered is told by [GetTransmissionStatus], or by an Error message.
+// delivered is shown by [GetTransmissionStatus], or by an Error message.
 //
 // Errors: an [Error] with number [ConversationNotFound], [SendNotAllowed] when either side has ended, 8428 and 8431
 // when the message type is unknown or not in the contract, [MessageTooLarge].
@@ -37,7 +37,7 @@ func sendPlain(ctx context.Context, db DB, handle UUID, messageType string, body
 
 // SendAndEnd sends one message that needs no answer: it begins a dialog, sends and ends it in one call, so that no open side is left. The
 // handle that it returns is for [TraceConversation] only. What comes back, an answer or an Error, is thrown away. Of the options
-// [OnContract], [ToBrokerInstance] and [WithoutEncryption] have a meaning. A tracer of sends does not hear of it.
+// [OnContract], [ToBrokerInstance] and [WithoutEncryption] have a meaning. A tracer of sends is not informed of it.
 //
 // Errors: as [BeginDialog] and [Send].
 func SendAndEnd(

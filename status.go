@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Status tells what is installed in a database, and what this package would install.
+// Status reports what is installed in a database, and what this package would install.
 type Status struct {
 	Installed            bool       `json:"installed"`
 	SchemaVersion        int        `json:"schema_version,omitempty"` // installed, 0 when nothing is
@@ -30,7 +30,7 @@ type Status struct {
 	Conversations int64 `json:"conversations"`
 }
 
-// UpgradeNeeded tells whether the schema is older than this package.
+// UpgradeNeeded reports whether the schema is older than this package.
 func (s Status) UpgradeNeeded() bool { return s.Installed && s.SchemaVersion < s.CurrentSchemaVersion }
 
 // ReadStatus reads what is installed. A database without the schema is no error.

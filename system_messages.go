@@ -11,22 +11,22 @@ import (
 
 // Message types of the messages that the broker itself sends.
 const (
-	// EndDialogMessageType says that the far side has ended the conversation. End this side too.
+	// EndDialogMessageType reports that the far side has ended the conversation. End this side too.
 	EndDialogMessageType = "http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog"
-	// ErrorMessageType says that the far side, or the broker, has ended the conversation with an error; see
+	// ErrorMessageType reports that the far side, or the broker, has ended the conversation with an error; see
 	// [ParseError]. End this side too.
 	ErrorMessageType = "http://schemas.microsoft.com/SQL/ServiceBroker/Error"
-	// DialogTimerMessageType says that the timer of [BeginConversationTimer] is due.
+	// DialogTimerMessageType reports that the timer of [BeginConversationTimer] is due.
 	DialogTimerMessageType = "http://schemas.microsoft.com/SQL/ServiceBroker/DialogTimer"
 )
 
-// IsEndDialog tells whether the far side has ended the conversation.
+// IsEndDialog reports whether the far side has ended the conversation.
 func (m Message) IsEndDialog() bool { return m.MessageTypeName == EndDialogMessageType }
 
-// IsError tells whether the conversation has ended with an error.
+// IsError reports whether the conversation has ended with an error.
 func (m Message) IsError() bool { return m.MessageTypeName == ErrorMessageType }
 
-// IsDialogTimer tells whether the conversation's timer is due.
+// IsDialogTimer reports whether the conversation's timer is due.
 func (m Message) IsDialogTimer() bool { return m.MessageTypeName == DialogTimerMessageType }
 
 // ConversationError is what an Error message says.

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// SendTracer is told of each [Send] and [SendBatch] before it happens. It may return a trace context for the message, or each
+// SendTracer is called for each [Send] and [SendBatch] before it happens. It may return a trace context for the message, or each
 // of the batch, to carry, as W3C Trace Context writes it: a traceparent, or one with a blank and a tracestate behind it. Empty
 // means that it carries none. The context it returns is the one the statement runs under; end, unless nil, is called after it.
 type SendTracer func(ctx context.Context, handle UUID, messageType string) (traced context.Context, traceContext string, end func(error))

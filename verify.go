@@ -17,7 +17,7 @@ type Difference struct {
 	Object string `json:"object"`
 	// Problem is "missing", "unexpected" or "different".
 	Problem string `json:"problem"`
-	// Property tells what is different: source, type, default, grants, comment and so on.
+	// Property reports what is different: source, type, default, grants, comment and so on.
 	Property string `json:"property,omitempty"`
 	// Installed is the value in the database, Defined the one it should have; either is empty where there is none.
 	Installed string `json:"installed,omitempty"`

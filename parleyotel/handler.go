@@ -71,7 +71,7 @@ func startProcessing(ctx context.Context, spans trace.Tracer, queue string, mess
 		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithLinks(links...), trace.WithAttributes(attributes...))
 }
 
-// drawWait draws the time that a message waited. Its beginning is told by the clock of the database, its end by ours.
+// drawWait draws the time that a message waited. Its beginning is taken from the clock of the database, its end by ours.
 func drawWait(sender context.Context, spans trace.Tracer, queue string, m parley.Message, received time.Time) trace.SpanContext {
 	arrived := m.MessageEnqueueTime
 	if arrived.After(received) {

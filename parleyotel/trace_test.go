@@ -21,7 +21,7 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// The tests share the tracer of the process, and tell their spans apart by the trace.
+// The tests share the tracer of the process, and distinguish their spans by the trace.
 var (
 	exporter = tracetest.NewInMemoryExporter()
 	provider = sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))

@@ -79,7 +79,7 @@ func TestRightsNamesAreSuggestedToThoseWhoMaySeeThem(t *testing.T) {
 	}
 }
 
-// Whoever gives the name of a service for that of its queue is told the queue, if the catalog shows him both.
+// A caller that gives the name of a service for that of its queue gets the queue named, if the catalog shows it both.
 func TestRightsServiceGivenForItsQueueIsToldToThoseWhoMaySeeBoth(t *testing.T) {
 	t.Parallel()
 	b, reader, role := newHiddenNames(t)

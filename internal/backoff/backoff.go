@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Policy says how pauses grow while failures follow one another: each is twice the one before it.
+// Policy reports how pauses grow while failures follow one another: each is twice the one before it.
 type Policy struct {
 	First, Longest time.Duration
 	// Jitter is the share of a pause that is drawn: 0.5 gives between half and all of it. Those that failed together then do not return

@@ -25,21 +25,21 @@ const (
 	statementTimeout = 10 * time.Second
 )
 
-// LeaderConfig says which database to serve and what to do there. Only Pool is needed.
+// LeaderConfig reports which database to serve and what to do there. Only Pool is needed.
 type LeaderConfig struct {
 	// Pool leads to the database; it may lead through a pooler in transaction mode.
 	Pool *pgxpool.Pool
 	// ListenConfig is how to reach the database for notifications, without a pooler in between. When nil the settings of Pool are used, and
 	// parts scan at intervals when these lead through a pooler.
 	ListenConfig *pgx.ConnConfig
-	// Name tells this daemon from others in views and logs; "" means host and process id.
+	// Name distinguishes this daemon from others in views and logs; "" means host and process id.
 	Name string
 	// Parts work while this daemon leads.
 	Parts []LedPart
-	// LeadershipChanged is told when this daemon leads from now on, under the given term, or leads no more; it must return at once. Nil is
+	// LeadershipChanged is called when this daemon leads from now on, under the given term, or leads no more; it must return at once. Nil is
 	// for nobody.
 	LeadershipChanged func(leads bool, term int64)
-	// Logger is told what happens; nil means [slog.Default].
+	// Logger receives what happens; nil means [slog.Default].
 	Logger *slog.Logger
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// lease is how long others wait for a leader that is not heard of.
+	// lease is how long others wait for a leader that does not renew.
 	lease = 5 * time.Second
 	// renewInterval leaves room for two renewals that fail.
 	renewInterval = 1500 * time.Millisecond
@@ -31,11 +31,11 @@ type Term struct {
 
 var processBegan = time.Now()
 
-// IsFresh tells whether the lease still runs for certain, by this process's clock. When it is false nothing new must be begun: this
+// IsFresh reports whether the lease still runs for certain, by this process's clock. When it is false nothing new must be begun: this
 // process may have been paused, and another daemon may lead.
 func (t *Term) IsFresh() bool { return t.age() < lease-time.Second }
 
-// age tells how long ago the lease was renewed.
+// age reports how long ago the lease was renewed.
 func (t *Term) age() time.Duration {
 	return time.Since(processBegan) - time.Duration(t.renewed.Load())
 }

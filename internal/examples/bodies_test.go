@@ -16,9 +16,9 @@ var kinds = []string{"chair", `\x00ff`, `{"seats": [1, 2]}`, "[1, 2]", "a", "b",
 // Two drivers of a language do the same, one after the other.
 var drivers = map[string]int{"python": 2, "node": 2}
 
-// What arrives when a value is given to the wrong call, and no server can tell it from what somebody may want to send. docs/clients names
-// each of these with the right call. The versions of the drivers that are pinned do this; when one does better its page has a line too
-// many.
+// What arrives when a value is given to the wrong call, and no server can distinguish it from what a program may want to send. docs/clients
+// names each of these with the right call. The versions of the drivers that are pinned do this; when one does better its page has a line
+// too many.
 var arriving = map[string][]string{
 	"node": {
 		`{"1","2"}`, `{\\x6162,\\x00ff}`, "{}", `\x6162`, `\x00ff`, "ab", // node-postgres; the fourth and fifth are one send_batch

@@ -21,14 +21,14 @@ const (
 	closeTimeout   = time.Second
 )
 
-// Config says how to reach the database.
+// Config reports how to reach the database.
 type Config struct {
 	// Pool leads to the database, and may lead through a pooler in transaction mode.
 	Pool *pgxpool.Pool
 	// Direct is how to reach the database without a pooler in between. When nil the settings of Pool are used, and nobody is notified when
 	// these lead through a pooler.
 	Direct *pgx.ConnConfig
-	// IsTrusted says that notifications arrive by Direct, though there may be a pooler that keeps a session for each client.
+	// IsTrusted reports that notifications arrive by Direct, though there may be a pooler that keeps a session for each client.
 	IsTrusted bool
 	// Name is the application name of the connection; "" leaves that of the settings.
 	Name   string
@@ -51,7 +51,7 @@ func New(config Config) *Notifier {
 	return &Notifier{config: config, subscriptions: map[*Subscription]bool{}, owners: map[int32]*Subscription{}}
 }
 
-// IsListening tells whether notifications arrive.
+// IsListening reports whether notifications arrive.
 func (n *Notifier) IsListening() bool { return n.Connection() != 0 }
 
 // Connection gives the number of the connection on which notifications arrive, 0 when none do.

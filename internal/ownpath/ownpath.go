@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package ownpath tells whether a path is one on which no other user can put something else in the place of what is there.
+// Package ownpath reports whether a path is one on which no other user can put something else in the place of what is there.
 package ownpath
 
 import (

@@ -2,5 +2,5 @@
 
 package ownpath
 
-// Require accepts every path: who may write where is not told by modes here.
+// Require accepts every path: who may write where is not decided by modes here.
 func Require(string, string) error { return nil }

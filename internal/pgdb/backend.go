@@ -16,7 +16,7 @@ func Backend(ctx context.Context, conn *pgx.Conn) (pid uint32, isDirect bool, er
 	return pid, pid == conn.PgConn().PID(), nil
 }
 
-// SetName names a connection for those who look at pg_stat_activity.
+// SetName names a connection for readers of pg_stat_activity.
 func SetName(config *pgx.ConnConfig, name string) {
 	if config.RuntimeParams == nil {
 		config.RuntimeParams = map[string]string{}

@@ -26,7 +26,7 @@ func ParseUUID(text string) (UUID, error) {
 	return u, nil
 }
 
-// IsZero tells whether u is no UUID at all.
+// IsZero reports whether u is no UUID at all.
 func (u UUID) IsZero() bool { return u == UUID{} }
 
 // String writes u as [ParseUUID] reads it.

@@ -59,7 +59,7 @@ func Page(ctx context.Context, files fs.FS, db parley.DB) (string, error) {
 	return page.String(), nil
 }
 
-// check refuses what the page could not tell.
+// check refuses what the page could not show.
 func check(objects []object, raised []raisedError, by map[int][]string) error {
 	for _, o := range objects {
 		if !slices.ContainsFunc(sections, func(s section) bool { return slices.Contains(s.files, o.file) }) {

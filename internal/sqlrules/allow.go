@@ -80,7 +80,7 @@ var tolerated = []tolerance{
 	},
 }
 
-// Tolerates tells whether plpgsql_check may say this about a function.
+// Tolerates reports whether plpgsql_check may say this about a function.
 func Tolerates(function, message string) bool {
 	return slices.ContainsFunc(tolerated, func(t tolerance) bool {
 		return (t.function == "" || t.function == function) && t.reason != "" && strings.Contains(message, t.message)
@@ -128,5 +128,5 @@ const (
 // of it, given with the privilege.
 func MayBeWithinReach(object string) bool { return withinReach[object] != "" }
 
-// AsksTheCaller tells whether a function that everybody may call has to ask for whom it works.
+// AsksTheCaller reports whether a function that everybody may call has to ask for whom it works.
 func AsksTheCaller(function string) bool { return withinReach[function] == asksTheCaller }

@@ -2,7 +2,7 @@
 // test and not by a reviewer's memory.
 //
 // The rules read the text of the files in sql/ through a tokenizer that knows comments, strings, quoted
-// identifiers and dollar quotes; the bodies of functions are looked into, strings are not. What only the
+// identifiers and dollar quotes; the bodies of functions are checked, strings are not. What only the
 // server can judge (types, dead code, variables never read) is left to plpgsql_check, which a test of
 // this package runs over every function of an installed schema.
 //

@@ -54,7 +54,7 @@ func checkErrors(files []File) []Violation {
 	return found
 }
 
-// checkRaise says what is wrong with the arguments of one call, if anything is.
+// checkRaise reports what is wrong with the arguments of one call, if anything is.
 func checkRaise(call [][]Token, rows map[errorKey]*errorRow) string {
 	if len(call) < 2 || len(call[0]) != 1 || call[0][0].Kind != Number || len(call[1]) != 1 || call[1][0].Kind != Text {
 		return "begin with the number and the situation, as constants: they name a row of base/..._errors.sql, which has the texts"

@@ -26,7 +26,7 @@ type Statement struct {
 // line gives the line on which the statement begins.
 func (s Statement) line() int { return at(s.Tokens, 0).Line }
 
-// begins tells whether the statement starts with these words.
+// begins reports whether the statement starts with these words.
 func (s Statement) begins(words ...string) bool {
 	for i, word := range words {
 		if !at(s.Tokens, i).is(word) {

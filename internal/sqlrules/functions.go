@@ -21,7 +21,7 @@ type routine struct {
 func (r routine) local() string   { return r.name[len(r.name)-1] }
 func (r routine) isPrivate() bool { return strings.HasPrefix(r.local(), privatePrefix) }
 
-// has tells whether the head says these words one after the other.
+// has reports whether the head has these words one after the other.
 func (r routine) has(words ...string) bool { return r.after(words...) >= 0 }
 
 // after gives the index in the head that follows these words, or -1.

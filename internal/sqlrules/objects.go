@@ -63,7 +63,7 @@ func checkObjects(f File, report reporter) {
 	}
 }
 
-// commentFollows tells whether the statements hold a comment on the object before they create the next
+// commentFollows reports whether the statements hold a comment on the object before they create the next
 // thing of that kind.
 func commentFollows(next []Statement, kinds, name []string) bool {
 	for _, s := range next {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Words that look like a call when a parenthesis follows, but that the grammar owns.
+// Words with the form of a call when a parenthesis follows, but that the grammar owns.
 var grammarWords = strings.Fields(`
 	all and any array as by case cast coalesce collate conflict else elsif end except execute exists extract filter for format
 	from greatest group grouping having if insert intersect into is join key lateral least limit loop materialized not of
@@ -14,7 +14,7 @@ var grammarWords = strings.Fields(`
 	some substring table then trim union unique update values when where while with within
 	xmlelement xmlforest xmlparse xmlserialize`)
 
-// Types that the grammar itself puts into pg_catalog; any other name of a type is looked for on the search path.
+// Types that the grammar itself puts into pg_catalog; any other name of a type is searched on the search path.
 var grammarTypes = strings.Fields(`
 	bigint bit boolean char character dec decimal double float int integer interval nchar numeric real record smallint time
 	timestamp varchar`)
@@ -25,7 +25,7 @@ var operatorWords = []string{"between", "ilike", "in", "like", "natural", "nulli
 var operatorToken = regexp.MustCompile("^[-+*/<>=~!@#%^&|`?]+$")
 
 // checkQualified holds the rule for a function that does not pin its search_path: calls, relations, types and
-// operators are spelled in full. It is stricter than the server's look-up: pg_catalog is not searched first
+// operators are spelled in full. It is stricter than the search of the server: pg_catalog is not searched first
 // when the caller's path names it later.
 func checkQualified(r routine, report reporter) {
 	q := &qualification{body: r.body, local: localNames(r.body)}
@@ -42,7 +42,7 @@ type qualification struct {
 	local []string // names of common table expressions
 }
 
-// missing says what to write in full at token i, or nothing.
+// missing reports what to write in full at token i, or nothing.
 func (q *qualification) missing(i int) string {
 	t, previous, next := q.body[i], at(q.body, i-1), at(q.body, i+1)
 	switch {
@@ -66,7 +66,7 @@ func (q *qualification) missing(i int) string {
 	return ""
 }
 
-// isType tells whether an unqualified name stands where a type is named: behind ::, or in a declaration.
+// isType reports whether an unqualified name stands where a type is named: behind ::, or in a declaration.
 func (q *qualification) isType(i int) bool {
 	if slices.Contains(grammarTypes, q.body[i].name()) || q.body[i].is("constant") {
 		return false
@@ -81,7 +81,7 @@ func (q *qualification) isType(i int) bool {
 	return at(q.body, start).isName() && at(q.body, start-1).is(";", "declare") && q.isDeclared(start) && !at(q.body, i+1).is("%")
 }
 
-// isDeclared tells whether the token at i is in a declare section.
+// isDeclared reports whether the token at i is in a declare section.
 func (q *qualification) isDeclared(i int) bool {
 	for ; i >= 0; i-- {
 		if q.body[i].is("declare") {
@@ -94,7 +94,7 @@ func (q *qualification) isDeclared(i int) bool {
 	return false
 }
 
-// isGrammar tells whether the name at i, with a parenthesis behind it, is no call: a word of the grammar, or
+// isGrammar reports whether the name at i, with a parenthesis behind it, is no call: a word of the grammar, or
 // a name whose columns or query follow.
 func (q *qualification) isGrammar(i int) bool {
 	word := q.body[i].name()
@@ -102,7 +102,7 @@ func (q *qualification) isGrammar(i int) bool {
 		slices.Contains(q.local, word) || at(q.body, i-1).is("as")
 }
 
-// isRelation tells whether an unqualified name stands where a relation is named.
+// isRelation reports whether an unqualified name stands where a relation is named.
 func (q *qualification) isRelation(i int) bool {
 	previous, before := at(q.body, i-1), at(q.body, i-2)
 	if slices.Contains(q.local, q.body[i].name()) || q.body[i].is("only", "lateral", "select", "unnest") {
@@ -119,7 +119,7 @@ func (q *qualification) isRelation(i int) bool {
 	return false
 }
 
-// isArgument tells whether the word from before i belongs to a call such as extract(epoch from x).
+// isArgument reports whether the word from before i belongs to a call such as extract(epoch from x).
 func (q *qualification) isArgument(i int) bool {
 	depth := 0
 	for i--; i >= 0; i-- {
@@ -137,7 +137,7 @@ func (q *qualification) isArgument(i int) bool {
 	return false
 }
 
-// isLoop tells whether the word in at i belongs to a loop, or the word using to dynamic SQL and to raise.
+// isLoop reports whether the word in at i belongs to a loop, or the word using to dynamic SQL and to raise.
 func (q *qualification) isLoop(i int) bool {
 	if !q.body[i].is("in", "using") {
 		return false
@@ -150,7 +150,7 @@ func (q *qualification) isLoop(i int) bool {
 	return false
 }
 
-// isPlain tells whether the operator characters at i are no operator: all columns, an assignment of update,
+// isPlain reports whether the operator characters at i are no operator: all columns, an assignment of update,
 // the % of %type, a label.
 func (q *qualification) isPlain(i int) bool {
 	switch t := q.body[i]; {
@@ -165,7 +165,7 @@ func (q *qualification) isPlain(i int) bool {
 	}
 }
 
-// isAssignment tells whether the = at i gives a column its value: a column or a list of them stands before it,
+// isAssignment reports whether the = at i gives a column its value: a column or a list of them stands before it,
 // and before that a set, or a comma of the same set clause.
 func (q *qualification) isAssignment(i int) bool {
 	i--

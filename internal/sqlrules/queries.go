@@ -46,7 +46,7 @@ func checkInsert(tokens []Token, i int, report reporter) {
 	}
 }
 
-// isStar tells whether the star at i stands for all columns, and is no multiplication nor count(*).
+// isStar reports whether the star at i stands for all columns, and is no multiplication nor count(*).
 func isStar(tokens []Token, i int) bool {
 	if at(tokens, i-1).is(".") {
 		return !at(tokens, i+1).is(")") // operator(pg_catalog.*)
@@ -101,7 +101,7 @@ func checkStar(tokens []Token, i int, row string, report reporter) {
 	report(line, "select *", "list the columns instead of *")
 }
 
-// isGrantable tells whether the word execute at i is no command: the privilege of grant and revoke, or
+// isGrantable reports whether the word execute at i is no command: the privilege of grant and revoke, or
 // the clause of create trigger.
 func isGrantable(tokens []Token, i int) bool {
 	return at(tokens, i+1).is("on", "function", "procedure") || at(tokens, i-1).is("grant", "revoke")

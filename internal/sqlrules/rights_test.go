@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// What the server itself says of the installed schema: the interface is everybody's, and each function of it looks
+// What the server itself says of the installed schema: the interface is everybody's, and each function of it checks
 // at rights itself. So nothing behind it may be within reach.
 func TestPublicReachesTheInterfaceOnly(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,8 @@ func TestPublicReachesTheInterfaceOnly(t *testing.T) {
 	}
 }
 
-// A private function that runs with its owner's rights for everybody asks who that is, or takes no argument and tells everybody the same.
+// A private function that runs with its owner's rights for everybody asks for the caller, or takes no argument and returns the same to
+// every role.
 func TestWhatIsWithinReachAsksTheCallerOrTakesNoArgument(t *testing.T) {
 	t.Parallel()
 	rows, err := parleytest.Database(t).Query(t.Context(), `

@@ -2,7 +2,7 @@ package sqlrules
 
 import "slices"
 
-// What a pinned search path may name: nothing that a stranger can create objects in. pg_temp stands last,
+// What a pinned search path may name: nothing that an outsider can create objects in. pg_temp stands last,
 // because a path that does not name it searches it first.
 var pathSchemas = []string{"pg_catalog", "parley", "pg_temp"}
 

@@ -2,7 +2,7 @@ package sqlrules
 
 import "strings"
 
-// Kind says what a token is.
+// Kind reports what a token is.
 type Kind int
 
 // The kinds of tokens.
@@ -25,7 +25,7 @@ type Token struct {
 	Inside []Token // what a Body holds
 }
 
-// is tells whether the token is an unquoted word, or a symbol, that reads like one of these.
+// is reports whether the token is an unquoted word, or a symbol, that reads like one of these.
 func (t Token) is(texts ...string) bool {
 	if t.Kind != Word && t.Kind != Symbol {
 		return false
@@ -38,7 +38,7 @@ func (t Token) is(texts ...string) bool {
 	return false
 }
 
-// isName tells whether the token can stand as a part of a name.
+// isName reports whether the token can stand as a part of a name.
 func (t Token) isName() bool { return t.Kind == Word || t.Kind == Quoted }
 
 // name gives an identifier as the server would store it.

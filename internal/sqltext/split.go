@@ -39,7 +39,7 @@ type scanner struct {
 	statements []Statement
 }
 
-// leadingWords is how many words tell whether a statement may have a BEGIN ATOMIC body: CREATE OR REPLACE FUNCTION.
+// leadingWords is how many words decide whether a statement may have a BEGIN ATOMIC body: CREATE OR REPLACE FUNCTION.
 const leadingWords = 4
 
 func (s *scanner) step() error {

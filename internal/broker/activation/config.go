@@ -15,7 +15,7 @@ const (
 	defaultSessionsMax = 50
 )
 
-// Config says what an engine works on. Only Pool is needed.
+// Config reports what an engine works on. Only Pool is needed.
 type Config struct {
 	// Pool leads to the database; it may lead through a pooler in transaction mode. The engine uses a few connections of
 	// it, for its own statements.
@@ -30,11 +30,11 @@ type Config struct {
 	Starters map[string]Starter
 	// Ramp is how long to wait before each further reader of a queue while others receive; 0 starts all at once.
 	Ramp time.Duration
-	// GraceTime is how long readers may go on after the engine was told to stop; 0 means 10 seconds.
+	// GraceTime is how long readers may go on after the engine was asked to stop; 0 means 10 seconds.
 	GraceTime time.Duration
-	// Observer is told what happens; nil means nobody.
+	// Observer is informed of what happens; it may be nil.
 	Observer Observer
-	// Logger is told too; nil means [slog.Default].
+	// Logger receives the same; nil means [slog.Default].
 	Logger *slog.Logger
 }
 

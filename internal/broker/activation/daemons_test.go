@@ -110,7 +110,7 @@ func TestReadersThatAreCutInTheMiddleLoseNothing(t *testing.T) {
 	b.awaitDone(3)
 }
 
-// namedPool gives an engine connections that the test can tell from its own.
+// namedPool gives an engine connections that the test can distinguish from its own.
 func namedPool(t *testing.T, dsn string) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)

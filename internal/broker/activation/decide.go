@@ -33,7 +33,7 @@ type queueMonitor struct {
 	head      int64
 	headSince time.Time
 	lastStart time.Time
-	// left tells that a reader has left content since the last scan, and which head it had been started for.
+	// left reports that a reader has left content since the last look, and which head it had been started for.
 	left     bool
 	leftAt   time.Time
 	leftHead int64
@@ -129,7 +129,7 @@ func (m *monitor) decide(ctx context.Context, q *queueMonitor, seen sight, now t
 	}
 }
 
-// judge says of the readers that have left since the last scan whether they did anything: what waited when they began must not
+// judge decides of the readers that have left since the last scan whether they did anything: what waited when they began must not
 // be what waits now.
 func (m *monitor) judge(q *queueMonitor, seen sight, now time.Time) {
 	if !q.left || seen.asked.Before(q.leftAt) {

@@ -143,7 +143,7 @@ func TestABacklogBehindHeldGroupsIsFound(t *testing.T) {
 	b := newFixture(t)
 	b.procedure(gated)
 	b.exec("update app.gate set is_open = false")
-	// More rows than an ordinary look reads, all of one group, and another group behind them.
+	// More rows than an ordinary scan reads, all of one group, and another group behind them.
 	b.exec(`with d as materialized (select parley.begin_dialog('source', 'target') as handle)
 		select parley.send(d.handle, 'DEFAULT', n::text) from d, generate_series(1, 1000) as n`)
 	b.send(1001, 1001)
@@ -176,8 +176,8 @@ func TestARoleThatIsGoneIsMissed(t *testing.T) {
 	b.await(failing, "%role%does not exist%", "42704")
 }
 
-// In Service Broker a procedure that leaves a transaction open has failed (8415). Here it cannot: what it has not committed is committed when
-// it returns, and a transaction that it tries to begin is refused.
+// In Service Broker a procedure that leaves a transaction open has failed (8415). Here it cannot: what it has not committed is committed
+// when it returns, and a transaction that it tries to begin is refused.
 func TestAProcedureCannotLeaveATransactionOpen(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)

@@ -153,7 +153,7 @@ func TestNoReaderIsStartedForWhoMayNoLongerActAsTheRole(t *testing.T) {
 	b.start(activation.Config{})
 	b.send(1, 1)
 	b.awaitDone(1)
-	// Nobody tells the daemon; it asks before each call.
+	// The daemon is not notified; it asks before each call.
 	b.exec("revoke " + role + " from " + setter)
 	b.send(2, 2)
 	b.await("select ("+failing+") or (select count(*) > 1 from app.done)", "%"+setter+"%may not act as role%", "42501")

@@ -2,7 +2,7 @@ package activation
 
 import "time"
 
-// An Observer is told what happens, for metrics. Its methods must return at once; several goroutines call them.
+// An Observer is informed of what happens, for metrics. Its methods must return at once; several goroutines call them.
 type Observer interface {
 	// ReaderStarted: a reader begins to run.
 	ReaderStarted(q Queue)

@@ -96,7 +96,7 @@ func (r *procedureReader) Run(ctx context.Context) error {
 	return err
 }
 
-// tellPoison tells the broker why the reader failed, for whoever looks at the message that came back.
+// tellPoison reports to the broker why the reader failed, for people who inspect the message that came back.
 func (r *procedureReader) tellPoison(failure error) {
 	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
 	defer cancel()
@@ -105,7 +105,7 @@ func (r *procedureReader) tellPoison(failure error) {
 	}
 }
 
-// idleSessionEnded is what a session is told that the server has ended because no statement came.
+// idleSessionEnded is the error of a session that the server has ended because no statement came.
 const idleSessionEnded = "57P05"
 
 // begin takes on a role, and has the database say that this daemon still leads: isFresh cannot know, a process may be paused
@@ -131,7 +131,7 @@ func (s *session) begin(ctx context.Context, config Config, term int64, q Queue)
 // apartTime is within which the call must follow where the login of the session is not the daemon's.
 const apartTime = 2 * time.Second
 
-// beginApart is for a session whose login may ask nothing of the daemon's. First the server is told to end it when no call follows; then
+// beginApart is for a session whose login may ask nothing of the daemon's. First the server is asked to end it when no call follows; then
 // the daemon's own connection asks whether the lease lasts for longer than that. So a call that comes too late finds no session.
 func (s *session) beginApart(ctx context.Context, config Config, term int64, q Queue) (bool, error) {
 	if s.isDirect {

@@ -24,7 +24,7 @@ type Queue struct {
 	Procedure string
 	ExecuteAs string
 
-	// Refusal says why nothing may be started: who said what reads the queue could not do it himself.
+	// Refusal reports why nothing may be started: who said what reads the queue could not do it himself.
 	Refusal string
 
 	// External is what the definition of an external activation says, for the starter of its kind.
@@ -42,14 +42,14 @@ type Reader interface {
 }
 
 // A Starter makes the readers of one kind. NewReader only prepares; nothing runs before the reader's Run. The number
-// tells the readers of a queue that run at the same time apart: the lowest that is free, from 1.
+// distinguishes the readers of a queue that run at the same time: the lowest that is free, from 1.
 //
 // An error of NewReader counts as a failure of the queue, like one of Run. Starters are used by several goroutines.
 type Starter interface {
 	NewReader(q Queue, number int) (Reader, error)
 }
 
-// A Keeper is a Starter with something to look after whenever definitions may have changed, and now and then besides. Keep
+// A Keeper is a Starter with something to maintain whenever definitions may have changed, and now and then besides. Keep
 // is called by one goroutine at a time, of the engine that leads; what it returns is logged.
 type Keeper interface {
 	Keep(ctx context.Context) error

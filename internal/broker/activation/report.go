@@ -59,7 +59,7 @@ func (q *queueMonitor) face() face {
 	return f
 }
 
-// report tells the database what has changed, if anything has.
+// report reports to the database what has changed, if anything has.
 func (m *monitor) report(ctx context.Context, now time.Time) {
 	var monitors []activationstore.MonitorReport
 	var told []*queueMonitor
@@ -141,7 +141,7 @@ func since(t, now time.Time) *float64 {
 	return new(now.Sub(t).Seconds())
 }
 
-// taskReports lists the readers that have been running for a while, and tells whether others were reported last. Each second
+// taskReports lists the readers that have been running for a while, and reports whether others were reported last. Each second
 // some come and go where much is going on, so those that live shorter are left out.
 func (m *monitor) taskReports(now time.Time) (tasks []activationstore.TaskReport, keys map[taskKey]bool, changed bool) {
 	tasks, keys = []activationstore.TaskReport{}, map[taskKey]bool{}

@@ -52,7 +52,7 @@ type sessions struct {
 	mu     sync.Mutex
 	idle   []*session // the last one used stands last
 	closed bool
-	// noCheck: the server cannot tell whether a client is still there.
+	// noCheck: the server cannot detect whether a client is still there.
 	noCheck bool
 }
 
@@ -157,13 +157,13 @@ func (s *sessions) warmUp(ctx context.Context) {
 		fresh, err := s.connect(ctx, "")
 		if err != nil {
 			<-s.places
-			return // the readers that need one will tell
+			return // the readers that need one will report it
 		}
 		s.give(fresh)
 	}
 }
 
-// missing tells how many warm sessions there should be besides those there are.
+// missing reports how many warm sessions there should be besides those there are.
 func (s *sessions) missing() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +232,7 @@ func (s *sessions) connect(ctx context.Context, role string) (*session, error) {
 	return opened, nil
 }
 
-// open connects. The server is asked to look now and then whether the daemon is still there, and to end what the procedure
+// open connects. The server is asked to check now and then whether the daemon is still there, and to end what the procedure
 // does when it is not; some servers cannot, and poolers do not let that through.
 func (s *sessions) open(ctx context.Context, opened *session) (*pgx.Conn, error) {
 	const check = "client_connection_check_interval"
@@ -264,7 +264,7 @@ func (s *sessions) open(ctx context.Context, opened *session) (*pgx.Conn, error)
 	return conn, err
 }
 
-// settings says how to connect a session for a role.
+// settings reports how to connect a session for a role.
 func (s *sessions) settings(role string) (*pgx.ConnConfig, error) {
 	if s.config.ProcedureConfig == nil {
 		return s.config.Pool.Config().ConnConfig.Copy(), nil
@@ -272,7 +272,7 @@ func (s *sessions) settings(role string) (*pgx.ConnConfig, error) {
 	return s.config.ProcedureConfig(role)
 }
 
-// checkLogin refuses a session of another broker than the daemon's, whose messages the procedure would look for in vain, and warns of one
+// checkLogin refuses a session of another broker than the daemon's, whose messages the procedure would receive in vain, and warns of one
 // that gives procedures more than a login of their own is for.
 func (s *sessions) checkLogin(ctx context.Context, opened *session) error {
 	const broker = "select service_broker_guid from parley.databases"

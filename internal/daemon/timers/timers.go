@@ -68,7 +68,7 @@ func (t *Timers) Lead(ctx context.Context, term *daemon.Term) {
 	}
 }
 
-// fireOnce fires what is due and tells how long to pause; false means that this daemon leads no more.
+// fireOnce fires what is due and returns how long to pause; false means that this daemon leads no more.
 func (t *Timers) fireOnce(ctx context.Context, term *daemon.Term, failures *backoff.Failures) (pause time.Duration, leads bool) {
 	within, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

@@ -19,7 +19,7 @@ func Median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Spread tells how far the values lie apart: (largest - smallest) / median.
+// Spread reports how far the values lie apart: (largest - smallest) / median.
 func Spread(values []float64) float64 {
 	middle := Median(values)
 	if middle == 0 {

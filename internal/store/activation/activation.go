@@ -11,7 +11,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// What a daemon asks of a database and tells it. It has to be the owner of the schema, a member of that role, or a
+// What a daemon asks of a database and reports to it. It has to be the owner of the schema, a member of that role, or a
 // superuser. Statements that change something carry the daemon's term, and are refused when that is over.
 
 // Lead renews the lease of the daemon that holds a term, or takes over when nobody leads; term is 0 for a daemon that has
@@ -36,8 +36,8 @@ func Resign(ctx context.Context, db pgdb.DB, term int64) error {
 	return nil
 }
 
-// BeginReader tells whether the daemon that has a term may start a reader of a queue on a connection now. It gives the connection the role
-// of the reader, and lets the server end it unless the reader's statement follows within two seconds and before the lease is over.
+// BeginReader reports whether the daemon that has a term may start a reader of a queue on a connection now. It gives the connection the
+// role of the reader, and lets the server end it unless the reader's statement follows within two seconds and before the lease is over.
 // When it is not direct, because it may lead through a pooler, it only asks. The error has SQLSTATE 42501 when who said what reads the
 // queue may not, or no longer.
 func BeginReader(ctx context.Context, db pgdb.DB, term int64, queueID int32, role string, isDirect bool) (bool, error) {
@@ -50,7 +50,7 @@ func BeginReader(ctx context.Context, db pgdb.DB, term int64, queueID int32, rol
 	return may, nil
 }
 
-// MayBeginReader is [BeginReader] for a reader that runs elsewhere than on the connection that asks. It is told how long the lease of the
+// MayBeginReader is [BeginReader] for a reader that runs elsewhere than on the connection that asks. It gets how long the lease of the
 // daemon must last; an empty role is for readers that are no procedures.
 func MayBeginReader(ctx context.Context, db pgdb.DB, term int64, queueID int32, role string, lease time.Duration) (bool, error) {
 	var may bool
@@ -74,7 +74,7 @@ type ActivatedQueue struct {
 	External                            json.RawMessage
 	// Version changes whenever anything about the definition does.
 	Version string
-	// Refusal says why nothing may be started: who said what reads could not do it himself. Nil when he could.
+	// Refusal reports why nothing may be started: who said what reads could not do it himself. Nil when he could.
 	Refusal *string
 }
 
@@ -101,12 +101,12 @@ type ReceivableQueue struct {
 	Groups int32
 	// Head is the position of the first such message, 0 when there is none.
 	Head int64
-	// IsPartial tells that only a part of what waits was looked at.
+	// IsPartial reports that only a part of what waits was looked at.
 	IsPartial bool
 }
 
-// ReadReceivableQueues looks, without disturbing readers, in which of some queues messages can be received; queues in which
-// none can are left out. For each queue readersMax says how many groups are of interest; rowsMax bounds the look.
+// ReadReceivableQueues finds, without disturbing readers, in which of some queues messages can be received; queues in which
+// none can are left out. For each queue readersMax says how many groups are of interest; rowsMax bounds the scan.
 func ReadReceivableQueues(ctx context.Context, db pgdb.DB, queueIDs, readersMax []int32, rowsMax int) ([]ReceivableQueue, error) {
 	rows, err := db.Query(ctx, `
 		select q.queue_id, q.groups, coalesce(q.head, 0), q.is_partial
@@ -131,7 +131,7 @@ func ArmDoorbells(ctx context.Context, db pgdb.DB, queueIDs []int32, d time.Dura
 	return nil
 }
 
-// DisarmDoorbells tells senders that nobody has to be notified of messages to some queues, until they are armed again.
+// DisarmDoorbells lets senders know that no notifications are wanted of messages to some queues, until they are armed again.
 func DisarmDoorbells(ctx context.Context, db pgdb.DB, queueIDs []int32) error {
 	if _, err := db.Exec(ctx, "select parley._p_disarm_doorbells($1::integer[])", queueIDs); err != nil {
 		return pgdb.StatementError(err, "disarm the doorbells")
@@ -139,7 +139,7 @@ func DisarmDoorbells(ctx context.Context, db pgdb.DB, queueIDs []int32) error {
 	return nil
 }
 
-// NotifyActivation raises QUEUE_ACTIVATION for a queue, and tells how many messages were sent.
+// NotifyActivation raises QUEUE_ACTIVATION for a queue, and returns how many messages were sent.
 //
 // Errors: an [pgdb.Error] with number parley.QueueNotFound, or 15151 for others than administrators.
 func NotifyActivation(ctx context.Context, db pgdb.DB, queue string) (int, error) {
@@ -150,7 +150,7 @@ func NotifyActivation(ctx context.Context, db pgdb.DB, queue string) (int, error
 	return sent, nil
 }
 
-// FireDue fires timers and ends lifetimes that are due, up to a number, and tells in what time to call it again. With
+// FireDue fires timers and ends lifetimes that are due, up to a number, and returns in what time to call it again. With
 // oneByOne those that cannot be fired now are put off instead of failing the others. It returns false when the term is over.
 func FireDue(ctx context.Context, db pgdb.DB, term int64, top int, oneByOne bool) (fired int, next time.Duration, leads bool, err error) {
 	var count *int
@@ -174,7 +174,7 @@ const (
 	MonitorReceivesOccurring = "RECEIVES_OCCURRING"
 )
 
-// MonitorReport is what a daemon tells about a queue monitor. Times are seconds from now, nil for never.
+// MonitorReport is what a daemon reports about a queue monitor. Times are seconds from now, nil for never.
 type MonitorReport struct {
 	QueueID        int32    `json:"queue_id"`
 	IsGone         bool     `json:"is_gone"` // activation is off now
@@ -193,7 +193,7 @@ type MonitorReport struct {
 	LimitReached int64 `json:"limit_reached"`
 }
 
-// TaskReport is what a daemon tells about a reader that is running.
+// TaskReport is what a daemon reports about a reader that is running.
 type TaskReport struct {
 	QueueID    int32   `json:"queue_id"`
 	Reader     int     `json:"reader"`
@@ -203,7 +203,7 @@ type TaskReport struct {
 	StartedAgo float64 `json:"started_ago_s"`
 }
 
-// ReportActivation tells the database about the monitors that have changed, and about all running readers; nil tasks are as
+// ReportActivation reports to the database the monitors that have changed, and about all running readers; nil tasks are as
 // they were. It returns false when the term is over.
 func ReportActivation(ctx context.Context, db pgdb.DB, term int64, monitors []MonitorReport, tasks []TaskReport) (leads bool, err error) {
 	if monitors == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// ProgramActivation says which program the daemon starts while messages wait in a queue. When an activation is altered,
+// ProgramActivation reports which program the daemon starts while messages wait in a queue. When an activation is altered,
 // what is nil stays as it is; when it is created, the broker's defaults hold for it.
 type ProgramActivation struct {
 	Program          []string          // full path, then arguments
@@ -23,7 +23,7 @@ type ProgramActivation struct {
 	Activation       *bool          // whether it is on
 }
 
-// WebhookActivation says which web address the daemon delivers the messages of a queue to; nil as in [ProgramActivation].
+// WebhookActivation reports which web address the daemon delivers the messages of a queue to; nil as in [ProgramActivation].
 type WebhookActivation struct {
 	URL            *string
 	Secret         *string // nil for a new one

@@ -32,7 +32,7 @@ func TestProbeThatComesAgainBreaksNothing(t *testing.T) {
 	}
 }
 
-// Keeps F2: what arrived after the question was asked would make the question look as if something were lost.
+// Keeps F2: what arrived after the question was asked would make the question report a loss.
 func TestWhatIsComparedDoesNotMoveMeanwhile(t *testing.T) {
 	t.Parallel()
 	asker, answerer, _, target := talking(t)

@@ -23,7 +23,7 @@ type DaemonReport struct {
 type EndpointReport struct {
 	IPAddress string `json:"ip_address"`
 	Port      int    `json:"port"`
-	// Forwards says that messages for others are passed on, of which so many megabytes may be in memory at a time.
+	// Forwards reports that messages for others are passed on, of which so many megabytes may be in memory at a time.
 	Forwards      bool  `json:"forwards"`
 	ForwardSizeMB int64 `json:"forward_size_mb"`
 }
@@ -94,7 +94,7 @@ func ForgetDaemon(ctx context.Context, db pgdb.DB, id pgdb.UUID) error {
 	return nil
 }
 
-// nonNil gives an empty list for none: JSON tells them apart.
+// nonNil gives an empty list for none: JSON distinguishes them.
 func nonNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}

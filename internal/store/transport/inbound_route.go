@@ -66,8 +66,8 @@ func ReadInboundRoutes(ctx context.Context, db pgdb.DB) ([]InboundRoute, error) 
 	return routes, nil
 }
 
-// FindInboundRoute says where a message goes that has arrived from the network: address is [LocalAddress], also when no route
-// matches, or tcp://host:port with ,host:port of a mirror behind it, or "" when the name of the service does not tell the address that
+// FindInboundRoute reports where a message goes that has arrived from the network: address is [LocalAddress], also when no route
+// matches, or tcp://host:port with ,host:port of a mirror behind it, or "" when the name of the service does not contain the address that
 // TRANSPORT requires. When it is LOCAL and no database here takes the message, it goes to otherwise; it is dropped when that is "".
 // ToBroker is zero when the conversation is not bound yet. A message whose broker lives here needs no route: do not ask.
 //

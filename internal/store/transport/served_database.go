@@ -11,9 +11,9 @@ type ServedDatabase struct {
 	// Broker is its service_broker_guid, Epoch as in [Speaker].
 	Broker pgdb.UUID
 	Epoch  int64
-	// IsEnabled tells whether its broker takes part at all.
+	// IsEnabled reports whether its broker takes part at all.
 	IsEnabled bool
-	// Server tells the servers apart that a daemon is connected to: databases for which it is the same share their roles.
+	// Server distinguishes the servers that a daemon is connected to: databases for which it is the same share their roles.
 	Server string
 	// Keepers are the oids of the database and of the role that owns its schema parley, with a blank between: who can say there who owns
 	// what.

@@ -16,7 +16,7 @@ type Speaker struct {
 	Instance pgdb.UUID
 	// Epoch grows when the database goes on from a history that may have lost its end: after a failover or a restore.
 	Epoch int64
-	// Term is that of the daemon that leads, within the epoch; Token tells two copies of a database apart that have both
+	// Term is that of the daemon that leads, within the epoch; Token distinguishes two copies of a database that have both
 	// come to the same term.
 	Term  int64
 	Token pgdb.UUID
@@ -55,9 +55,9 @@ type Run struct {
 
 	// Owner is the role that owns the sending service. It counts only between databases of one server, served by one daemon.
 	Owner string
-	// IsEncrypted tells that the dialog was begun with encryption, so it must not leave the server unsecured.
+	// IsEncrypted reports that the dialog was begun with encryption, so it must not leave the server unsecured.
 	IsEncrypted bool
-	// IsBound tells the sending daemon that a remote service binding counts for the dialog, so that it has to ask how to seal it. It does
+	// IsBound shows the sending daemon that a remote service binding counts for the dialog, so that it has to ask how to seal it. It does
 	// not travel.
 	IsBound bool
 	// Probe is set in a run without messages that compares both sides of a conversation after the sender's epoch has changed.
@@ -129,7 +129,7 @@ type Result struct {
 type Arrival struct {
 	Speaker Speaker
 	Runs    []Run
-	// Identities says who has sent each run, as far as that was proven: "certificate:" and a fingerprint for the signer of a
+	// Identities reports who has sent each run, as far as that was proven: "certificate:" and a fingerprint for the signer of a
 	// secured dialog, "peer:" and a fingerprint for the broker at the other end of the link, "role:", [ServedDatabase].Keepers and a name
 	// between databases of one server; "" for nobody. The database maps it to a role, whose grants decide.
 	Identities []string
@@ -166,7 +166,7 @@ type Destination struct {
 	Due time.Duration
 	// Attempts is how many have failed one after the other.
 	Attempts int32
-	// HasProbes tells that conversations have to be compared with their far sides before they go on: see [Probe].
+	// HasProbes reports that conversations have to be compared with their far sides before they go on: see [Probe].
 	HasProbes bool
 }
 
@@ -174,10 +174,10 @@ type Destination struct {
 type Acknowledgement struct {
 	EndpointID    int64
 	FirstSequence int64
-	// IsAlone tells that nothing else of the conversation was under way while the run was. Only then may the answer
+	// IsAlone reports that nothing else of the conversation was under way while the run was. Only then may the answer
 	// [Expected] show that the other side has lost messages; until then it may just be old.
 	IsAlone bool
-	// IsProbe tells that the run was one with a Probe.
+	// IsProbe reports that the run was one with a Probe.
 	IsProbe bool
 	Result  Result
 }

@@ -11,7 +11,7 @@ import (
 
 // What a daemon asks of a database that transmits. Statements that change something carry the daemon's term.
 
-// ReadSpeaker tells in whose name the daemon that holds a term transmits, and notes when the server has begun a new epoch. It
+// ReadSpeaker returns in whose name the daemon that holds a term transmits, and records when the server has begun a new epoch. It
 // returns false when the term is over.
 func ReadSpeaker(ctx context.Context, db pgdb.DB, term int64) (Speaker, bool, error) {
 	s := Speaker{Term: term}
@@ -117,7 +117,7 @@ func collectRuns(rows pgx.Rows, err error, what string) ([]Run, error) {
 	return runs, nil
 }
 
-// AcknowledgeRuns tells a database what the far sides have answered. It returns false when the term is over. The transaction commits
+// AcknowledgeRuns reports to a database what the far sides have answered. It returns false when the term is over. The transaction commits
 // without a wait for the disk: what is lost of it is sent and answered again.
 func AcknowledgeRuns(ctx context.Context, db pgdb.DB, term int64, acknowledgements []Acknowledgement) (bool, error) {
 	n := len(acknowledgements)

@@ -12,7 +12,7 @@ import (
 
 // What the daemon asks of a database about the security of dialogs. It holds the secrets; the database knows who is who.
 
-// SecurityMode tells how a dialog is secured.
+// SecurityMode reports how a dialog is secured.
 type SecurityMode string
 
 // The modes.
@@ -22,7 +22,7 @@ const (
 	FullSecurity      SecurityMode = "full"      // both sides do
 )
 
-// DialogPlan tells how messages of an endpoint are to be sealed.
+// DialogPlan reports how messages of an endpoint are to be sealed.
 type DialogPlan struct {
 	EndpointID int64
 	// Mode is empty when the messages must not leave now, for the reason in Status.
@@ -37,7 +37,7 @@ type DialogPlan struct {
 	Status     string
 }
 
-// PlanDialogs tells how messages of endpoints are to be sealed. An endpoint that is gone is left out. When the link to the next
+// PlanDialogs reports how messages of endpoints are to be sealed. An endpoint that is gone is left out. When the link to the next
 // broker is encrypted, a dialog that is to be encrypted needs no binding.
 func PlanDialogs(ctx context.Context, db pgdb.DB, endpointIDs []int64, isLinkEncrypted bool) ([]DialogPlan, error) {
 	rows, err := db.Query(ctx, `
@@ -54,7 +54,7 @@ func PlanDialogs(ctx context.Context, db pgdb.DB, endpointIDs []int64, isLinkEnc
 	return plans, nil
 }
 
-// SecureDialog notes a plan for good, before the first message leaves, and returns what is noted, which may be what another
+// SecureDialog records a plan for good, before the first message leaves, and returns what is recorded, which may be what another
 // daemon was faster to note. It is false when the endpoint is gone.
 func SecureDialog(ctx context.Context, db pgdb.DB, plan DialogPlan) (DialogPlan, bool, error) {
 	var endpointID *int64
@@ -81,7 +81,7 @@ func SecureDialog(ctx context.Context, db pgdb.DB, plan DialogPlan) (DialogPlan,
 type DialogCertificate struct {
 	Fingerprint, Certificate []byte
 	PrivateKey               []byte // sealed under the master key; nil for somebody else's
-	// Status says what is wrong when there is none.
+	// Status reports what is wrong when there is none.
 	Status string
 }
 
@@ -105,7 +105,7 @@ type JudgedCertificates struct {
 	SignerCertificate []byte
 	// PrivateKey opens it, and is sealed under the master key.
 	PrivateKey []byte
-	// Status says why the message must not be opened.
+	// Status reports why the message must not be opened.
 	Status string
 }
 
@@ -123,7 +123,7 @@ func JudgeCertificates(ctx context.Context, db pgdb.DB, signer, receiver []byte,
 	return j, nil
 }
 
-// DialogBinding says who is at the other side of a dialog, as an opened message proves it.
+// DialogBinding reports who is at the other side of a dialog, as an opened message proves it.
 type DialogBinding struct {
 	ConversationID pgdb.UUID
 	IsInitiator    bool // of the side here
@@ -132,7 +132,7 @@ type DialogBinding struct {
 	KeyID          []byte
 }
 
-// BindDialogs tells for each binding whether it is that of its dialog. It belongs in the transaction that accepts the messages.
+// BindDialogs reports for each binding whether it is that of its dialog. It belongs in the transaction that accepts the messages.
 func BindDialogs(ctx context.Context, tx pgx.Tx, bindings []DialogBinding) ([]bool, error) {
 	answers := make([]bool, len(bindings))
 	batch := &pgx.Batch{}
@@ -217,7 +217,7 @@ func DigestBody(ctx context.Context, db pgdb.DB, endpointID, sequence int64) ([]
 	return digest, nil
 }
 
-// VerifyFragments tells whether the stored fragments of a message are those of the body with a digest. When they are complete and of
+// VerifyFragments reports whether the stored fragments of a message are those of the body with a digest. When they are complete and of
 // another body they are deleted; as long as they are not complete they may still be good.
 func VerifyFragments(
 	ctx context.Context, db pgdb.DB, conversationID pgdb.UUID, fromInitiator bool, sequence, size int64, digest []byte,

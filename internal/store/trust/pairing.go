@@ -139,7 +139,7 @@ func ReadPairingRequests(ctx context.Context, db pgdb.DB, pairing pgdb.UUID) ([]
 	return requests, nil
 }
 
-// ConfirmPairing says that the code of a request is the one that the other side shows.
+// ConfirmPairing reports that the code of a request is the one that the other side shows.
 //
 // Errors: an [pgdb.Error] with number 15151 when the request is over, for others than administrators, or for an unknown role.
 func ConfirmPairing(ctx context.Context, db pgdb.DB, request pgdb.UUID, c PairingChoice) error {
@@ -161,7 +161,7 @@ func RefusePairing(ctx context.Context, db pgdb.DB, request pgdb.UUID) error {
 	return nil
 }
 
-// ErrPairingOver says that an invitation or a request cannot be used, or not any more.
+// ErrPairingOver reports that an invitation or a request cannot be used, or not any more.
 var ErrPairingOver = errors.New("the pairing is over")
 
 // PairedKey is the key of a broker that has been paired with, and what it has offered.

@@ -150,7 +150,7 @@ type PeerSuccessor struct {
 	NotBefore, NotAfter      time.Time
 }
 
-// ErrNoPredecessor says that the key which has signed another is not trusted in a database, or that the new key is another peer's.
+// ErrNoPredecessor reports that the key which has signed another is not trusted in a database, or that the new key is another peer's.
 var ErrNoPredecessor = errors.New("the key before it is not trusted")
 
 // SucceedPeerKey adds a new key to a peer whose trusted key has signed it, which the caller has checked.
@@ -170,7 +170,7 @@ func SucceedPeerKey(ctx context.Context, db pgdb.DB, s PeerSuccessor) error {
 	return nil
 }
 
-// ReportedCertificate is what a daemon tells its databases of itself.
+// ReportedCertificate is what a daemon reports to its databases about itself.
 type ReportedCertificate struct {
 	Daemon              string // its name
 	Fingerprint         string // of its key

@@ -76,7 +76,7 @@ func notAllowed(what, which, flag string) error {
 	return fmt.Errorf("%s %s is %w; allow it with parley serve %s", what, which, ErrNotAllowed, flag)
 }
 
-// within tells whether a path is one of those allowed, or lies below it.
+// within reports whether a path is one of those allowed, or lies below it.
 func within(path string, allowed []string) bool {
 	for _, root := range allowed {
 		root = filepath.Clean(root)

@@ -26,7 +26,7 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// logBuffer is a log that can be looked at while it is written.
+// logBuffer is a log that can be read while it is written.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -57,7 +57,7 @@ func (b *logBuffer) waitFor(t *testing.T, text string) {
 	}
 }
 
-// define writes the definition of a queue that the binary of the tests reads, acting as told.
+// define writes the definition of a queue that the binary of the tests reads, acting as defined.
 func define(t *testing.T, changes map[string]any, act ...string) activation.Queue {
 	t.Helper()
 	d := map[string]any{

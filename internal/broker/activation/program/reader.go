@@ -34,7 +34,7 @@ func (r *reader) Run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	// The program is told when the thread that started it ends, so this goroutine keeps the thread.
+	// The program gets a signal when the thread that started it ends, so this goroutine keeps the thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var outputs sync.WaitGroup
@@ -93,7 +93,7 @@ func (r *reader) await(ctx context.Context, pid int, ended <-chan error) (killed
 	return true, <-ended
 }
 
-// judge says what the end of the program means.
+// judge reports what the end of the program means.
 func (r *reader) judge(ctx context.Context, err error, killed bool, lastLine string, ran time.Duration) error {
 	if killed {
 		return fmt.Errorf("program did not stop within %s and was killed", r.stopTimeout)

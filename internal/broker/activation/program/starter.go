@@ -22,7 +22,7 @@ type Starter struct {
 	DSN, Database string
 	// PassPostgresVariables hands on the daemon's own PG* variables, which the connection string may rely on.
 	PassPostgresVariables bool
-	// Logger is told what programs print, and how they end; nil means [slog.Default].
+	// Logger receives what programs print, and how they end; nil means [slog.Default].
 	Logger *slog.Logger
 }
 

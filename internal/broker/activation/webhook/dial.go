@@ -29,7 +29,7 @@ func newClient(isPublicOnly bool) *http.Client {
 	}
 }
 
-// refusePrivate looks at the address that a connection is really made to: a name may lead anywhere, and elsewhere the next
+// refusePrivate checks the address that a connection is really made to: a name may lead anywhere, and elsewhere the next
 // time it is asked for.
 func refusePrivate(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
@@ -44,7 +44,7 @@ func refusePrivate(_, address string, _ syscall.RawConn) error {
 
 var errPrivate = errors.New("the web address leads into a private network")
 
-// notPublic are ranges that the standard library does not tell apart, and those that lead to IPv4 addresses.
+// notPublic are ranges that the standard library does not distinguish, and those that lead to IPv4 addresses.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("100.64.0.0/10"),

@@ -14,7 +14,7 @@ const (
 	hidden         = "[hidden]"
 )
 
-// excerpt gives the begin of an answer that refuses, for whoever looks for the cause. An answer that repeats the request shows
+// excerpt gives the begin of an answer that refuses, for people who search the cause. An answer that repeats the request shows
 // nobody what is secret in it: the key that signs, and what stands in the query of the address.
 func (r *reader) excerpt(body []byte) string {
 	if bytes.IndexByte(body, 0) >= 0 {

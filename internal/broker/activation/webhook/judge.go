@@ -23,7 +23,7 @@ func (r *refusal) Error() string { return r.cause.Error() }
 
 func (r *refusal) Unwrap() error { return r.cause }
 
-// judge says what the status of an answer means; nil is acceptance.
+// judge reports what the status of an answer means; nil is acceptance.
 func judge(answer *http.Response, now time.Time) *refusal {
 	status := answer.StatusCode
 	cause := fmt.Errorf("the web address answered %d %s", status, http.StatusText(status))
@@ -51,7 +51,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return 0
 }
 
-// judgeError says what it means that there is no answer. wasSent tells whether a connection was made: without one the error
+// judgeError reports what it means that there is no answer. wasSent reports whether a connection was made: without one the error
 // says nothing about the message, and concerns all of them. The request's own time-out is not that of ctx.
 func judgeError(ctx context.Context, err error, wasSent bool, timeout time.Duration) error {
 	switch {

@@ -42,7 +42,7 @@ func ParsePermission(prefixes []string) (Permission, error) {
 	return p, nil
 }
 
-// check reads an address. It tells whether its host is named by the operator; otherwise only public addresses may be called.
+// check reads an address. It reports whether its host is named by the operator; otherwise only public addresses may be called.
 func (p Permission) check(text string) (u *url.URL, isNamed bool, err error) {
 	u, err = url.Parse(text)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// retryPoll is how often a queue is looked at in which conversations wait after a failure. It is also how late
+	// retryPoll is how often a queue is polled in which conversations wait after a failure. It is also how late
 	// a message of another conversation may be seen then.
 	retryPoll = 250 * time.Millisecond
-	// stopTimeout is how long a request may go on after the reader was told to stop.
+	// stopTimeout is how long a request may go on after the reader was asked to stop.
 	stopTimeout = 5 * time.Second
 	// undoTimeout bounds the statements that clean up after a failure.
 	undoTimeout = 5 * time.Second
@@ -41,7 +41,7 @@ type reader struct {
 }
 
 // Run delivers until there is nothing to deliver, now or later. While conversations wait after a failure it stays: the
-// engine could not tell them from others, and would start one reader after the other.
+// engine could not distinguish them from others, and would start one reader after the other.
 func (r *reader) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		delivered, err := r.deliver(ctx)
@@ -88,7 +88,7 @@ func (r *reader) rest(ctx context.Context) (bool, error) {
 	}
 }
 
-// deliver does one transaction: it shows itself messages, posts them, and receives what was accepted. It tells whether there
+// deliver does one transaction: it shows itself messages, posts them, and receives what was accepted. It reports whether there
 // was anything to deliver, accepted or not.
 func (r *reader) deliver(ctx context.Context) (bool, error) {
 	work, cancel := outlive(ctx, stopTimeout)

@@ -7,11 +7,11 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// Secrets keeps the secrets of webhooks.
+// Secrets reports how the secrets of webhooks are kept.
 type Secrets interface {
 	// Seal seals those that stand in the database as they are, where that is wanted.
 	Seal(ctx context.Context, db parley.DB) error
-	// Open opens the sealed one of the webhook of a queue.
+	// seals nobody else could open after a failover.
 	Open(queueID int32, sealed []byte) (string, error)
 }
 

@@ -111,7 +111,7 @@ func (s *Starter) sharedBy(queueID int) *shared {
 	return s.queues[queueID]
 }
 
-// noteUnavailable counts, and tells after how many in a row the reader had better fail, so that the engine pauses.
+// noteUnavailable counts, and returns after how many in a row the reader had better fail, so that the engine pauses.
 func (s *shared) noteUnavailable() (tooMany bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

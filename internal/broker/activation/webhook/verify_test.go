@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// verify tells whether a request comes from Parley and is new: who knows the secret has signed id, time and body.
+// verify reports whether a request comes from Parley and is new: who knows the secret has signed id, time and body.
 func verify(secret string, header http.Header, body []byte, now time.Time) bool {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil {

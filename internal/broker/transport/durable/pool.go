@@ -1,7 +1,7 @@
 // Package durable gives connections to a database whose commits can be relied on by others.
 //
 // A commit that waits for a synchronous standby can be cut short: the server then warns that the transaction is committed here and
-// maybe nowhere else, and still reports success. After a crash such transactions are visible too. Whoever then tells another
+// maybe nowhere else, and still reports success. After a crash such transactions are visible too. A daemon that then reports to another
 // database that it has something, says what a failover may take back. So:
 //   - A statement during which the server gave that warning counts as failed ([ErrUnreplicated]).
 //   - After such a warning, and on every connection that is new, what can be seen is not relied on before a record of our own is

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport/endpoint"
 )
 
-// A lane that is full for long: what was answered is told all the while, so what is in transit stays a window.
+// A lane that is full for long: what was answered is reported all the while, so what is in transit stays a window.
 func TestOnlyAWindowOfABacklogIsInTransit(t *testing.T) {
 	t.Parallel()
 	a, b := newBase(t, "a"), newBase(t, "b")
@@ -28,7 +28,7 @@ func TestOnlyAWindowOfABacklogIsInTransit(t *testing.T) {
 		}
 		<-time.After(lookEvery)
 	}
-	// A window of 8,000 rows, and what has been answered and is about to be told.
+	// A window of 8,000 rows, and what has been answered and is about to be reported.
 	if most > 16_000 {
 		t.Errorf("%d messages were in transit at once", most)
 	}

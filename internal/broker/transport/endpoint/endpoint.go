@@ -29,19 +29,19 @@ import (
 // notConfigured is the number under which Service Broker says that nothing goes over the network.
 const notConfigured = 9666
 
-// Config says how an endpoint works. Its zero value is one without a network: the databases of the daemon talk to each other.
+// Config reports how an endpoint works. Its zero value is one without a network: the databases of the daemon talk to each other.
 type Config struct {
 	// Network leads to other servers; nil when there is none.
 	Network *Network
-	// Forward tells to pass messages on that are for others, of which ForwardSize bytes may be in memory at a time, 0 means 10 MiB.
+	// Forward passes messages on that are for others, of which ForwardSize bytes may be in memory at a time, 0 means 10 MiB.
 	Forward     bool
 	ForwardSize int64
 	// Guard makes what protects the dialogs of a database on their way through the network; nil for one without keys, which believes
 	// that links are encrypted and takes nothing that is sealed.
 	Guard func(logger *slog.Logger) dialogsecurity.Guard
-	// Name tells this daemon from others in views; "" means host and process id.
+	// Name distinguishes this daemon from others in views; "" means host and process id.
 	Name string
-	// Logger is told what happens; nil means [slog.Default].
+	// Logger receives what happens; nil means [slog.Default].
 	Logger *slog.Logger
 }
 
@@ -55,7 +55,7 @@ type Endpoint struct {
 	arrivals  *router.Router
 	links     *links
 	server    *link.Server
-	// id tells this daemon from others in what it reports.
+	// id distinguishes this daemon from others in what it reports.
 	id parley.UUID
 
 	mu        sync.Mutex

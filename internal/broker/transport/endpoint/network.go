@@ -18,11 +18,11 @@ import (
 type Network struct {
 	// Listener is where others connect; [Endpoint.Run] closes it.
 	Listener net.Listener
-	// Link says how to speak with others: who we are, and whom we trust.
+	// Link reports how to speak with others: who we are, and whom we trust.
 	Link link.Config
 }
 
-// shutdownTime is how long peers may take to hear the answers to what they have sent when the daemon stops.
+// shutdownTime is how long peers may take to receive the answers to what they have sent when the daemon stops.
 const shutdownTime = 2 * time.Second
 
 // links are the ways to other servers, one for each address.
@@ -117,7 +117,7 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	return nil
 }
 
-// Connections tells of the connections with other servers.
+// Connections lists the connections with other servers.
 func (e *Endpoint) Connections() (all []link.ConnectionState) {
 	if e.config.Network == nil {
 		return nil
@@ -129,7 +129,7 @@ func (e *Endpoint) Connections() (all []link.ConnectionState) {
 	return all
 }
 
-// Forwarded tells what was passed on for others.
+// Forwarded reports what was passed on for others.
 func (e *Endpoint) Forwarded() router.ForwardStatistics {
 	if e.forwarder == nil {
 		return router.ForwardStatistics{}

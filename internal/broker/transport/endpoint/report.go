@@ -22,11 +22,11 @@ const (
 	repeatInterval     = 5 * time.Second
 	repeatIdleInterval = time.Minute
 	reportTimeout      = 5 * time.Second
-	// forwardedMax is how many messages on their way through are told.
+	// forwardedMax is how many messages on their way through are reported.
 	forwardedMax = 1000
 )
 
-// Figures tells what the database has transmitted and taken in, and what the links of the daemon do.
+// Figures reports what the database has transmitted and taken in, and what the links of the daemon do.
 func (d *Database) Figures() (f transport.Figures) {
 	d.fill(&f)
 	d.endpoint.fill(&f, d.endpoint.Connections())
@@ -90,7 +90,7 @@ func counters(f transport.Figures) map[string]int64 {
 	return c
 }
 
-// report tells the databases what the daemon knows, while that is anything, until ctx ends.
+// report reports to the databases what the daemon knows, while that is anything, until ctx ends.
 func (e *Endpoint) report(ctx context.Context) {
 	tick := time.NewTicker(reportInterval)
 	defer tick.Stop()
@@ -99,7 +99,7 @@ func (e *Endpoint) report(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			// What is being told may be written yet; it is taken back after that.
+			// What is being reported may be written yet; it is taken back after that.
 			reporting.Wait()
 			for _, d := range e.all() {
 				reporting.Go(func() { d.takeBack(context.WithoutCancel(ctx)) })

@@ -129,8 +129,8 @@ func (b *base) introduce(keys *dialogsecurity.MasterKeys, other *base) (role str
 	return role
 }
 
-// Two databases on two servers, and a third server between them that passes everything on. Its links are in clear here, so what goes through
-// them is what it sees.
+// Two databases on two servers, and a third server between them that passes everything on. Its links are in clear here, so what goes
+// through them is what it sees.
 func TestForwarderNeverSeesABodyOfASecuredDialog(t *testing.T) {
 	t.Parallel()
 	a, b, middle := newBase(t, "a"), newBase(t, "b"), newBase(t, "middle")
@@ -180,7 +180,7 @@ func TestForwarderNeverSeesABodyOfASecuredDialog(t *testing.T) {
 	if !into.hasSeen("target b") || dm.endpoint.Forwarded().Messages < 4 {
 		t.Errorf("nothing went through the forwarder: %+v", dm.endpoint.Forwarded())
 	}
-	// What was forwarded, and where each server sends what comes from the network, is told under the names of a trace.
+	// What was forwarded, and where each server sends what comes from the network, is reported under the names of a trace.
 	dm.awaitLog(`msg="messages were forwarded" event="Broker:Forwarded Message Sent" event_id=139 address=` + atB)
 	dm.awaitLog(`event="Broker:Message Classify" event_id=141 event_subclass=2 event_subclass_name=Remote address=` + atB)
 	da.awaitLog(`event="Broker:Message Classify" event_id=141 event_subclass=1 event_subclass_name=Local address=LOCAL`)

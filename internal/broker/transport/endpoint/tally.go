@@ -65,7 +65,7 @@ func (t *tally) FragmentArrived(bytes int) {
 	t.fragmentBytesReceived.Add(int64(bytes))
 }
 
-// fill tells what was counted.
+// fill reports what was counted.
 func (t *tally) fill(f *transport.Figures) {
 	for i := range t.sent {
 		f.Sent[i] = t.sent[i].Load()

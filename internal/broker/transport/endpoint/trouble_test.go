@@ -88,7 +88,7 @@ func TestWhatADeadDaemonHadTakenIsSentByTheNext(t *testing.T) {
 	a.await(d.log, "select not exists (select from parley._p_transit)")
 	d.stop()
 	a.send(handle, 2, 10)
-	// It takes them, and is never heard of again.
+	// It takes them, and never answers again.
 	term, leads, err := activationstore.Lead(t.Context(), a.pool, "dead", 0, time.Second)
 	if err != nil || !leads {
 		t.Fatal(leads, err)
