@@ -112,9 +112,9 @@ func NewBroker(ctx context.Context, db DB) (UUID, error) {
 //
 // Errors: as [EnableBroker].
 func ErrorBrokerConversations(ctx context.Context, db DB) (int, error) {
-	var told int
-	if err := db.QueryRow(ctx, "select parley.error_broker_conversations()").Scan(&told); err != nil {
+	var informed int
+	if err := db.QueryRow(ctx, "select parley.error_broker_conversations()").Scan(&informed); err != nil {
 		return 0, pgdb.StatementError(err, "end all conversations with an error")
 	}
-	return told, nil
+	return informed, nil
 }

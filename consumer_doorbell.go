@@ -18,7 +18,7 @@ import (
 // is short, and renewed for as long as a reader sleeps.
 const announcedSeconds = 3
 
-// notifier wakes the sleeping readers of a consumer: when a sender notifies, and once each poll interval.
+// doorbell wakes the sleeping readers of a consumer: when a sender notifies, and once each poll interval.
 //
 // Each ring wakes one reader; a reader that finds messages rings again, so that a burst wakes all of them and a single
 // message only one.
@@ -53,7 +53,7 @@ func (b *doorbell) ringOthers() {
 	}
 }
 
-// wait sleeps until a wake-up comes.
+// wait sleeps until the bell rings.
 func (b *doorbell) wait(ctx context.Context) {
 	b.sleepers.Add(1)
 	defer b.sleepers.Add(-1)
@@ -63,8 +63,8 @@ func (b *doorbell) wait(ctx context.Context) {
 	}
 }
 
-// announce lets senders know that a reader sleeps, unless they know already. It returns true when they did not know: then
-// the queue has to be polled once more. Readers announce one after the other, so that one announcement does for all.
+// announce tells senders that somebody sleeps, unless they know already. It returns true when they did not know: then
+// the queue has to be looked at once more. Readers announce one after the other, so that one announcement does for all.
 func (b *doorbell) announce(ctx context.Context, logger *slog.Logger) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +89,7 @@ func (b *doorbell) announce(ctx context.Context, logger *slog.Logger) bool {
 	return !known
 }
 
-// listen hands out wake-ups until ctx ends.
+// listen rings the bell until ctx ends.
 func (b *doorbell) listen(ctx context.Context) {
 	var polling sync.WaitGroup
 	polling.Go(func() { b.poll(ctx) })
@@ -176,7 +176,7 @@ func (b *doorbell) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// isDirect reports whether a connection leads to a backend of its own. A pooler gives its clients process ids that are
+// isDirect tells whether a connection leads to a backend of its own. A pooler gives its clients process ids that are
 // not those of the backends; through it LISTEN succeeds, but nothing ever comes.
 func isDirect(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	var pid uint32

@@ -41,14 +41,14 @@ func (run *consumerRun) read(ctx, work context.Context, number int) {
 			continue
 		}
 		if run.wakeUps.ask(ctx, logger) {
-			// A sender that checked for sleepers before the announcement does not notify: poll once more.
+			// A sender that looked for sleepers before the announcement rings no bell: look once more.
 			continue
 		}
 		run.wakeUps.wait(ctx)
 	}
 }
 
-// receiveOnce does one transaction: receive, handle, commit. It reports whether there was anything to receive.
+// receiveOnce does one transaction: receive, handle, commit. It tells whether there was anything to receive.
 func (run *consumerRun) receiveOnce(ctx, work context.Context) (received bool, err error) {
 	conn, err := run.Pool.Acquire(ctx)
 	if err != nil {
@@ -188,7 +188,7 @@ func endUnlessEnded(ctx context.Context, tx pgx.Tx, handle UUID) error {
 	return err
 }
 
-// report reports to the broker that messages could not be handled. It does so even when the time of grace is over, and
+// report tells the broker that messages could not be handled. It does so even when the time of grace is over, and
 // whatever has become of the connection: what is not reported is counted later, but nobody learns why.
 func (run *consumerRun) report(work context.Context, logger *slog.Logger, err error) {
 	failed, ok := errors.AsType[*handlerError](err)

@@ -137,7 +137,7 @@ described as (
   ) as p (property, value)
 
   union all
-  -- The NOT NULL constraints of PostgreSQL 18 are told by their columns.
+  -- The NOT NULL constraints of PostgreSQL 18 are named by their columns.
   select 'constraint', format('%I of %s', c.conname, coalesce(r.identity, t.identity)), p.property, p.value
   from pg_constraint as c
   left join relation as r on r.oid = c.conrelid

@@ -16,7 +16,7 @@ const clockTolerance = 2 * time.Second
 
 // DiagnoseConnection finds what is wrong between a program and the database: a schema of another version, a pooler that
 // keeps notifications away, clocks that differ. It attaches to the broker, and so finds out whether that is a copy; what
-// it then is, [DiagnoseConfiguration] reports. When the schema does not fit, nothing more can be asked of it.
+// it then is, [DiagnoseConfiguration] tells. When the schema does not fit, nothing more can be asked of it.
 //
 // Errors: [ErrNotInstalled].
 func DiagnoseConnection(ctx context.Context, conn *pgx.Conn) (findings []Finding, schemaFits bool, err error) {
@@ -65,7 +65,7 @@ func connectionFinding(code, level, kind, name, cause, cure string) Finding {
 	return Finding{Code: code, Level: level, Part: PartConfiguration, ObjectKind: kind, ObjectName: name, Cause: cause, Cure: &cure}
 }
 
-// clockSkew returns by how much the clock of the database is ahead of ours, and how exactly that is known: half the time
+// clockSkew tells by how much the clock of the database is ahead of ours, and how exactly that is known: half the time
 // that the question took.
 func clockSkew(ctx context.Context, db DB, now func() time.Time) (ahead, exactness time.Duration, err error) {
 	asked := now()

@@ -27,7 +27,7 @@ type PassingMessage struct {
 }
 
 // Follower watches the messages that pass through a queue, without taking them and without disturbing anybody. It sees
-// what waits when it polls; a message that is received before that passes unseen.
+// what waits when it looks; a message that is received before that passes unseen.
 //
 // Messages come in the order in which they can be seen, which is nearly that of their positions: transactions that send
 // side by side commit in any order. None comes twice.
@@ -51,7 +51,7 @@ type queueEnd struct {
 }
 
 const (
-	// followPage is how many messages one poll reads at most.
+	// followPage is how many messages one look reads at most.
 	followPage = 500
 	// unsettledMost is how many messages are remembered while a sender stays open. What it sends when more have passed is
 	// not seen.
@@ -84,13 +84,13 @@ func Follow(ctx context.Context, conn *pgx.Conn, queue string, from int64) (*Fol
 	return f, nil
 }
 
-// Next polls, and returns what has not been seen yet; that may be nothing, or, when much is new, a part of it.
+// Next looks, and gives what has not been seen yet; that may be nothing, or, when much is new, a part of it.
 func (f *Follower) Next(ctx context.Context) ([]PassingMessage, error) {
 	end, err := f.end(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// Judged before the poll, so that the poll sees all up to there.
+	// Judged before the look, so that the look sees all up to there.
 	settled := f.from
 	if !slices.ContainsFunc(end.senders, func(sender string) bool { return slices.Contains(f.probe.senders, sender) }) {
 		settled = max(settled, f.probe.position)

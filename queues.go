@@ -86,16 +86,16 @@ func ReadQueues(ctx context.Context, db DB) ([]QueueStatus, error) {
 func scanQueueStatus(row pgx.CollectableRow) (QueueStatus, error) {
 	var q QueueStatus
 	var b QueueBacklog
-	var mayLook bool
+	var maySee bool
 	err := row.Scan(
 		&q.Queue, &q.QueueID, &q.IsSystem, &q.Status, &q.Services, &q.Retention, &q.PoisonMessageHandling,
 		&q.PoisonAction, &q.PoisonRollbacks, &q.SetAsideConversations,
 		&q.Activation, &q.ActivationProcedure, &q.MaxQueueReaders,
 		&q.ExternalActivation, &q.ExternalEnabled, &q.MaxInstances,
-		&mayLook, &b.WaitingMessages, &b.HeldMessages, &b.IsEstimated, &b.OldestEnqueueTime, &b.OldestSeconds,
+		&maySee, &b.WaitingMessages, &b.HeldMessages, &b.IsEstimated, &b.OldestEnqueueTime, &b.OldestSeconds,
 		&b.Rollbacks, &b.RollbacksBeforeDisable,
 	)
-	if mayLook {
+	if maySee {
 		q.Backlog = &b
 	}
 	return q, err

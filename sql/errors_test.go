@@ -100,7 +100,7 @@ func errorRows(s session) []errorRow {
 	return rows
 }
 
-// makes tells whether an error has the texts of the row, with any values in their places.
+// makes reports whether an error has the texts of the row, with any values in their places.
 func (r errorRow) makes(e pgconn.PgError) bool {
 	return e.Code == sqlState(r.Number) && fits(r.Message, e.Message) && fits(r.Detail, e.Detail) && fits(r.Hint, e.Hint)
 }

@@ -80,7 +80,7 @@ func TestRightsNamesAreSuggestedToThoseWhoMaySeeThem(t *testing.T) {
 }
 
 // A caller that gives the name of a service for that of its queue gets the queue named, if the catalog shows it both.
-func TestRightsServiceGivenForItsQueueIsToldToThoseWhoMaySeeBoth(t *testing.T) {
+func TestRightsServiceGivenForItsQueueIsShownToThoseWhoMaySeeBoth(t *testing.T) {
 	t.Parallel()
 	b, reader, role := newHiddenNames(t)
 	b.exec("select parley.create_service('http://hidden.example.com/Service', 'Hidden')")

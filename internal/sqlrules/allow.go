@@ -33,8 +33,8 @@ var asksNobody = map[string]string{
 	"parley.attach_broker": "tells the version and the state of the broker, which every client has to know",
 }
 
-// tellsTheLogin names the files that say who has logged in, with the reason. It is no ground for any right.
-var tellsTheLogin = map[string]string{
+// returnsTheLogin names the files that say who has logged in, with the reason. It is no ground for any right.
+var returnsTheLogin = map[string]string{
 	"transport/leadership.sql":       "the row of the leader says as whom its daemon has logged in",
 	"activation/readers.sql":         "the daemon's login needs no SET ROLE to itself",
 	"activation/event_messages.sql":  "an event notification has an element LoginName",
@@ -124,7 +124,7 @@ const (
 	sendInserts   = "SEND inserts here as its caller; the column caller is not among these"
 )
 
-// MayBeWithinReach tells whether everybody may call a private function, given by its argument types, or use a private relation or a column
+// MayBeWithinReach reports whether every role may call a private function, given by its argument types, or use a private relation or a column
 // of it, given with the privilege.
 func MayBeWithinReach(object string) bool { return withinReach[object] != "" }
 

@@ -19,7 +19,7 @@ var grammarTypes = strings.Fields(`
 	bigint bit boolean char character dec decimal double float int integer interval nchar numeric real record smallint time
 	timestamp varchar`)
 
-// Words that look an operator up without naming it.
+// Words that find an operator without naming it.
 var operatorWords = []string{"between", "ilike", "in", "like", "natural", "nullif", "similar", "using"}
 
 var operatorToken = regexp.MustCompile("^[-+*/<>=~!@#%^&|`?]+$")

@@ -20,7 +20,7 @@ var callerArgument = []string{"caller", "parley", ".", "caller", "default", "par
 func checkRights(f File, asking map[string]bool, report reporter) {
 	for _, tokens := range runs(f.Tokens) {
 		for i, t := range tokens {
-			if t.is("session_user") && tellsTheLogin[f.Name] == "" || t.is("current_setting") && at(tokens, i+2).Text == "'role'" {
+			if t.is("session_user") && returnsTheLogin[f.Name] == "" || t.is("current_setting") && at(tokens, i+2).Text == "'role'" {
 				report(t.Line, "caller", "the role of the session is not who calls: use _p_caller, or _p_current_role in a view")
 			}
 			if t.is("not") {

@@ -50,7 +50,7 @@ func TestSplitEndsAStatementAtASemicolonThatNothingHides(t *testing.T) {
 	}
 }
 
-func TestSplitTellsTheLineOfTheFirstWord(t *testing.T) {
+func TestSplitReturnsTheLineOfTheFirstWord(t *testing.T) {
 	t.Parallel()
 	statements, err := Split("-- head\nselect 1;\n\n/* two\nlines */ select\n2;")
 	if err != nil {

@@ -24,7 +24,7 @@ func (m *monitor) list(ctx context.Context) {
 	})
 }
 
-// keep lets starters maintain what they keep in the database, before it is read.
+// keep lets starters look after what they keep in the database, before it is read.
 func (m *monitor) keep(ctx context.Context) {
 	for kind, starter := range m.starters {
 		if keeper, ok := starter.(Keeper); ok {
@@ -35,7 +35,7 @@ func (m *monitor) keep(ctx context.Context) {
 	}
 }
 
-// listInterval is shorter while readers fail: a change of a procedure or a role is not notified.
+// listInterval is shorter while readers fail: nobody tells when a procedure or a role is changed.
 func (m *monitor) listInterval() time.Duration {
 	if !m.term.Notifier.IsListening() {
 		return notifier.SafetyInterval

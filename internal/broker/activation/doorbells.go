@@ -8,9 +8,9 @@ import (
 	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
-// A doorbell sequence shows senders whether to notify. It is armed while a queue has nothing to do, so that a message wakes us at once; and
+// A doorbell tells senders whether to notify. It is armed while a queue has nothing to do, so that a message wakes us at once; and
 // for as long as readers come and go. But each notification makes senders wait for one another, so when readers have been at work
-// for a while and messages keep coming, the queue is awake: the sequence is reset, and we poll at intervals until its
+// for a while and messages keep coming, the queue is awake: the doorbell is disarmed, and we look at intervals until its
 // readers have left.
 const (
 	// armedTime is how long senders are asked to notify; it is renewed in time.
@@ -19,22 +19,22 @@ const (
 	// armedAtOnce queues cost as many locks to the end of a statement.
 	armedAtOnce = 200
 
-	// A queue is awake when its readers have been at work without a pause for wakeTime, and wakeRings notifications came.
+	// A queue is awake when its readers have been at work without a pause for wakeTime, and the bell rang wakeRings times.
 	wakeTime  = 500 * time.Millisecond
 	wakeRings = 100
-	// awakePause is how often it is polled then. While readers run, polls take one part in lookShare of the time at most, and
+	// awakePause is how often it is looked at then. While readers run, looks take one part in lookShare of the time at most, and
 	// where no more may be started one each fullPause will do.
 	awakePause  = 2 * time.Millisecond
 	longestDoze = 100 * time.Millisecond
 	fullPause   = 20 * time.Millisecond
 	lookShare   = 5
-	// When a sequence has been set, a sender may still commit that checked for sleepers while there were none: for vigilTime the
-	// queue is polled each vigilPause.
+	// When a doorbell has been armed, a sender may still commit that looked for sleepers while there were none: for vigilTime the
+	// queue is looked at each vigilPause.
 	vigilTime  = 2 * time.Second
 	vigilPause = 200 * time.Millisecond
 )
 
-// bellOf is what a queue monitor knows of its notifications.
+// bellOf is what a queue monitor knows of its doorbell.
 type bellOf struct {
 	isAwake    bool
 	busySince  time.Time // readers have been running all the time since then
@@ -44,7 +44,7 @@ type bellOf struct {
 	vigilUntil time.Time
 }
 
-// rang records a notification.
+// heard notes a ring.
 func (m *monitor) heard(q *queueMonitor, now time.Time) {
 	q.bell.rangAt = now
 	if len(q.runs) == 0 {
@@ -59,7 +59,7 @@ func (m *monitor) heard(q *queueMonitor, now time.Time) {
 	}
 }
 
-// doze has an awake queue polled again and again, until it has nothing to do any more. The last poll took so long.
+// doze has an awake queue looked at again and again, until it has nothing to do any more. The last look took so long.
 func (m *monitor) doze(q *queueMonitor, isEmpty bool, took time.Duration, now time.Time) {
 	switch {
 	case q.bell.isAwake && isEmpty && len(q.runs) == 0:
@@ -77,7 +77,7 @@ func (m *monitor) doze(q *queueMonitor, isEmpty bool, took time.Duration, now ti
 	}
 }
 
-// asleep lists the queues whose senders notify.
+// asleep lists the queues whose doorbells are armed.
 func (m *monitor) asleep() []int32 {
 	ids := make([]int32, 0, len(m.queues))
 	for id, q := range m.queues {
@@ -88,7 +88,7 @@ func (m *monitor) asleep() []int32 {
 	return ids
 }
 
-// arm asks the senders to some queues to notify, and has these polled once more: one that checked for sleepers just before will
+// arm asks the senders to some queues to notify, and has these looked at once more: one who looked for sleepers just before will
 // not notify.
 func (m *monitor) arm(ctx context.Context, ids []int32) {
 	m.unarmed = nil
@@ -127,7 +127,7 @@ func (m *monitor) armed(id int32, now time.Time) {
 	m.want(q, now)
 }
 
-// disarm shows the senders to awake queues that no monitor sleeps.
+// disarm tells the senders to awake queues that nobody sleeps.
 func (m *monitor) disarm(ctx context.Context) {
 	ids := m.awake
 	m.awake = nil

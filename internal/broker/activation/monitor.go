@@ -19,11 +19,11 @@ const (
 
 	// listPause is how long to wait for other definitions that change together with one.
 	listPause = 20 * time.Millisecond
-	// listInterval is how often definitions are read without a notification that they have changed.
+	// listInterval is how often definitions are read though nobody tells that they have changed.
 	listInterval = 30 * time.Second
 
-	// rowsShallow is how many rows of a lane an ordinary scan reads. When these all belong to groups that have readers, it takes
-	// a deeper scan to find out whether there are others.
+	// rowsShallow is how many rows of a lane an ordinary look reads. When these all belong to groups that have readers, it takes
+	// a deeper look to find out whether there are others.
 	rowsShallow  = 256
 	rowsDeep     = 50_000
 	deepInterval = 2 * time.Second
@@ -41,7 +41,7 @@ type monitor struct {
 	starters    map[string]Starter
 
 	queues map[int32]*queueMonitor
-	// wanted are the queues that are to be polled, each at its time.
+	// wanted are the queues that are to be looked at, at the time they say.
 	wanted map[int32]*queueMonitor
 	ended  chan *run
 	// answers brings what to do when a statement has come back; busy are those under way.
@@ -50,7 +50,7 @@ type monitor struct {
 	asking   sync.WaitGroup
 	failures backoff.Failures
 
-	// unarmed are the queues whose senders have yet to be asked to notify, awake those whose senders need not.
+	// unarmed are the queues whose doorbells have yet to be armed, awake those to be disarmed.
 	unasked, polled                              []int32
 	nextList, nextSweep, nextSenders, nextReport time.Time
 	reported                                     reportState
@@ -99,7 +99,7 @@ func (m *monitor) watch(ctx context.Context) {
 	}
 }
 
-// act asks what is due to be asked, and returns when to act again; false means that the term is over.
+// act asks what is due to be asked, and tells when to act again; false means that the term is over.
 func (m *monitor) act(ctx context.Context, now time.Time) (next time.Time, leads bool) {
 	if m.reported.refused {
 		return now, false
@@ -161,7 +161,7 @@ func (m *monitor) act(ctx context.Context, now time.Time) (next time.Time, leads
 	return next, true
 }
 
-// isDue reports whether it is time to ask, and no such question is under way.
+// isDue tells whether it is time to ask, and no such question is under way.
 func (m *monitor) isDue(name string, at, now time.Time) bool { return !now.Before(at) && !m.busy[name] }
 
 // ask runs a statement beside the monitor, one of each name at a time. What it returns is done by the monitor itself.
@@ -178,13 +178,13 @@ func (m *monitor) ask(ctx context.Context, name string, statement func(within co
 	})
 }
 
-// look reads in which of some queues messages can be received.
+// look asks in which of some queues messages can be received.
 func (m *monitor) scan(ctx context.Context, now time.Time, queues map[int32]*queueMonitor, rowsMax int) {
 	ids := make([]int32, 0, len(queues))
 	most := make([]int32, 0, len(queues))
 	for id, q := range queues {
 		ids = append(ids, id)
-		// One more than can be started shows that the limit is reached.
+		// One more than can be started tells that the limit is reached.
 		most = append(most, int32(min(q.MaxReaders, math.MaxInt32-1)+1))
 		m.rest(q)
 	}
@@ -207,7 +207,7 @@ func (m *monitor) scan(ctx context.Context, now time.Time, queues map[int32]*que
 	})
 }
 
-// see decides on what a poll has found; queues that are not in it have nothing to receive.
+// see decides on what a look has found; queues that are not in it have nothing to receive.
 func (m *monitor) see(ctx context.Context, ids []int32, found []activationstore.ReceivableQueue, asked, now time.Time) {
 	seen := make(map[int32]activationstore.ReceivableQueue, len(found))
 	for _, one := range found {
@@ -219,13 +219,13 @@ func (m *monitor) see(ctx context.Context, ids []int32, found []activationstore.
 		}
 	}
 	if !m.term.Notifier.IsListening() {
-		// Without notifications all depends on polling often; the more it costs the less often.
+		// Without notifications all depends on looking often; the more it costs the less often.
 		pause := min(max(20*now.Sub(asked), blindInterval), longBlindInterval)
 		m.nextSweep = earliest(m.nextSweep, now.Add(pause))
 	}
 }
 
-// want has a queue polled then, or earlier when that was wanted before.
+// want has a queue looked at then, or earlier when that was wanted before.
 func (m *monitor) want(q *queueMonitor, at time.Time) {
 	if q.due.IsZero() || at.Before(q.due) {
 		q.due = at
@@ -239,7 +239,7 @@ func (m *monitor) wantIf(id int32, at time.Time) {
 	}
 }
 
-// rest reports that a queue need not be looked at again.
+// rest says that a queue need not be looked at again.
 func (m *monitor) rest(q *queueMonitor) {
 	q.due, q.isDeep = time.Time{}, false
 	delete(m.wanted, int32(q.ID))

@@ -82,7 +82,7 @@ func (r *procedureReader) Run(ctx context.Context) error {
 	case sqlState(err) == idleSessionEnded:
 		err = errNotStarted // we were paused on the way to the call
 	case err != nil:
-		r.tellPoison(err)
+		r.reportPoison(err)
 	}
 	if s.conn.IsClosed() || s.conn.PgConn().TxStatus() != 'I' || working.Err() != nil {
 		if err == nil {
@@ -96,8 +96,8 @@ func (r *procedureReader) Run(ctx context.Context) error {
 	return err
 }
 
-// tellPoison reports to the broker why the reader failed, for people who inspect the message that came back.
-func (r *procedureReader) tellPoison(failure error) {
+// reportPoison reports to the broker why the reader failed, for people who inspect the message that came back.
+func (r *procedureReader) reportPoison(failure error) {
 	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
 	defer cancel()
 	if err := activationstore.NoteReaderFailure(ctx, r.config.Pool, r.queue.ID, failure); err != nil {

@@ -62,7 +62,7 @@ func (q *queueMonitor) face() face {
 // report reports to the database what has changed, if anything has.
 func (m *monitor) report(ctx context.Context, now time.Time) {
 	var monitors []activationstore.MonitorReport
-	var told []*queueMonitor
+	var reported []*queueMonitor
 	for _, q := range m.queues {
 		f := q.face()
 		counts := q.tally.started + q.tally.aborted + q.tally.limitReached
@@ -72,7 +72,7 @@ func (m *monitor) report(ctx context.Context, now time.Time) {
 			continue
 		}
 		monitors = append(monitors, q.monitorReport(f, now))
-		told = append(told, q)
+		reported = append(reported, q)
 		// Counted on while the report is under way.
 		q.tally.started, q.tally.aborted, q.tally.limitReached = 0, 0, 0
 		q.tally.reportedAt, q.tally.emptyReported, q.tally.last = now, q.tally.emptyAt, f
@@ -95,7 +95,7 @@ func (m *monitor) report(ctx context.Context, now time.Time) {
 			if err != nil {
 				m.nextReport = now.Add(m.failures.Failed(err))
 				m.reported.gone = append(m.reported.gone, gone...)
-				for i, q := range told {
+				for i, q := range reported {
 					q.tally.takeBack(monitors[i])
 				}
 				return

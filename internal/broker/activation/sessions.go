@@ -241,7 +241,7 @@ func (s *sessions) open(ctx context.Context, opened *session) (*pgx.Conn, error)
 		return nil, err
 	}
 	pgdb.SetName(config, "parley reader")
-	config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) { opened.tell(notice) }
+	config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) { opened.logNotice(notice) }
 	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelDelay}
 	}
@@ -297,8 +297,8 @@ func (s *sessions) checkLogin(ctx context.Context, opened *session) error {
 	return nil
 }
 
-// tell logs what a procedure prints.
-func (s *session) tell(notice *pgconn.Notice) {
+// logNotice logs what a procedure prints.
+func (s *session) logNotice(notice *pgconn.Notice) {
 	level := slog.LevelInfo
 	if notice.SeverityUnlocalized == "WARNING" {
 		level = slog.LevelWarn

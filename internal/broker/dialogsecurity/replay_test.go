@@ -255,7 +255,7 @@ func TestPartsOfAFirstMessageThatIsReplayedAreNotStored(t *testing.T) {
 
 // What a daemon remembers of a dialog that its database has forgotten is not enough to begin it: the database would not know that it is
 // secured.
-func TestDialogThatBeginsIsNotedAsSecuredWhateverTheDaemonRemembers(t *testing.T) {
+func TestDialogThatBeginsIsRecordedAsSecuredWhateverTheDaemonRemembers(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(_ *testing.T, asker, answerer *side) {
 		handle := asker.begin(true)

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport"
 )
 
-func TestHostsAreToldApartByTheirNetworks(t *testing.T) {
+func TestHostsAreDistinguishedByTheirNetworks(t *testing.T) {
 	t.Parallel()
 	for want, texts := range map[string][]string{
 		"192.0.2.7":         {"192.0.2.7", "::ffff:192.0.2.7"},

@@ -184,7 +184,7 @@ begin
 end
 $$;
 
--- Receives whole groups and ends their conversations, at most a hundred, ten to a transaction; tells how many.
+-- Receives whole groups and ends their conversations, at most a hundred, ten to a transaction; returns how many.
 create procedure bench.end_what_arrives(queue text, out ended integer)
 language plpgsql
 as $$

@@ -32,7 +32,7 @@ func TestServersPageInABrowserShowsTheFiguresOfTheJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told struct {
+	var reported struct {
 		MessagesSent     int64 `json:"messages_sent"`
 		MessagesReceived int64 `json:"messages_received"`
 		Lost             int64 `json:"lost"`
@@ -47,7 +47,7 @@ func TestServersPageInABrowserShowsTheFiguresOfTheJSON(t *testing.T) {
 			CarriedBytes int64 `json:"carried_bytes"`
 		} `json:"links"`
 	}
-	if err := json.Unmarshal(text, &told); err != nil {
+	if err := json.Unmarshal(text, &reported); err != nil {
 		t.Fatal(err)
 	}
 	var tables [][][]string
@@ -69,27 +69,27 @@ func TestServersPageInABrowserShowsTheFiguresOfTheJSON(t *testing.T) {
 		return cells
 	}
 	var phases, links [][]string
-	for _, p := range told.Phases {
+	for _, p := range reported.Phases {
 		phases = append(phases, []string{
 			thousands(p.MessagesReceived), rate(p.MessagesPerSecond), fmt.Sprintf("%.1f ms", p.SendP99MS), thousands(p.WaitingMax),
 		})
 	}
-	for _, l := range told.Links {
+	for _, l := range reported.Links {
 		links = append(links, []string{thousands(l.MessagesSent), thousands(l.CarriedBytes)})
 	}
 	for _, want := range []struct {
 		heading string
 		shown   [][]string
-		told    [][]string
+		reported    [][]string
 	}{
 		{"Phase", rows("Phase", 1, 2, 7, 8), phases},
 		{"Link", rows("Link", 1, 2), links},
 	} {
-		if len(want.told) == 0 || !slices.EqualFunc(want.shown, want.told, slices.Equal) {
-			t.Errorf("the table %s shows %v, and the JSON tells %v", want.heading, want.shown, want.told)
+		if len(want.reported) == 0 || !slices.EqualFunc(want.shown, want.reported, slices.Equal) {
+			t.Errorf("the table %s shows %v, and the JSON tells %v", want.heading, want.shown, want.reported)
 		}
 	}
-	for label, n := range map[string]int64{"messages sent": told.MessagesSent, "messages received": told.MessagesReceived, "lost": told.Lost} {
+	for label, n := range map[string]int64{"messages sent": reported.MessagesSent, "messages received": reported.MessagesReceived, "lost": reported.Lost} {
 		var shown bool
 		expression := fmt.Sprintf(`[...document.querySelectorAll("*")].some(e => e.innerText && e.innerText.replace(/\s+/g, " ").trim() == %q)`, thousands(n)+" "+label)
 		if b.evaluate(expression, &shown); !shown {

@@ -101,7 +101,7 @@ type ReceivableQueue struct {
 	Groups int32
 	// Head is the position of the first such message, 0 when there is none.
 	Head int64
-	// IsPartial reports that only a part of what waits was looked at.
+	// IsPartial reports that only a part of what waits was scanned.
 	IsPartial bool
 }
 

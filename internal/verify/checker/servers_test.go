@@ -59,7 +59,7 @@ func TestGoodObservationsHaveNoViolation(t *testing.T) {
 	}
 }
 
-func TestASideThatNeverKnewOfADialogIsNotTold(t *testing.T) {
+func TestASideThatNeverKnewOfADialogGetsNoEnd(t *testing.T) {
 	t.Parallel()
 	h := torn()
 	h.Sent = h.Sent[1:]

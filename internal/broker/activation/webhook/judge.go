@@ -12,7 +12,7 @@ import (
 // refusal is why messages were not accepted. What it says about the message decides how it is counted.
 type refusal struct {
 	cause error
-	// isAttempt: the receiver looked at the message and refused it. Otherwise it was not available.
+	// isAttempt: the receiver examined the message and refused it. Otherwise it was not available.
 	isAttempt bool
 	isFinal   bool
 	retry     time.Duration // that the receiver asks for

@@ -42,7 +42,7 @@ type signedRequest struct {
 }
 
 // What the documentation shows in each language takes a request that was signed here, and no other.
-func TestReceiversInEachLanguageTellSignedRequestsFromOthers(t *testing.T) {
+func TestReceiversInEachLanguageDistinguishSignedRequests(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "activation.md"))
 	if err != nil {

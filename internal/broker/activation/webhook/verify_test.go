@@ -35,7 +35,7 @@ func verify(secret string, header http.Header, body []byte, now time.Time) bool 
 
 const bedSecret = "whsec_c2l4dGVlbiBieXRlcyBhcmUgb25lIGtleQ=="
 
-func TestReceiversCanTellSignedRequestsFromOthers(t *testing.T) {
+func TestReceiversCanDistinguishSignedRequests(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"envelope", "raw"} {
 		t.Run(format, func(t *testing.T) {
@@ -80,9 +80,9 @@ func TestVerifyIsInTheDocumentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(source), "\n// verify tells")
+	_, rest, _ := strings.Cut(string(source), "\n// verify reports")
 	function, _, found := strings.Cut(rest, "\n}\n")
-	shown := strings.ReplaceAll("// verify tells"+function+"\n}\n", "\t", "    ")
+	shown := strings.ReplaceAll("// verify reports"+function+"\n}\n", "\t", "    ")
 	if !found || !strings.Contains(string(page), shown) {
 		t.Error("docs/activation.md shows another function verify")
 	}

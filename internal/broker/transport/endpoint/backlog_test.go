@@ -26,7 +26,7 @@ func TestOnlyAWindowOfABacklogIsInTransit(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not all has arrived\nthe log:\n%s", second.log)
 		}
-		<-time.After(lookEvery)
+		<-time.After(pollEvery)
 	}
 	// A window of 8,000 rows, and what has been answered and is about to be reported.
 	if most > 16_000 {

@@ -113,11 +113,11 @@ type Database struct {
 	transmitter *transmitter.Transmitter
 	tally       tally
 
-	reporting atomic.Bool
-	telling   sync.Mutex
-	told      transportstore.DaemonReport
-	toldAt    time.Time
-	hasTold   bool
+	reporting   atomic.Bool
+	telling     sync.Mutex
+	reported    transportstore.DaemonReport
+	reportedAt  time.Time
+	hasReported bool
 }
 
 // Add begins to serve a database, which settings say how to reach. Nothing is connected before there is something to do. Close it.

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // patience is for what comes at once on an idle machine.
 const patience = 60 * time.Second
 
-const lookEvery = 10 * time.Millisecond
+const pollEvery = 10 * time.Millisecond
 
 // Each database has a service that sends and one that is sent to. What was received is written down with its order.
 const furniture = `
@@ -150,7 +150,7 @@ func (b *base) await(log *record, query string, args ...any) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("%s: it never became true: %s (%v)\nthe log:\n%s", b.name, query, err, log)
 		}
-		<-time.After(lookEvery)
+		<-time.After(pollEvery)
 	}
 }
 
@@ -291,6 +291,6 @@ func (d *served) awaitLog(text string) {
 		if time.Now().After(deadline) {
 			d.t.Fatalf("%q was never logged:\n%s", text, d.log)
 		}
-		<-time.After(lookEvery)
+		<-time.After(pollEvery)
 	}
 }

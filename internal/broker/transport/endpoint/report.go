@@ -113,12 +113,12 @@ func (e *Endpoint) report(ctx context.Context) {
 			f := transport.Figures{}
 			d.fill(&f)
 			e.fill(&f, states)
-			told := report
-			told.Counters = counters(f)
-			if d.isNews(told, time.Now()) && d.reporting.CompareAndSwap(false, true) {
+			reported := report
+			reported.Counters = counters(f)
+			if d.isNews(reported, time.Now()) && d.reporting.CompareAndSwap(false, true) {
 				reporting.Go(func() {
 					defer d.reporting.Store(false)
-					d.tell(ctx, told)
+					d.send(ctx, reported)
 				})
 			}
 		}
@@ -130,36 +130,36 @@ func (d *Database) isNews(report transportstore.DaemonReport, now time.Time) boo
 	d.telling.Lock()
 	defer d.telling.Unlock()
 	isEmpty := len(report.Connections) == 0 && len(report.Forwarded) == 0
-	if isEmpty && !d.hasTold && report.Endpoint == nil {
+	if isEmpty && !d.hasReported && report.Endpoint == nil {
 		return slices.ContainsFunc(slices.Collect(maps.Values(report.Counters)), func(count int64) bool { return count != 0 })
 	}
 	interval := repeatInterval
 	if isEmpty {
 		interval = repeatIdleInterval
 	}
-	return now.Sub(d.toldAt) >= interval || !reflect.DeepEqual(report, d.told)
+	return now.Sub(d.reportedAt) >= interval || !reflect.DeepEqual(report, d.reported)
 }
 
-func (d *Database) tell(ctx context.Context, report transportstore.DaemonReport) {
+func (d *Database) send(ctx context.Context, report transportstore.DaemonReport) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	d.telling.Lock()
-	d.hasTold = true
+	d.hasReported = true
 	d.telling.Unlock()
 	if err := transportstore.ReportDaemon(ctx, d.inbox.DB(), d.endpoint.id, d.endpoint.config.Name, report); err != nil {
 		return // the database is away: the next report tells all
 	}
 	d.telling.Lock()
 	defer d.telling.Unlock()
-	d.told, d.toldAt = report, time.Now()
+	d.reported, d.reportedAt = report, time.Now()
 }
 
 // takeBack takes the report of a daemon back that stops.
 func (d *Database) takeBack(ctx context.Context) {
 	d.telling.Lock()
-	hasTold := d.hasTold
+	hasReported := d.hasReported
 	d.telling.Unlock()
-	if !hasTold {
+	if !hasReported {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)

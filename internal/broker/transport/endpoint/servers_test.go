@@ -114,7 +114,7 @@ func TestTheDatabaseShowsTheLinksOfItsDaemons(t *testing.T) {
 	}
 }
 
-func TestCountersTellWhatIsOnItsWay(t *testing.T) {
+func TestCountersShowWhatIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	a, b := newBase(t, "a"), newBase(t, "b")
 	b.open()
@@ -176,7 +176,7 @@ func TestAForwarderPassesMessagesOnAndAnswersBack(t *testing.T) {
 	}
 }
 
-func TestADaemonThatDoesNotForwardSaysSo(t *testing.T) {
+func TestADaemonThatDoesNotForwardReportsIt(t *testing.T) {
 	t.Parallel()
 	a, middle := newBase(t, "a"), newBase(t, "middle")
 	fromA, _ := listen(t)

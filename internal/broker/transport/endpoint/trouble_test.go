@@ -153,7 +153,7 @@ func TestALargeMessageGoesOnWhereItWasCut(t *testing.T) {
 	}
 }
 
-func TestACopyThatIsNotHeardStopsSpeaking(t *testing.T) {
+func TestACopyThatIsRefusedStopsSpeaking(t *testing.T) {
 	t.Parallel()
 	a, b := newBase(t, "a"), newBase(t, "b")
 	d := serve(t, "one", endpoint.Config{}, a, b)

@@ -9,31 +9,31 @@ import (
 	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
-// A doorbell sequence shows senders whether to notify. It is set while there is little to do. But each notification makes senders wait
-// for one another, so when messages keep coming it is reset, and we poll at intervals until nothing has come for a while.
+// The doorbell tells senders whether to notify. It is armed while there is little to do. But each notification makes senders wait
+// for one another, so when messages keep coming the bell is disarmed, and we look at intervals until nothing has come for a while.
 const (
 	armedTime = 60 * time.Second
 	rearmTime = 30 * time.Second
 
-	// We are awake when workers have been at work without a pause for wakeTime, and wakeRings notifications came.
+	// We are awake when workers have been at work without a pause for wakeTime, and the bell rang wakeRings times.
 	wakeTime  = 500 * time.Millisecond
 	wakeRings = 100
-	// awakePause is how often we poll then, or less often when that takes long, or when workers poll themselves; we go to sleep when
+	// awakePause is how often we look then, or less often when that takes long, or when workers look themselves; we go to sleep when
 	// nothing came for quietTime.
 	awakePause   = 2 * time.Millisecond
 	longestAwake = 20 * time.Millisecond
 	quietTime    = 200 * time.Millisecond
 	lookCost     = 2
-	// Without notifications we poll each blindPause.
+	// Without notifications we look each blindPause.
 	blindPause = 50 * time.Millisecond
-	// When the sequence has been set a sender may still commit that checked before: for vigilTime we poll each vigilPause.
+	// When the bell has been armed a sender may still commit that looked before: for vigilTime we look each vigilPause.
 	vigilTime  = 2 * time.Second
 	vigilPause = 200 * time.Millisecond
 )
 
 // bell is what the coordinator knows of its doorbell.
 type bell struct {
-	isAwake    atomic.Bool // senders do not notify
+	isAwake    atomic.Bool // nobody is told when something is put on a lane
 	busySince  time.Time
 	rings      int // since then
 	busyAt     time.Time
@@ -65,7 +65,7 @@ func (b *bell) looked(now time.Time, cost time.Duration, isBusy bool, workers in
 	}
 }
 
-// next reports when to look again by the state of the bell.
+// next tells when to look again by the state of the bell.
 func (b *bell) next(now time.Time, isListening bool) time.Time {
 	switch {
 	case !isListening && now.Sub(b.busyAt) > time.Second:
@@ -78,7 +78,7 @@ func (b *bell) next(now time.Time, isListening bool) time.Time {
 	return b.lookedAt.Add(safetyInterval)
 }
 
-// tendBell arms or resets the sequence when it is time to, and has the database polled when no notification comes.
+// tendBell arms or disarms the doorbell when it is time to, and has the database looked at when the bell does not tell.
 func (c *coordinator) tendBell(ctx context.Context, now time.Time) {
 	b := &c.bell
 	isListening := c.term.Notifier.IsListening()
@@ -114,7 +114,7 @@ func (c *coordinator) tendBell(ctx context.Context, now time.Time) {
 	c.nextLook = earliest(c.nextLook, b.next(now, isListening))
 }
 
-// ask runs a statement, and reports whether it succeeded.
+// ask runs a statement, and tells whether it succeeded.
 func (c *coordinator) ask(ctx context.Context, statement func(ctx context.Context, db parley.DB) error) bool {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

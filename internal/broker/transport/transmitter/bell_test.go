@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// While senders do not notify polling is needed: by the coordinator often when no worker does, seldom when they poll themselves.
+// While nobody is told of messages somebody has to look: the coordinator often when no worker does, seldom when they look themselves.
 func TestHowOftenADestinationIsLookedForWhileAwake(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -32,8 +32,7 @@ func TestHowOftenADestinationIsLookedForWhileAwake(t *testing.T) {
 	}
 }
 
-// A lane that had something is polled again while senders do not notify, unless something was left out, which only a new worker reads
-// again.
+// A lane that had something is looked at again while nobody tells, unless something was left aside, which only a new worker reads again.
 func TestWhenAWorkerLingers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -53,7 +53,7 @@ type Way struct {
 	Guard dialogsecurity.Guard
 }
 
-// Config reports what a transmitter works on. Settings and Resolve are needed.
+// Config says what a transmitter works on. Settings and Resolve are needed.
 type Config struct {
 	// Settings say how to reach the database. The transmitter has connections of its own, ConnectionsMax at most, 0 means 4.
 	Settings       *pgxpool.Config
@@ -65,14 +65,14 @@ type Config struct {
 	Locate func(ctx context.Context, unresolved []transportstore.Unresolved) ([]Location, error)
 	// Observer is told what happens; nil means nobody.
 	Observer Observer
-	// Logger receives the same; nil means [slog.Default].
+	// Logger is told too; nil means [slog.Default].
 	Logger *slog.Logger
 }
 
 // Location is where a conversation goes.
 type Location struct{ Address, Status string }
 
-// An Observer is informed of what happens, for metrics. Its methods must return at once; several goroutines call them.
+// An Observer is told what happens, for metrics. Its methods must return at once; several goroutines call them.
 type Observer interface {
 	// Sent: runs were delivered to a destination that has answered.
 	Sent(runs []transportstore.Run)
@@ -82,7 +82,7 @@ type Observer interface {
 	Answered(results []transportstore.Result)
 	// AttemptFailed: a destination could not be reached, or did not answer.
 	AttemptFailed(address string, err error)
-	// Superseded reports whether another copy of the database speaks for it.
+	// Superseded tells whether another copy of the database speaks for it.
 	Superseded(is bool)
 }
 

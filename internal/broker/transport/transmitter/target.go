@@ -17,7 +17,7 @@ type target struct {
 // traffic is what is under way to a target.
 type traffic struct {
 	target target
-	// batches and large messages that travel, and since when neither was answered.
+	// batches and large messages that travel, and since when nothing has been heard of either.
 	batches, large int
 	since          time.Time
 	// rows and bytes of it are in the window.
@@ -42,7 +42,7 @@ func (w *window) trafficTo(run transportstore.Run) *traffic {
 	return known
 }
 
-// isLate reports whether the target takes long to answer.
+// isLate tells whether the target takes long to answer.
 func (t *traffic) isLate(now time.Time) bool {
 	return t.batches+t.large > 0 && now.Sub(t.since) >= lateTime
 }
@@ -99,7 +99,7 @@ func (w *window) forgetIdle(t *traffic) {
 	}
 }
 
-// hasRoom reports whether more may be taken from the lane. What waits for targets that are late does not count, within limits.
+// hasRoom tells whether more may be taken from the lane. What waits for targets that are late does not count, within limits.
 func (w *window) hasRoom(now time.Time) bool {
 	if w.rows < windowRows && w.bytes < windowBytes {
 		return true
