@@ -93,7 +93,7 @@ func timeOrNull(t time.Time) *time.Time {
 }
 
 // AcceptFragment stores a part of a large message, and returns how many bytes of it are stored without a hole from the first:
-// where to go on. It returns -1 when the message is not wanted; the run itself will be told why.
+// where to go on. It returns -1 when the message is not wanted; the result of the run has the reason.
 func AcceptFragment(ctx context.Context, db pgdb.DB, f Fragment) (stored int64, err error) {
 	var count *int64
 	err = db.QueryRow(ctx, `

@@ -67,7 +67,7 @@ type ForwardedReport struct {
 	TimeConsumed    int        `json:"time_consumed"`
 }
 
-// ReportDaemon tells a database what a daemon knows, in place of what it has told before. The id tells daemons apart.
+// ReportDaemon reports to a database what a daemon knows, in place of its earlier reports. The id distinguishes daemons.
 func ReportDaemon(ctx context.Context, db pgdb.DB, id pgdb.UUID, name string, report DaemonReport) error {
 	var parts [4]string
 	for i, part := range []any{report.Endpoint, nonNil(report.Connections), nonNil(report.Forwarded), report.Counters} {

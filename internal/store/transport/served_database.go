@@ -34,7 +34,7 @@ func ReadServedDatabase(ctx context.Context, db pgdb.DB) (d ServedDatabase, err 
 	return d, nil
 }
 
-// HasService tells whether a database has a service that others may send to.
+// HasService reports whether a database has a service that others may send to.
 func HasService(ctx context.Context, db pgdb.DB, name string) (has bool, err error) {
 	err = db.QueryRow(ctx, "select exists (select from parley._p_service as s where s.name = $1::text)", name).Scan(&has)
 	if err != nil {

@@ -29,7 +29,7 @@ type Run struct {
 	EndpointID int64
 
 	ConversationID pgdb.UUID
-	// FromInitiator tells the direction.
+	// FromInitiator is the direction.
 	FromInitiator bool
 	// FirstSequence is the number of the first message, from 0; [Unsequenced] for an Error that the broker itself made, which
 	// is taken whatever came before.

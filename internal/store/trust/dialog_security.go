@@ -150,7 +150,7 @@ func BindDialogs(ctx context.Context, tx pgx.Tx, bindings []DialogBinding) ([]bo
 	return answers, nil
 }
 
-// FindDowngraded tells for each message that came in clear whether its dialog is secured, so that it is not of the other side.
+// FindDowngraded reports for each message that came in clear whether its dialog is secured, so that it is not of the other side.
 func FindDowngraded(ctx context.Context, db pgdb.DB, conversationIDs []pgdb.UUID, isInitiators []bool) ([]bool, error) {
 	rows, err := db.Query(ctx, "select parley._p_find_downgraded($1::uuid[], $2::boolean[])", pgdb.UUIDTexts(conversationIDs), isInitiators)
 	if err != nil {
@@ -193,7 +193,7 @@ func ReadSessionKey(ctx context.Context, db pgdb.DB, keyID []byte) ([]byte, erro
 	return sealedKey, nil
 }
 
-// ForgetDialogs removes what is noted of secured dialogs that have ended, at most so many, and gives their number.
+// ForgetDialogs removes what is recorded of secured dialogs that have ended, at most so many, and gives their number.
 func ForgetDialogs(ctx context.Context, db pgdb.DB, dialogsMax int) (int, error) {
 	var forgotten int
 	if err := db.QueryRow(ctx, "select parley._p_forget_dialogs($1::integer)", dialogsMax).Scan(&forgotten); err != nil {

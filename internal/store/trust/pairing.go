@@ -212,7 +212,7 @@ func ReadPeerDialogCertificates(
 	return taken, obstacle, nil
 }
 
-// IsPairingWindowOpen tells whether strangers without an invitation may ask to be trusted.
+// IsPairingWindowOpen reports whether unknown peers without an invitation may ask to be trusted.
 func IsPairingWindowOpen(ctx context.Context, db pgdb.DB) (isOpen bool, err error) {
 	if err := db.QueryRow(ctx, "select parley._p_is_pairing_window_open()").Scan(&isOpen); err != nil {
 		return false, pgdb.StatementError(err, "look for open pairings")
@@ -220,7 +220,7 @@ func IsPairingWindowOpen(ctx context.Context, db pgdb.DB) (isOpen bool, err erro
 	return isOpen, nil
 }
 
-// IsPairingOpen tells whether strangers may ask to be trusted.
+// IsPairingOpen reports whether unknown peers may ask to be trusted.
 func IsPairingOpen(ctx context.Context, db pgdb.DB) (isOpen bool, err error) {
 	if err := db.QueryRow(ctx, "select parley._p_is_pairing_open()").Scan(&isOpen); err != nil {
 		return false, pgdb.StatementError(err, "look for open pairings")

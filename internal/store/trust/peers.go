@@ -179,7 +179,7 @@ type ReportedCertificate struct {
 	Address string
 }
 
-// ReportCertificate tells a database which certificate a daemon uses, so that it can warn of its end.
+// ReportCertificate reports to a database which certificate a daemon uses, so that it can warn of its end.
 func ReportCertificate(ctx context.Context, db pgdb.DB, c ReportedCertificate) error {
 	_, err := db.Exec(ctx, `
 		select parley._p_report_certificate(

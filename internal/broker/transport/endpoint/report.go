@@ -125,7 +125,7 @@ func (e *Endpoint) report(ctx context.Context) {
 	}
 }
 
-// isNews tells whether a database has to be told: something has changed, or the last report gets old.
+// isNews reports whether a database needs a report: something has changed, or the last report gets old.
 func (d *Database) isNews(report transportstore.DaemonReport, now time.Time) bool {
 	d.telling.Lock()
 	defer d.telling.Unlock()
@@ -147,7 +147,7 @@ func (d *Database) send(ctx context.Context, report transportstore.DaemonReport)
 	d.hasReported = true
 	d.telling.Unlock()
 	if err := transportstore.ReportDaemon(ctx, d.inbox.DB(), d.endpoint.id, d.endpoint.config.Name, report); err != nil {
-		return // the database is away: the next report tells all
+		return // the database is away: the next report has all
 	}
 	d.telling.Lock()
 	defer d.telling.Unlock()
@@ -206,7 +206,7 @@ func (e *Endpoint) describe(states []link.ConnectionState) (report transportstor
 	return report
 }
 
-// listening tells where the daemon listens; nil when it does not.
+// listening returns where the daemon listens; nil when it does not.
 func (e *Endpoint) listening() *transportstore.EndpointReport {
 	if e.config.Network == nil {
 		return nil

@@ -63,7 +63,7 @@ type Config struct {
 	// Locate finds, for conversations whose route is LOCAL, the other database of this daemon that has the service: its address,
 	// or "" and the reason why there is none, for each of them. Nil when the daemon serves one database.
 	Locate func(ctx context.Context, unresolved []transportstore.Unresolved) ([]Location, error)
-	// Observer is told what happens; nil means nobody.
+	// Observer is informed of what happens; it may be nil.
 	Observer Observer
 	// Logger is told too; nil means [slog.Default].
 	Logger *slog.Logger

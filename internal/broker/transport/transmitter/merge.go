@@ -42,7 +42,7 @@ func merge(runs []transportstore.Run) (merged transportstore.Run, count int) {
 	return merged, count
 }
 
-// belongTogether tells whether b follows a, and could have been sent with it.
+// belongTogether reports whether b follows a, and could have been sent with it.
 func belongTogether(a, b transportstore.Run) bool {
 	return next(a) == b.FirstSequence &&
 		a.MessageType == b.MessageType &&
@@ -64,7 +64,7 @@ func next(run transportstore.Run) int64 {
 	return run.FirstSequence + int64(len(run.Bodies))
 }
 
-// isLarge tells whether the fragments of a message have to go before it.
+// isLarge reports whether the fragments of a message have to go before it.
 func isLarge(run transportstore.Run) bool { return run.Size > 0 }
 
 // bodyBytes is what the bodies of a run take.

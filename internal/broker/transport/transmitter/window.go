@@ -208,7 +208,7 @@ func (w *window) recall(now time.Time) (next time.Time) {
 	return next
 }
 
-// settle moves a conversation on by a result, and tells whether the database has to know of it.
+// settle moves a conversation on by a result, and reports whether the database has to know of it.
 func (w *window) settle(c *conversation, result transportstore.Result) (isNews bool) {
 	isBusy := result.Outcome == transportstore.Held && result.ErrorNumber == 0
 	switch {
