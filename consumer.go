@@ -25,7 +25,7 @@ type Handler func(ctx context.Context, tx pgx.Tx, messages []Message) error
 // the handler and commits. Any number of consumers may work on one queue, in any number of processes.
 //
 // Readers wait for messages without polling: a notification wakes them within milliseconds. Where none can come, because
-// the pool leads through a pooler such as PgBouncer, they look once each PollInterval.
+// the pool leads through a pooler such as PgBouncer, they scan once each PollInterval.
 type Consumer struct {
 	// Pool gives each reader a connection while it receives and handles, and takes it back while the reader waits.
 	Pool *pgxpool.Pool
@@ -43,8 +43,8 @@ type Consumer struct {
 	// GraceTime is how long running handlers may go on after Run was told to stop; then their context ends and their
 	// transactions roll back. 0 means 30 seconds.
 	GraceTime time.Duration
-	// PollInterval is how often a waiting consumer looks at the queue without being notified; 0 means 1 second.
-	// A disabled queue is looked at after five intervals.
+	// PollInterval is how often a waiting consumer scans the queue without being notified; 0 means 1 second.
+	// A disabled queue is scanned after five intervals.
 	PollInterval time.Duration
 	// HandleSystemMessages gives EndDialog and Error messages to the handler. Otherwise the consumer ends this side of
 	// their conversations itself, after the handler has seen the other messages of the same RECEIVE.

@@ -41,14 +41,14 @@ func (run *consumerRun) read(ctx, work context.Context, number int) {
 			continue
 		}
 		if run.wakeUps.ask(ctx, logger) {
-			// A sender that looked for sleepers before the announcement rings no bell: look once more.
+			// A sender that looked whether to notify before it was asked to notifies nobody: scan once more.
 			continue
 		}
 		run.wakeUps.wait(ctx)
 	}
 }
 
-// receiveOnce does one transaction: receive, handle, commit. It tells whether there was anything to receive.
+// receiveOnce does one transaction: receive, handle, commit. It reports whether there was anything to receive.
 func (run *consumerRun) receiveOnce(ctx, work context.Context) (received bool, err error) {
 	conn, err := run.Pool.Acquire(ctx)
 	if err != nil {

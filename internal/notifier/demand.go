@@ -26,7 +26,7 @@ const (
 	watchTime     = 2 * time.Second
 )
 
-// Demand says whether senders are asked to notify: of messages to one queue, or of those to all destinations.
+// Demand reports whether senders are asked to notify: of messages to one queue, or of those to all destinations.
 //
 // They are asked while there is little to do, so that a message wakes us at once. But each notification makes senders wait for one another.
 // So when work is done without a pause and notifications keep coming, senders are asked no more, and we poll until there is nothing to do.
@@ -49,12 +49,12 @@ func (d *Demand) Notified(now time.Time, wasIdle bool) {
 	d.notifications++
 }
 
-// IsTooHigh tells whether it is time to poll instead.
+// IsTooHigh reports whether it is time to poll instead.
 func (d *Demand) IsTooHigh(now time.Time) bool {
 	return !d.IsPolling() && d.notifications > notificationsMax && now.Sub(d.busySince) > busyTime
 }
 
-// IsPolling tells whether messages have to be scanned for, because senders do not notify.
+// IsPolling reports whether messages have to be scanned for, because senders do not notify.
 func (d *Demand) IsPolling() bool { return d.isPolling.Load() }
 
 // Poll begins to poll.
@@ -67,7 +67,7 @@ func (d *Demand) EndPolling() {
 	d.Unasked()
 }
 
-// Asked notes that senders are asked to notify for a time, in whole seconds by the clock of the database. It tells whether they were not
+// Asked notes that senders are asked to notify for a time, in whole seconds by the clock of the database. It reports whether they were not
 // before: then a scan has to follow, and others for a while.
 func (d *Demand) Asked(now time.Time, lasts time.Duration) (isNew bool) {
 	isNew = !d.IsAsked(now)
@@ -78,13 +78,13 @@ func (d *Demand) Asked(now time.Time, lasts time.Duration) (isNew bool) {
 	return isNew
 }
 
-// IsAsked tells whether senders will still notify at a time.
+// IsAsked reports whether senders will still notify at a time.
 func (d *Demand) IsAsked(at time.Time) bool { return at.Before(d.askedUntil) }
 
 // Unasked notes that senders do not notify, or that nobody listens to them.
 func (d *Demand) Unasked() { d.askedUntil = time.Time{} }
 
-// IsWatched tells whether to scan every WatchInterval.
+// IsWatched reports whether to scan every WatchInterval.
 func (d *Demand) IsWatched(at time.Time) bool { return at.Before(d.watchUntil) }
 
 // PollAfter gives when to scan again after a scan that took so long: after times as much as it took, within the bounds.

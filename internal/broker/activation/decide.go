@@ -12,7 +12,7 @@ import (
 const (
 	// settleTime is how long a reader that was just started may take to its first RECEIVE, on a busy machine.
 	settleTime = 20 * time.Millisecond
-	// burstPause is when to look again after the first message to an idle queue: others may have come with it.
+	// burstPause is when to scan again after the first message to an idle queue: others may have come with it.
 	burstPause = 2 * time.Millisecond
 	// scanPause is how long to leave a queue alone of which is notified while its readers run.
 	scanPause = 5 * time.Millisecond
@@ -33,7 +33,7 @@ type queueMonitor struct {
 	head      int64
 	headSince time.Time
 	lastStart time.Time
-	// left tells that a reader has left content since the last look, and which head it had been started for.
+	// left reports that a reader has left content since the last scan, and which head it had been started for.
 	left     bool
 	leftAt   time.Time
 	leftHead int64
@@ -46,13 +46,13 @@ type queueMonitor struct {
 	tally tally
 }
 
-// sight is what a look found in a queue.
+// sight is what a scan found in a queue.
 type sight struct {
 	activationstore.ReceivableQueue
 	asked time.Time
 }
 
-// messageCame starts a reader for an idle queue without looking: a message has just been committed. For the rest it takes a look.
+// messageCame starts a reader for an idle queue without a scan: a message has just been committed. For the rest it takes a scan.
 func (m *monitor) messageCame(ctx context.Context, id int32, now time.Time) {
 	q := m.queues[id]
 	if q == nil {
@@ -61,7 +61,7 @@ func (m *monitor) messageCame(ctx context.Context, id int32, now time.Time) {
 	m.countNotification(q, now)
 	switch {
 	case q.failure.times > 0 || q.demand.IsPolling():
-		// It is looked at when the pause is over.
+		// It is scanned when the pause is over.
 	case len(q.runs) == 0 && q.Kind == KindProcedure && q.MaxReaders > 0:
 		m.start(ctx, q, now)
 		m.want(q, now.Add(burstPause))
@@ -129,7 +129,7 @@ func (m *monitor) decide(ctx context.Context, q *queueMonitor, seen sight, now t
 	}
 }
 
-// judge says of the readers that have left since the last look whether they did anything: what waited when they began must not
+// judge says of the readers that have left since the last scan whether they did anything: what waited when they began must not
 // be what waits now.
 func (m *monitor) judge(q *queueMonitor, seen sight, now time.Time) {
 	if !q.left || seen.asked.Before(q.leftAt) {

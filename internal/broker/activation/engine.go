@@ -24,7 +24,7 @@ type Engine struct {
 	sessions *sessions
 	// reading are the readers of all terms.
 	reading sync.WaitGroup
-	// needsSessions reports to the warm sessions whether there are queues that need them.
+	// needsSessions tells the warm sessions whether there are queues that need them.
 	needsSessions atomic.Bool
 }
 

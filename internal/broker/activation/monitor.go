@@ -22,8 +22,8 @@ const (
 	// listInterval is how often definitions are read though nobody tells that they have changed.
 	listInterval = 30 * time.Second
 
-	// rowsShallow is how many rows of a lane an ordinary look reads. When these all belong to groups that have readers, it takes
-	// a deeper look to find out whether there are others.
+	// rowsShallow is how many rows of a lane an ordinary scan reads. When these all belong to groups that have readers, it takes
+	// a deeper scan to find out whether there are others.
 	rowsShallow  = 256
 	rowsDeep     = 50_000
 	deepInterval = 2 * time.Second
@@ -41,7 +41,7 @@ type monitor struct {
 	starters    map[string]Starter
 
 	queues map[int32]*queueMonitor
-	// wanted are the queues that are to be looked at, at the time they say.
+	// wanted are the queues that are to be scanned, at the time they say.
 	wanted map[int32]*queueMonitor
 	ended  chan *run
 	// answers brings what to do when a statement has come back; busy are those under way.
@@ -50,7 +50,7 @@ type monitor struct {
 	asking   sync.WaitGroup
 	failures backoff.Failures
 
-	// unarmed are the queues whose doorbells have yet to be armed, awake those to be disarmed.
+	// unasked are the queues whose senders have yet to be asked to notify, polled those whose senders are to be silenced.
 	unasked, polled                              []int32
 	nextList, nextSweep, nextSenders, nextReport time.Time
 	reported                                     reportState
@@ -161,7 +161,7 @@ func (m *monitor) act(ctx context.Context, now time.Time) (next time.Time, leads
 	return next, true
 }
 
-// isDue tells whether it is time to ask, and no such question is under way.
+// isDue reports whether it is time to ask, and no such question is under way.
 func (m *monitor) isDue(name string, at, now time.Time) bool { return !now.Before(at) && !m.busy[name] }
 
 // ask runs a statement beside the monitor, one of each name at a time. What it returns is done by the monitor itself.
@@ -178,7 +178,7 @@ func (m *monitor) ask(ctx context.Context, name string, statement func(within co
 	})
 }
 
-// look asks in which of some queues messages can be received.
+// scan asks in which of some queues messages can be received.
 func (m *monitor) scan(ctx context.Context, now time.Time, queues map[int32]*queueMonitor, rowsMax int) {
 	ids := make([]int32, 0, len(queues))
 	most := make([]int32, 0, len(queues))
@@ -207,7 +207,7 @@ func (m *monitor) scan(ctx context.Context, now time.Time, queues map[int32]*que
 	})
 }
 
-// see decides on what a look has found; queues that are not in it have nothing to receive.
+// see decides on what a scan has found; queues that are not in it have nothing to receive.
 func (m *monitor) see(ctx context.Context, ids []int32, found []activationstore.ReceivableQueue, asked, now time.Time) {
 	seen := make(map[int32]activationstore.ReceivableQueue, len(found))
 	for _, one := range found {
@@ -219,13 +219,13 @@ func (m *monitor) see(ctx context.Context, ids []int32, found []activationstore.
 		}
 	}
 	if !m.term.Notifier.IsListening() {
-		// Without notifications all depends on looking often; the more it costs the less often.
+		// Without notifications all depends on scanning often; the more it costs the less often.
 		pause := min(max(20*now.Sub(asked), blindInterval), longBlindInterval)
 		m.nextSweep = earliest(m.nextSweep, now.Add(pause))
 	}
 }
 
-// want has a queue looked at then, or earlier when that was wanted before.
+// want has a queue scanned then, or earlier when that was wanted before.
 func (m *monitor) want(q *queueMonitor, at time.Time) {
 	if q.due.IsZero() || at.Before(q.due) {
 		q.due = at
@@ -239,7 +239,7 @@ func (m *monitor) wantIf(id int32, at time.Time) {
 	}
 }
 
-// rest says that a queue need not be looked at again.
+// rest reports that a queue need not be scanned again.
 func (m *monitor) rest(q *queueMonitor) {
 	q.due, q.isDeep = time.Time{}, false
 	delete(m.wanted, int32(q.ID))

@@ -28,7 +28,7 @@ var errNotStarted = errors.New("the reader was not started")
 // start starts one reader. It is asked to leave when ctx ends.
 func (m *monitor) start(ctx context.Context, q *queueMonitor, now time.Time) {
 	if !m.term.IsFresh() {
-		// This process was paused, or the database does not answer; the next renewal of the lease tells whether we still lead.
+		// This process was paused, or the database does not answer; the next renewal of the lease reports whether we still lead.
 		m.want(q, now.Add(notStartedPause))
 		return
 	}
@@ -106,7 +106,7 @@ func mayBegin(ctx context.Context, pool parley.DB, term int64, queue int) error 
 	return nil
 }
 
-// left takes a reader out that has ended, and has its queue looked at: there may be messages that came too late for it.
+// left takes a reader out that has ended, and has its queue scanned: there may be messages that came too late for it.
 func (m *monitor) left(r *run, now time.Time) {
 	q := r.queue
 	delete(q.runs, r.number)
@@ -132,7 +132,7 @@ func (m *monitor) left(r *run, now time.Time) {
 			q.leftHead = r.head
 		}
 		if q.isQuiet(r) {
-			// A look has seen since it began that nothing waits, and nobody has rung since then.
+			// A scan has found since it began that nothing waits, and nothing was notified since then.
 			m.want(q, now.Add(quietPause))
 			return
 		}
@@ -140,7 +140,7 @@ func (m *monitor) left(r *run, now time.Time) {
 	m.want(q, now)
 }
 
-// quietPause is when to look at a queue whose reader has left with nothing to be expected. That is for what nobody can hear: the
+// quietPause is when to scan a queue whose reader has left with nothing to be expected. That is for what nobody notifies of: the
 // reader may have rolled back by itself.
 const quietPause = 500 * time.Millisecond
 

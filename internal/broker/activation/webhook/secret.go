@@ -7,7 +7,7 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// Secrets says how the secrets of webhooks are kept.
+// Secrets reports how the secrets of webhooks are kept.
 type Secrets interface {
 	// Seal seals those that stand in the database as they are, where that is wanted.
 	Seal(ctx context.Context, db parley.DB) error

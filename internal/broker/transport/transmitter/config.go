@@ -53,7 +53,7 @@ type Way struct {
 	Guard dialogsecurity.Guard
 }
 
-// Config says what a transmitter works on. Settings and Resolve are needed.
+// Config reports what a transmitter works on. Settings and Resolve are needed.
 type Config struct {
 	// Settings say how to reach the database. The transmitter has connections of its own, ConnectionsMax at most, 0 means 4.
 	Settings       *pgxpool.Config
@@ -63,7 +63,7 @@ type Config struct {
 	// Locate finds, for conversations whose route is LOCAL, the other database of this daemon that has the service: its address,
 	// or "" and the reason why there is none, for each of them. Nil when the daemon serves one database.
 	Locate func(ctx context.Context, unresolved []transportstore.Unresolved) ([]Location, error)
-	// Observer is informed of what happens; it may be nil.
+	// Observer is told what happens; nil means nobody.
 	Observer Observer
 	// Logger is told too; nil means [slog.Default].
 	Logger *slog.Logger
@@ -82,7 +82,7 @@ type Observer interface {
 	Answered(results []transportstore.Result)
 	// AttemptFailed: a destination could not be reached, or did not answer.
 	AttemptFailed(address string, err error)
-	// Superseded tells whether another copy of the database speaks for it.
+	// Superseded reports whether another copy of the database speaks for it.
 	Superseded(is bool)
 }
 

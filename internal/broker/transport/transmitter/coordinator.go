@@ -30,16 +30,16 @@ type destination struct {
 	transportstore.Destination
 
 	worker *worker
-	// isClean tells that the last worker has left nothing in transit that could be sent, and nothing has to be compared.
+	// isClean reports that the last worker has left nothing in transit that could be sent, and nothing has to be compared.
 	isClean bool
 	// probesSince is when the database was first seen to have something to compare.
 	probesSince time.Time
-	// notBefore is when it may be tried again after a failure; restUntil when it is worth a look unless somebody rings.
+	// notBefore is when it may be tried again after a failure; restUntil when it is worth a scan unless something is notified.
 	notBefore, restUntil time.Time
 	rests                int
 }
 
-// ended tells that a worker has ended, and how.
+// ended reports that a worker has ended, and how.
 type ended struct {
 	destination *destination
 	verdict     verdict
@@ -117,8 +117,8 @@ func (c *coordinator) act(ctx context.Context, now time.Time) (next time.Time) {
 	return next
 }
 
-// rang notes that somebody has put a message on the lane of a destination. One that we know needs no look. Queues without activation
-// ring here too: what is rung for and then not found is taken for one of them, for a while.
+// messageCame notes that somebody has put a message on the lane of a destination. One that we know needs no scan. Queues without activation
+// are notified of here too: an id that is then not found is taken for one of them, for a while.
 func (c *coordinator) messageCame(ctx context.Context, id int32, now time.Time) {
 	d := c.destinations[id]
 	if d == nil && now.Sub(c.unknown[id]) < unknownTime {
@@ -139,7 +139,7 @@ func (c *coordinator) messageCame(ctx context.Context, id int32, now time.Time) 
 	}
 }
 
-// look finds the destinations that have something to send, and starts workers for them.
+// scan finds the destinations that have something to send, and starts workers for them.
 func (c *coordinator) scan(ctx context.Context, now time.Time) (next time.Time) {
 	if c.superseded != nil && !c.isNamedAnew(ctx) {
 		return now.Add(notifier.SafetyInterval)
@@ -201,7 +201,7 @@ func (c *coordinator) start(ctx context.Context, d *destination, now time.Time) 
 		return
 	}
 	if !c.term.IsFresh() {
-		// This process was paused, or the database does not answer: the next renewal of the lease tells whether we still lead.
+		// This process was paused, or the database does not answer: the next renewal of the lease reports whether we still lead.
 		d.restUntil = now.Add(notifier.PollInterval)
 		return
 	}
@@ -222,7 +222,7 @@ func (c *coordinator) start(ctx context.Context, d *destination, now time.Time) 
 	})
 }
 
-// workerEnded notes how a worker has ended, and when its destination is to be looked at again.
+// workerEnded notes how a worker has ended, and when its destination is to be scanned again.
 func (c *coordinator) workerEnded(ctx context.Context, e ended, now time.Time) {
 	d, v := e.destination, e.verdict
 	isNotified := len(d.worker.more) > 0
@@ -290,7 +290,7 @@ func (c *coordinator) giveUp(ctx context.Context, speaker transportstore.Speaker
 	}
 }
 
-// isNamedAnew tells whether we may speak again, because the database goes on under another epoch.
+// isNamedAnew reports whether we may speak again, because the database goes on under another epoch.
 func (c *coordinator) isNamedAnew(ctx context.Context) bool {
 	speaker, err := c.askSpeaker(ctx, c.term.Number)
 	if err != nil || speaker == *c.superseded {
@@ -302,7 +302,7 @@ func (c *coordinator) isNamedAnew(ctx context.Context) bool {
 	return true
 }
 
-// resolve finds the databases of conversations whose route is LOCAL, and tells when to look for more.
+// resolve finds the databases of conversations whose route is LOCAL, and tells when to scan for more.
 func (c *coordinator) resolve(ctx context.Context, now time.Time) (next time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

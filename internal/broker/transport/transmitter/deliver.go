@@ -105,7 +105,7 @@ func (w *worker) seal(
 	return sealed, results, nil
 }
 
-// sendFragments sends a large body in parts, beginning behind what is there, by the answer to the first one.
+// sendFragments sends a large body in parts, beginning behind what is there: the answer to the first one tells.
 func (w *worker) sendFragments(ctx context.Context, run, sealed transportstore.Run) error {
 	for offset := int64(0); offset < run.Size; {
 		fragment := transportstore.Fragment{

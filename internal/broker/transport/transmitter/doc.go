@@ -3,7 +3,7 @@
 // Terms. A destination is an address that a database has messages for. What waits for it stands on its lane; what has got its
 // number and left the lane is in transit, until the far side has acknowledged it. One transmitter works for one database, while the
 // daemon leads it. It has a worker for each destination with something to do, and none for the others: a hundred destinations that
-// rest cost one look every few seconds together.
+// rest cost one scan every few seconds together.
 //
 // Who owns the truth. The database: what is in transit, under which numbers, what was acknowledged, when a destination may be
 // tried again. A worker remembers only what it has sent and not heard of. It can be killed at any instant; the next one begins

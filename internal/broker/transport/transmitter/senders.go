@@ -40,7 +40,7 @@ func (s *senders) scanned(now time.Time, cost time.Duration, isBusy bool, worker
 	}
 }
 
-// next tells when to scan again, as far as senders are concerned.
+// next reports when to scan again, as far as senders are concerned.
 func (s *senders) next(now time.Time, isListening bool) time.Time {
 	switch {
 	case !isListening && now.Sub(s.busyAt) > 5*quietTime:

@@ -42,7 +42,7 @@ func (w *window) trafficTo(run transportstore.Run) *traffic {
 	return known
 }
 
-// isLate tells whether the target takes long to answer.
+// isLate reports whether the target takes long to answer.
 func (t *traffic) isLate(now time.Time) bool {
 	return t.batches+t.large > 0 && now.Sub(t.since) >= lateTime
 }
@@ -99,7 +99,7 @@ func (w *window) forgetIdle(t *traffic) {
 	}
 }
 
-// hasRoom tells whether more may be taken from the lane. What waits for targets that are late does not count, within limits.
+// hasRoom reports whether more may be taken from the lane. What waits for targets that are late does not count, within limits.
 func (w *window) hasRoom(now time.Time) bool {
 	if w.rows < windowRows && w.bytes < windowBytes {
 		return true

@@ -41,7 +41,7 @@ type conversation struct {
 	// travels is how many of the runs are on their way.
 	travels int
 	isReady bool
-	// Counts answers one after the other that took us no further.
+	// strikes counts answers one after the other that took us no further.
 	strikes int
 	at      time.Time // not before, unless zero
 }
@@ -188,7 +188,7 @@ func (w *window) answer(
 	return acknowledgements, isSuperseded
 }
 
-// recall offers the conversations again whose time has come, and returns when the next one's does: zero when there is none.
+// recall offers the conversations again whose time has come, and tells when the next one's does: zero when there is none.
 func (w *window) recall(now time.Time) (next time.Time) {
 	waiting := w.later
 	w.later = w.later[:0]

@@ -72,10 +72,10 @@ type answer struct {
 
 // verdict is how a worker has ended.
 type verdict struct {
-	// isClean tells that nothing is in transit that could be sent now.
+	// isClean reports that nothing is in transit that could be sent now.
 	isClean bool
 	worked  bool
-	// again tells that there is more to read at once.
+	// again reports that there is more to read at once.
 	again bool
 	// failure is of the destination, broken of the database or of this daemon.
 	failure, broken error
@@ -185,8 +185,8 @@ func (w *worker) step(ctx context.Context, again time.Time) (isDone bool, err er
 	return false, w.wait(ctx, mayTake, again)
 }
 
-// lingers tells whether to look into an empty lane again: while senders do not tell, somebody has to, and where something has
-// come it is cheaper to take what comes next than to look for it first. What was left aside is for the next worker.
+// lingers tells whether to try to take from an empty lane again: while senders do not notify, somebody has to scan, and where something has
+// come it is cheaper to take what comes next than to scan for it first. What was left aside is for the next worker.
 func (w *worker) lingers() bool {
 	return len(w.window.aside) == 0 && w.demand.IsPolling() && time.Since(w.filledAt) < quietTime
 }
@@ -206,7 +206,7 @@ func (w *worker) takeAll() error {
 	return nil
 }
 
-// isTakeDue tells whether it is time to look into the lane: messages that come while others travel are better taken together.
+// isTakeDue reports whether it is time to take from the lane: messages that come while others travel are better taken together.
 func (w *worker) isTakeDue() bool {
 	return w.isFull || w.travelling == 0 && !w.isDry || !time.Now().Before(w.takeDue)
 }
