@@ -141,7 +141,7 @@ func DisarmDoorbells(ctx context.Context, db pgdb.DB, queueIDs []int32) error {
 
 // NotifyActivation raises QUEUE_ACTIVATION for a queue, and returns how many messages were sent.
 //
-// Errors: an [pgdb.Error] with number parley.QueueNotFound, or 15151 for others than administrators.
+// Errors: a [pgdb.Error] with number parley.QueueNotFound, or 15151 for others than administrators.
 func NotifyActivation(ctx context.Context, db pgdb.DB, queue string) (int, error) {
 	var sent int
 	if err := db.QueryRow(ctx, "select parley.notify_activation($1::text)", queue).Scan(&sent); err != nil {

@@ -41,7 +41,7 @@ type WebhookActivation struct {
 
 // CreateProgramActivation lets the daemon start a program for a queue.
 //
-// Errors: an [pgdb.Error] with number parley.QueueNotFound, parley.PermissionDenied, 2714 when the queue has an external activation,
+// Errors: a [pgdb.Error] with number parley.QueueNotFound, parley.PermissionDenied, 2714 when the queue has an external activation,
 // 8402 for what cannot be, 9717 and 9718 when it is activated in another way.
 func CreateProgramActivation(ctx context.Context, db pgdb.DB, queue string, p ProgramActivation) error {
 	return p.define(ctx, db, "create", queue)
@@ -115,7 +115,7 @@ func (w WebhookActivation) call(verb, queue string) pgdb.Call {
 
 // DropExternalActivation removes the program or the webhook of a queue.
 //
-// Errors: an [pgdb.Error] with number parley.QueueNotFound, parley.PermissionDenied, or 15151 when there is none.
+// Errors: a [pgdb.Error] with number parley.QueueNotFound, parley.PermissionDenied, or 15151 when there is none.
 func DropExternalActivation(ctx context.Context, db pgdb.DB, queue string) error {
 	if _, err := db.Exec(ctx, "select parley.drop_external_activation($1::text)", queue); err != nil {
 		return pgdb.StatementError(err, "drop the external activation of queue "+queue)

@@ -48,7 +48,7 @@ type QueueMetrics struct {
 
 // ReadBrokerMetrics reads all figures in one statement, whose cost does not grow with what waits in the queues.
 //
-// Errors: an [pgdb.Error] with number parley.PermissionDenied for roles that are neither administrators nor members of pg_monitor.
+// Errors: a [pgdb.Error] with number parley.PermissionDenied for roles that are neither administrators nor members of pg_monitor.
 func ReadBrokerMetrics(ctx context.Context, db pgdb.DB) (BrokerMetrics, error) {
 	var document []byte
 	err := db.QueryRow(ctx, "select parley.broker_metrics()").Scan(&document)

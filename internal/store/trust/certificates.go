@@ -53,7 +53,7 @@ type NewCertificate struct {
 
 // CreateCertificate installs a certificate.
 //
-// Errors: an [pgdb.Error] with number parley.PermissionDenied, 2714 when it exists, 9609 for a bad name, 15151 for an unknown owner,
+// Errors: a [pgdb.Error] with number parley.PermissionDenied, 2714 when it exists, 9609 for a bad name, 15151 for an unknown owner,
 // 15297 when it is malformed.
 func CreateCertificate(ctx context.Context, db pgdb.DB, c NewCertificate) error {
 	_, err := db.Exec(ctx, "select parley.create_certificate($1::text, $2::bytea, nullif($3::text, ''), $4::bytea, $5::boolean)",

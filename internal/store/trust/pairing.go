@@ -68,7 +68,7 @@ type PairingChoice struct {
 
 // InvitePeer makes an invitation and gives its token, which is a secret.
 //
-// Errors: an [pgdb.Error] with number 15151 for others than administrators or an unknown role, 8402 and 9609 for what cannot be.
+// Errors: a [pgdb.Error] with number 15151 for others than administrators or an unknown role, 8402 and 9609 for what cannot be.
 func InvitePeer(ctx context.Context, db pgdb.DB, validFor time.Duration, c PairingChoice) (token string, err error) {
 	err = db.QueryRow(ctx, `
 		select parley.invite_peer(
@@ -82,7 +82,7 @@ func InvitePeer(ctx context.Context, db pgdb.DB, validFor time.Duration, c Pairi
 
 // OpenPairing lets brokers elsewhere ask to be trusted, and gives the id of the pairing.
 //
-// Errors: an [pgdb.Error] with number 15151 for others than administrators, 8402 for a time that cannot be.
+// Errors: a [pgdb.Error] with number 15151 for others than administrators, 8402 for a time that cannot be.
 func OpenPairing(ctx context.Context, db pgdb.DB, validFor time.Duration) (pairing pgdb.UUID, err error) {
 	err = db.QueryRow(ctx, "select parley.open_pairing(valid_seconds => $1)", int32(validFor/time.Second)).Scan(&pairing)
 	if err != nil {
@@ -141,7 +141,7 @@ func ReadPairingRequests(ctx context.Context, db pgdb.DB, pairing pgdb.UUID) ([]
 
 // ConfirmPairing reports that the code of a request is the one that the other side shows.
 //
-// Errors: an [pgdb.Error] with number 15151 when the request is over, for others than administrators, or for an unknown role.
+// Errors: a [pgdb.Error] with number 15151 when the request is over, for others than administrators, or for an unknown role.
 func ConfirmPairing(ctx context.Context, db pgdb.DB, request pgdb.UUID, c PairingChoice) error {
 	_, err := db.Exec(ctx, `
 		select parley.confirm_pairing(
@@ -175,7 +175,7 @@ type PairedKey struct {
 // PairPeer trusts a broker that people have confirmed on this side, and gives the name of the peer. One that is known is brought
 // up to date.
 //
-// Errors: an [pgdb.Error] with number 15151 for others than administrators or an unknown role; 2714 when it says that it is the broker of
+// Errors: a [pgdb.Error] with number 15151 for others than administrators or an unknown role; 2714 when it says that it is the broker of
 // another peer, 28034 when it was revoked, 28055 when its key has expired, or its dialog certificates are not those that were shown.
 func PairPeer(ctx context.Context, db pgdb.DB, k PairedKey, c PairingChoice) (name string, err error) {
 	offer, err := json.Marshal(k.Offer)

@@ -87,7 +87,7 @@ type NewPeer struct {
 
 // TrustPeer trusts a broker elsewhere.
 //
-// Errors: an [pgdb.Error] with number 15151 for others than administrators and for an unknown role, 2714 when the name or the key is
+// Errors: a [pgdb.Error] with number 15151 for others than administrators and for an unknown role, 2714 when the name or the key is
 // that of another peer, 8402 for what is malformed, 28055 when the key has expired.
 func TrustPeer(ctx context.Context, db pgdb.DB, p NewPeer) error { //nolint:revive // named as the function of the schema, trust_peer
 	_, err := db.Exec(ctx, `
@@ -111,7 +111,7 @@ func orNull(t time.Time) *time.Time {
 
 // SetPeerRole maps a peer to another role, "" or PUBLIC for none.
 //
-// Errors: an [pgdb.Error] with number 15151 when there is no such peer or role, or for others than administrators; 28034 when it is
+// Errors: a [pgdb.Error] with number 15151 when there is no such peer or role, or for others than administrators; 28034 when it is
 // revoked.
 func SetPeerRole(ctx context.Context, db pgdb.DB, name, role string) error {
 	if role == "" {
@@ -125,7 +125,7 @@ func SetPeerRole(ctx context.Context, db pgdb.DB, name, role string) error {
 
 // RevokePeer trusts a peer no more. It stays in the list as revoked.
 //
-// Errors: an [pgdb.Error] with number 15151 when there is none, or for others than administrators.
+// Errors: a [pgdb.Error] with number 15151 when there is none, or for others than administrators.
 func RevokePeer(ctx context.Context, db pgdb.DB, name string) error {
 	if _, err := db.Exec(ctx, "select parley.revoke_peer(name => $1)", name); err != nil {
 		return pgdb.StatementError(err, "revoke peer "+name)
