@@ -10,7 +10,7 @@
 --   what is received is what was delivered   finish_delivery compares positions: a sender may have committed in front of them
 --   accepted twice is told apart   message_id is made of endpoint and position, and so the same at each attempt
 -- Lock order: the group's row, then its messages (docs/architecture.md). Rows of _p_delivery_failure are locked alone.
--- Cost: one look at the first 1000 messages of each lane; when all of these belong to conversations that wait or are locked, one probe
+-- Cost: one scan of the first 1000 messages of each lane; when all of these belong to conversations that wait or are locked, one probe
 -- for each conversation of the queue.
 
 create function parley._p_lock_delivery(queue parley._p_queue, priority integer, out endpoint_id bigint, out group_id bigint)
@@ -93,7 +93,7 @@ begin
       if found then
         return;
       end if;
-      -- Another reader took it between our look and our lock; with a new look it is gone.
+      -- Another reader took it between our scan and our lock; with a new scan it is gone.
     end loop;
   end loop;
 end
@@ -271,7 +271,7 @@ begin
   if v_head.position is null or not parley._p_set_aside_conversation(queue.queue_id, endpoint.endpoint_id, v_head.position, attempts) then
     return false;
   end if;
-  -- Should somebody put it back it begins anew.
+  -- When it is put back it begins anew.
   delete from parley._p_delivery_failure as f where f.endpoint_id = endpoint.endpoint_id;
   return true;
 end

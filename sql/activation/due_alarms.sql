@@ -1,6 +1,6 @@
 -- Timers on time: what the daemon calls when the next alarm is due.
 --
--- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that rings _p_alarm_doorbell. Alarms
+-- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that notifies (_p_alarm_doorbell). Alarms
 -- are fired many in a transaction. When one of them raises an error, nothing of that transaction stays; then the daemon asks for them one by one:
 -- each has a subtransaction, and those that fail are put off, alone.
 -- Locks: as _p_fire_alarms, which waits for nobody; no other lock is waited for longer than lock_timeout.

@@ -1,7 +1,7 @@
 -- The messages of event notifications: when they are sent, and what is in them.
 --
--- A failure to notify is a warning in the log, never an error of whoever caused the event (spec 2.10).
--- QUEUE_ACTIVATION is raised by the daemon, which knows when messages wait that nobody receives. BROKER_QUEUE_DISABLED is noticed
+-- A failure to notify is a warning in the log, never an error of the statement that caused the event (spec 2.10).
+-- QUEUE_ACTIVATION is raised by the daemon, which knows when messages wait without a reader. BROKER_QUEUE_DISABLED is noticed
 -- by fire_timers: the disabling itself happens outside of any transaction (poison/poison.sql), in a session that is about to fail.
 
 create function parley._p_event_body(caller oid, event text, queue parley._p_queue) returns bytea
@@ -146,7 +146,7 @@ begin
       and parley._p_is_poisoned(n.queue_id)
     group by n.queue_id
   loop
-    -- Of two at once one tells.
+    -- Of two at once one sends it.
     perform
     from parley._p_event_notification as n
     where n.notification_id = any (v_told.notifications) and not n.is_told

@@ -1,7 +1,7 @@
 -- Event notifications: subscriptions of a service to what happens to a queue, QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.
 --
 -- Each notification has a conversation of its own, from the built-in EventNotificationService, begun when the notification is
--- created and open until it is dropped. Whoever receives must not end it: a conversation that is over takes its notification with it.
+-- created and open until it is dropped. The receiver must not end it: a conversation that is over takes its notification with it.
 -- What is sent when stands in activation/event_messages.sql.
 -- Locks: the queue's row, then those of the notification's conversation, as END CONVERSATION takes them.
 
@@ -15,7 +15,7 @@ create table parley._p_event_notification (
   to_service text collate "C" not null,
   broker_instance text,
   conversation_handle uuid not null,
-  -- Whether it was told that the queue is disabled now: each disabling is told once.
+  -- Whether it was notified that the queue is disabled now: each disabling is notified once.
   is_told boolean not null default false,
   create_date timestamptz not null default now(),
   unique (queue_id, name)

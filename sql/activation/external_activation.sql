@@ -31,7 +31,7 @@ create table parley._p_external_activation (
   max_attempts integer,
   first_retry_ms integer,
   longest_retry_ms integer,
-  -- Who said what reads.
+  -- The role that set the reader.
   set_by regrole,
   create_date timestamptz not null default now(),
   modify_date timestamptz not null default now(),

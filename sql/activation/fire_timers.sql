@@ -1,7 +1,7 @@
 -- Doing what is due because somebody asks for it: a cron job, the daemon, a reader.
 --
 -- What is fired is held until the transaction ends. So a caller that is no administrator fires what concerns the queues that he may RECEIVE from,
--- whose conversations he may hold anyway, and moves no clock that says when others look next. What another transaction holds is passed by.
+-- whose conversations he may hold anyway, and moves no clock that sets when others poll next. What another transaction holds is passed by.
 
 create function parley._p_queues_to_fire(role oid) returns integer[]
 language plpgsql stable
@@ -50,7 +50,7 @@ begin
   if exists (select from parley._p_transmission)
     and coalesce(pg_sequence_last_value('parley._p_delayed_look'), 0) <= extract(epoch from v_now) * 1000000 then
     perform parley._p_deliver_delayed(null, v_queues, passes_by => true);
-    -- However many wait, looking for a way for them takes a twentieth of the time and no more.
+    -- However many wait, classifying them takes a twentieth of the time and no more.
     perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint)
     where v_queues is null;
   end if;

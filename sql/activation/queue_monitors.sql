@@ -1,8 +1,8 @@
--- What the daemon tells about its queue monitors and readers, for the views.
+-- What the daemon reports about its queue monitors and readers, for the views.
 --
 -- The daemon reports once a second at most, and only what has changed; a reader that lives shorter than that is counted, but shows in no row.
 -- Each report carries the term of the daemon. What an earlier leader reported shows no more.
--- Locks: the leader's row FOR SHARE, then rows of _p_queue_monitor; nobody but the leader writes them.
+-- Locks: the leader's row FOR SHARE, then rows of _p_queue_monitor; only the leader writes them.
 
 create table parley._p_queue_monitor (
   queue_id integer primary key,
@@ -119,7 +119,7 @@ join parley._p_queue as q using (queue_id)
 join parley._p_leader as l on l.term = m.term and l.term = parley._p_current_term()
 join pg_catalog.pg_database as d on d.datname = current_database()
 left join (
-  -- Whoever waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
+  -- A session that waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
   select k.relation, k.database, count(*) as sessions
   from pg_catalog.pg_locks as k
   join pg_catalog.pg_stat_activity as a using (pid)

@@ -61,7 +61,7 @@ begin
     return false;
   end if;
   if is_direct then
-    -- The call has to come while nobody else can lead: a daemon that is paused in between finds that its session has ended.
+    -- The call has to come while no other daemon can lead: a daemon that is paused in between finds that its session has ended.
     v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
     perform set_config('idle_session_timeout', greatest(1, least(v_left_ms - 500, 2000))::text, false);
     perform set_config('role', case when role = session_user then 'none' else role end, false);

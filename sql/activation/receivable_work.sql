@@ -1,6 +1,6 @@
 -- What the queue monitors of the daemon ask: in which queues can messages be received, by how many readers at once?
 --
--- The question must not disturb the readers it is asked for. A look that locked groups, even for an instant, would make a RECEIVE skip
+-- The question must not disturb the readers it is asked for. A scan that locked groups, even for an instant, would make a RECEIVE skip
 -- them; so it reads the xmax of the group's row instead: whoever has the row locked is there, and pg_xact_status tells whether that
 -- transaction is still running (pg_locks does not know all subtransactions, a snapshot knows none). Rows of groups are never updated, and
 -- always locked FOR UPDATE, so xmax is always one transaction.

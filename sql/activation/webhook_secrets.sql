@@ -21,7 +21,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- Whoever holds the queue is not waited for: the daemon looks again, and has other things to do.
+  -- A session that holds the queue is not waited for: the daemon polls again, and has other things to do.
   perform from parley._p_queue as q where q.queue_id = _p_seal_webhook_secret.queue_id for no key update skip locked;
   if not found then
     return false;

@@ -3,7 +3,7 @@
 -- The id of the broker lives in the database, and so a copy of the database has it too: CREATE DATABASE ... TEMPLATE, a dump that is restored,
 -- a base backup that becomes a second server. Beside the id stands where the broker was enabled last: the identifier of the server and the oid of
 -- the database. Where these differ nobody can know whether the broker has moved or was copied, so it is switched off and somebody has to say
--- (spec 9.1). A copy of a whole server, made by its files, has both: that one cannot be told from the original.
+-- (spec 9.1). A copy of a whole server, made by its files, has both: that one cannot be distinguished from the original.
 
 create function parley._p_system_identifier() returns bigint
 language plpgsql stable
@@ -99,7 +99,7 @@ begin
       begin
         perform parley._p_switch_off();
       exception
-        -- Somebody sends just now. The next one who attaches tries again.
+        -- A sender is under way. The next attach tries again.
         when lock_not_available then
           null;
       end;

@@ -1,7 +1,7 @@
 -- How errors leave the broker.
 --
 -- Each error of the broker carries the SQL Server error number twice: in its SQLSTATE (class SB, then the number
--- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT says what to do. All texts stand in
+-- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT states what to do. All texts stand in
 -- base/definition_errors.sql and base/conversation_errors.sql; they are read only when an error is raised.
 --
 -- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a function it adds

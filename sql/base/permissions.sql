@@ -1,6 +1,6 @@
 -- Permissions on the broker's objects.
 --
--- A permission row says that a grantee (0 = PUBLIC) holds a permission on one object. Owners and administrators hold all.
+-- A permission row records that a grantee (0 = PUBLIC) holds a permission on one object. Owners and administrators hold all.
 -- CONTROL includes every other permission of its object, ALTER includes VIEW DEFINITION.
 -- Permissions on the class 'database' are the rights to create things, with ALTER ANY to alter all of a kind, and to view all
 -- definitions. Source: spec 7.6, 7.7.

@@ -1,7 +1,7 @@
--- The schema that holds everything, and the row that says which version is installed.
+-- The schema that holds everything, and the row that has the installed version.
 --
 -- Every function here is owned by the role that installs it, and runs with that role's rights
--- (security definer), because nobody else may touch the private tables. Private tables and
+-- (security definer), because no other role may touch the private tables. Private tables and
 -- functions begin with _p_. Rights are those of the session's role: see base/roles.sql.
 --
 -- Tables that hold no user data worth dumping do not exist: a dump of the database carries

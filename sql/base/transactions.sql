@@ -11,7 +11,7 @@ begin
   if transaction_id::text in ('0', '1', '2') then
     return false;
   elsif v_age = 0 or v_age > 2147483647 then
-    -- It has begun since we began to look.
+    -- It has begun since our scan began.
     return true;
   end if;
   return coalesce(pg_xact_status((v_next - v_age)::text::xid8) = 'in progress', false);

@@ -4,7 +4,7 @@
 -- for administrators. What the system owns (ids below 65536) is shown to everybody. The rights are those of current_user, who reads the view.
 --
 -- Cost: the views below stand in subqueries that do not depend on the row. PostgreSQL answers them once for each query, so a row of the catalog
--- costs one question about its owner and one look into a hash table. Locks: none.
+-- costs one question about its owner and one probe of a hash table. Locks: none.
 
 create view parley._p_permitted_object with (security_barrier) as
 select p.class, p.object_id, p.permission

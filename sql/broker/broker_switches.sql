@@ -3,7 +3,7 @@
 -- While the broker is disabled a SEND is taken and waits in the transmission queue, and so does END CONVERSATION. The short way of SEND asks for
 -- nothing but its endpoint's row, so disabling takes the routes out of all of these rows; the long way asks the switch.
 -- Keeps S4, order within a conversation: whoever has asked the switch keeps it from being thrown until his transaction ends. So no message is
--- delayed by a sender that saw it off and overtaken by one that saw it on: enabling delivers everything delayed before it lets anybody pass.
+-- delayed by a sender that saw it off and overtaken by one that saw it on: enabling delivers everything delayed before it lets any sender pass.
 -- Locks: the switch, then endpoints by endpoint_id. Senders that began before are waited for, ten seconds unless the caller says otherwise.
 -- Cost for SEND: none on the short way; the lock of one more relation on the long way.
 

@@ -69,7 +69,7 @@ values (1, 1), (2, 2), (3, 3), (3, 4), (3, 5);
 insert into parley._p_route (route_id, name, owner, is_inbound, address, next_hop, rank)
 values (nextval('parley._p_object_id'), 'AutoCreatedLocal', current_user::regrole, false, 'LOCAL', 'LOCAL', 2);
 
--- Everybody may call the interface; each function looks at rights itself. The private functions are nobody's business.
+-- Everybody may call the interface; each function checks rights itself. The private functions are nobody's business.
 grant usage on schema parley, parley_queue to public;
 
 -- The tables into which SEND inserts, but for their column caller; and the ticket of whoever reads it.

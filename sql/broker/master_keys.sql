@@ -1,6 +1,6 @@
 -- Changing the master key: every secret in the database is sealed anew, by a program that has the old key and the new one.
 --
--- Here are only the bytes. A secret that was changed meanwhile is left alone, and is told apart by the key that its first bytes name.
+-- Here are only the bytes. A secret that was changed meanwhile is left alone, and is identified by the key that its first bytes name.
 -- Locks: the rows of the secrets, all of them, in one transaction.
 
 create function parley._p_sealed_secrets() returns table (kind text, id bytea, sealed bytea)

@@ -1,6 +1,6 @@
 -- The settings of a queue, their rules, and what changing them sets off.
 --
--- Locks: the queue's row. Switching retention on or off waits for the senders on the queue and makes them look again (_p_forget_routes).
+-- Locks: the queue's row. Switching retention on or off waits for the senders on the queue and makes them read again (_p_forget_routes).
 
 create function parley._p_check_activation(procedure text, execute_as text) returns boolean
 language plpgsql stable

@@ -6,7 +6,7 @@
 -- proves is that somebody acts for that role (spec 7.2). The same bytes are installed at both ends; here and there the role may differ.
 -- A private key is only ever here sealed under a master key that lives outside the database, in a file of the daemon, so the database and its backups
 -- open nothing. Its first bytes name the master key: 1, then the first 8 bytes of that key's SHA-256.
--- Locks: the certificate's row. Cost: none for who sends or receives; the daemon looks once a second for what it uses.
+-- Locks: the certificate's row. Cost: none for who sends or receives; the daemon reads once a second what it uses.
 
 create table parley._p_certificate (
   certificate_id integer primary key,

@@ -206,7 +206,7 @@ begin
   elsif found then
     found := parley._p_raise(3716, 'used unseen', 'contract', name, 'service or broker priority');
   end if;
-  -- No message may be on the way that nobody could see yet: the endpoints are locked against their senders.
+  -- No message may be on the way that is not visible yet: the endpoints are locked against their senders.
   perform from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id order by e.endpoint_id for update;
   -- Live conversations on it end with an error on both sides (spec 2.3).
   perform parley._p_break_conversations(

@@ -130,7 +130,7 @@ begin
     validation_setter = case when alter_message_type.validation_function is not null then v_caller end,
     schema_collection = alter_message_type.schema_collection
   where t.message_type_id = v_type.message_type_id;
-  -- Senders that skip validation must look again.
+  -- Senders that skip validation must read again.
   perform parley._p_forget_routes_of_type(v_type.message_type_id);
 end
 $$;

@@ -1,8 +1,8 @@
 -- Queues: where messages wait. This file holds the objects; what waits is in conversation/messages.sql.
 --
 -- Each queue owns four sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
--- on it to the end of their transaction, which tells readers who is still on the way (docs/architecture.md).
--- Its doorbell tells senders until when somebody sleeps on the queue, so that nobody is notified for nothing.
+-- on it to the end of their transaction, which shows readers the senders under way (docs/architecture.md).
+-- Its doorbell sequence shows senders until when a reader sleeps on the queue, so that no notification is in vain.
 -- Its rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6); its counter sequence, who counted that.
 
 create table parley._p_queue (
@@ -103,7 +103,7 @@ declare
 begin
   select * into v_queue from parley._p_queue as q where q.lookup_name = queue;
   if not found then
-    -- With fewer points the name parses, and the service is looked for when there is no such queue.
+    -- With fewer points the name parses, and the service is searched when there is no such queue.
     v_name := parley._p_queue_name(queue, case when queue like '%.%.%' then parley._p_queue_of_service(caller, queue) end);
     select * into v_queue from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   end if;

@@ -120,7 +120,7 @@ begin
           from parley._p_broker as b;
         end if;
       when 'DO' then
-        -- It said that it does not want to know (spec 3.2).
+        -- It has ended by itself and gets no end (spec 3.2).
         perform parley._p_remove_endpoint(v_endpoint);
       else
         null;
@@ -164,7 +164,7 @@ begin
       perform parley._p_remove_endpoint(v_far);
     end if;
     if v_endpoint.far_endpoint_id < 0 and v_endpoint.state = 'CO' then
-      -- It stays until the far side has heard of it.
+      -- It stays until the far side has received the Error.
       perform parley._p_discard_messages(v_endpoint.endpoint_id);
       perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
       perform parley._p_drop_outgoing(v_endpoint);

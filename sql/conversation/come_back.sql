@@ -34,7 +34,7 @@ begin
       select 2, w.position, w.enqueued_at, w.message_type_id, w.frame, w.trace_context from waiting as w
     ) as o
     cross join lateral unnest(o.frame) with ordinality as b (body, ordinal)
-    -- Nobody needs to hear an Error about what he never heard of.
+    -- A side that never knew of it gets no Error.
     where o.message_type_id <> -1
     order by o.stage, o.position, b.ordinal;
     delete from parley._p_send_progress as p where p.endpoint_id = endpoint.endpoint_id;

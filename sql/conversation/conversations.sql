@@ -101,7 +101,7 @@ create index on parley._p_alarm (due_at);
 
 create index on parley._p_alarm (first_due_at) where first_due_at is not null;
 
--- Tells, outside any transaction, when to look for alarms next: microseconds since 1970. It may be early, never later than a second too late.
+-- Shows, outside any transaction, when to scan for alarms next: microseconds since 1970. It may be early, never later than a second too late.
 create sequence parley._p_next_alarm minvalue 0 start 0;
 
 -- Until when the daemon sleeps between alarms, in seconds since 1970: an alarm that is due soon has to wake it (payload 0).
@@ -120,7 +120,7 @@ begin
   if v_due < coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) then
     perform setval('parley._p_next_alarm', v_due);
   end if;
-  -- Later ones the daemon finds by itself: it looks once a second.
+  -- Later ones the daemon finds by itself: it polls once a second.
   if due_at < clock_timestamp() + interval '2 seconds' then
     perform parley._p_ring(0, 'parley._p_alarm_doorbell');
   end if;

@@ -1,4 +1,4 @@
--- SEND when something has to be looked at: the first message of a conversation, unusual message types, validation, retention,
+-- SEND when something has to be checked: the first message of a conversation, unusual message types, validation, retention,
 -- targets that are not there; and the reasons why a send is refused.
 --
 -- Delivery inside the database happens in the sender's transaction (spec 3.4). What cannot be delivered waits in

@@ -106,7 +106,7 @@ create table parley._p_compared (
 comment on table parley._p_compared is
 'The epoch of the far broker in which both sides of a conversation were found to agree last: what asks again in that epoch is a repetition.';
 
--- Services of other databases that the same daemon serves, as far as it has told.
+-- Services of other databases that the same daemon serves, as far as it has reported.
 create table parley._p_neighbour_service (
   service_name text collate "C" not null,
   address text collate "C" not null,

@@ -223,7 +223,7 @@ begin
       insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
       values (endpoint.endpoint_id, message_type_id, clock_timestamp(), body, coalesce(v_reason, ''));
     else
-      -- Nobody over there ever heard of this conversation.
+      -- The far database never knew of this conversation.
       perform parley._p_remove_endpoint(endpoint);
     end if;
     return;

@@ -276,7 +276,7 @@ begin
     end if;
     select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
     if v_endpoint.destination_id is null then
-      -- It has come back to this database: first what waited. Of what was never sent nobody needs to hear that it has failed.
+      -- It has come back to this database: first what waited. What was never sent needs no report of its failure.
       perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
       select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
       if found and message_type_id > 0 then

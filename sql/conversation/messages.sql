@@ -3,7 +3,7 @@
 -- position    order of arrival in the queue: 1024 times a number of the queue's sequence, so that a frame, a row that holds
 --             up to 1,000 consecutive messages of one conversation, gives each of them a position of its own.
 -- lane        queue and priority in one number, ascending from the highest priority; see _p_lane.
--- endpoint_id who is to receive it. Its group is looked up, so MOVE CONVERSATION touches no message.
+-- endpoint_id the side that is to receive it. Its group is looked up, so MOVE CONVERSATION touches no message.
 --
 -- Two indexes: (lane, position) finds the next group in order of arrival, (endpoint_id, position) its messages.
 -- Receiving deletes. Nothing is ever updated, and no counter is kept in a row: see _p_scan_hint and _p_receive_progress for how
@@ -66,7 +66,7 @@ comment on function parley._p_forget_progress(bigint, bigint, integer) is
 'Removes older rows of _p_receive_progress: only the newest is needed. For about every 32nd RECEIVE.
 Arguments: endpoint_id; sequence, of the newest row; count, how many messages this RECEIVE took, at least 1.';
 
--- Where a reader may begin to look. All rows of the lane before low_position are received for good. Such a claim is only made
+-- Where the scan of a reader may begin. All rows of the lane before low_position are received for good. Such a claim is only made
 -- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_note_scan.
 -- Rows from low_position to resume_position belong to blocked_endpoints, which were locked; each of them has none before its blocked_position.
 create table parley._p_scan_hint (
@@ -129,7 +129,7 @@ comment on table parley._p_transmission is
 
 create index on parley._p_transmission (endpoint_id, transmission_id);
 
--- When to look for a way for them again at the earliest, in microseconds since 1970.
+-- When to classify them again at the earliest, in microseconds since 1970.
 create sequence parley._p_delayed_look minvalue 0 start 0;
 
 create function parley._p_enqueue(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void

@@ -2,12 +2,12 @@
 --
 -- Why a hint may be believed (keeps S2, S19). A sender draws its position from the queue's sequence, and so holds a lock on that
 -- sequence until its transaction ends. If all who held that lock when the sequence stood at P have let go of it, then every row
--- up to P is there to be seen or never will be. _p_note_scan notes P and the holders (the probe); a later reader that finds none of
--- them left declares P safe; and readers whose look began after that may skip what they find gone or locked up to P. A look that began
--- before may have missed a row that is safe by now, so each look is judged by what was safe when it began.
--- What a look has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
+-- up to P is there to be seen or never will be. _p_note_scan records P and the holders (the probe); a later reader that finds none of
+-- them left declares P safe; and readers whose scan began after that may skip what they find gone or locked up to P. A scan that began
+-- before may have missed a row that is safe by now, so each scan is judged by what was safe when it began.
+-- What a scan has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
 -- locked is still found where it was left. A conversation that a hint names stays named as long as anything of it waits before where the next
--- look begins, whatever the look has met: nobody else would find that.
+-- scan begins, whatever the scan has met: no other scan would find that.
 -- With each goes where it begins: others that were received from since must not be searched from there (what a holder received is not gone yet).
 -- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
 
@@ -83,7 +83,7 @@ declare
   v_is_same boolean;
   v_started timestamptz := clock_timestamp();
 begin
-  -- An older snapshot sees less than is there: it may not tell others what to skip.
+  -- An older snapshot sees less than is there: it may not hint others what to skip.
   if parley._p_keeps_snapshot() then
     return;
   end if;
@@ -105,7 +105,7 @@ begin
   v_new.low_position := v_old.low_position;
   v_new.safe_position := greatest(v_old.safe_position, resume);
   if head_position - v_old.low_position > 65536 then
-    -- Our own look, begun now: the first row of all, though somebody may hold its group.
+    -- Our own scan, begun now: the first row of all, though its group may be held.
     select least(m.position, v_old.safe_position) into v_new.low_position
     from parley._p_message as m
     where m.lane = _p_note_scan.lane
@@ -120,7 +120,7 @@ begin
   v_new.resume_position := 0;
   if cardinality(blocked) > 0 and resume - v_new.low_position >= 65536 then
     -- A few rows, such as readers side by side have locked all the time, are passed by faster than a hint about them is read: only what
-    -- begins long before the head is named, and the next look begins with the first of the rest.
+    -- begins long before the head is named, and the next scan begins with the first of the rest.
     select array_agg(b.endpoint_id) filter (where b.is_far), array_agg(b.position) filter (where b.is_far),
       least(resume, min(b.position) filter (where not b.is_far))
     into v_new.blocked_endpoints, v_new.blocked_positions, v_new.resume_position
@@ -179,7 +179,7 @@ begin
     v_new.blocked_positions, v_new.resume_position
   );
   if v_old.hint_id % 64 = 0 then
-    -- Somebody else may be at it, and may wait for a group that we hold: leave him his.
+    -- Another session may move it, and may wait for a group that we hold: leave it that.
     delete from parley._p_scan_hint as h
     where h.lane = _p_note_scan.lane
       and h.hint_id in (
@@ -197,7 +197,7 @@ comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigi
 Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
 resume, up to where only they have messages, and no further than was safe when the look began.';
 
--- When the next reader may look who is under way, in microseconds since 1970.
+-- When the next reader may read the senders under way, in microseconds since 1970.
 create function parley._p_renew_hint(queue_id integer, lane integer, head_position bigint, hint parley._p_scan_hint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -210,8 +210,8 @@ declare
   v_resume bigint := 0;
 begin
   if cardinality(hint.blocked_endpoints) > 0 then
-    -- The first row of all the others, though somebody may hold its group. Without one before the head all of that belongs to the blocked ones; what
-    -- the hint says already stays true.
+    -- The first row of all the others, though its group may be held. Without one before the head all of that belongs to the blocked ones; what
+    -- the hint claims already stays true.
     v_resume := greatest(
       hint.resume_position,
       least(

@@ -78,7 +78,7 @@ begin
     order by a.due_at
     limit case when _p_fire_alarms.queue_id is null then 10 else 100 end::bigint * top
   loop
-    -- Others are at it, and each that cannot be claimed costs a subtransaction: a look tells of most that are held.
+    -- Others are at it, and each that cannot be claimed costs a subtransaction: a scan shows most that are held.
     continue when v_held >= 20 and queue_id is not null and parley._p_is_group_held(v_alarm.endpoint_id);
     v_is_claimed := case
       when queue_id is null then parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind)
@@ -98,7 +98,7 @@ begin
       exit when v_held >= 40;
     end if;
   end loop;
-  -- A timer set by a transaction that has not committed is not seen here, so look again within a second in any case.
+  -- A timer set by a transaction that has not committed is not seen here, so scan again within a second in any case.
   select a.due_at into v_next from parley._p_alarm as a order by a.due_at limit 1;
   v_next := greatest(coalesce(v_next, 'infinity'), clock_timestamp() + case when v_held > v_fired then interval '20 ms' else interval '1 ms' end);
   v_next := least(v_next, clock_timestamp() + interval '1 second');
@@ -278,7 +278,7 @@ begin
   end if;
   perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update skip locked;
   if not found or exists (select from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id) then
-    -- Somebody reads it, or it still has something to read: later.
+    -- A reader holds it, or it still has something to read: later.
     perform parley._p_set_alarm(endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => greatest(v_seconds, 1)));
   else
     v_endpoint := parley._p_lock_to_end(v_endpoint.conversation_handle);

@@ -1,7 +1,7 @@
 -- What a trace records, and how (spec 8.5). diagnosis/traces.sql starts and stops it; diagnosis/trace_triggers.sql has its triggers.
 --
 -- One trace runs at a time. Ends and errors ask the sequence _p_trace_until, which costs a microsecond; everything else is recorded by triggers that are
--- disabled while nothing is traced. Rows are written in the transaction that they tell of: what rolls back leaves none. The table is not logged: a crash
+-- disabled while nothing is traced. Rows are written in the transaction that they record: what rolls back leaves none. The table is not logged: a crash
 -- of the server empties it, and a standby does not have it. Locks: none.
 
 create table parley._p_trace (

@@ -1,4 +1,4 @@
--- Whether a body is what its message type says.
+-- Whether a body is valid for its message type.
 --
 -- Bodies are checked once, when they are delivered. Text is read as UTF-8, with or without a byte order mark, or as
 -- UTF-16 when it begins with the byte order mark of that, as T-SQL programs send it.

@@ -1,8 +1,8 @@
 -- The consistency check of spec 9.2: does everything refer to something that exists?
 --
 -- Constraints keep most of this from ever happening. It happens all the same: after a restore of parts, after repairs by hand, after roles and
--- procedures were dropped, which know nothing of us. Definitions are few and are looked at by diagnosis too; contents are every row there is.
--- Each look is one statement, so what others do meanwhile is seen as a whole or not at all.
+-- procedures were dropped, which know nothing of us. Definitions are few and are checked by diagnosis too; contents are every row there is.
+-- Each check is one statement, so what others do meanwhile is seen as a whole or not at all.
 
 create function parley._p_check_definitions()
 returns table (error_number integer, object_kind text, object_id bigint, object_name text, finding text)

@@ -2,8 +2,8 @@
 --
 -- A check is a row of parley.diagnosis_checks and a function _p_find_... that gives findings of that code; one function may give several codes.
 -- To add a check, add both: everything else (level, part, number, patience, --ignore, the command line) follows from the row. The functions
--- look, lock nothing that others need, and change nothing. Each runs by itself: when one fails the others still tell what they find.
--- Cost: that of a look at every conversation and every queue; nothing that sends or receives waits for it.
+-- look, lock nothing that others need, and change nothing. Each runs by itself: when one fails the others still report what they find.
+-- Cost: that of a read of every conversation and every queue; nothing that sends or receives waits for it.
 
 create type parley.finding as (
   code text,
@@ -29,7 +29,7 @@ comment on column parley.finding.cure is
 'What cures it, ready to paste: SQL, or a command that begins with parley. What has to be filled in stands in <>; behind -- stands what to think of.';
 comment on column parley.finding.error_number is 'Number that Service Broker gives to this, or null.';
 
--- What to look at: nulls mean everything.
+-- What to check: nulls mean everything.
 create type parley._p_scope as (
   from_service text,
   to_service text,

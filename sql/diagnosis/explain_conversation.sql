@@ -1,7 +1,7 @@
 -- Where is my message? The steps that one walks to find a message that did not arrive (spec 9.3), for both directions of a conversation.
 --
--- Steps 4 and 5 of the spec (duplicates, other brokers) are about dialogs between databases and have nothing to look at here. What keeps a
--- message in a queue is asked of the checks of diagnosis, so both tell the same.
+-- Steps 4 and 5 of the spec (duplicates, other brokers) are about dialogs between databases and have nothing to check here. What keeps a
+-- message in a queue is asked of the checks of diagnosis, so both report the same.
 
 create function parley._p_visible_endpoints(caller oid, conversation uuid) returns setof parley._p_endpoint
 language plpgsql stable

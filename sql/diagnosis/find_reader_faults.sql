@@ -1,6 +1,6 @@
 -- Checks of readers: is there anybody who receives, does he get anywhere, does he hold up others?
 --
--- That a group is held is seen by the xmax of its row, as in activation/receivable_work.sql: looking takes no lock.
+-- That a group is held is seen by the xmax of its row, as in activation/receivable_work.sql: reading takes no lock.
 
 create function parley._p_find_missing_daemon(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -56,7 +56,7 @@ as $$
           and parley._p_is_listening(q.queue_id)
         )
         or exists (
-          -- Whoever waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
+          -- A session that waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
           select
           from pg_locks as l
           join pg_stat_activity as a using (pid)

@@ -1,4 +1,4 @@
--- CHECK and REPAIR: what the check of diagnosis/check_broker.sql found, told with what can be done, or done (spec 9.2).
+-- CHECK and REPAIR: what the check of diagnosis/check_broker.sql found, reported with what can be done, or done (spec 9.2).
 
 create function parley.check_broker(repair boolean default false, caller parley.caller default parley.current_caller())
 returns table (

@@ -2,7 +2,7 @@
 --
 -- One trace runs at a time. SEND, the messages that arrive, new conversations and groups are seen by triggers (diagnosis/trace_triggers.sql) that are disabled
 -- while nothing is traced, so a broker without a trace pays nothing for them; ends and errors ask the sequence _p_trace_until, which costs a
--- microsecond. Rows are written in the transaction that they tell of: what rolls back leaves none. The table is not logged: a crash of the server
+-- microsecond. Rows are written in the transaction that they record: what rolls back leaves none. The table is not logged: a crash of the server
 -- empties it, and a standby does not have it. Events of the network (connections, logins, acknowledgements) happen in the daemon and are in its log.
 -- Locks: starting and stopping takes the tables with the triggers against writers, for ten seconds at most, in steps of a tenth of a second between
 -- which writers go on.

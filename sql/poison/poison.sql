@@ -94,7 +94,7 @@ begin
       and v_last <> v_self
       and coalesce(pg_xact_status(case when v_last > 2 then v_last::text::xid8 end), 'aborted') <> 'in progress';
   else
-    -- Nobody has noted who took it. A number after ours is of a sub-transaction of ours.
+    -- No transaction is recorded as having taken it. A number after ours is of a sub-transaction of ours.
     v_is_failure := failed < v_self;
     v_slot := case
       when not parley._p_is_waiting(queue.queue_id, v_entry[1] >> 4) then 1

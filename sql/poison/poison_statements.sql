@@ -1,8 +1,8 @@
--- What people and programs do about poison messages: report a failure, look, put back, discard.
+-- What people and programs do about poison messages: report a failure, list, put back, discard.
 --
 -- Who may RECEIVE from a queue may do all of this with its conversations: he could as well have received the message and committed.
 -- Locks: the group, then the rows of both sides in their order, the sender's FOR UPDATE, so that no sender of the conversation is
--- under way while its messages get new positions. A conversation that is only looked at or reported is not waited for.
+-- under way while its messages get new positions. A conversation that is only read or reported is not waited for.
 
 create function parley.note_failure(
   conversation_handle uuid, sqlstate text, message text,
@@ -37,7 +37,7 @@ begin
     perform parley._p_count_failure(v_queue, v_endpoint);
   exception
     when others then
-      -- Most likely that the queue is disabled now, which its next reader is told.
+      -- Most likely that the queue is disabled now, which its next reader gets as an error.
       null;
   end;
   delete from parley._p_failure as f
@@ -73,7 +73,7 @@ as $$
 declare
   v_head record;
 begin
-  -- Whoever has the group has received again already, and has counted.
+  -- The holder of the group has received again already, and has counted.
   perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
   if not found or parley._p_is_set_aside(endpoint.endpoint_id) then
     return;
@@ -158,7 +158,7 @@ begin
   if v_endpoint.far_endpoint_id > v_endpoint.endpoint_id then
     perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id for update;
   end if;
-  -- A sender that waits for our lock may have drawn its position already; this makes it look, and draw, again.
+  -- A sender that waits for our lock may have drawn its position already; this makes it read, and draw, again.
   perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
   if not parley._p_is_set_aside(v_endpoint.endpoint_id) or v_endpoint.state = 'DO' then
     found := parley._p_raise(8426, 'not set aside', handle::text, v_queue.lookup_name);

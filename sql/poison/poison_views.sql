@@ -1,6 +1,6 @@
 -- Conversations that fail, and those that are set aside for it.
 --
--- Whoever may RECEIVE from a queue sees those of its conversations. Looking locks nothing. Messages are counted up to 10,000 rows.
+-- Whoever may RECEIVE from a queue sees those of its conversations. Reading locks nothing. Messages are counted up to 10,000 rows.
 
 create function parley._p_failing_conversations(caller parley.caller default parley.current_caller())
 returns table (

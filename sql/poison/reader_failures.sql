@@ -2,7 +2,7 @@
 --
 -- The conversation is found by what the failure left behind: of the first messages of the queue, the one that came back last and has not been
 -- counted since. Readers of one queue that fail within the same instant may get each other's error. A reader that failed before it
--- received anything has left nothing, and nothing is noted.
+-- received anything has left nothing, and nothing is recorded.
 -- Locks: those of note_failure. Cost: the first rows of each lane.
 
 create function parley._p_note_reader_failure(queue_id integer, sqlstate text, message text) returns boolean

@@ -1,8 +1,8 @@
 -- Setting a conversation aside: one message that always fails must not hold up the others (spec 5.6, pains P14 and P17).
 --
 -- An endpoint that is set aside is not plain and has a row in _p_set_aside. RECEIVE and GET CONVERSATION GROUP pass it by, and its
--- senders notice nothing: they go on appending to the usual lane. Whoever meets its messages there puts some hundreds of
--- them into a lane of their own, where no reader looks, and then looks past what is left as if the group were locked.
+-- senders notice nothing: they go on appending to the usual lane. A reader that meets its messages there puts some hundreds of
+-- them into a lane of their own, that no reader scans, and then passes by what is left as if the group were locked.
 -- A lane is changed, and not a position: so the order of a conversation is that of its positions at all times. To put it back, all
 -- its messages get new positions at the end of the queue, in their old order, while no sender of it is under way: readers may believe
 -- that nothing waits before their hints.
@@ -12,7 +12,7 @@
 --   a message moves or is received, not both   the same
 --   what a sender appends while its conversation is put back comes last   the lock FOR UPDATE of the sender's endpoint row
 --   a conversation is set aside again when whoever did it rolls back   the count, which is outside
--- Locks: groups before, endpoint rows in their order. Cost: a row moved is one update; see receive/find_group.sql for looking past.
+-- Locks: groups before, endpoint rows in their order. Cost: a row moved is one update; see receive/find_group.sql for passing by.
 
 create function parley._p_set_aside_conversation(queue_id integer, endpoint_id bigint, "position" bigint, rollbacks integer) returns boolean
 language plpgsql
@@ -194,7 +194,7 @@ begin
         and e.state <> 'DO'
       for update of g skip locked
     loop
-      -- With the lock held we look again: it may have gone, or been set aside.
+      -- With the lock held we read again: it may have gone, or been set aside.
       continue when parley._p_is_set_aside(v_head.endpoint_id);
       perform from parley._p_message as m where m.endpoint_id = v_head.endpoint_id and m.position = v_head.position and m.xmax::text <> '0';
       if found and parley._p_set_aside_conversation(v_queue.queue_id, v_head.endpoint_id, v_head.position, v_head.rollbacks::integer) then

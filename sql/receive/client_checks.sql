@@ -1,7 +1,7 @@
 -- Whether the client is still there while RECEIVE and GET CONVERSATION GROUP wait for it.
 --
 -- In autocommit a RECEIVE commits before its client has the messages. A client that is killed while it waits must therefore be noticed before
--- a message is taken. PostgreSQL looks at the connection every client_connection_check_interval, but it starts that timer at the beginning
+-- a message is taken. PostgreSQL checks the connection every client_connection_check_interval, but it starts that timer at the beginning
 -- of a statement only: what a function sets, in its body or in its SET clause, comes too late for the statement that calls it (seen on 14
 -- to 18). So the interval is set where the statement finds it when it begins:
 --   for the database, when the schema is installed by a role that may, and nobody has set it: new sessions have it from the first statement on
@@ -10,7 +10,7 @@
 --
 -- That first wait itself asks when it has taken something: it sends a NOTICE, which PostgreSQL writes to the socket at once, and a write to a connection
 -- that the client has closed ends the session, so that nothing is committed. On a Unix socket the first write fails. On TCP the first one makes the
--- client's system answer that nobody is there, and the second fails when that answer has come.
+-- client's system answer that no process is there, and the second fails when that answer has come.
 
 create function parley._p_check_client() returns void
 language plpgsql
@@ -20,7 +20,7 @@ begin
   perform set_config('client_connection_check_interval', '100ms', false);
   perform set_config('parley.unwatched', 'on', true);
 exception
-  -- Some systems cannot tell: PostgreSQL 14 outside Linux, and any on Windows.
+  -- Some systems cannot detect it: PostgreSQL 14 outside Linux, and any on Windows.
   when invalid_parameter_value then
     null;
 end

@@ -1,8 +1,8 @@
 -- Which group is next: the search that RECEIVE and GET CONVERSATION GROUP share.
 --
 -- The next group is the one with the first message, by priority and then by arrival, that no other transaction has locked.
--- RECEIVE looks at the first rows of the lane itself; this file is for the rest: locked groups at the head, several priorities.
--- conversation/scan_hints.sql says why a hint may be believed.
+-- RECEIVE scans the first rows of the lane itself; this file is for the rest: locked groups at the head, several priorities.
+-- conversation/scan_hints.sql explains why a hint is true.
 
 create function parley._p_lock_next_group(
   queue_id integer, priorities integer, out group_id bigint, out endpoint_id bigint, out "position" bigint
@@ -29,7 +29,7 @@ begin
     v_lane := parley._p_lane(queue_id, v_priority);
     select * into v_hint from parley._p_newest_hint(v_lane) as h;
     v_seen := '{}';
-    -- Groups that were locked when somebody passed them by, in the order of their first message.
+    -- Groups that were locked when a reader passed them by, in the order of their first message.
     for v_group, v_taker in
       select e.group_id, (array_agg(n.taker order by n.position))[1]
       from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
@@ -99,7 +99,7 @@ begin
       limit 1;
       if not found then
         exit when not exists (select from parley._p_message as m where m.lane = v_lane and m.position >= v_bound);
-        -- It will be a long walk. If no sender is under way, what it passes by is told to others after this walk and not the next one; it begins
+        -- It will be a long scan. If no sender is under way, what it passes by is hinted to others after this scan and not the next one; it begins
         -- anew, because somebody may have committed before v_from since that was looked at.
         select p.position, p.senders into v_probe
         from parley._p_queue as q
@@ -120,7 +120,7 @@ begin
         v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
         v_from := position;
       else
-        -- Between our look and our lock another reader may have taken it, or MOVE the conversation.
+        -- Between our scan and our lock another reader may have taken it, or MOVE the conversation.
         perform
         from parley._p_message as m
         join parley._p_endpoint as e using (endpoint_id)
@@ -140,7 +140,7 @@ begin
           v_from := position;
         else
           group_id := v_group;
-          -- With what our hint named, whether we have met it or not: we did not look before where the hint let us begin.
+          -- With what our hint named, whether we have met it or not: we did not scan before where the hint let us begin.
           perform parley._p_note_scan(
             queue_id, v_lane, position, case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
             least(position, v_safe)

@@ -1,17 +1,17 @@
 -- RECEIVE: the other hot path.
 --
--- 1. Look at the first rows of the lane and lock the first group that is free, in one statement (skip locked).
+-- 1. Scan the first rows of the lane and lock the first group that is free, in one statement (skip locked).
 -- 2. With the lock held, a new statement sees all that earlier holders did: is the conversation still in this group, how far has it
---    been received, what is its first message? Nobody else takes from it now.
+--    been received, what is its first message? No other reader takes from it now.
 -- 3. Take: one message by its position, a frame by its own, or many rows that were sent one by one.
--- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is old: then step 2 finds nothing, or a message
+-- A group is locked by its row, which is never updated, so step 1 may run on a snapshot that is old: then step 2 finds nothing, or a message
 -- in front of the one that step 1 found. Therefore steps 2 and 3 begin where the hint says, before which nothing is left but of conversations
--- that it names as blocked (keeps S4, S19); those are tried first, in a statement of their own. Where a look can end is said as well: an index
+-- that it names as blocked (keeps S4, S19); those are tried first, in a statement of their own. Where a scan can end is said as well: an index
 -- scan reads all of a page that is in bounds, for one row.
 -- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a blocked conversation)
 -- goes through receive/receive_group.sql; what is named, through receive/receive_named.sql first.
 -- No bitmap scans (nor sorts, in receive/find_group.sql): for want of statistics the planner would read all that waits in a lane to sort it.
--- Who waits holds nothing: after a look that has locked, fired or set aside something in vain RECEIVE returns, so that its caller commits.
+-- A waiting RECEIVE holds nothing: after a scan that has locked, fired or set aside something in vain RECEIVE returns, so that its caller commits.
 --
 -- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see docs/performance.md. Several small ones
 -- are cheaper than few large ones, and leave the planner no second choice when statistics are stale.
@@ -103,7 +103,7 @@ begin
     if top < 1 and parley._p_require_top(top) then
       return;
     end if;
-    -- Read before we look: a sender that draws its position after this makes us look again while we wait.
+    -- Read before the scan: a sender that draws its position after this makes us scan again while we wait.
     if timeout <> 0 and parley._p_require_timeout(timeout) then
       v_looked := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
@@ -173,7 +173,7 @@ begin
         v_bound := v_first + 204800;
       end loop;
       if v_position is null then
-        -- All that the look saw is locked. If nothing is there there is nothing to search.
+        -- All that the scan saw is locked. If nothing is there there is nothing to search.
         if v_first is not null then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
           exit looking when found;
@@ -210,12 +210,12 @@ begin
           v_look_past := true;
           continue;
         end if;
-        -- ALTER SERVICE may have given its messages to another queue between the look and the lock.
+        -- ALTER SERVICE may have given its messages to another queue between the scan and the lock.
         continue when v_message.lane <> v_lane;
         if v_look.taker <> '0' and v_counted is distinct from v_message.position then
           v_look_past := parley._p_keeper(v_look.taker) is not null;
           continue when v_look_past;
-          -- Counting may have waited, or have set the conversation aside, so look again.
+          -- Counting may have waited, or have set the conversation aside, so scan again.
           if parley._p_count_rollback(v_queue.queue_id, v_endpoint_id, v_message.position) is null then
             return;
           end if;
@@ -312,7 +312,7 @@ begin
           else
             v_count := 0;
             delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_message.position;
-            -- Nobody takes from a group that we hold, but a reader with an old snapshot, from before a MOVE (keeps S3).
+            -- No reader takes from a group that we hold, but a reader with an old snapshot, from before a MOVE (keeps S3).
             if found and v_size is null then
               return next row(
                 0, v_endpoint.priority, v_message.position, v_conversation_group_id, v_endpoint.conversation_handle, v_sequence,

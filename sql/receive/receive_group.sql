@@ -58,7 +58,7 @@ begin
         end if;
         continue when v_is_aside;
       end if;
-      -- Senders that have committed since we looked may have filled places in front of the first message we saw (keeps S4).
+      -- Senders that have committed since our scan may have filled places in front of the first message we saw (keeps S4).
       return query
       select * from parley._p_take(v_queue, v_endpoint.endpoint_id, least(v_endpoint.position, v_endpoint.safe_position), v_left);
       get diagnostics v_count = row_count;
@@ -140,7 +140,7 @@ begin
     v_expedited := array(select x.expedited_id from parley._p_expedited as x where x.endpoint_id = v_endpoint.endpoint_id);
   end if;
   loop
-    -- A row may be a frame of many messages: nobody wants to read a hundred of them to take the first. Each portion begins in front again, where a
+    -- A row may be a frame of many messages: reading a hundred of them is too much to take the first. Each portion begins in front again, where a
     -- sender may have committed meanwhile (keeps S4).
     v_asked := least(v_left, v_rows);
     v_seen := 0;
@@ -161,7 +161,7 @@ begin
         v_expedited := '{}';
       end if;
       delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
-      -- Nobody takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
+      -- No reader takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
       -- since (keeps S3).
       continue when not found;
       v_taken := least(coalesce(cardinality(v_message.frame), 1), coalesce(v_left, 2147483647));

@@ -2,10 +2,10 @@
 --
 -- Without a time-out RECEIVE waits for the lock of the group, and holds it to the end of the transaction, whether there is something or not.
 -- With a time-out it waits for a message, and that may be for ever. END, ALTER SERVICE, DROP, MOVE, timers and other readers need the lock
--- meanwhile, so it looks without a lock, takes the lock only when a message is there and nobody has it, and asks at each look
+-- meanwhile, so it reads without a lock, takes the lock only when a message is there and it is free, and asks at each poll
 -- whether what it waits for is still there (spec 4.3).
--- A message may go between look and lock. Then RECEIVE has the lock for nothing, and returns at once.
--- Locks: the group row. Cost of a look: two statements, ten times a second at first and twice a second later.
+-- A message may go between poll and lock. Then RECEIVE has the lock for nothing, and returns at once.
+-- Locks: the group row. Cost of a poll: two statements, ten times a second at first and twice a second later.
 
 create function parley._p_find_named(
   queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, out service_id integer, out group_id bigint

@@ -6,8 +6,8 @@
 -- server gives it to the top transaction, whatever part of it calls. It excludes nobody; but pg_locks shows it.
 --
 -- So: a RECEIVE in a subtransaction, and no other, marks one of 32 sequences, chosen by the number of the subtransaction: it
--- writes that number and the one of its transaction into it. A message that it gives back carries that number in xmax. Who finds a message
--- with an aborted xmax looks at its sequence. When that names the same subtransaction, it tells the transaction, which keeps the group as
+-- writes that number and the one of its transaction into it. A message that it gives back carries that number in xmax. A reader that finds a message
+-- with an aborted xmax reads its sequence. When that names the same subtransaction, it tells the transaction, which keeps the group as
 -- long as it runs. When another one has written there since, then whoever runs, has marked that sequence, and began before the message was
 -- taken, is taken for the keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never
 -- too few, but for a reader that has marked the same sequence itself: that one takes the message for its own.
@@ -15,7 +15,7 @@
 -- What is kept is the messages that were received, and their group for RECEIVE and GET CONVERSATION GROUP: they pass it by. END, MOVE and
 -- timers of other sessions find the row of the group free, as does a RECEIVE that begins with a message of the group which the reader had not
 -- received. GET CONVERSATION GROUP before the savepoint locks all of it.
--- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A look at a message that came back: one sequence, and
+-- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A check of a message that came back: one sequence, and
 -- pg_locks if that names a transaction or was written since.
 
 create sequence parley._p_savepoint_0 minvalue 0 start 0;
@@ -88,7 +88,7 @@ declare
   v_sequence regclass;
   v_mark bigint;
 begin
-  -- Whoever is still at it has the lock of the group.
+  -- A session that still works on it has the lock of the group.
   if v_age = 0 or v_age > 2147483647 or pg_xact_status((v_next - v_age)::text::xid8) is distinct from 'aborted' then
     return null;
   end if;

@@ -1,13 +1,13 @@
 -- Waiting inside RECEIVE and GET CONVERSATION GROUP.
 --
--- A function cannot be notified, so it sleeps for a few milliseconds at a time and looks at the queue's sequence in between: no
+-- A function cannot be notified, so it sleeps for a few milliseconds at a time and reads the queue's sequence in between: no
 -- statement, no snapshot, no lock. It sleeps for a sixteenth of the time that nothing has come, half a millisecond to ten, and 25 after some
 -- seconds: a queue that is busy wakes its reader at once, and a reader that waits for nothing costs some 50 rounds a second and not 330 (on a
 -- virtual machine each is 100 microseconds of the processor, most of it the kernel's).
 -- Each message wakes all who wait, and one gets it. Who finds nothing after that sleeps twice as long from then on, 4 ms at most, until its RECEIVE has
 -- something: so as many readers are alert as there is work for.
--- It looks at the queue itself when a sender has drawn a position, for as long as that sender may need to commit, and otherwise ten times a
--- second at first and twice a second later, for groups that were let go of; the longer a look takes the more seldom. Clients that hold a
+-- It polls the queue itself when a sender has drawn a position, for as long as that sender may need to commit, and otherwise ten times a
+-- second at first and twice a second later, for groups that were let go of; the longer a poll takes the more seldom. Clients that hold a
 -- connection wait better: they LISTEN (parley.listen_for_messages), and the Go package does.
 
 create function parley._p_wait_for_message(
@@ -18,11 +18,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz := clock_timestamp();
-  -- A sender that has drawn a position commits at once as a rule; if it does not, look for its message ever more seldom.
+  -- A sender that has drawn a position commits at once as a rule; if it does not, poll for its message ever more seldom.
   v_look timestamptz := v_now + least(
     greatest((v_now - sent) / 2, interval '1 ms'), greatest((v_now - sent) / 10, interval '100 ms'), interval '500 ms'
   );
-  -- Where everything belongs to others, or messages come faster than they can be looked for, looking takes a third of the time at most.
+  -- Where everything belongs to others, or messages come faster than they can be received, polling takes a third of the time at most.
   v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
   v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
   v_next timestamptz := least(greatest(v_look, v_rested), v_until);

@@ -13,7 +13,7 @@
 -- a pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger costs 1 microsecond
 -- more than a function that is SECURITY DEFINER, a ticket of base/roles.sql 5.
 --
--- Sequential scans are off, as in every statement that looks for conversations: a session that planned this while there were few
+-- Sequential scans are off, as in every statement that finds conversations: a session that planned this while there were few
 -- would go on reading all of them, until they are analyzed.
 --
 -- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one scan of the doorbell.

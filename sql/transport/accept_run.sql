@@ -1,4 +1,4 @@
--- One run from another database when something has to be looked at: the first message of a conversation, EndDialog and Error, validation, a target that
+-- One run from another database when something has to be checked: the first message of a conversation, EndDialog and Error, validation, a target that
 -- refuses, a hole. What is refused is refused in the same way however often it comes (spec 6.10).
 -- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not take the group's lock (spec 3.6).
 
@@ -126,7 +126,7 @@ begin
   elsif v_is_unsequenced and message_type <> 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
     return ('refused', v_expected, 8457, 'Only an Error may stand outside the order.')::parley._p_verdict;
   end if;
-  -- What is compared must not move meanwhile. Who has no way to ask is not asked, and goes on.
+  -- What is compared must not move meanwhile. A run that cannot be answered with a question goes on without one.
   if not v_is_unsequenced
     and endpoint.destination_id is not null
     and exists (select from parley._p_unresumed as u where u.endpoint_id = endpoint.endpoint_id) then

@@ -24,7 +24,7 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
-  -- Who may not speak for a broker must not shut out the one who does.
+  -- A refused speaker must not shut out the true one.
   v_barred text := parley._p_refusal_of_speaker(identities, broker_instance, epoch);
   v_refusal text := case when v_barred is null then parley._p_hear(
     broker_instance, epoch, term, token, array_to_string(identities, ' ') !~ 'peer:'
@@ -67,7 +67,7 @@ begin
     from unnest(body_counts) with ordinality as c (count, number)
     order by c.number
   );
-  -- A new statement, so that it sees what whoever held the endpoints before has done.
+  -- A new statement, so that it sees what the earlier holders of the endpoints have done.
   with run as (
     select r.ordinal, r.conversation_id, r.from_initiator, r.first_sequence, r.message_type, r.count, r.trace_context, r.start
     from unnest(conversation_ids, from_initiators, first_sequences, message_types, body_counts, body_sizes, trace_contexts, v_starts)
@@ -113,7 +113,7 @@ begin
       case when o.count - o.skipped = 1 then bodies[o.start + o.skipped] end,
       -- Slicing walks the array from its start; a daemon sends some thousand bodies at once at most.
       case when o.count - o.skipped > 1 then bodies[o.start + o.skipped : o.start + o.count - 1] end,
-      -- Daemons say nothing with an empty text.
+      -- Daemons send an empty text for nothing.
       nullif(o.trace_context, '')
     from (
       select k.position_sequence, k.endpoint_id, k.queue_id, k.priority, k.message_type_id, k.trace_context, k.count, k.skipped, k.start

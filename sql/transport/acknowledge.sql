@@ -1,4 +1,4 @@
--- What the far side has said to what was sent.
+-- What the far side has answered to what was sent.
 --
 -- An acknowledgement is cumulative: everything numbered below next_sequence is with the far side, durably. It is deleted here, and
 -- never before (keeps T2). Answers may come late, twice, or in another order than the questions: each of them only ever confirms less than is true.
@@ -52,14 +52,14 @@ begin
     group by a.endpoint_id
   ) as o
   where t.endpoint_id = o.endpoint_id and t.first_sequence >= o.first_sequence and t.next_sequence <= o.next_sequence;
-  -- What waits for its time is not what was accepted: it may have been put aside, or have got another address, since it was sent.
+  -- What waits for its time is not what was accepted: it may have been parked, or have got another address, since it was sent.
   delete from parley._p_parked as p
   using unnest(endpoint_ids, outcomes) as a (endpoint_id, outcome)
   where p.endpoint_id = a.endpoint_id and a.outcome = 'accepted' and p.due_at = 'infinity';
   if cardinality(v_impossible) > 0 then
     perform parley._p_disbelieve(v_impossible);
   end if;
-  -- The first answer says which instance has the conversation; it stays with that one (spec 6.5).
+  -- The first answer shows which instance has the conversation; it stays with that one (spec 6.5).
   v_unbound := array(
     select e.endpoint_id
     from parley._p_endpoint as e
@@ -115,7 +115,7 @@ begin
     select e.endpoint_id from parley._p_endpoint as e where e.endpoint_id = any (endpoint_ids) order by e.endpoint_id for update skip locked
   );
   perform parley._p_break_lost(l.endpoint_id, 'this side') from unnest(v_locked) as l (endpoint_id);
-  -- Of those that somebody holds nothing is forgotten; asking again brings the same answer.
+  -- Of those that are held nothing is removed; asking again brings the same answer.
   perform parley._p_park(e.endpoint_id, e.destination_id, 'The other side has acknowledged what was never sent.')
   from parley._p_endpoint as e
   where e.endpoint_id = any (endpoint_ids) and e.endpoint_id <> all (v_locked) and e.destination_id is not null;
@@ -146,7 +146,7 @@ begin
       perform parley._p_remove_endpoint(v_endpoint);
       perform parley._p_trace_dialog(v_endpoint, 10);
     else
-      -- Nobody will be told anything any more, so nothing else would come back to it.
+      -- No side is informed any more, so nothing else would come back to it.
       perform parley._p_set_alarm(v_endpoint.endpoint_id, 'abandoned', clock_timestamp());
     end if;
   end if;
@@ -172,7 +172,7 @@ begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id for update skip locked;
   if not found then
     if exists (select from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id) then
-      -- Somebody sends or ends just now. Asking again brings the same answer.
+      -- A sender or an END is under way. Asking again brings the same answer.
       if outcome <> 'expected' and not (outcome = 'held' and error_number = 0) then
         perform parley._p_park(e.endpoint_id, e.destination_id, description)
         from parley._p_endpoint as e
@@ -184,7 +184,7 @@ begin
     return;
   end if;
   if v_endpoint.far_endpoint_id is null or v_endpoint.far_endpoint_id > 0 then
-    -- It has come back since; what was said of it elsewhere is no answer any more.
+    -- It has come back since; what was answered elsewhere is no answer any more.
     return;
   end if;
   v_given := coalesce(
@@ -231,7 +231,7 @@ begin
       perform parley._p_remove_endpoint(endpoint);
     when endpoint.state in ('DI', 'ER') then
       perform parley._p_hold_outgoing(endpoint, 'The conversation has ended: the message is held until END CONVERSATION.');
-      -- There is nobody to tell of an error any more.
+      -- There is no side to inform of an error any more.
       delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1;
     else
       perform parley._p_break_conversations(array[endpoint.endpoint_id], error_number, description);

@@ -2,7 +2,7 @@
 --
 -- A daemon writes one row, once a second while something changes there, and takes it back when it stops. A row of a daemon that was killed is shown
 -- no more after some seconds, and removed by the next one that writes. The table is not logged: after a crash of the server daemons write anew.
--- Invariant: a daemon is told apart by an id that it draws when it starts, so two of them never share a row.
+-- Invariant: a daemon is identified by an id that it draws when it starts, so two of them never share a row.
 -- Locks: the daemon's own row, and rows of dead daemons. Cost: one row updated a second, while links are in use.
 
 create unlogged table parley._p_daemon_report (
@@ -23,7 +23,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- Nobody has to wait for the disk, or for a standby.
+  -- No wait for the disk, or for a standby, is needed.
   perform set_config('synchronous_commit', 'off', true);
   insert into parley._p_daemon_report as r (daemon_id, daemon, reported_at, endpoint, connections, forwarded, counters)
   values (
@@ -61,7 +61,7 @@ comment on view parley._p_living_report is 'Reports of daemons that live.';
 create view parley._p_recent_report as
 select r.daemon_id, r.daemon, r.endpoint, r.counters
 from parley._p_daemon_report as r
--- A daemon with nothing else to tell reports once a minute.
+-- A daemon with nothing else to report reports once a minute.
 where r.reported_at > clock_timestamp() - interval '150 seconds';
 
 comment on view parley._p_recent_report is 'What does not change from one second to the next, in reports of daemons that live.';

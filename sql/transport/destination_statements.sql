@@ -1,4 +1,4 @@
--- What the daemon asks about destinations and tells of them.
+-- What the daemon asks about destinations and reports of them.
 
 create function parley._p_destinations() returns table (
   destination_id integer, address text, due_ms double precision, attempts integer, has_probes boolean
@@ -91,7 +91,7 @@ as $$
       join parley._p_endpoint as o using (endpoint_id)
       where o.state not in ('DI', 'ER') or t.message_type_id = -1
       union
-      -- All that was sent may have its number already, and be put aside.
+      -- All that was sent may have its number already, and be parked.
       select t.endpoint_id
       from parley._p_transit as t
       where not exists (select from parley._p_parked as p where p.endpoint_id = t.endpoint_id and p.due_at < 'infinity')
@@ -146,7 +146,7 @@ begin
       v_status := parley._p_await_binding(v_endpoint, v_address);
       if v_address is not null and v_status is null then
         perform parley._p_bind_to(v_id, v_address);
-        -- What was in transit when it was put aside is due, be it at the same address, unless it waits for its time.
+        -- What was in transit when it was parked is due, be it at the same address, unless it waits for its time.
         update parley._p_parked as p
         set destination_id = e.destination_id, due_at = case when p.due_at = 'infinity' then clock_timestamp() else p.due_at end
         from parley._p_endpoint as e

@@ -7,7 +7,7 @@
 -- A route is asked for by the first who misses it; others go on with the steps that follow. A binding is asked for when a dialog has found its first way
 -- to another server, whatever ENCRYPTION says, and each dialog with that service waits for the answer: what left without it could not be sealed any more.
 -- Invariant: one conversation for each service name and message type. Of two who find the same thing missing at once, one asks, and the other waits for
--- nobody: he behaves as if it were asked, which is true or will be found out when delayed messages are looked at again.
+-- nobody: it goes on as if it were asked, which is true or will be found out when delayed messages are classified again.
 -- Locks: an advisory lock for the name, only tried; then the row of the request; then those of its conversation.
 
 create table parley._p_configuration_request (

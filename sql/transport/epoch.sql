@@ -1,12 +1,12 @@
 -- The epoch of a broker, and who speaks for it.
 --
--- What a database has told another one must never be taken back, and still can be: a standby that is promoted may lack the last transactions, a
+-- What a database has transmitted to another one must never be taken back, and still can be: a standby that is promoted may lack the last transactions, a
 -- backup lacks whatever came after it. Such a database would give numbers a second time, to other messages. So everything that is transmitted
 -- carries an epoch, which grows whenever the server begins a new timeline (each promotion and each recovery to a point in time does) and whenever
 -- the broker is enabled in another place. With a new epoch all conversations with other databases stop, until each was compared with its far side
--- (transport/resume.sql). Who is told of a newer epoch takes nothing of an older one any more, so a primary that comes back finds nobody to talk to.
+-- (transport/resume.sql). A broker that has received a newer epoch refuses older ones, so a primary that comes back is refused by all.
 -- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call it the same. So one that lies
--- ahead of the clock here, by more than clocks differ, is not believed: nobody can shut a broker out for longer than that.
+-- ahead of the clock here, by more than clocks differ, is refused: no peer can shut a broker out for longer than that.
 
 create function parley._p_timeline() returns text
 language plpgsql stable
@@ -15,7 +15,7 @@ as $$
 begin
   return substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
 exception
-  -- Some servers do not tell, and one in recovery cannot.
+  -- Some servers do not report it, and one in recovery cannot.
   when insufficient_privilege or object_not_in_prerequisite_state or undefined_function then
     return null;
 end

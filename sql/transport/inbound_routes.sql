@@ -1,7 +1,7 @@
 -- Inbound routes: what becomes of what arrives from the network (spec 6.1; SQL Server keeps them in msdb).
 --
 -- The table of a server is made of the inbound routes of all databases that one daemon serves; usually they stand in one of them. Where none
--- matches, LOCAL applies: the databases of the daemon are looked at. A message whose broker instance lives here needs no route.
+-- matches, LOCAL applies: the databases of the daemon are searched. A message whose broker instance lives here needs no route.
 -- The daemon decides in memory (FindInboundRoute of the Go package), for a link must not wait for a query for each conversation. What it does
 -- is defined here, and a test holds it to that. Dynamic routing is for conversations of this database only, so step 4 does not exist here.
 

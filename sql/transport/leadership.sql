@@ -6,14 +6,14 @@
 -- every other second: a row would leave a dead version each time, and an old snapshot would keep them all. A renewal by a leader
 -- that was just replaced may slip through; it lengthens the lease of the new one, no more.
 -- Clocks: leases are set and judged by the server's clock. A lease that ends in the far future, after the clock was set back, counts as over.
--- Locks: the row, FOR SHARE by the leader's statements, FOR UPDATE by who takes over or resigns.
+-- Locks: the row, FOR SHARE by the leader's statements, FOR UPDATE by one that takes over or resigns.
 
 create table parley._p_leader (
   leader_id boolean primary key default true check (leader_id),
   term bigint not null default 0,
   leader text,
   leads_since timestamptz,
-  -- Tells apart two copies of this database in which a daemon leads under the same term.
+  -- Distinguishes two copies of this database in which a daemon leads under the same term.
   token uuid not null default gen_random_uuid(),
   -- The role that it logged in as.
   login regrole
@@ -89,7 +89,7 @@ begin
     return null;
   end if;
   perform from parley._p_leader as l for update;
-  -- Somebody else may have taken over while we waited for the row.
+  -- Another daemon may have taken over while we waited for the row.
   if parley._p_is_led() then
     return null;
   end if;

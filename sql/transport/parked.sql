@@ -1,9 +1,9 @@
 -- Conversations that the far side cannot take from for now, while its server is well.
 --
--- Its queue is off, it does not know the service, nobody there is served by that name: such a conversation is put aside, so that the others go on
+-- Its queue is off, it does not know the service, nobody there is served by that name: such a conversation is parked, so that the others go on
 -- and nothing of it is sent in vain. It leaves the lane, and what it sends from then on waits in _p_transmission. When its time has come it is
 -- classified again, which may find another route, and what it had in transit is sent again first.
--- Locks: the endpoint's row FOR UPDATE SKIP LOCKED. When somebody is just sending, the lane is left as it is and passed over until the next time.
+-- Locks: the endpoint's row FOR UPDATE SKIP LOCKED. When a sender is under way, the lane is left as it is and passed over until the next time.
 
 create function parley._p_park(endpoint_id bigint, destination_id integer, status text) returns void
 language plpgsql
@@ -12,7 +12,7 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
-  -- It may have moved; the daemon looks again.
+  -- It may have moved; the daemon searches again.
   delete from parley._p_neighbour_service as n
   using parley._p_endpoint as e, parley._p_destination as d
   where e.endpoint_id = _p_park.endpoint_id

@@ -44,7 +44,7 @@ begin
   if sealed_at is null then
     return null;
   end if;
-  -- What was restored must have its epoch before it says what it remembers.
+  -- What was restored must have its epoch before it reports what it remembers.
   perform parley._p_note_timeline()
   from parley._p_broker as b
   where b.timeline is null or not parley._p_is_epoch_current();

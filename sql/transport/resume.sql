@@ -3,7 +3,7 @@
 -- The side that has a new epoch sends a probe: the lowest number that it still keeps, the next that it will give, and the next that it expects. The
 -- far side compares these with its own. Both agree when each expects a number that the other one still keeps or is about to give. If not, one of them
 -- has lost what the other knows it had, and the conversation ends with an Error on both sides (keeps F2). Until the answer has come this side
--- transmits nothing of the conversation and takes in nothing, so that what was asked stays true. Who hears of a new epoch asks too: a database that has
+-- transmits nothing of the conversation and takes in nothing, so that what was asked stays true. A broker that learns of it asks too: a database that has
 -- forgotten a conversation altogether does not ask about it. A probe may come late and again, when numbers have gone on: once both sides were found to
 -- agree in an epoch they do (keeps T5).
 
@@ -101,7 +101,7 @@ begin
     on conflict on constraint _p_compared_pkey do update set epoch = greatest(c.epoch, excluded.epoch);
     return ('accepted', v_here.expected, null, null)::parley._p_verdict;
   end if;
-  -- The result may be lost, so the other side is told with a message too.
+  -- The result may be lost, so the other side gets a message too.
   perform parley._p_break_conversations(
     array[v_endpoint.endpoint_id], 9720, 'Messages of this conversation were lost: the database of one side goes on from an older state.', 9719
   );

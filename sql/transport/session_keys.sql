@@ -1,4 +1,4 @@
--- Session keys of anonymous dialogs, and the end of what is noted of dialogs.
+-- Session keys of anonymous dialogs, and the end of what is recorded of dialogs.
 --
 -- In full security each daemon makes its own keys, and nothing has to be kept. In an anonymous dialog the target can only use the key of the initiator, so
 -- both sides keep it as long as a dialog has it, sealed under the master key of each side.

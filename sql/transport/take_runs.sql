@@ -5,7 +5,7 @@
 -- next one exactly what it had taken (keeps T2, T5).
 -- Order: rows are taken by position. Senders that commit late find their place behind what was taken before; a send that began after another's
 -- commit has the higher position and is never taken before it (keeps S19).
--- A row that somebody else holds is being removed by END CONVERSATION, or moved: it is passed by, nobody waits.
+-- A row that another session holds is being removed by END CONVERSATION, or moved: it is passed by without a wait.
 -- Locks: the leader's row FOR SHARE; the destination's row, so that takes of one destination come one after the other; rows of the lane SKIP LOCKED.
 -- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and call. Plans are nested
 -- loops over indexes: a plan made while tables were empty must do when they are not.
@@ -209,7 +209,7 @@ begin
   if v_first - v_low > 65536 then
     perform parley._p_note_scan(destination_id, lane, v_first, '{}', 0);
   end if;
-  -- Not v_first: a sender that commits before the lane is looked at again may have positions on both sides of it (keeps S4).
+  -- Not v_first: a sender that commits before the lane is scanned again may have positions on both sides of it (keeps S4).
   return case when v_first is not null then v_low end;
 end
 $$;

@@ -1,7 +1,7 @@
--- The certificates with which the daemons of this database prove who they are: told by the daemons, so that the database can warn of their end.
+-- The certificates with which the daemons of this database prove their identity: reported by the daemons, so that the database can warn of their end.
 --
--- The keys are with the daemons; here stand the dates. A daemon tells its certificate when it begins, when it has another one, and every hour;
--- what was not told for a day is forgotten: that daemon is gone, or is called otherwise.
+-- The keys are with the daemons; here stand the dates. A daemon reports its certificate when it begins, when it has another one, and every hour;
+-- what was not reported for a day is forgotten: that daemon is gone, or is called otherwise.
 -- Beside it stands the address under which others reach the daemon, when its operator has said so (parley serve --advertise).
 -- Locks: its row. Cost: a row an hour for each daemon that listens.
 

@@ -1,11 +1,11 @@
 -- Which dialogs are secured, how, and with whose certificates (spec 7.3, 7.4).
 --
--- Which binding counts is noted when the dialog first finds its way out of the database (conversation/far_side.sql).
+-- Which binding counts is recorded when the dialog first finds its way out of the database (conversation/far_side.sql).
 -- How it is sealed is asked once, by the daemon of the initiator, when its first message is about to leave the
 -- server; the answer stands in _p_dialog_security as long as the dialog lives, and with it is_encrypted of the
 -- endpoint is true. A target learns it with the first message that it can open. From then on a message counts only
 -- when it was sealed the same way, and by the same role: _p_bind_dialog. Inside one server nothing is sealed, and
--- nothing of this is looked at (docs/differences.md). Secrets come in here sealed under the master key of the daemon
+-- nothing of this is read (docs/differences.md). Secrets come in here sealed under the master key of the daemon
 -- and leave as they came. Locks: the dialog's row in _p_dialog_security, before its endpoint. Cost: none for SEND;
 -- one row for each secured dialog.
 
@@ -93,7 +93,7 @@ begin
   if found then
     return;
   end if;
-  -- The best of those that will not do tells why.
+  -- The best of those that will not do has the reason.
   select max(
     case
       when is_own and c.private_key is null then 9733

@@ -10,11 +10,11 @@
 -- key must not end conversations; what it sent waits at the sender until the key is changed.
 --
 -- In whose name a sender may speak: what trust_peer, alter_peer or a pairing says counts first. Of a broker of which nobody has said anything the first
--- one who speaks in its name is noted (_p_peer_broker), and nobody else may from then on: neither write into its conversations nor shut it out with a
--- newer epoch. A peer may have any number of brokers, as its daemon serves any number of databases. Forwarders speak for all, and are noted for
--- none. A broker that is let in by a certificate authority alone is noted under the name in its certificate ("peer:FINGERPRINT named NAME").
+-- one who speaks in its name is recorded (_p_peer_broker), and no other may from then on: neither write into its conversations nor shut it out with a
+-- newer epoch. A peer may have any number of brokers, as its daemon serves any number of databases. Forwarders speak for all, and are recorded for
+-- none. A broker that is let in by a certificate authority alone is recorded under the name in its certificate ("peer:FINGERPRINT named NAME").
 
--- The newest that each broker has said of itself.
+-- The newest epoch and term that each broker has sent.
 create table parley._p_known_broker (
   broker_instance uuid primary key,
   epoch bigint not null,
@@ -150,7 +150,7 @@ begin
   insert into parley._p_peer_broker (broker_instance, peer_id, authority_name, fingerprint)
   values (speaker, v_peer.peer_id, v_name, v_fingerprint)
   on conflict do nothing;
-  -- Somebody else may have been faster.
+  -- Another session may have been faster.
   return parley._p_refusal_of_identity(identity, speaker);
 end
 $$;

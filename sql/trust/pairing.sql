@@ -1,6 +1,6 @@
 -- Pairing: two brokers that have never met learn each other's keys, with no authority that both believe in (docs/security.md).
 --
--- The daemon lets a stranger speak of nothing but pairing, and only while a pairing is open here. There are two kinds. An INVITATION has a secret
+-- The daemon lets an unknown peer speak of nothing but pairing, and only while a pairing is open here. There are two kinds. An INVITATION has a secret
 -- that is shown once, to be carried to the other side by people; who proves to have it, for this very connection, is trusted. A WINDOW lets
 -- anybody ask; a code is shown on both sides, and nobody is trusted before people on both sides have said that it is the same.
 -- Each is good once, for minutes. The database is where the daemon, which holds the connection, and the operator, who may sit elsewhere, meet.

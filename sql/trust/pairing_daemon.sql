@@ -1,6 +1,6 @@
 -- What the daemon, and the command that has called another broker, do with pairings; see trust/pairing.sql.
 --
--- An offer is what a broker says about itself: {"name", "address", "dialog_certificates", "databases": [{"instance", "database", "services",
+-- An offer is what a broker states about itself: {"name", "address", "dialog_certificates", "databases": [{"instance", "database", "services",
 -- "certificates"}]}. The certificates come last, to who is trusted; dialog_certificates are their fingerprints, which people see first.
 -- It was proven only to come from whoever has the key, so nothing in it may reach further than the peer itself: a name that is taken is not the same
 -- peer unless an operator has said so, and a broker instance or an address that is another peer's is refused.
@@ -218,7 +218,7 @@ begin
   order by p.opened_at desc
   limit 1
   for update;
-  -- Strangers must not fill the table or the operator's screen.
+  -- Unknown peers must not fill the table or the operator's screen.
   if not found or (select count(*) from parley._p_pairing_request as r where r.pairing_id = v_pairing.pairing_id) >= 20 then
     return null;
   end if;

@@ -1,7 +1,7 @@
 -- Trusting peers, changing, revoking and dropping them. For administrators.
 --
 -- Every change notifies the daemons, which close the links of peers that are no longer trusted and let in those that are; a daemon that misses
--- the notice looks every few seconds.
+-- the daemon polls every few seconds.
 
 create function parley._p_tell_peers() returns void
 language sql

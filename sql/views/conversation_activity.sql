@@ -72,7 +72,7 @@ select
   a.wait_event,
   b.blocked_by,
   (
-    -- Whoever waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
+    -- A session that waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
     select min(q.lookup_name)
     from pg_catalog.pg_locks as l
     join parley._p_queue as q on q.position_sequence = l.relation

@@ -1,7 +1,7 @@
--- The performance counters, under their own names (spec 8.4), each computed when somebody looks.
+-- The performance counters, under their own names (spec 8.4), each computed when it is read.
 --
--- What each is made of stands in docs/monitoring.md. Counters called /sec are cumulative, with the type that tells tools to take the
--- difference of two looks. Those of transport
+-- What each is made of stands in docs/monitoring.md. Counters called /sec are cumulative, with the type by which tools take the
+-- difference of two readings. Those of transport
 -- and forwarding are what the daemons that live have counted since they began (transport/daemon_reports.sql); transmission objects are 0, since
 -- this broker has none.
 

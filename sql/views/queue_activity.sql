@@ -1,8 +1,8 @@
--- What goes on in the queues and in the conversations at their heads: for screens that look again and again.
+-- What goes on in the queues and in the conversations at their heads: for screens that poll.
 --
--- Whoever looks locks nothing and takes nothing. Who holds a group stands in its row: group rows are never updated, so xmax is the last
--- transaction that has locked it, and pg_locks tells which session a running transaction belongs to.
--- Only the first rows of each queue are looked at, so a lock on a conversation far behind does not show here.
+-- Reading locks nothing and takes nothing. Who holds a group stands in its row: group rows are never updated, so xmax is the last
+-- transaction that has locked it, and pg_locks shows which session a running transaction belongs to.
+-- Only the first rows of each queue are read, so a lock on a conversation far behind does not show here.
 -- Cost: for each queue that of its depth (views/queue_depth.sql), and the first 100 rows of each lane.
 
 create function parley._p_head_conversations(queue_ids integer[], rows_max integer)

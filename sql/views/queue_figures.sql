@@ -4,7 +4,7 @@
 -- position sequence, which SEND draws anyway; how many are gone is that less those that wait. A row is a message, or a frame of up
 -- to 1,000 messages that were sent in one batch: rows, not messages, are what these two numbers count. A send that rolled back
 -- has drawn its number too, and after a crash of the server up to 32 numbers of a sequence are passed over.
--- Cost: one look at each sequence, and for each queue one index range of at most 1,000 rows; some 10 ms for each queue that is longer.
+-- Cost: one read of each sequence, and for each queue one index range of at most 1,000 rows; some 10 ms for each queue that is longer.
 
 create function parley._p_queue_figures()
 returns table (

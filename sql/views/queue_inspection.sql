@@ -1,4 +1,4 @@
--- Looking at queues from outside: how much waits in each, and what comes first.
+-- Reading queues from outside: how much waits in each, and what comes first.
 --
 -- Screens ask this again and again, so neither answer may cost more the longer the queue is: see views/queue_depth.sql for the
 -- numbers. Nothing is locked, no body is read that is not shown, and both functions work on queues that are off.

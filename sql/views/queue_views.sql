@@ -1,6 +1,6 @@
 -- A view for each queue: what waits in it, and what retention keeps, in the columns of RECEIVE.
 --
--- Looking disturbs nobody: it is a plain query under MVCC. The view is named like the queue; a queue in a schema other than dbo
+-- Reading disturbs no reader: it is a plain query under MVCC. The view is named like the queue; a queue in a schema other than dbo
 -- has the schema's name and a point in front of it, and names too long for PostgreSQL are cut and end in the queue's id.
 
 create function parley._p_queue_contents(queue_id integer) returns setof parley.received_message

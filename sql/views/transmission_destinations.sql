@@ -1,6 +1,6 @@
--- How much waits for each address that messages are transmitted to: for screens and monitors that look again and again.
+-- How much waits for each address that messages are transmitted to: for screens and monitors that poll.
 --
--- parley.transmission_queue has a row for each message and works out what number it will have; it is for looking at messages. What waits in the
+-- parley.transmission_queue has a row for each message and works out what number it will have; it is for reading messages. What waits in the
 -- lane of a destination is counted up to some 10,000 rows and estimated beyond, as the depth of a queue is (views/queue_depth.sql).
 -- Nothing is locked. Cost: for each destination one index range of at most 10,000 rows a priority, and the bounded number that is in transit.
 

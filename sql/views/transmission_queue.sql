@@ -3,7 +3,7 @@
 -- It waits for a way (_p_transmission), for its turn on the lane of a destination (_p_message), for the answer of the far side (_p_transit), or, between
 -- services of this database, for the queue of the target to be switched on again.
 -- The number of a message is the one that it is received with. What stands outside the order, an Error of the broker or one between services of this
--- database, has -1, as in RECEIVE. A conversation that waits is looked at once for where its numbers begin, not once for each of its messages.
+-- database, has -1, as in RECEIVE. A conversation that waits is read once for where its numbers begin, not once for each of its messages.
 
 create view parley.transmission_queue with (security_barrier) as
 select
@@ -110,7 +110,7 @@ from (
     where o.endpoint_id = h.endpoint_id and o.position < h.disabled_position and o.message_type_id not in (1, 5)
   ) as l
 ) as q
--- A timer that fires while the queue is off was sent by nobody.
+-- A timer that fires while the queue is off was sent by no side.
 join parley._p_message as m on m.endpoint_id = q.endpoint_id and m.position >= q.disabled_position and m.message_type_id <> 5
 join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
 join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
