@@ -154,10 +154,10 @@ $trust$;
 
 -- sql/base/schema.sql
 
--- The schema that holds everything, and the row that says which version is installed.
+-- The schema that holds everything, and the row that has the installed version.
 --
 -- Every function here is owned by the role that installs it, and runs with that role's rights
--- (security definer), because nobody else may touch the private tables. Private tables and
+-- (security definer), because no other role may touch the private tables. Private tables and
 -- functions begin with _p_. Rights are those of the session's role: see base/roles.sql.
 --
 -- Tables that hold no user data worth dumping do not exist: a dump of the database carries
@@ -612,7 +612,7 @@ comment on view parley._p_conversation_error is
 -- How errors leave the broker.
 --
 -- Each error of the broker carries the SQL Server error number twice: in its SQLSTATE (class SB, then the number
--- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT says what to do. All texts stand in
+-- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT states what to do. All texts stand in
 -- base/definition_errors.sql and base/conversation_errors.sql; they are read only when an error is raised.
 --
 -- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a function it adds
@@ -1109,7 +1109,7 @@ comment on function parley._p_take_back_all() is
 
 -- Permissions on the broker's objects.
 --
--- A permission row says that a grantee (0 = PUBLIC) holds a permission on one object. Owners and administrators hold all.
+-- A permission row records that a grantee (0 = PUBLIC) holds a permission on one object. Owners and administrators hold all.
 -- CONTROL includes every other permission of its object, ALTER includes VIEW DEFINITION.
 -- Permissions on the class 'database' are the rights to create things, with ALTER ANY to alter all of a kind, and to view all
 -- definitions. Source: spec 7.6, 7.7.
@@ -1285,7 +1285,7 @@ begin
   if transaction_id::text in ('0', '1', '2') then
     return false;
   elsif v_age = 0 or v_age > 2147483647 then
-    -- It has begun since we began to look.
+    -- It has begun since our scan began.
     return true;
   end if;
   return coalesce(pg_xact_status((v_next - v_age)::text::xid8) = 'in progress', false);
@@ -1302,7 +1302,7 @@ comment on function parley._p_is_running(xid) is 'Tells whether a transaction or
 -- for administrators. What the system owns (ids below 65536) is shown to everybody. The rights are those of current_user, who reads the view.
 --
 -- Cost: the views below stand in subqueries that do not depend on the row. PostgreSQL answers them once for each query, so a row of the catalog
--- costs one question about its owner and one look into a hash table. Locks: none.
+-- costs one question about its owner and one probe of a hash table. Locks: none.
 
 create view parley._p_permitted_object with (security_barrier) as
 select p.class, p.object_id, p.permission
@@ -1362,7 +1362,7 @@ Arguments: role, 0 for what everybody sees; class, such as service; object_id; o
 -- The id of the broker lives in the database, and so a copy of the database has it too: CREATE DATABASE ... TEMPLATE, a dump that is restored,
 -- a base backup that becomes a second server. Beside the id stands where the broker was enabled last: the identifier of the server and the oid of
 -- the database. Where these differ nobody can know whether the broker has moved or was copied, so it is switched off and somebody has to say
--- (spec 9.1). A copy of a whole server, made by its files, has both: that one cannot be told from the original.
+-- (spec 9.1). A copy of a whole server, made by its files, has both: that one cannot be distinguished from the original.
 
 create function parley._p_system_identifier() returns bigint
 language plpgsql stable
@@ -1458,7 +1458,7 @@ begin
       begin
         perform parley._p_switch_off();
       exception
-        -- Somebody sends just now. The next one who attaches tries again.
+        -- A sender is under way. The next attach tries again.
         when lock_not_available then
           null;
       end;
@@ -1613,7 +1613,7 @@ begin
     validation_setter = case when alter_message_type.validation_function is not null then v_caller end,
     schema_collection = alter_message_type.schema_collection
   where t.message_type_id = v_type.message_type_id;
-  -- Senders that skip validation must look again.
+  -- Senders that skip validation must read again.
   perform parley._p_forget_routes_of_type(v_type.message_type_id);
 end
 $$;
@@ -1909,7 +1909,7 @@ begin
   elsif found then
     found := parley._p_raise(3716, 'used unseen', 'contract', name, 'service or broker priority');
   end if;
-  -- No message may be on the way that nobody could see yet: the endpoints are locked against their senders.
+  -- No message may be on the way that is not visible yet: the endpoints are locked against their senders.
   perform from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id order by e.endpoint_id for update;
   -- Live conversations on it end with an error on both sides (spec 2.3).
   perform parley._p_break_conversations(
@@ -1934,8 +1934,8 @@ Source: spec 2.3.';
 -- Queues: where messages wait. This file holds the objects; what waits is in conversation/messages.sql.
 --
 -- Each queue owns four sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
--- on it to the end of their transaction, which tells readers who is still on the way (docs/architecture.md).
--- Its doorbell tells senders until when somebody sleeps on the queue, so that nobody is notified for nothing.
+-- on it to the end of their transaction, which shows readers the senders under way (docs/architecture.md).
+-- Its doorbell sequence shows senders until when a reader sleeps on the queue, so that no notification is in vain.
 -- Its rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6); its counter sequence, who counted that.
 
 create table parley._p_queue (
@@ -2036,7 +2036,7 @@ declare
 begin
   select * into v_queue from parley._p_queue as q where q.lookup_name = queue;
   if not found then
-    -- With fewer points the name parses, and the service is looked for when there is no such queue.
+    -- With fewer points the name parses, and the service is searched when there is no such queue.
     v_name := parley._p_queue_name(queue, case when queue like '%.%.%' then parley._p_queue_of_service(caller, queue) end);
     select * into v_queue from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   end if;
@@ -2341,7 +2341,7 @@ comment on function parley._p_create_queue_view(integer) is 'Creates the view of
 
 -- The settings of a queue, their rules, and what changing them sets off.
 --
--- Locks: the queue's row. Switching retention on or off waits for the senders on the queue and makes them look again (_p_forget_routes).
+-- Locks: the queue's row. Switching retention on or off waits for the senders on the queue and makes them read again (_p_forget_routes).
 
 create function parley._p_check_activation(procedure text, execute_as text) returns boolean
 language plpgsql stable
@@ -2777,7 +2777,7 @@ Source: spec 2.5.';
 -- proves is that somebody acts for that role (spec 7.2). The same bytes are installed at both ends; here and there the role may differ.
 -- A private key is only ever here sealed under a master key that lives outside the database, in a file of the daemon, so the database and its backups
 -- open nothing. Its first bytes name the master key: 1, then the first 8 bytes of that key's SHA-256.
--- Locks: the certificate's row. Cost: none for who sends or receives; the daemon looks once a second for what it uses.
+-- Locks: the certificate's row. Cost: none for who sends or receives; the daemon reads once a second what it uses.
 
 create table parley._p_certificate (
   certificate_id integer primary key,
@@ -3693,9 +3693,9 @@ Source: spec 6.2, 6.3, 6.5, 6.12.';
 
 -- Remote service bindings: which role stands for a remote service (spec 2.7).
 --
--- What is sent to the service is sealed for the newest certificate of that role, so whoever answers has its private key. There is at most
--- one binding for a service; it is looked at when a dialog first finds its way out of the database, and never again for that dialog.
--- Locks: the binding's row; creating one locks the conversations that wait for it. Cost: one look for the first message that leaves the database.
+-- What is sent to the service is sealed for the newest certificate of that role, so the side that answers has its private key. There is at most
+-- one binding for a service; it is read when a dialog first finds its way out of the database, and never again for that dialog.
+-- Locks: the binding's row; creating one locks the conversations that wait for it. Cost: one read for the first message that leaves the database.
 
 create table parley._p_remote_service_binding (
   remote_service_binding_id integer primary key,
@@ -4517,7 +4517,7 @@ comment on column parley.peer_brokers.first_used_at is 'When it spoke in that na
 -- Trusting peers, changing, revoking and dropping them. For administrators.
 --
 -- Every change notifies the daemons, which close the links of peers that are no longer trusted and let in those that are; a daemon that misses
--- the notice looks every few seconds.
+-- the daemon polls every few seconds.
 
 create function parley._p_tell_peers() returns void
 language sql
@@ -4717,11 +4717,11 @@ Source: spec 7.2.';
 -- key must not end conversations; what it sent waits at the sender until the key is changed.
 --
 -- In whose name a sender may speak: what trust_peer, alter_peer or a pairing says counts first. Of a broker of which nobody has said anything the first
--- one who speaks in its name is noted (_p_peer_broker), and nobody else may from then on: neither write into its conversations nor shut it out with a
--- newer epoch. A peer may have any number of brokers, as its daemon serves any number of databases. Forwarders speak for all, and are noted for
--- none. A broker that is let in by a certificate authority alone is noted under the name in its certificate ("peer:FINGERPRINT named NAME").
+-- one who speaks in its name is recorded (_p_peer_broker), and no other may from then on: neither write into its conversations nor shut it out with a
+-- newer epoch. A peer may have any number of brokers, as its daemon serves any number of databases. Forwarders speak for all, and are recorded for
+-- none. A broker that is let in by a certificate authority alone is recorded under the name in its certificate ("peer:FINGERPRINT named NAME").
 
--- The newest that each broker has said of itself.
+-- The newest epoch and term that each broker has sent.
 create table parley._p_known_broker (
   broker_instance uuid primary key,
   epoch bigint not null,
@@ -4857,7 +4857,7 @@ begin
   insert into parley._p_peer_broker (broker_instance, peer_id, authority_name, fingerprint)
   values (speaker, v_peer.peer_id, v_name, v_fingerprint)
   on conflict do nothing;
-  -- Somebody else may have been faster.
+  -- Another session may have been faster.
   return parley._p_refusal_of_identity(identity, speaker);
 end
 $$;
@@ -4985,12 +4985,12 @@ Source: spec 7.5.';
 
 -- Which dialogs are secured, how, and with whose certificates (spec 7.3, 7.4).
 --
--- Which binding counts is noted when the dialog first finds its way out of the database (conversation/far_side.sql).
+-- Which binding counts is recorded when the dialog first finds its way out of the database (conversation/far_side.sql).
 -- How it is sealed is asked once, by the daemon of the initiator, when its first message is about to leave the
 -- server; the answer stands in _p_dialog_security as long as the dialog lives, and with it is_encrypted of the
 -- endpoint is true. A target learns it with the first message that it can open. From then on a message counts only
 -- when it was sealed the same way, and by the same role: _p_bind_dialog. Inside one server nothing is sealed, and
--- nothing of this is looked at (docs/differences.md). Secrets come in here sealed under the master key of the daemon
+-- nothing of this is read (docs/differences.md). Secrets come in here sealed under the master key of the daemon
 -- and leave as they came. Locks: the dialog's row in _p_dialog_security, before its endpoint. Cost: none for SEND;
 -- one row for each secured dialog.
 
@@ -5078,7 +5078,7 @@ begin
   if found then
     return;
   end if;
-  -- The best of those that will not do tells why.
+  -- The best of those that will not do has the reason.
   select max(
     case
       when is_own and c.private_key is null then 9733
@@ -5531,7 +5531,7 @@ comment on function parley._p_revoke_dialog_certificates(integer) is
 
 -- Pairing: two brokers that have never met learn each other's keys, with no authority that both believe in (docs/security.md).
 --
--- The daemon lets a stranger speak of nothing but pairing, and only while a pairing is open here. There are two kinds. An INVITATION has a secret
+-- The daemon lets an unknown peer speak of nothing but pairing, and only while a pairing is open here. There are two kinds. An INVITATION has a secret
 -- that is shown once, to be carried to the other side by people; who proves to have it, for this very connection, is trusted. A WINDOW lets
 -- anybody ask; a code is shown on both sides, and nobody is trusted before people on both sides have said that it is the same.
 -- Each is good once, for minutes. The database is where the daemon, which holds the connection, and the operator, who may sit elsewhere, meet.
@@ -5779,7 +5779,7 @@ has expired, or its dialog certificate is not the one that was shown.';
 
 -- What the daemon, and the command that has called another broker, do with pairings; see trust/pairing.sql.
 --
--- An offer is what a broker says about itself: {"name", "address", "dialog_certificates", "databases": [{"instance", "database", "services",
+-- An offer is what a broker states about itself: {"name", "address", "dialog_certificates", "databases": [{"instance", "database", "services",
 -- "certificates"}]}. The certificates come last, to who is trusted; dialog_certificates are their fingerprints, which people see first.
 -- It was proven only to come from whoever has the key, so nothing in it may reach further than the peer itself: a name that is taken is not the same
 -- peer unless an operator has said so, and a broker instance or an address that is another peer's is refused.
@@ -5997,7 +5997,7 @@ begin
   order by p.opened_at desc
   limit 1
   for update;
-  -- Strangers must not fill the table or the operator's screen.
+  -- Unknown peers must not fill the table or the operator's screen.
   if not found or (select count(*) from parley._p_pairing_request as r where r.pairing_id = v_pairing.pairing_id) >= 20 then
     return null;
   end if;
@@ -6068,10 +6068,10 @@ Errors: those of _p_pair.';
 
 -- sql/trust/broker_certificates.sql
 
--- The certificates with which the daemons of this database prove who they are: told by the daemons, so that the database can warn of their end.
+-- The certificates with which the daemons of this database prove their identity: reported by the daemons, so that the database can warn of their end.
 --
--- The keys are with the daemons; here stand the dates. A daemon tells its certificate when it begins, when it has another one, and every hour;
--- what was not told for a day is forgotten: that daemon is gone, or is called otherwise.
+-- The keys are with the daemons; here stand the dates. A daemon reports its certificate when it begins, when it has another one, and every hour;
+-- what was not reported for a day is forgotten: that daemon is gone, or is called otherwise.
 -- Beside it stands the address under which others reach the daemon, when its operator has said so (parley serve --advertise).
 -- Locks: its row. Cost: a row an hour for each daemon that listens.
 
@@ -6253,7 +6253,7 @@ create index on parley._p_alarm (due_at);
 
 create index on parley._p_alarm (first_due_at) where first_due_at is not null;
 
--- Tells, outside any transaction, when to look for alarms next: microseconds since 1970. It may be early, never later than a second too late.
+-- Shows, outside any transaction, when to scan for alarms next: microseconds since 1970. It may be early, never later than a second too late.
 create sequence parley._p_next_alarm minvalue 0 start 0;
 
 -- Until when the daemon sleeps between alarms, in seconds since 1970: an alarm that is due soon has to wake it (payload 0).
@@ -6272,7 +6272,7 @@ begin
   if v_due < coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) then
     perform setval('parley._p_next_alarm', v_due);
   end if;
-  -- Later ones the daemon finds by itself: it looks once a second.
+  -- Later ones the daemon finds by itself: it polls once a second.
   if due_at < clock_timestamp() + interval '2 seconds' then
     perform parley._p_ring(0, 'parley._p_alarm_doorbell');
   end if;
@@ -6482,7 +6482,7 @@ create table parley._p_compared (
 comment on table parley._p_compared is
 'The epoch of the far broker in which both sides of a conversation were found to agree last: what asks again in that epoch is a repetition.';
 
--- Services of other databases that the same daemon serves, as far as it has told.
+-- Services of other databases that the same daemon serves, as far as it has reported.
 create table parley._p_neighbour_service (
   service_name text collate "C" not null,
   address text collate "C" not null,
@@ -6554,7 +6554,7 @@ comment on function parley._p_is_next_door(text) is
 -- position    order of arrival in the queue: 1024 times a number of the queue's sequence, so that a frame, a row that holds
 --             up to 1,000 consecutive messages of one conversation, gives each of them a position of its own.
 -- lane        queue and priority in one number, ascending from the highest priority; see _p_lane.
--- endpoint_id who is to receive it. Its group is looked up, so MOVE CONVERSATION touches no message.
+-- endpoint_id the side that is to receive it. Its group is looked up, so MOVE CONVERSATION touches no message.
 --
 -- Two indexes: (lane, position) finds the next group in order of arrival, (endpoint_id, position) its messages.
 -- Receiving deletes. Nothing is ever updated, and no counter is kept in a row: see _p_scan_hint and _p_receive_progress for how
@@ -6617,7 +6617,7 @@ comment on function parley._p_forget_progress(bigint, bigint, integer) is
 'Removes older rows of _p_receive_progress: only the newest is needed. For about every 32nd RECEIVE.
 Arguments: endpoint_id; sequence, of the newest row; count, how many messages this RECEIVE took, at least 1.';
 
--- Where a reader may begin to look. All rows of the lane before low_position are received for good. Such a claim is only made
+-- Where the scan of a reader may begin. All rows of the lane before low_position are received for good. Such a claim is only made
 -- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_note_scan.
 -- Rows from low_position to resume_position belong to blocked_endpoints, which were locked; each of them has none before its blocked_position.
 create table parley._p_scan_hint (
@@ -6680,7 +6680,7 @@ comment on table parley._p_transmission is
 
 create index on parley._p_transmission (endpoint_id, transmission_id);
 
--- When to look for a way for them again at the earliest, in microseconds since 1970.
+-- When to classify them again at the earliest, in microseconds since 1970.
 create sequence parley._p_delayed_look minvalue 0 start 0;
 
 create function parley._p_enqueue(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
@@ -6903,12 +6903,12 @@ comment on function parley._p_append(bigint, integer, regclass, integer, bytea[]
 --
 -- Why a hint may be believed (keeps S2, S19). A sender draws its position from the queue's sequence, and so holds a lock on that
 -- sequence until its transaction ends. If all who held that lock when the sequence stood at P have let go of it, then every row
--- up to P is there to be seen or never will be. _p_note_scan notes P and the holders (the probe); a later reader that finds none of
--- them left declares P safe; and readers whose look began after that may skip what they find gone or locked up to P. A look that began
--- before may have missed a row that is safe by now, so each look is judged by what was safe when it began.
--- What a look has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
+-- up to P is there to be seen or never will be. _p_note_scan records P and the holders (the probe); a later reader that finds none of
+-- them left declares P safe; and readers whose scan began after that may skip what they find gone or locked up to P. A scan that began
+-- before may have missed a row that is safe by now, so each scan is judged by what was safe when it began.
+-- What a scan has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
 -- locked is still found where it was left. A conversation that a hint names stays named as long as anything of it waits before where the next
--- look begins, whatever the look has met: nobody else would find that.
+-- scan begins, whatever the scan has met: no other scan would find that.
 -- With each goes where it begins: others that were received from since must not be searched from there (what a holder received is not gone yet).
 -- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
 
@@ -6984,7 +6984,7 @@ declare
   v_is_same boolean;
   v_started timestamptz := clock_timestamp();
 begin
-  -- An older snapshot sees less than is there: it may not tell others what to skip.
+  -- An older snapshot sees less than is there: it may not hint others what to skip.
   if parley._p_keeps_snapshot() then
     return;
   end if;
@@ -7006,7 +7006,7 @@ begin
   v_new.low_position := v_old.low_position;
   v_new.safe_position := greatest(v_old.safe_position, resume);
   if head_position - v_old.low_position > 65536 then
-    -- Our own look, begun now: the first row of all, though somebody may hold its group.
+    -- Our own scan, begun now: the first row of all, though its group may be held.
     select least(m.position, v_old.safe_position) into v_new.low_position
     from parley._p_message as m
     where m.lane = _p_note_scan.lane
@@ -7021,7 +7021,7 @@ begin
   v_new.resume_position := 0;
   if cardinality(blocked) > 0 and resume - v_new.low_position >= 65536 then
     -- A few rows, such as readers side by side have locked all the time, are passed by faster than a hint about them is read: only what
-    -- begins long before the head is named, and the next look begins with the first of the rest.
+    -- begins long before the head is named, and the next scan begins with the first of the rest.
     select array_agg(b.endpoint_id) filter (where b.is_far), array_agg(b.position) filter (where b.is_far),
       least(resume, min(b.position) filter (where not b.is_far))
     into v_new.blocked_endpoints, v_new.blocked_positions, v_new.resume_position
@@ -7080,7 +7080,7 @@ begin
     v_new.blocked_positions, v_new.resume_position
   );
   if v_old.hint_id % 64 = 0 then
-    -- Somebody else may be at it, and may wait for a group that we hold: leave him his.
+    -- Another session may move it, and may wait for a group that we hold: leave it that.
     delete from parley._p_scan_hint as h
     where h.lane = _p_note_scan.lane
       and h.hint_id in (
@@ -7098,7 +7098,7 @@ comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigi
 Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
 resume, up to where only they have messages, and no further than was safe when the look began.';
 
--- When the next reader may look who is under way, in microseconds since 1970.
+-- When the next reader may read the senders under way, in microseconds since 1970.
 create function parley._p_renew_hint(queue_id integer, lane integer, head_position bigint, hint parley._p_scan_hint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -7111,8 +7111,8 @@ declare
   v_resume bigint := 0;
 begin
   if cardinality(hint.blocked_endpoints) > 0 then
-    -- The first row of all the others, though somebody may hold its group. Without one before the head all of that belongs to the blocked ones; what
-    -- the hint says already stays true.
+    -- The first row of all the others, though its group may be held. Without one before the head all of that belongs to the blocked ones; what
+    -- the hint claims already stays true.
     v_resume := greatest(
       hint.resume_position,
       least(
@@ -7141,7 +7141,7 @@ that look.';
 -- What a trace records, and how (spec 8.5). diagnosis/traces.sql starts and stops it; diagnosis/trace_triggers.sql has its triggers.
 --
 -- One trace runs at a time. Ends and errors ask the sequence _p_trace_until, which costs a microsecond; everything else is recorded by triggers that are
--- disabled while nothing is traced. Rows are written in the transaction that they tell of: what rolls back leaves none. The table is not logged: a crash
+-- disabled while nothing is traced. Rows are written in the transaction that they record: what rolls back leaves none. The table is not logged: a crash
 -- of the server empties it, and a standby does not have it. Locks: none.
 
 create table parley._p_trace (
@@ -7811,7 +7811,7 @@ comment on function parley._p_forget_copy_numbers(integer) is
 
 -- sql/conversation/deliver.sql
 
--- SEND when something has to be looked at: the first message of a conversation, unusual message types, validation, retention,
+-- SEND when something has to be checked: the first message of a conversation, unusual message types, validation, retention,
 -- targets that are not there; and the reasons why a send is refused.
 --
 -- Delivery inside the database happens in the sender's transaction (spec 3.4). What cannot be delivered waits in
@@ -8364,7 +8364,7 @@ comment on function parley._p_deliver_delayed_of(bigint) is
 
 -- sql/conversation/validation.sql
 
--- Whether a body is what its message type says.
+-- Whether a body is valid for its message type.
 --
 -- Bodies are checked once, when they are delivered. Text is read as UTF-8, with or without a byte order mark, or as
 -- UTF-16 when it begins with the byte order mark of that, as T-SQL programs send it.
@@ -8774,7 +8774,7 @@ begin
       select 2, w.position, w.enqueued_at, w.message_type_id, w.frame, w.trace_context from waiting as w
     ) as o
     cross join lateral unnest(o.frame) with ordinality as b (body, ordinal)
-    -- Nobody needs to hear an Error about what he never heard of.
+    -- A side that never knew of it gets no Error.
     where o.message_type_id <> -1
     order by o.stage, o.position, b.ordinal;
     delete from parley._p_send_progress as p where p.endpoint_id = endpoint.endpoint_id;
@@ -9180,7 +9180,7 @@ begin
       insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
       values (endpoint.endpoint_id, message_type_id, clock_timestamp(), body, coalesce(v_reason, ''));
     else
-      -- Nobody over there ever heard of this conversation.
+      -- The far database never knew of this conversation.
       perform parley._p_remove_endpoint(endpoint);
     end if;
     return;
@@ -9334,7 +9334,7 @@ begin
           from parley._p_broker as b;
         end if;
       when 'DO' then
-        -- It said that it does not want to know (spec 3.2).
+        -- It has ended by itself and gets no end (spec 3.2).
         perform parley._p_remove_endpoint(v_endpoint);
       else
         null;
@@ -9378,7 +9378,7 @@ begin
       perform parley._p_remove_endpoint(v_far);
     end if;
     if v_endpoint.far_endpoint_id < 0 and v_endpoint.state = 'CO' then
-      -- It stays until the far side has heard of it.
+      -- It stays until the far side has received the Error.
       perform parley._p_discard_messages(v_endpoint.endpoint_id);
       perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
       perform parley._p_drop_outgoing(v_endpoint);
@@ -9529,7 +9529,7 @@ begin
     order by a.due_at
     limit case when _p_fire_alarms.queue_id is null then 10 else 100 end::bigint * top
   loop
-    -- Others are at it, and each that cannot be claimed costs a subtransaction: a look tells of most that are held.
+    -- Others are at it, and each that cannot be claimed costs a subtransaction: a scan shows most that are held.
     continue when v_held >= 20 and queue_id is not null and parley._p_is_group_held(v_alarm.endpoint_id);
     v_is_claimed := case
       when queue_id is null then parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind)
@@ -9549,7 +9549,7 @@ begin
       exit when v_held >= 40;
     end if;
   end loop;
-  -- A timer set by a transaction that has not committed is not seen here, so look again within a second in any case.
+  -- A timer set by a transaction that has not committed is not seen here, so scan again within a second in any case.
   select a.due_at into v_next from parley._p_alarm as a order by a.due_at limit 1;
   v_next := greatest(coalesce(v_next, 'infinity'), clock_timestamp() + case when v_held > v_fired then interval '20 ms' else interval '1 ms' end);
   v_next := least(v_next, clock_timestamp() + interval '1 second');
@@ -9729,7 +9729,7 @@ begin
   end if;
   perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update skip locked;
   if not found or exists (select from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id) then
-    -- Somebody reads it, or it still has something to read: later.
+    -- A reader holds it, or it still has something to read: later.
     perform parley._p_set_alarm(endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => greatest(v_seconds, 1)));
   else
     v_endpoint := parley._p_lock_to_end(v_endpoint.conversation_handle);
@@ -10052,7 +10052,7 @@ begin
     end if;
     select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
     if v_endpoint.destination_id is null then
-      -- It has come back to this database: first what waited. Of what was never sent nobody needs to hear that it has failed.
+      -- It has come back to this database: first what waited. What was never sent needs no report of its failure.
       perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
       select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
       if found and message_type_id > 0 then
@@ -10205,7 +10205,7 @@ begin
       and v_last <> v_self
       and coalesce(pg_xact_status(case when v_last > 2 then v_last::text::xid8 end), 'aborted') <> 'in progress';
   else
-    -- Nobody has noted who took it. A number after ours is of a sub-transaction of ours.
+    -- No transaction is recorded as having taken it. A number after ours is of a sub-transaction of ours.
     v_is_failure := failed < v_self;
     v_slot := case
       when not parley._p_is_waiting(queue.queue_id, v_entry[1] >> 4) then 1
@@ -10296,8 +10296,8 @@ comment on function parley._p_sees_poisoned(integer, parley.caller) is
 -- Setting a conversation aside: one message that always fails must not hold up the others (spec 5.6, pains P14 and P17).
 --
 -- An endpoint that is set aside is not plain and has a row in _p_set_aside. RECEIVE and GET CONVERSATION GROUP pass it by, and its
--- senders notice nothing: they go on appending to the usual lane. Whoever meets its messages there puts some hundreds of
--- them into a lane of their own, where no reader looks, and then looks past what is left as if the group were locked.
+-- senders notice nothing: they go on appending to the usual lane. A reader that meets its messages there puts some hundreds of
+-- them into a lane of their own, that no reader scans, and then passes by what is left as if the group were locked.
 -- A lane is changed, and not a position: so the order of a conversation is that of its positions at all times. To put it back, all
 -- its messages get new positions at the end of the queue, in their old order, while no sender of it is under way: readers may believe
 -- that nothing waits before their hints.
@@ -10307,7 +10307,7 @@ comment on function parley._p_sees_poisoned(integer, parley.caller) is
 --   a message moves or is received, not both   the same
 --   what a sender appends while its conversation is put back comes last   the lock FOR UPDATE of the sender's endpoint row
 --   a conversation is set aside again when whoever did it rolls back   the count, which is outside
--- Locks: groups before, endpoint rows in their order. Cost: a row moved is one update; see receive/find_group.sql for looking past.
+-- Locks: groups before, endpoint rows in their order. Cost: a row moved is one update; see receive/find_group.sql for passing by.
 
 create function parley._p_set_aside_conversation(queue_id integer, endpoint_id bigint, "position" bigint, rollbacks integer) returns boolean
 language plpgsql
@@ -10489,7 +10489,7 @@ begin
         and e.state <> 'DO'
       for update of g skip locked
     loop
-      -- With the lock held we look again: it may have gone, or been set aside.
+      -- With the lock held we read again: it may have gone, or been set aside.
       continue when parley._p_is_set_aside(v_head.endpoint_id);
       perform from parley._p_message as m where m.endpoint_id = v_head.endpoint_id and m.position = v_head.position and m.xmax::text <> '0';
       if found and parley._p_set_aside_conversation(v_queue.queue_id, v_head.endpoint_id, v_head.position, v_head.rollbacks::integer) then
@@ -10520,11 +10520,11 @@ conversation that is set aside. Others see it, or get it, when it commits, so it
 
 -- sql/poison/poison_statements.sql
 
--- What people and programs do about poison messages: report a failure, look, put back, discard.
+-- What people and programs do about poison messages: report a failure, list, put back, discard.
 --
 -- Who may RECEIVE from a queue may do all of this with its conversations: he could as well have received the message and committed.
 -- Locks: the group, then the rows of both sides in their order, the sender's FOR UPDATE, so that no sender of the conversation is
--- under way while its messages get new positions. A conversation that is only looked at or reported is not waited for.
+-- under way while its messages get new positions. A conversation that is only read or reported is not waited for.
 
 create function parley.note_failure(
   conversation_handle uuid, sqlstate text, message text,
@@ -10559,7 +10559,7 @@ begin
     perform parley._p_count_failure(v_queue, v_endpoint);
   exception
     when others then
-      -- Most likely that the queue is disabled now, which its next reader is told.
+      -- Most likely that the queue is disabled now, which its next reader gets as an error.
       null;
   end;
   delete from parley._p_failure as f
@@ -10595,7 +10595,7 @@ as $$
 declare
   v_head record;
 begin
-  -- Whoever has the group has received again already, and has counted.
+  -- The holder of the group has received again already, and has counted.
   perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
   if not found or parley._p_is_set_aside(endpoint.endpoint_id) then
     return;
@@ -10680,7 +10680,7 @@ begin
   if v_endpoint.far_endpoint_id > v_endpoint.endpoint_id then
     perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id for update;
   end if;
-  -- A sender that waits for our lock may have drawn its position already; this makes it look, and draw, again.
+  -- A sender that waits for our lock may have drawn its position already; this makes it read, and draw, again.
   perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
   if not parley._p_is_set_aside(v_endpoint.endpoint_id) or v_endpoint.state = 'DO' then
     found := parley._p_raise(8426, 'not set aside', handle::text, v_queue.lookup_name);
@@ -10799,7 +10799,7 @@ comment on function parley._p_take_poison(parley._p_queue, parley._p_endpoint) i
 --
 -- The conversation is found by what the failure left behind: of the first messages of the queue, the one that came back last and has not been
 -- counted since. Readers of one queue that fail within the same instant may get each other's error. A reader that failed before it
--- received anything has left nothing, and nothing is noted.
+-- received anything has left nothing, and nothing is recorded.
 -- Locks: those of note_failure. Cost: the first rows of each lane.
 
 create function parley._p_note_reader_failure(queue_id integer, sqlstate text, message text) returns boolean
@@ -10861,7 +10861,7 @@ Arguments: queue_id; sqlstate and message as in note_failure.';
 
 -- Conversations that fail, and those that are set aside for it.
 --
--- Whoever may RECEIVE from a queue sees those of its conversations. Looking locks nothing. Messages are counted up to 10,000 rows.
+-- Whoever may RECEIVE from a queue sees those of its conversations. Reading locks nothing. Messages are counted up to 10,000 rows.
 
 create function parley._p_failing_conversations(caller parley.caller default parley.current_caller())
 returns table (
@@ -11091,14 +11091,14 @@ comment on column parley.failing_conversations.retry_at is 'When it is delivered
 -- every other second: a row would leave a dead version each time, and an old snapshot would keep them all. A renewal by a leader
 -- that was just replaced may slip through; it lengthens the lease of the new one, no more.
 -- Clocks: leases are set and judged by the server's clock. A lease that ends in the far future, after the clock was set back, counts as over.
--- Locks: the row, FOR SHARE by the leader's statements, FOR UPDATE by who takes over or resigns.
+-- Locks: the row, FOR SHARE by the leader's statements, FOR UPDATE by one that takes over or resigns.
 
 create table parley._p_leader (
   leader_id boolean primary key default true check (leader_id),
   term bigint not null default 0,
   leader text,
   leads_since timestamptz,
-  -- Tells apart two copies of this database in which a daemon leads under the same term.
+  -- Distinguishes two copies of this database in which a daemon leads under the same term.
   token uuid not null default gen_random_uuid(),
   -- The role that it logged in as.
   login regrole
@@ -11174,7 +11174,7 @@ begin
     return null;
   end if;
   perform from parley._p_leader as l for update;
-  -- Somebody else may have taken over while we waited for the row.
+  -- Another daemon may have taken over while we waited for the row.
   if parley._p_is_led() then
     return null;
   end if;
@@ -11214,13 +11214,13 @@ comment on function parley._p_resign(bigint) is
 
 -- The epoch of a broker, and who speaks for it.
 --
--- What a database has told another one must never be taken back, and still can be: a standby that is promoted may lack the last transactions, a
+-- What a database has transmitted to another one must never be taken back, and still can be: a standby that is promoted may lack the last transactions, a
 -- backup lacks whatever came after it. Such a database would give numbers a second time, to other messages. So everything that is transmitted
 -- carries an epoch, which grows whenever the server begins a new timeline (each promotion and each recovery to a point in time does) and whenever
 -- the broker is enabled in another place. With a new epoch all conversations with other databases stop, until each was compared with its far side
--- (transport/resume.sql). Who is told of a newer epoch takes nothing of an older one any more, so a primary that comes back finds nobody to talk to.
+-- (transport/resume.sql). A broker that has received a newer epoch refuses older ones, so a primary that comes back is refused by all.
 -- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call it the same. So one that lies
--- ahead of the clock here, by more than clocks differ, is not believed: nobody can shut a broker out for longer than that.
+-- ahead of the clock here, by more than clocks differ, is refused: no peer can shut a broker out for longer than that.
 
 create function parley._p_timeline() returns text
 language plpgsql stable
@@ -11229,7 +11229,7 @@ as $$
 begin
   return substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
 exception
-  -- Some servers do not tell, and one in recovery cannot.
+  -- Some servers do not report it, and one in recovery cannot.
   when insufficient_privilege or object_not_in_prerequisite_state or undefined_function then
     return null;
 end
@@ -11375,7 +11375,7 @@ comment on function parley._p_speaker(bigint) is
 -- Inbound routes: what becomes of what arrives from the network (spec 6.1; SQL Server keeps them in msdb).
 --
 -- The table of a server is made of the inbound routes of all databases that one daemon serves; usually they stand in one of them. Where none
--- matches, LOCAL applies: the databases of the daemon are looked at. A message whose broker instance lives here needs no route.
+-- matches, LOCAL applies: the databases of the daemon are searched. A message whose broker instance lives here needs no route.
 -- The daemon decides in memory (FindInboundRoute of the Go package), for a link must not wait for a query for each conversation. What it does
 -- is defined here, and a test holds it to that. Dynamic routing is for conversations of this database only, so step 4 does not exist here.
 
@@ -11421,7 +11421,7 @@ Source: spec 6.1 to 6.3.';
 -- A route is asked for by the first who misses it; others go on with the steps that follow. A binding is asked for when a dialog has found its first way
 -- to another server, whatever ENCRYPTION says, and each dialog with that service waits for the answer: what left without it could not be sealed any more.
 -- Invariant: one conversation for each service name and message type. Of two who find the same thing missing at once, one asks, and the other waits for
--- nobody: he behaves as if it were asked, which is true or will be found out when delayed messages are looked at again.
+-- nobody: it goes on as if it were asked, which is true or will be found out when delayed messages are classified again.
 -- Locks: an advisory lock for the name, only tried; then the row of the request; then those of its conversation.
 
 create table parley._p_configuration_request (
@@ -11614,7 +11614,7 @@ Source: spec 6.6.';
 -- next one exactly what it had taken (keeps T2, T5).
 -- Order: rows are taken by position. Senders that commit late find their place behind what was taken before; a send that began after another's
 -- commit has the higher position and is never taken before it (keeps S19).
--- A row that somebody else holds is being removed by END CONVERSATION, or moved: it is passed by, nobody waits.
+-- A row that another session holds is being removed by END CONVERSATION, or moved: it is passed by without a wait.
 -- Locks: the leader's row FOR SHARE; the destination's row, so that takes of one destination come one after the other; rows of the lane SKIP LOCKED.
 -- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and call. Plans are nested
 -- loops over indexes: a plan made while tables were empty must do when they are not.
@@ -11818,7 +11818,7 @@ begin
   if v_first - v_low > 65536 then
     perform parley._p_note_scan(destination_id, lane, v_first, '{}', 0);
   end if;
-  -- Not v_first: a sender that commits before the lane is looked at again may have positions on both sides of it (keeps S4).
+  -- Not v_first: a sender that commits before the lane is scanned again may have positions on both sides of it (keeps S4).
   return case when v_first is not null then v_low end;
 end
 $$;
@@ -11920,10 +11920,10 @@ Arguments: endpoint_id and sequence of the message; first_byte, from 0; bytes.';
 
 -- Conversations that the far side cannot take from for now, while its server is well.
 --
--- Its queue is off, it does not know the service, nobody there is served by that name: such a conversation is put aside, so that the others go on
+-- Its queue is off, it does not know the service, nobody there is served by that name: such a conversation is parked, so that the others go on
 -- and nothing of it is sent in vain. It leaves the lane, and what it sends from then on waits in _p_transmission. When its time has come it is
 -- classified again, which may find another route, and what it had in transit is sent again first.
--- Locks: the endpoint's row FOR UPDATE SKIP LOCKED. When somebody is just sending, the lane is left as it is and passed over until the next time.
+-- Locks: the endpoint's row FOR UPDATE SKIP LOCKED. When a sender is under way, the lane is left as it is and passed over until the next time.
 
 create function parley._p_park(endpoint_id bigint, destination_id integer, status text) returns void
 language plpgsql
@@ -11932,7 +11932,7 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
-  -- It may have moved; the daemon looks again.
+  -- It may have moved; the daemon searches again.
   delete from parley._p_neighbour_service as n
   using parley._p_endpoint as e, parley._p_destination as d
   where e.endpoint_id = _p_park.endpoint_id
@@ -12017,7 +12017,7 @@ comment on function parley._p_unpark(integer, integer) is
 
 -- sql/transport/acknowledge.sql
 
--- What the far side has said to what was sent.
+-- What the far side has answered to what was sent.
 --
 -- An acknowledgement is cumulative: everything numbered below next_sequence is with the far side, durably. It is deleted here, and
 -- never before (keeps T2). Answers may come late, twice, or in another order than the questions: each of them only ever confirms less than is true.
@@ -12071,14 +12071,14 @@ begin
     group by a.endpoint_id
   ) as o
   where t.endpoint_id = o.endpoint_id and t.first_sequence >= o.first_sequence and t.next_sequence <= o.next_sequence;
-  -- What waits for its time is not what was accepted: it may have been put aside, or have got another address, since it was sent.
+  -- What waits for its time is not what was accepted: it may have been parked, or have got another address, since it was sent.
   delete from parley._p_parked as p
   using unnest(endpoint_ids, outcomes) as a (endpoint_id, outcome)
   where p.endpoint_id = a.endpoint_id and a.outcome = 'accepted' and p.due_at = 'infinity';
   if cardinality(v_impossible) > 0 then
     perform parley._p_disbelieve(v_impossible);
   end if;
-  -- The first answer says which instance has the conversation; it stays with that one (spec 6.5).
+  -- The first answer shows which instance has the conversation; it stays with that one (spec 6.5).
   v_unbound := array(
     select e.endpoint_id
     from parley._p_endpoint as e
@@ -12134,7 +12134,7 @@ begin
     select e.endpoint_id from parley._p_endpoint as e where e.endpoint_id = any (endpoint_ids) order by e.endpoint_id for update skip locked
   );
   perform parley._p_break_lost(l.endpoint_id, 'this side') from unnest(v_locked) as l (endpoint_id);
-  -- Of those that somebody holds nothing is forgotten; asking again brings the same answer.
+  -- Of those that are held nothing is removed; asking again brings the same answer.
   perform parley._p_park(e.endpoint_id, e.destination_id, 'The other side has acknowledged what was never sent.')
   from parley._p_endpoint as e
   where e.endpoint_id = any (endpoint_ids) and e.endpoint_id <> all (v_locked) and e.destination_id is not null;
@@ -12165,7 +12165,7 @@ begin
       perform parley._p_remove_endpoint(v_endpoint);
       perform parley._p_trace_dialog(v_endpoint, 10);
     else
-      -- Nobody will be told anything any more, so nothing else would come back to it.
+      -- No side is informed any more, so nothing else would come back to it.
       perform parley._p_set_alarm(v_endpoint.endpoint_id, 'abandoned', clock_timestamp());
     end if;
   end if;
@@ -12191,7 +12191,7 @@ begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id for update skip locked;
   if not found then
     if exists (select from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id) then
-      -- Somebody sends or ends just now. Asking again brings the same answer.
+      -- A sender or an END is under way. Asking again brings the same answer.
       if outcome <> 'expected' and not (outcome = 'held' and error_number = 0) then
         perform parley._p_park(e.endpoint_id, e.destination_id, description)
         from parley._p_endpoint as e
@@ -12203,7 +12203,7 @@ begin
     return;
   end if;
   if v_endpoint.far_endpoint_id is null or v_endpoint.far_endpoint_id > 0 then
-    -- It has come back since; what was said of it elsewhere is no answer any more.
+    -- It has come back since; what was answered elsewhere is no answer any more.
     return;
   end if;
   v_given := coalesce(
@@ -12250,7 +12250,7 @@ begin
       perform parley._p_remove_endpoint(endpoint);
     when endpoint.state in ('DI', 'ER') then
       perform parley._p_hold_outgoing(endpoint, 'The conversation has ended: the message is held until END CONVERSATION.');
-      -- There is nobody to tell of an error any more.
+      -- There is no side to inform of an error any more.
       delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1;
     else
       perform parley._p_break_conversations(array[endpoint.endpoint_id], error_number, description);
@@ -12290,7 +12290,7 @@ Source: reliability F2; spec 9.1 for the codes.';
 
 -- sql/transport/destination_statements.sql
 
--- What the daemon asks about destinations and tells of them.
+-- What the daemon asks about destinations and reports of them.
 
 create function parley._p_destinations() returns table (
   destination_id integer, address text, due_ms double precision, attempts integer, has_probes boolean
@@ -12383,7 +12383,7 @@ as $$
       join parley._p_endpoint as o using (endpoint_id)
       where o.state not in ('DI', 'ER') or t.message_type_id = -1
       union
-      -- All that was sent may have its number already, and be put aside.
+      -- All that was sent may have its number already, and be parked.
       select t.endpoint_id
       from parley._p_transit as t
       where not exists (select from parley._p_parked as p where p.endpoint_id = t.endpoint_id and p.due_at < 'infinity')
@@ -12438,7 +12438,7 @@ begin
       v_status := parley._p_await_binding(v_endpoint, v_address);
       if v_address is not null and v_status is null then
         perform parley._p_bind_to(v_id, v_address);
-        -- What was in transit when it was put aside is due, be it at the same address, unless it waits for its time.
+        -- What was in transit when it was parked is due, be it at the same address, unless it waits for its time.
         update parley._p_parked as p
         set destination_id = e.destination_id, due_at = case when p.due_at = 'infinity' then clock_timestamp() else p.due_at end
         from parley._p_endpoint as e
@@ -12565,7 +12565,7 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
-  -- Who may not speak for a broker must not shut out the one who does.
+  -- A refused speaker must not shut out the true one.
   v_barred text := parley._p_refusal_of_speaker(identities, broker_instance, epoch);
   v_refusal text := case when v_barred is null then parley._p_hear(
     broker_instance, epoch, term, token, array_to_string(identities, ' ') !~ 'peer:'
@@ -12608,7 +12608,7 @@ begin
     from unnest(body_counts) with ordinality as c (count, number)
     order by c.number
   );
-  -- A new statement, so that it sees what whoever held the endpoints before has done.
+  -- A new statement, so that it sees what the earlier holders of the endpoints have done.
   with run as (
     select r.ordinal, r.conversation_id, r.from_initiator, r.first_sequence, r.message_type, r.count, r.trace_context, r.start
     from unnest(conversation_ids, from_initiators, first_sequences, message_types, body_counts, body_sizes, trace_contexts, v_starts)
@@ -12654,7 +12654,7 @@ begin
       case when o.count - o.skipped = 1 then bodies[o.start + o.skipped] end,
       -- Slicing walks the array from its start; a daemon sends some thousand bodies at once at most.
       case when o.count - o.skipped > 1 then bodies[o.start + o.skipped : o.start + o.count - 1] end,
-      -- Daemons say nothing with an empty text.
+      -- Daemons send an empty text for nothing.
       nullif(o.trace_context, '')
     from (
       select k.position_sequence, k.endpoint_id, k.queue_id, k.priority, k.message_type_id, k.trace_context, k.count, k.skipped, k.start
@@ -12721,7 +12721,7 @@ Source: spec 6.9, 6.10.';
 
 -- sql/transport/accept_run.sql
 
--- One run from another database when something has to be looked at: the first message of a conversation, EndDialog and Error, validation, a target that
+-- One run from another database when something has to be checked: the first message of a conversation, EndDialog and Error, validation, a target that
 -- refuses, a hole. What is refused is refused in the same way however often it comes (spec 6.10).
 -- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not take the group's lock (spec 3.6).
 
@@ -12849,7 +12849,7 @@ begin
   elsif v_is_unsequenced and message_type <> 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
     return ('refused', v_expected, 8457, 'Only an Error may stand outside the order.')::parley._p_verdict;
   end if;
-  -- What is compared must not move meanwhile. Who has no way to ask is not asked, and goes on.
+  -- What is compared must not move meanwhile. A run that cannot be answered with a question goes on without one.
   if not v_is_unsequenced
     and endpoint.destination_id is not null
     and exists (select from parley._p_unresumed as u where u.endpoint_id = endpoint.endpoint_id) then
@@ -12993,7 +12993,7 @@ Source: spec 6.10.';
 
 -- sql/transport/session_keys.sql
 
--- Session keys of anonymous dialogs, and the end of what is noted of dialogs.
+-- Session keys of anonymous dialogs, and the end of what is recorded of dialogs.
 --
 -- In full security each daemon makes its own keys, and nothing has to be kept. In an anonymous dialog the target can only use the key of the initiator, so
 -- both sides keep it as long as a dialog has it, sealed under the master key of each side.
@@ -13121,7 +13121,7 @@ begin
   if sealed_at is null then
     return null;
   end if;
-  -- What was restored must have its epoch before it says what it remembers.
+  -- What was restored must have its epoch before it reports what it remembers.
   perform parley._p_note_timeline()
   from parley._p_broker as b
   where b.timeline is null or not parley._p_is_epoch_current();
@@ -13451,7 +13451,7 @@ Arguments: the message; size in bytes and digest of the whole body.';
 -- The side that has a new epoch sends a probe: the lowest number that it still keeps, the next that it will give, and the next that it expects. The
 -- far side compares these with its own. Both agree when each expects a number that the other one still keeps or is about to give. If not, one of them
 -- has lost what the other knows it had, and the conversation ends with an Error on both sides (keeps F2). Until the answer has come this side
--- transmits nothing of the conversation and takes in nothing, so that what was asked stays true. Who hears of a new epoch asks too: a database that has
+-- transmits nothing of the conversation and takes in nothing, so that what was asked stays true. A broker that learns of it asks too: a database that has
 -- forgotten a conversation altogether does not ask about it. A probe may come late and again, when numbers have gone on: once both sides were found to
 -- agree in an epoch they do (keeps T5).
 
@@ -13549,7 +13549,7 @@ begin
     on conflict on constraint _p_compared_pkey do update set epoch = greatest(c.epoch, excluded.epoch);
     return ('accepted', v_here.expected, null, null)::parley._p_verdict;
   end if;
-  -- The result may be lost, so the other side is told with a message too.
+  -- The result may be lost, so the other side gets a message too.
   perform parley._p_break_conversations(
     array[v_endpoint.endpoint_id], 9720, 'Messages of this conversation were lost: the database of one side goes on from an older state.', 9719
   );
@@ -13570,7 +13570,7 @@ Source: reliability F2.';
 --
 -- A daemon writes one row, once a second while something changes there, and takes it back when it stops. A row of a daemon that was killed is shown
 -- no more after some seconds, and removed by the next one that writes. The table is not logged: after a crash of the server daemons write anew.
--- Invariant: a daemon is told apart by an id that it draws when it starts, so two of them never share a row.
+-- Invariant: a daemon is identified by an id that it draws when it starts, so two of them never share a row.
 -- Locks: the daemon's own row, and rows of dead daemons. Cost: one row updated a second, while links are in use.
 
 create unlogged table parley._p_daemon_report (
@@ -13591,7 +13591,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- Nobody has to wait for the disk, or for a standby.
+  -- No wait for the disk, or for a standby, is needed.
   perform set_config('synchronous_commit', 'off', true);
   insert into parley._p_daemon_report as r (daemon_id, daemon, reported_at, endpoint, connections, forwarded, counters)
   values (
@@ -13629,7 +13629,7 @@ comment on view parley._p_living_report is 'Reports of daemons that live.';
 create view parley._p_recent_report as
 select r.daemon_id, r.daemon, r.endpoint, r.counters
 from parley._p_daemon_report as r
--- A daemon with nothing else to tell reports once a minute.
+-- A daemon with nothing else to report reports once a minute.
 where r.reported_at > clock_timestamp() - interval '150 seconds';
 
 comment on view parley._p_recent_report is 'What does not change from one second to the next, in reports of daemons that live.';
@@ -13795,7 +13795,7 @@ comment on column parley.dm_broker_forwarded_messages.time_consumed is 'For how 
 -- a pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger costs 1 microsecond
 -- more than a function that is SECURITY DEFINER, a ticket of base/roles.sql 5.
 --
--- Sequential scans are off, as in every statement that looks for conversations: a session that planned this while there were few
+-- Sequential scans are off, as in every statement that finds conversations: a session that planned this while there were few
 -- would go on reading all of them, until they are analyzed.
 --
 -- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one scan of the doorbell.
@@ -14265,7 +14265,7 @@ Source: ours; OpenTelemetry.';
 
 -- Arrays that are no body, and no list of bodies.
 --
--- A parameter without a type is a text to SEND even if the program wrote an array: what is refused here comes from drivers that say the type, and from SQL.
+-- A parameter without a type is a text to SEND even if the program wrote an array: what is refused here comes from drivers that state the type, and from SQL.
 
 create function parley.send(conversation_handle uuid, message_type text, body anyarray) returns void
 language plpgsql
@@ -14396,8 +14396,8 @@ Source: spec 4.1, 4.2, 4.6.';
 -- Which group is next: the search that RECEIVE and GET CONVERSATION GROUP share.
 --
 -- The next group is the one with the first message, by priority and then by arrival, that no other transaction has locked.
--- RECEIVE looks at the first rows of the lane itself; this file is for the rest: locked groups at the head, several priorities.
--- conversation/scan_hints.sql says why a hint may be believed.
+-- RECEIVE scans the first rows of the lane itself; this file is for the rest: locked groups at the head, several priorities.
+-- conversation/scan_hints.sql explains why a hint is true.
 
 create function parley._p_lock_next_group(
   queue_id integer, priorities integer, out group_id bigint, out endpoint_id bigint, out "position" bigint
@@ -14424,7 +14424,7 @@ begin
     v_lane := parley._p_lane(queue_id, v_priority);
     select * into v_hint from parley._p_newest_hint(v_lane) as h;
     v_seen := '{}';
-    -- Groups that were locked when somebody passed them by, in the order of their first message.
+    -- Groups that were locked when a reader passed them by, in the order of their first message.
     for v_group, v_taker in
       select e.group_id, (array_agg(n.taker order by n.position))[1]
       from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
@@ -14494,7 +14494,7 @@ begin
       limit 1;
       if not found then
         exit when not exists (select from parley._p_message as m where m.lane = v_lane and m.position >= v_bound);
-        -- It will be a long walk. If no sender is under way, what it passes by is told to others after this walk and not the next one; it begins
+        -- It will be a long scan. If no sender is under way, what it passes by is hinted to others after this scan and not the next one; it begins
         -- anew, because somebody may have committed before v_from since that was looked at.
         select p.position, p.senders into v_probe
         from parley._p_queue as q
@@ -14515,7 +14515,7 @@ begin
         v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
         v_from := position;
       else
-        -- Between our look and our lock another reader may have taken it, or MOVE the conversation.
+        -- Between our scan and our lock another reader may have taken it, or MOVE the conversation.
         perform
         from parley._p_message as m
         join parley._p_endpoint as e using (endpoint_id)
@@ -14535,7 +14535,7 @@ begin
           v_from := position;
         else
           group_id := v_group;
-          -- With what our hint named, whether we have met it or not: we did not look before where the hint let us begin.
+          -- With what our hint named, whether we have met it or not: we did not scan before where the hint let us begin.
           perform parley._p_note_scan(
             queue_id, v_lane, position, case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
             least(position, v_safe)
@@ -14577,18 +14577,18 @@ comment on function parley._p_endpoints_of_group(bigint, bigint) is
 
 -- RECEIVE: the other hot path.
 --
--- 1. Look at the first rows of the lane and lock the first group that is free, in one statement (skip locked).
+-- 1. Scan the first rows of the lane and lock the first group that is free, in one statement (skip locked).
 -- 2. With the lock held, a new statement sees all that earlier holders did: is the conversation still in this group, how far has it
---    been received, what is its first message? Nobody else takes from it now.
+--    been received, what is its first message? No other reader takes from it now.
 -- 3. Take: one message by its position, a frame by its own, or many rows that were sent one by one.
--- A group is locked by its row, which nobody updates, so step 1 may run on a snapshot that is old: then step 2 finds nothing, or a message
+-- A group is locked by its row, which is never updated, so step 1 may run on a snapshot that is old: then step 2 finds nothing, or a message
 -- in front of the one that step 1 found. Therefore steps 2 and 3 begin where the hint says, before which nothing is left but of conversations
--- that it names as blocked (keeps S4, S19); those are tried first, in a statement of their own. Where a look can end is said as well: an index
+-- that it names as blocked (keeps S4, S19); those are tried first, in a statement of their own. Where a scan can end is said as well: an index
 -- scan reads all of a page that is in bounds, for one row.
 -- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a blocked conversation)
 -- goes through receive/receive_group.sql; what is named, through receive/receive_named.sql first.
 -- No bitmap scans (nor sorts, in receive/find_group.sql): for want of statistics the planner would read all that waits in a lane to sort it.
--- Who waits holds nothing: after a look that has locked, fired or set aside something in vain RECEIVE returns, so that its caller commits.
+-- A waiting RECEIVE holds nothing: after a scan that has locked, fired or set aside something in vain RECEIVE returns, so that its caller commits.
 --
 -- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see docs/performance.md. Several small ones
 -- are cheaper than few large ones, and leave the planner no second choice when statistics are stale.
@@ -14680,7 +14680,7 @@ begin
     if top < 1 and parley._p_require_top(top) then
       return;
     end if;
-    -- Read before we look: a sender that draws its position after this makes us look again while we wait.
+    -- Read before the scan: a sender that draws its position after this makes us scan again while we wait.
     if timeout <> 0 and parley._p_require_timeout(timeout) then
       v_looked := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
@@ -14750,7 +14750,7 @@ begin
         v_bound := v_first + 204800;
       end loop;
       if v_position is null then
-        -- All that the look saw is locked. If nothing is there there is nothing to search.
+        -- All that the scan saw is locked. If nothing is there there is nothing to search.
         if v_first is not null then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
           exit looking when found;
@@ -14787,12 +14787,12 @@ begin
           v_look_past := true;
           continue;
         end if;
-        -- ALTER SERVICE may have given its messages to another queue between the look and the lock.
+        -- ALTER SERVICE may have given its messages to another queue between the scan and the lock.
         continue when v_message.lane <> v_lane;
         if v_look.taker <> '0' and v_counted is distinct from v_message.position then
           v_look_past := parley._p_keeper(v_look.taker) is not null;
           continue when v_look_past;
-          -- Counting may have waited, or have set the conversation aside, so look again.
+          -- Counting may have waited, or have set the conversation aside, so scan again.
           if parley._p_count_rollback(v_queue.queue_id, v_endpoint_id, v_message.position) is null then
             return;
           end if;
@@ -14889,7 +14889,7 @@ begin
           else
             v_count := 0;
             delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_message.position;
-            -- Nobody takes from a group that we hold, but a reader with an old snapshot, from before a MOVE (keeps S3).
+            -- No reader takes from a group that we hold, but a reader with an old snapshot, from before a MOVE (keeps S3).
             if found and v_size is null then
               return next row(
                 0, v_endpoint.priority, v_message.position, v_conversation_group_id, v_endpoint.conversation_handle, v_sequence,
@@ -15028,7 +15028,7 @@ begin
         end if;
         continue when v_is_aside;
       end if;
-      -- Senders that have committed since we looked may have filled places in front of the first message we saw (keeps S4).
+      -- Senders that have committed since our scan may have filled places in front of the first message we saw (keeps S4).
       return query
       select * from parley._p_take(v_queue, v_endpoint.endpoint_id, least(v_endpoint.position, v_endpoint.safe_position), v_left);
       get diagnostics v_count = row_count;
@@ -15110,7 +15110,7 @@ begin
     v_expedited := array(select x.expedited_id from parley._p_expedited as x where x.endpoint_id = v_endpoint.endpoint_id);
   end if;
   loop
-    -- A row may be a frame of many messages: nobody wants to read a hundred of them to take the first. Each portion begins in front again, where a
+    -- A row may be a frame of many messages: reading a hundred of them is too much to take the first. Each portion begins in front again, where a
     -- sender may have committed meanwhile (keeps S4).
     v_asked := least(v_left, v_rows);
     v_seen := 0;
@@ -15131,7 +15131,7 @@ begin
         v_expedited := '{}';
       end if;
       delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
-      -- Nobody takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
+      -- No reader takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
       -- since (keeps S3).
       continue when not found;
       v_taken := least(coalesce(cardinality(v_message.frame), 1), coalesce(v_left, 2147483647));
@@ -15196,7 +15196,7 @@ comment on function parley._p_take(parley._p_queue, bigint, bigint, integer) is
 -- Whether the client is still there while RECEIVE and GET CONVERSATION GROUP wait for it.
 --
 -- In autocommit a RECEIVE commits before its client has the messages. A client that is killed while it waits must therefore be noticed before
--- a message is taken. PostgreSQL looks at the connection every client_connection_check_interval, but it starts that timer at the beginning
+-- a message is taken. PostgreSQL checks the connection every client_connection_check_interval, but it starts that timer at the beginning
 -- of a statement only: what a function sets, in its body or in its SET clause, comes too late for the statement that calls it (seen on 14
 -- to 18). So the interval is set where the statement finds it when it begins:
 --   for the database, when the schema is installed by a role that may, and nobody has set it: new sessions have it from the first statement on
@@ -15205,7 +15205,7 @@ comment on function parley._p_take(parley._p_queue, bigint, bigint, integer) is
 --
 -- That first wait itself asks when it has taken something: it sends a NOTICE, which PostgreSQL writes to the socket at once, and a write to a connection
 -- that the client has closed ends the session, so that nothing is committed. On a Unix socket the first write fails. On TCP the first one makes the
--- client's system answer that nobody is there, and the second fails when that answer has come.
+-- client's system answer that no process is there, and the second fails when that answer has come.
 
 create function parley._p_check_client() returns void
 language plpgsql
@@ -15215,7 +15215,7 @@ begin
   perform set_config('client_connection_check_interval', '100ms', false);
   perform set_config('parley.unwatched', 'on', true);
 exception
-  -- Some systems cannot tell: PostgreSQL 14 outside Linux, and any on Windows.
+  -- Some systems cannot detect it: PostgreSQL 14 outside Linux, and any on Windows.
   when invalid_parameter_value then
     null;
 end
@@ -15275,14 +15275,14 @@ $$;
 
 -- Waiting inside RECEIVE and GET CONVERSATION GROUP.
 --
--- A function cannot be notified, so it sleeps for a few milliseconds at a time and looks at the queue's sequence in between: no
+-- A function cannot be notified, so it sleeps for a few milliseconds at a time and reads the queue's sequence in between: no
 -- statement, no snapshot, no lock. It sleeps for a sixteenth of the time that nothing has come, half a millisecond to ten, and 25 after some
 -- seconds: a queue that is busy wakes its reader at once, and a reader that waits for nothing costs some 50 rounds a second and not 330 (on a
 -- virtual machine each is 100 microseconds of the processor, most of it the kernel's).
 -- Each message wakes all who wait, and one gets it. Who finds nothing after that sleeps twice as long from then on, 4 ms at most, until its RECEIVE has
 -- something: so as many readers are alert as there is work for.
--- It looks at the queue itself when a sender has drawn a position, for as long as that sender may need to commit, and otherwise ten times a
--- second at first and twice a second later, for groups that were let go of; the longer a look takes the more seldom. Clients that hold a
+-- It polls the queue itself when a sender has drawn a position, for as long as that sender may need to commit, and otherwise ten times a
+-- second at first and twice a second later, for groups that were let go of; the longer a poll takes the more seldom. Clients that hold a
 -- connection wait better: they LISTEN (parley.listen_for_messages), and the Go package does.
 
 create function parley._p_wait_for_message(
@@ -15293,11 +15293,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz := clock_timestamp();
-  -- A sender that has drawn a position commits at once as a rule; if it does not, look for its message ever more seldom.
+  -- A sender that has drawn a position commits at once as a rule; if it does not, poll for its message ever more seldom.
   v_look timestamptz := v_now + least(
     greatest((v_now - sent) / 2, interval '1 ms'), greatest((v_now - sent) / 10, interval '100 ms'), interval '500 ms'
   );
-  -- Where everything belongs to others, or messages come faster than they can be looked for, looking takes a third of the time at most.
+  -- Where everything belongs to others, or messages come faster than they can be received, polling takes a third of the time at most.
   v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
   v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
   v_next timestamptz := least(greatest(v_look, v_rested), v_until);
@@ -15359,8 +15359,8 @@ comment on function parley._p_has_unseen() is 'Tells, once, whether the transact
 -- server gives it to the top transaction, whatever part of it calls. It excludes nobody; but pg_locks shows it.
 --
 -- So: a RECEIVE in a subtransaction, and no other, marks one of 32 sequences, chosen by the number of the subtransaction: it
--- writes that number and the one of its transaction into it. A message that it gives back carries that number in xmax. Who finds a message
--- with an aborted xmax looks at its sequence. When that names the same subtransaction, it tells the transaction, which keeps the group as
+-- writes that number and the one of its transaction into it. A message that it gives back carries that number in xmax. A reader that finds a message
+-- with an aborted xmax reads its sequence. When that names the same subtransaction, it tells the transaction, which keeps the group as
 -- long as it runs. When another one has written there since, then whoever runs, has marked that sequence, and began before the message was
 -- taken, is taken for the keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never
 -- too few, but for a reader that has marked the same sequence itself: that one takes the message for its own.
@@ -15368,7 +15368,7 @@ comment on function parley._p_has_unseen() is 'Tells, once, whether the transact
 -- What is kept is the messages that were received, and their group for RECEIVE and GET CONVERSATION GROUP: they pass it by. END, MOVE and
 -- timers of other sessions find the row of the group free, as does a RECEIVE that begins with a message of the group which the reader had not
 -- received. GET CONVERSATION GROUP before the savepoint locks all of it.
--- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A look at a message that came back: one sequence, and
+-- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A check of a message that came back: one sequence, and
 -- pg_locks if that names a transaction or was written since.
 
 create sequence parley._p_savepoint_0 minvalue 0 start 0;
@@ -15441,7 +15441,7 @@ declare
   v_sequence regclass;
   v_mark bigint;
 begin
-  -- Whoever is still at it has the lock of the group.
+  -- A session that still works on it has the lock of the group.
   if v_age = 0 or v_age > 2147483647 or pg_xact_status((v_next - v_age)::text::xid8) is distinct from 'aborted' then
     return null;
   end if;
@@ -15509,10 +15509,10 @@ Errors: 40P01.';
 --
 -- Without a time-out RECEIVE waits for the lock of the group, and holds it to the end of the transaction, whether there is something or not.
 -- With a time-out it waits for a message, and that may be for ever. END, ALTER SERVICE, DROP, MOVE, timers and other readers need the lock
--- meanwhile, so it looks without a lock, takes the lock only when a message is there and nobody has it, and asks at each look
+-- meanwhile, so it reads without a lock, takes the lock only when a message is there and it is free, and asks at each poll
 -- whether what it waits for is still there (spec 4.3).
--- A message may go between look and lock. Then RECEIVE has the lock for nothing, and returns at once.
--- Locks: the group row. Cost of a look: two statements, ten times a second at first and twice a second later.
+-- A message may go between poll and lock. Then RECEIVE has the lock for nothing, and returns at once.
+-- Locks: the group row. Cost of a poll: two statements, ten times a second at first and twice a second later.
 
 create function parley._p_find_named(
   queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, out service_id integer, out group_id bigint
@@ -15794,7 +15794,7 @@ Source: spec 4.5.';
 -- Doing what is due because somebody asks for it: a cron job, the daemon, a reader.
 --
 -- What is fired is held until the transaction ends. So a caller that is no administrator fires what concerns the queues that he may RECEIVE from,
--- whose conversations he may hold anyway, and moves no clock that says when others look next. What another transaction holds is passed by.
+-- whose conversations he may hold anyway, and moves no clock that sets when others poll next. What another transaction holds is passed by.
 
 create function parley._p_queues_to_fire(role oid) returns integer[]
 language plpgsql stable
@@ -15843,7 +15843,7 @@ begin
   if exists (select from parley._p_transmission)
     and coalesce(pg_sequence_last_value('parley._p_delayed_look'), 0) <= extract(epoch from v_now) * 1000000 then
     perform parley._p_deliver_delayed(null, v_queues, passes_by => true);
-    -- However many wait, looking for a way for them takes a twentieth of the time and no more.
+    -- However many wait, classifying them takes a twentieth of the time and no more.
     perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint)
     where v_queues is null;
   end if;
@@ -15870,7 +15870,7 @@ Source: spec 3.3, 3.5.';
 
 -- What the queue monitors of the daemon ask: in which queues can messages be received, by how many readers at once?
 --
--- The question must not disturb the readers it is asked for. A look that locked groups, even for an instant, would make a RECEIVE skip
+-- The question must not disturb the readers it is asked for. A scan that locked groups, even for an instant, would make a RECEIVE skip
 -- them; so it reads the xmax of the group's row instead: whoever has the row locked is there, and pg_xact_status tells whether that
 -- transaction is still running (pg_locks does not know all subtransactions, a snapshot knows none). Rows of groups are never updated, and
 -- always locked FOR UPDATE, so xmax is always one transaction.
@@ -16066,7 +16066,7 @@ begin
     return false;
   end if;
   if is_direct then
-    -- The call has to come while nobody else can lead: a daemon that is paused in between finds that its session has ended.
+    -- The call has to come while no other daemon can lead: a daemon that is paused in between finds that its session has ended.
     v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
     perform set_config('idle_session_timeout', greatest(1, least(v_left_ms - 500, 2000))::text, false);
     perform set_config('role', case when role = session_user then 'none' else role end, false);
@@ -16083,11 +16083,11 @@ Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
 
 -- sql/activation/queue_monitors.sql
 
--- What the daemon tells about its queue monitors and readers, for the views.
+-- What the daemon reports about its queue monitors and readers, for the views.
 --
 -- The daemon reports once a second at most, and only what has changed; a reader that lives shorter than that is counted, but shows in no row.
 -- Each report carries the term of the daemon. What an earlier leader reported shows no more.
--- Locks: the leader's row FOR SHARE, then rows of _p_queue_monitor; nobody but the leader writes them.
+-- Locks: the leader's row FOR SHARE, then rows of _p_queue_monitor; only the leader writes them.
 
 create table parley._p_queue_monitor (
   queue_id integer primary key,
@@ -16204,7 +16204,7 @@ join parley._p_queue as q using (queue_id)
 join parley._p_leader as l on l.term = m.term and l.term = parley._p_current_term()
 join pg_catalog.pg_database as d on d.datname = current_database()
 left join (
-  -- Whoever waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
+  -- A session that waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
   select k.relation, k.database, count(*) as sessions
   from pg_catalog.pg_locks as k
   join pg_catalog.pg_stat_activity as a using (pid)
@@ -16265,7 +16265,7 @@ comment on column parley.dm_broker_activated_tasks.started_at is 'When it was st
 
 -- Timers on time: what the daemon calls when the next alarm is due.
 --
--- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that rings _p_alarm_doorbell. Alarms
+-- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that notifies (_p_alarm_doorbell). Alarms
 -- are fired many in a transaction. When one of them raises an error, nothing of that transaction stays; then the daemon asks for them one by one:
 -- each has a subtransaction, and those that fail are put off, alone.
 -- Locks: as _p_fire_alarms, which waits for nobody; no other lock is waited for longer than lock_timeout.
@@ -16373,7 +16373,7 @@ create table parley._p_external_activation (
   max_attempts integer,
   first_retry_ms integer,
   longest_retry_ms integer,
-  -- Who said what reads.
+  -- The role that set the reader.
   set_by regrole,
   create_date timestamptz not null default now(),
   modify_date timestamptz not null default now(),
@@ -16886,7 +16886,7 @@ shown to nobody.';
 --   what is received is what was delivered   finish_delivery compares positions: a sender may have committed in front of them
 --   accepted twice is told apart   message_id is made of endpoint and position, and so the same at each attempt
 -- Lock order: the group's row, then its messages (docs/architecture.md). Rows of _p_delivery_failure are locked alone.
--- Cost: one look at the first 1000 messages of each lane; when all of these belong to conversations that wait or are locked, one probe
+-- Cost: one scan of the first 1000 messages of each lane; when all of these belong to conversations that wait or are locked, one probe
 -- for each conversation of the queue.
 
 create function parley._p_lock_delivery(queue parley._p_queue, priority integer, out endpoint_id bigint, out group_id bigint)
@@ -16969,7 +16969,7 @@ begin
       if found then
         return;
       end if;
-      -- Another reader took it between our look and our lock; with a new look it is gone.
+      -- Another reader took it between our scan and our lock; with a new scan it is gone.
     end loop;
   end loop;
 end
@@ -17147,7 +17147,7 @@ begin
   if v_head.position is null or not parley._p_set_aside_conversation(queue.queue_id, endpoint.endpoint_id, v_head.position, attempts) then
     return false;
   end if;
-  -- Should somebody put it back it begins anew.
+  -- When it is put back it begins anew.
   delete from parley._p_delivery_failure as f where f.endpoint_id = endpoint.endpoint_id;
   return true;
 end
@@ -17230,7 +17230,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- Whoever holds the queue is not waited for: the daemon looks again, and has other things to do.
+  -- A session that holds the queue is not waited for: the daemon polls again, and has other things to do.
   perform from parley._p_queue as q where q.queue_id = _p_seal_webhook_secret.queue_id for no key update skip locked;
   if not found then
     return false;
@@ -17251,7 +17251,7 @@ Arguments: queue_id; secret, as _p_plain_secrets gave it; sealed_secret, the sam
 -- Event notifications: subscriptions of a service to what happens to a queue, QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.
 --
 -- Each notification has a conversation of its own, from the built-in EventNotificationService, begun when the notification is
--- created and open until it is dropped. Whoever receives must not end it: a conversation that is over takes its notification with it.
+-- created and open until it is dropped. The receiver must not end it: a conversation that is over takes its notification with it.
 -- What is sent when stands in activation/event_messages.sql.
 -- Locks: the queue's row, then those of the notification's conversation, as END CONVERSATION takes them.
 
@@ -17265,7 +17265,7 @@ create table parley._p_event_notification (
   to_service text collate "C" not null,
   broker_instance text,
   conversation_handle uuid not null,
-  -- Whether it was told that the queue is disabled now: each disabling is told once.
+  -- Whether it was notified that the queue is disabled now: each disabling is notified once.
   is_told boolean not null default false,
   create_date timestamptz not null default now(),
   unique (queue_id, name)
@@ -17471,8 +17471,8 @@ comment on function parley._p_drop_event_notifications(integer[]) is 'Drops even
 
 -- The messages of event notifications: when they are sent, and what is in them.
 --
--- A failure to notify is a warning in the log, never an error of whoever caused the event (spec 2.10).
--- QUEUE_ACTIVATION is raised by the daemon, which knows when messages wait that nobody receives. BROKER_QUEUE_DISABLED is noticed
+-- A failure to notify is a warning in the log, never an error of the statement that caused the event (spec 2.10).
+-- QUEUE_ACTIVATION is raised by the daemon, which knows when messages wait without a reader. BROKER_QUEUE_DISABLED is noticed
 -- by fire_timers: the disabling itself happens outside of any transaction (poison/poison.sql), in a session that is about to fail.
 
 create function parley._p_event_body(caller oid, event text, queue parley._p_queue) returns bytea
@@ -17617,7 +17617,7 @@ begin
       and parley._p_is_poisoned(n.queue_id)
     group by n.queue_id
   loop
-    -- Of two at once one tells.
+    -- Of two at once one sends it.
     perform
     from parley._p_event_notification as n
     where n.notification_id = any (v_told.notifications) and not n.is_told
@@ -17797,7 +17797,7 @@ for each statement execute function parley._p_notify_daemon();
 
 -- A view for each queue: what waits in it, and what retention keeps, in the columns of RECEIVE.
 --
--- Looking disturbs nobody: it is a plain query under MVCC. The view is named like the queue; a queue in a schema other than dbo
+-- Reading disturbs no reader: it is a plain query under MVCC. The view is named like the queue; a queue in a schema other than dbo
 -- has the schema's name and a point in front of it, and names too long for PostgreSQL are cut and end in the queue's id.
 
 create function parley._p_queue_contents(queue_id integer) returns setof parley.received_message
@@ -17888,7 +17888,7 @@ Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
 -- sql/views/queue_inspection.sql
 
--- Looking at queues from outside: how much waits in each, and what comes first.
+-- Reading queues from outside: how much waits in each, and what comes first.
 --
 -- Screens ask this again and again, so neither answer may cost more the longer the queue is: see views/queue_depth.sql for the
 -- numbers. Nothing is locked, no body is read that is not shown, and both functions work on queues that are off.
@@ -18043,13 +18043,13 @@ Errors: 127 top negative, 208 no such queue, 229 not allowed, 8426 conversation 
 --
 -- Nobody keeps a counter (conversation/messages.sql), so a short lane is counted and a long one estimated. Positions make that easy: every row has
 -- taken a number of the queue's sequence, so the lane is a line of known length, and what is unknown is how much of it is left where:
--- rows that were received or rolled back or went into other lanes are gaps, and a frame is many messages. We look at short windows all
+-- rows that were received or rolled back or went into other lanes are gaps, and a frame is many messages. Short windows are read all
 -- along the line, more of them towards its end, because queues empty at the front and fill at the end.
 -- Windows are found through the index, so the cost depends neither on what waits nor on what has been received before. They stand
--- on a grid and are drawn by hashing, so that what does not move does not flicker, and two looks after each other compare.
+-- on a grid and are drawn by hashing, so that what does not move does not flicker, and two estimates after each other compare.
 --
 -- Error: none where every row is there and all are alike; a few percent where rows are missing at random or frames differ
--- (docs/performance.md). What was tried and dropped: a second look where windows differ most, which leans to the low side; PostgreSQL's
+-- (docs/performance.md). What was tried and dropped: a second read where windows differ most, which leans to the low side; PostgreSQL's
 -- own statistics, which are as old as the last analyze.
 -- Cost: some 2,500 index probes for a lane that is estimated, about 10 ms in memory. Nothing is locked.
 
@@ -18079,7 +18079,7 @@ begin
     oldest_enqueue_time := least(oldest_enqueue_time, v_seen.oldest);
     messages := messages + v_seen.messages;
     if v_seen.rows = 1000 then
-      -- Only now: a look at the sequence leaves a lock, one of which for each of a thousand queues would be too many.
+      -- Only now: a read of the sequence leaves a lock, one of which for each of a thousand queues would be too many.
       v_rest := parley._p_estimate_messages(
         v_lane, v_seen.last + 1, least(up_to_position, (coalesce(parley._p_last_position(queue.position_sequence), 0) + 1) * 1024)
       );
@@ -18107,7 +18107,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
-  -- What arrives at a side that has ended is never received; one look an endpoint tells.
+  -- What arrives at a side that has ended is never received; one probe an endpoint shows it.
   select coalesce(sum(c.rows), 0)::bigint, coalesce(sum(c.messages) filter (where e.state <> 'DO'), 0)::bigint, max(c.last),
     min(c.oldest) filter (where e.state <> 'DO')
   from (
@@ -18628,7 +18628,7 @@ Arguments: older_than, default one hour.';
 -- It waits for a way (_p_transmission), for its turn on the lane of a destination (_p_message), for the answer of the far side (_p_transit), or, between
 -- services of this database, for the queue of the target to be switched on again.
 -- The number of a message is the one that it is received with. What stands outside the order, an Error of the broker or one between services of this
--- database, has -1, as in RECEIVE. A conversation that waits is looked at once for where its numbers begin, not once for each of its messages.
+-- database, has -1, as in RECEIVE. A conversation that waits is read once for where its numbers begin, not once for each of its messages.
 
 create view parley.transmission_queue with (security_barrier) as
 select
@@ -18735,7 +18735,7 @@ from (
     where o.endpoint_id = h.endpoint_id and o.position < h.disabled_position and o.message_type_id not in (1, 5)
   ) as l
 ) as q
--- A timer that fires while the queue is off was sent by nobody.
+-- A timer that fires while the queue is off was sent by no side.
 join parley._p_message as m on m.endpoint_id = q.endpoint_id and m.position >= q.disabled_position and m.message_type_id <> 5
 join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
 join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
@@ -18991,7 +18991,7 @@ comment on column parley.received_message.trace_context is 'W3C trace context th
 -- position sequence, which SEND draws anyway; how many are gone is that less those that wait. A row is a message, or a frame of up
 -- to 1,000 messages that were sent in one batch: rows, not messages, are what these two numbers count. A send that rolled back
 -- has drawn its number too, and after a crash of the server up to 32 numbers of a sequence are passed over.
--- Cost: one look at each sequence, and for each queue one index range of at most 1,000 rows; some 10 ms for each queue that is longer.
+-- Cost: one read of each sequence, and for each queue one index range of at most 1,000 rows; some 10 ms for each queue that is longer.
 
 create function parley._p_queue_figures()
 returns table (
@@ -19063,10 +19063,10 @@ comment on function parley._p_count_up_to(regclass, integer) is
 
 -- sql/views/performance_counters.sql
 
--- The performance counters, under their own names (spec 8.4), each computed when somebody looks.
+-- The performance counters, under their own names (spec 8.4), each computed when it is read.
 --
--- What each is made of stands in docs/monitoring.md. Counters called /sec are cumulative, with the type that tells tools to take the
--- difference of two looks. Those of transport
+-- What each is made of stands in docs/monitoring.md. Counters called /sec are cumulative, with the type by which tools take the
+-- difference of two readings. Those of transport
 -- and forwarding are what the daemons that live have counted since they began (transport/daemon_reports.sql); transmission objects are 0, since
 -- this broker has none.
 
@@ -19308,11 +19308,11 @@ Source: spec 8.4, 9.5.';
 
 -- sql/views/queue_activity.sql
 
--- What goes on in the queues and in the conversations at their heads: for screens that look again and again.
+-- What goes on in the queues and in the conversations at their heads: for screens that poll.
 --
--- Whoever looks locks nothing and takes nothing. Who holds a group stands in its row: group rows are never updated, so xmax is the last
--- transaction that has locked it, and pg_locks tells which session a running transaction belongs to.
--- Only the first rows of each queue are looked at, so a lock on a conversation far behind does not show here.
+-- Reading locks nothing and takes nothing. Who holds a group stands in its row: group rows are never updated, so xmax is the last
+-- transaction that has locked it, and pg_locks shows which session a running transaction belongs to.
+-- Only the first rows of each queue are read, so a lock on a conversation far behind does not show here.
 -- Cost: for each queue that of its depth (views/queue_depth.sql), and the first 100 rows of each lane.
 
 create function parley._p_head_conversations(queue_ids integer[], rows_max integer)
@@ -19532,7 +19532,7 @@ select
   a.wait_event,
   b.blocked_by,
   (
-    -- Whoever waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
+    -- A session that waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
     select min(q.lookup_name)
     from pg_catalog.pg_locks as l
     join parley._p_queue as q on q.position_sequence = l.relation
@@ -19575,9 +19575,9 @@ comment on column parley.broker_sessions.statement is 'The statement that runs, 
 -- Whoever watches remembers the position up to which everything is settled: nothing can appear there any more. A sender that draws a
 -- position holds a lock on the queue's sequence until its transaction ends, so when none of those is left that held it when the
 -- sequence stood at P, everything up to P is there to be seen or never will be (as in receive/find_group.sql). Up to there a watcher need not
--- look again; behind it he has to, for messages may appear between those that he has seen.
--- Only committed messages show, and only while they wait: what is received between two looks is never seen.
--- Cost: one index range a lane for each look. Nothing is locked.
+-- poll again; behind it it has to, for messages may appear between those that it has seen.
+-- Only committed messages show, and only while they wait: what is received between two polls is never seen.
+-- Cost: one index range a lane for each poll. Nothing is locked.
 
 create function parley.queue_end(
   queue text,
@@ -19671,9 +19671,9 @@ Errors: 127 top negative, 208 no such queue, 229 not allowed, 9609 malformed nam
 
 -- sql/views/transmission_destinations.sql
 
--- How much waits for each address that messages are transmitted to: for screens and monitors that look again and again.
+-- How much waits for each address that messages are transmitted to: for screens and monitors that poll.
 --
--- parley.transmission_queue has a row for each message and works out what number it will have; it is for looking at messages. What waits in the
+-- parley.transmission_queue has a row for each message and works out what number it will have; it is for reading messages. What waits in the
 -- lane of a destination is counted up to some 10,000 rows and estimated beyond, as the depth of a queue is (views/queue_depth.sql).
 -- Nothing is locked. Cost: for each destination one index range of at most 10,000 rows a priority, and the bounded number that is in transit.
 
@@ -19929,8 +19929,8 @@ comment on column parley.server_event_notifications.principal_id is 'Oid of the 
 --
 -- A check is a row of parley.diagnosis_checks and a function _p_find_... that gives findings of that code; one function may give several codes.
 -- To add a check, add both: everything else (level, part, number, patience, --ignore, the command line) follows from the row. The functions
--- look, lock nothing that others need, and change nothing. Each runs by itself: when one fails the others still tell what they find.
--- Cost: that of a look at every conversation and every queue; nothing that sends or receives waits for it.
+-- look, lock nothing that others need, and change nothing. Each runs by itself: when one fails the others still report what they find.
+-- Cost: that of a read of every conversation and every queue; nothing that sends or receives waits for it.
 
 create type parley.finding as (
   code text,
@@ -19956,7 +19956,7 @@ comment on column parley.finding.cure is
 'What cures it, ready to paste: SQL, or a command that begins with parley. What has to be filled in stands in <>; behind -- stands what to think of.';
 comment on column parley.finding.error_number is 'Number that Service Broker gives to this, or null.';
 
--- What to look at: nulls mean everything.
+-- What to check: nulls mean everything.
 create type parley._p_scope as (
   from_service text,
   to_service text,
@@ -20854,7 +20854,7 @@ Source: spec 9.4, endpoint.';
 
 -- Checks of readers: is there anybody who receives, does he get anywhere, does he hold up others?
 --
--- That a group is held is seen by the xmax of its row, as in activation/receivable_work.sql: looking takes no lock.
+-- That a group is held is seen by the xmax of its row, as in activation/receivable_work.sql: reading takes no lock.
 
 create function parley._p_find_missing_daemon(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -20910,7 +20910,7 @@ as $$
           and parley._p_is_listening(q.queue_id)
         )
         or exists (
-          -- Whoever waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
+          -- A session that waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
           select
           from pg_locks as l
           join pg_stat_activity as a using (pid)
@@ -21481,8 +21481,8 @@ comment on function parley._p_find_transmission_backlog(parley._p_scope) is
 -- The consistency check of spec 9.2: does everything refer to something that exists?
 --
 -- Constraints keep most of this from ever happening. It happens all the same: after a restore of parts, after repairs by hand, after roles and
--- procedures were dropped, which know nothing of us. Definitions are few and are looked at by diagnosis too; contents are every row there is.
--- Each look is one statement, so what others do meanwhile is seen as a whole or not at all.
+-- procedures were dropped, which know nothing of us. Definitions are few and are checked by diagnosis too; contents are every row there is.
+-- Each check is one statement, so what others do meanwhile is seen as a whole or not at all.
 
 create function parley._p_check_definitions()
 returns table (error_number integer, object_kind text, object_id bigint, object_name text, finding text)
@@ -21600,7 +21600,7 @@ comment on function parley._p_check_contents() is 'Finds conversations, groups a
 
 -- sql/diagnosis/repair_broker.sql
 
--- CHECK and REPAIR: what the check of diagnosis/check_broker.sql found, told with what can be done, or done (spec 9.2).
+-- CHECK and REPAIR: what the check of diagnosis/check_broker.sql found, reported with what can be done, or done (spec 9.2).
 
 create function parley.check_broker(repair boolean default false, caller parley.caller default parley.current_caller())
 returns table (
@@ -21761,8 +21761,8 @@ comment on function parley._p_drop_endpoint(bigint) is 'Drops a side of a conver
 
 -- Where is my message? The steps that one walks to find a message that did not arrive (spec 9.3), for both directions of a conversation.
 --
--- Steps 4 and 5 of the spec (duplicates, other brokers) are about dialogs between databases and have nothing to look at here. What keeps a
--- message in a queue is asked of the checks of diagnosis, so both tell the same.
+-- Steps 4 and 5 of the spec (duplicates, other brokers) are about dialogs between databases and have nothing to check here. What keeps a
+-- message in a queue is asked of the checks of diagnosis, so both report the same.
 
 create function parley._p_visible_endpoints(caller oid, conversation uuid) returns setof parley._p_endpoint
 language plpgsql stable
@@ -22104,7 +22104,7 @@ comment on function parley._p_explain_far_side(parley._p_endpoint, text) is
 --
 -- One trace runs at a time. SEND, the messages that arrive, new conversations and groups are seen by triggers (diagnosis/trace_triggers.sql) that are disabled
 -- while nothing is traced, so a broker without a trace pays nothing for them; ends and errors ask the sequence _p_trace_until, which costs a
--- microsecond. Rows are written in the transaction that they tell of: what rolls back leaves none. The table is not logged: a crash of the server
+-- microsecond. Rows are written in the transaction that they record: what rolls back leaves none. The table is not logged: a crash of the server
 -- empties it, and a standby does not have it. Events of the network (connections, logins, acknowledgements) happen in the daemon and are in its log.
 -- Locks: starting and stopping takes the tables with the triggers against writers, for ten seconds at most, in steps of a tenth of a second between
 -- which writers go on.
@@ -22481,7 +22481,7 @@ $$;
 -- While the broker is disabled a SEND is taken and waits in the transmission queue, and so does END CONVERSATION. The short way of SEND asks for
 -- nothing but its endpoint's row, so disabling takes the routes out of all of these rows; the long way asks the switch.
 -- Keeps S4, order within a conversation: whoever has asked the switch keeps it from being thrown until his transaction ends. So no message is
--- delayed by a sender that saw it off and overtaken by one that saw it on: enabling delivers everything delayed before it lets anybody pass.
+-- delayed by a sender that saw it off and overtaken by one that saw it on: enabling delivers everything delayed before it lets any sender pass.
 -- Locks: the switch, then endpoints by endpoint_id. Senders that began before are waited for, ten seconds unless the caller says otherwise.
 -- Cost for SEND: none on the short way; the lock of one more relation on the long way.
 
@@ -22735,7 +22735,7 @@ Source: spec 9.1, NEW_BROKER.';
 
 -- Changing the master key: every secret in the database is sealed anew, by a program that has the old key and the new one.
 --
--- Here are only the bytes. A secret that was changed meanwhile is left alone, and is told apart by the key that its first bytes name.
+-- Here are only the bytes. A secret that was changed meanwhile is left alone, and is identified by the key that its first bytes name.
 -- Locks: the rows of the secrets, all of them, in one transaction.
 
 create function parley._p_sealed_secrets() returns table (kind text, id bytea, sealed bytea)
@@ -22858,7 +22858,7 @@ values (1, 1), (2, 2), (3, 3), (3, 4), (3, 5);
 insert into parley._p_route (route_id, name, owner, is_inbound, address, next_hop, rank)
 values (nextval('parley._p_object_id'), 'AutoCreatedLocal', current_user::regrole, false, 'LOCAL', 'LOCAL', 2);
 
--- Everybody may call the interface; each function looks at rights itself. The private functions are nobody's business.
+-- Everybody may call the interface; each function checks rights itself. The private functions are nobody's business.
 grant usage on schema parley, parley_queue to public;
 
 -- The tables into which SEND inserts, but for their column caller; and the ticket of whoever reads it.
