@@ -13,7 +13,7 @@ import (
 func unknownSubcommand(root *cobra.Command, args []string) (*cobra.Command, error) {
 	group, rest, err := root.Find(args)
 	if err != nil || group.Runnable() || !group.HasParent() || group.ParseFlags(rest) != nil || group.Flags().NArg() == 0 {
-		return nil, nil // what is wrong here is reported when it is run
+		return nil, nil //nolint:nilerr // what is wrong here is reported when it is run
 	}
 	word := group.Flags().Arg(0)
 	if like := group.SuggestionsFor(word); len(like) > 0 {

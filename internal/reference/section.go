@@ -56,7 +56,8 @@ var sections = []section{
 	{
 		title: "Receiving",
 		files: []string{
-			"conversation/received_message.sql", "receive/receive.sql", "receive/receive_group.sql", "receive/savepoints.sql", "receive/receive_named.sql",
+			"conversation/received_message.sql", "receive/receive.sql", "receive/receive_group.sql",
+			"receive/savepoints.sql", "receive/receive_named.sql",
 			"receive/group_statements.sql", "conversation/messages.sql", "receive/wait_for_message.sql",
 		},
 	},
@@ -70,7 +71,8 @@ var sections = []section{
 		title: "Poison messages",
 		intro: "What is set aside, and what can be done about it: see [the page on poison messages](poison.md).",
 		files: []string{
-			"conversation/set_aside_conversations.sql", "poison/poison.sql", "poison/set_aside.sql", "poison/poison_statements.sql", "poison/reader_failures.sql",
+			"conversation/set_aside_conversations.sql", "poison/poison.sql", "poison/set_aside.sql", "poison/poison_statements.sql",
+			"poison/reader_failures.sql",
 			"poison/poison_views.sql",
 		},
 	},
@@ -118,7 +120,8 @@ var sections = []section{
 		intro: "What `parley diagnose` shows; the page on [diagnosis](diagnose.md) explains each finding.",
 		files: []string{
 			"diagnosis/diagnosis_checks.sql", "diagnosis/diagnose.sql", "diagnosis/find_broker_faults.sql", "diagnosis/find_definition_faults.sql",
-			"diagnosis/find_reader_faults.sql", "diagnosis/find_conversation_faults.sql", "diagnosis/find_old_transactions.sql", "diagnosis/find_destination_faults.sql",
+			"diagnosis/find_reader_faults.sql", "diagnosis/find_conversation_faults.sql", "diagnosis/find_old_transactions.sql",
+			"diagnosis/find_destination_faults.sql",
 			"diagnosis/check_broker.sql", "diagnosis/repair_broker.sql", "diagnosis/explain_conversation.sql", "diagnosis/trace_conversation.sql",
 			"diagnosis/traces.sql",
 		},
@@ -146,7 +149,8 @@ var sections = []section{
 		intro: "Each error carries its SQL Server number twice: in its SQLSTATE, class `SB` and then the number in base 36, and\n" +
 			"at the start of its DETAIL. The message states the fact, the DETAIL the values, the HINT what to do. Errors of PostgreSQL itself " +
 			"keep\ntheir own SQLSTATE.\n\n" +
-			"The list stands in the database too: `select * from parley.errors where number = 8429`. A number has a row for each situation in which\n" +
+			"The list stands in the database too: `select * from parley.errors where number = 8429`. A number has a row for " +
+			"each situation in which\n" +
 			"it is raised; … stands for a value. The cause follows the number in the DETAIL, the remedy is the HINT.\n\n" +
 			"Errors that arrive as messages, with negative codes, are told in [the page on concepts](concepts.md#errors-that-arrive).",
 		files: []string{"base/errors.sql"},

@@ -124,8 +124,8 @@ const (
 	sendInserts   = "SEND inserts here as its caller; the column caller is not among these"
 )
 
-// MayBeWithinReach reports whether every role may call a private function, given by its argument types, or use a private relation or a column
-// of it, given with the privilege.
+// MayBeWithinReach reports whether every role may call a private function, given by its argument types, or use a private relation or
+// a column of it, given with the privilege.
 func MayBeWithinReach(object string) bool { return withinReach[object] != "" }
 
 // AsksTheCaller reports whether a function that everybody may call has to ask for whom it works.

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// checkLayers holds the rule that a file's SQL uses what its own folder and the folders before it in the manifest create. It gives each use of a
-// later folder that callsUpward does not name, and each of its names that nothing uses any more.
+// checkLayers holds the rule that a file's SQL uses what its own folder and the folders before it in the manifest create. It gives
+// each use of a later folder that callsUpward does not name, and each of its names that nothing uses any more.
 func checkLayers(files []File) []Violation {
 	order := map[string]int{}
 	creator := map[string]string{}
@@ -57,7 +57,9 @@ func unusedExceptions(files []File, used map[string][]string) []Violation {
 	for _, f := range files {
 		for _, name := range callsUpward[f.Name] {
 			if !slices.Contains(used[f.Name], name) {
-				found = append(found, Violation{File: f.Name, Line: 1, Rule: "upward call", Text: "strike " + name + " from the exceptions of layers_allow.go"})
+				found = append(found, Violation{
+					File: f.Name, Line: 1, Rule: "upward call", Text: "strike " + name + " from the exceptions of layers_allow.go",
+				})
 			}
 		}
 	}

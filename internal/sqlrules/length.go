@@ -3,12 +3,13 @@ package sqlrules
 // bodyLinesMax is how long the body of a function may be: what fits two screens.
 const bodyLinesMax = 80
 
-// longBodies names the functions that may be longer, up to how many lines, with the reason. The numbers may only fall, and no name may be added.
+// longBodies names the functions that may be longer, up to how many lines, with the reason. The numbers may only fall, and no name
+// may be added.
 var longBodies = map[string]struct {
 	lines  int
 	reason string
 }{
-	"parley.receive":              {343, "the hot path: a call inside costs a tenth of a RECEIVE of one message, which parley bench receive shows"},
+	"parley.receive":              {343, "the hot path: a call inside costs a tenth of a RECEIVE of one message (parley bench receive)"},
 	"parley._p_lock_next_group":   {144, "the hot path: one walk over the lanes, whose state would have to be handed to each part of it"},
 	"parley._p_take":              {109, "the hot path: what is taken, put back and numbered is one loop over one cursor"},
 	"parley._p_note_scan":         {117, "the hot path: it runs within RECEIVE and compares each part of the old hint with the new one"},

@@ -57,7 +57,8 @@ func takeTimes(committed, begun []time.Time, first int64) (LatencyRun, error) {
 	return LatencyRun{
 		Messages: int64(len(spans)),
 		Latency: Latency{
-			P50MS: statistics.Percentile(spans, 0.50), P90MS: statistics.Percentile(spans, 0.90), P99MS: statistics.Percentile(spans, 0.99), MaxMS: spans[len(spans)-1],
+			P50MS: statistics.Percentile(spans, 0.50), P90MS: statistics.Percentile(spans, 0.90),
+			P99MS: statistics.Percentile(spans, 0.99), MaxMS: spans[len(spans)-1],
 		},
 	}, nil
 }

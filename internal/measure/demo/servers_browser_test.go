@@ -78,9 +78,9 @@ func TestServersPageInABrowserShowsTheFiguresOfTheJSON(t *testing.T) {
 		links = append(links, []string{thousands(l.MessagesSent), thousands(l.CarriedBytes)})
 	}
 	for _, want := range []struct {
-		heading string
-		shown   [][]string
-		reported    [][]string
+		heading  string
+		shown    [][]string
+		reported [][]string
 	}{
 		{"Phase", rows("Phase", 1, 2, 7, 8), phases},
 		{"Link", rows("Link", 1, 2), links},
