@@ -21,10 +21,9 @@ var refusedWords = map[string]string{
 
 // stillRefusedIn are the files, by the beginning of their paths, that are not rewritten yet. Take one off the list once it is clean; put none on it.
 var stillRefusedIn = strings.Fields(`
-	consumer diagnose_connection.go follow.go
-	internal/broker/activation/ internal/broker/transport/transmitter/
-	internal/cli/errors.go internal/cli/serve internal/daemon/ internal/notifier/ internal/store/
-	sql/activation/ sql/base/ sql/broker/ sql/catalog/ sql/conversation/ sql/diagnosis/ sql/poison/ sql/receive/ sql/send/ sql/transport/ sql/trust/ sql/views/
+	consumer.go consumer_reader.go diagnose_connection.go follow.go
+	internal/broker/activation/ internal/broker/transport/transmitter/ internal/cli/errors.go internal/cli/serve internal/notifier/ internal/store/activation/
+	sql/activation/ sql/base/ sql/broker/built_in.sql sql/catalog/ sql/conversation/ sql/diagnosis/ sql/poison/set_aside.sql sql/receive/ sql/send/send.sql
 `)
 
 var (
