@@ -126,7 +126,7 @@ func (c Call) useInvitation(conn *tls.Conn, bound channel, possession proofs) (o
 		return offer, err
 	}
 	if !hmac.Equal(answer.Proof, bound.proofOf(c.Token.secret, "called")) {
-		return offer, errors.New("the broker that answers does not know the invitation: a third party is in the middle, or the address is wrong")
+		return offer, errors.New("what answers does not know the invitation: a third party is in the middle, or the address is wrong")
 	}
 	if err := send(conn, message{Offer: &c.Offer, Possession: possession}); err != nil {
 		return offer, err

@@ -66,7 +66,8 @@ func (t *Trust) ServerConfig() *tls.Config {
 	open.ClientAuth = tls.RequireAnyClientCert
 	open.NextProtos = []string{t.unknownPeers.Protocol()}
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if slices.Contains(hello.SupportedProtos, t.unknownPeers.Protocol()) && t.unknownPeers.IsOpen(hello.Context(), hello.Conn.RemoteAddr()) {
+		isAsked := slices.Contains(hello.SupportedProtos, t.unknownPeers.Protocol())
+		if isAsked && t.unknownPeers.IsOpen(hello.Context(), hello.Conn.RemoteAddr()) {
 			return open, nil
 		}
 		return nil, nil
