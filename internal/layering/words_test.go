@@ -71,12 +71,13 @@ func wordsOfGo(text string) (words []string) {
 	s.Init(files.AddFile("", files.Base(), len(text)), []byte(text), nil, scanner.ScanComments)
 	for {
 		_, kind, literal := s.Scan()
-		switch kind {
-		case token.EOF:
+		if kind == token.EOF {
 			return words
-		case token.COMMENT:
+		}
+		if kind == token.COMMENT {
 			words = append(words, wordsOfComment(literal)...)
-		case token.IDENT:
+		}
+		if kind == token.IDENT {
 			for _, part := range partOfName.FindAllString(lookUpName.ReplaceAllString(literal, ""), -1) {
 				words = append(words, strings.ToLower(part))
 			}

@@ -170,7 +170,8 @@ func writeErrors(page *strings.Builder, raised []raisedError, by map[int][]strin
 		if e.Cause != nil {
 			cause = *e.Cause
 		}
-		fmt.Fprintf(page, "| %s | %s | %s | %s | %s | %s |\n", number, code, template(e.Message), template(cause), template(e.Remedy), functions)
+		fmt.Fprintf(page, "| %s | %s | %s | %s | %s | %s |\n", number, code, template(e.Message), template(cause),
+			template(e.Remedy), functions)
 	}
 }
 

@@ -119,7 +119,8 @@ var sections = []section{
 		title: "Diagnosis",
 		intro: "What `parley diagnose` shows; the page on [diagnosis](diagnose.md) explains each finding.",
 		files: []string{
-			"diagnosis/diagnosis_checks.sql", "diagnosis/diagnose.sql", "diagnosis/find_broker_faults.sql", "diagnosis/find_definition_faults.sql",
+			"diagnosis/diagnosis_checks.sql", "diagnosis/diagnose.sql", "diagnosis/find_broker_faults.sql",
+			"diagnosis/find_definition_faults.sql",
 			"diagnosis/find_reader_faults.sql", "diagnosis/find_conversation_faults.sql", "diagnosis/find_old_transactions.sql",
 			"diagnosis/find_destination_faults.sql",
 			"diagnosis/check_broker.sql", "diagnosis/repair_broker.sql", "diagnosis/explain_conversation.sql", "diagnosis/trace_conversation.sql",

@@ -54,8 +54,8 @@ func (t *flowTerminal) Flow(f Flow) {
 		fmt.Fprintf(&text, "  %-11s  %s %9s/s sent      %10s waiting  %s\n", i.Name, bar(i.SentPerSecond, t.most), rate(i.SentPerSecond),
 			thousands(i.Waiting), cable(i.Link))
 	}
-	fmt.Fprintf(&text, "  %-11s  %s %9s/s received  %10s under way\n", targetName, bar(f.ReceivedPerSecond, t.most), rate(f.ReceivedPerSecond),
-		thousands(max(0, f.Sent-f.Received)))
+	fmt.Fprintf(&text, "  %-11s  %s %9s/s received  %10s under way\n", targetName, bar(f.ReceivedPerSecond, t.most),
+		rate(f.ReceivedPerSecond), thousands(max(0, f.Sent-f.Received)))
 	fmt.Fprintf(&text, "  %s; %s sent, %s received; %.0f of about %.0f s\n",
 		f.Phase, thousands(f.Sent), thousands(f.Received), f.Elapsed.Seconds(), f.Duration.Seconds())
 	t.drawn = len(f.Initiators) + 2
