@@ -17,7 +17,8 @@ import (
 // meanwhile, in the order of their conversations. What it does in tx happens together with taking the messages, or not
 // at all. It must neither commit nor roll back tx.
 //
-// An error or a panic rolls back, and the messages come again. After five rollbacks the broker sets the conversation aside
+// An error or a panic rolls back, and the messages come again, one in each call until as many as came together have been handled: so
+// those in front of a bad one are handled, and it fails alone. After five rollbacks the broker sets the conversation aside
 // with the last error ([ReadPoisonConversations]), or disables the queue if that is its setting.
 type Handler func(ctx context.Context, tx pgx.Tx, messages []Message) error
 
@@ -34,7 +35,7 @@ type Consumer struct {
 	// Handler works on the messages.
 	Handler Handler
 
-	// Top bounds the messages of one call of the handler; 0 means 100.
+	// Top bounds the messages of one call of the handler; 0 means 100. After a failure it is 1 for a while.
 	Top int
 	// Readers is how many groups are worked on at once; 0 means 1.
 	Readers int
@@ -114,6 +115,7 @@ type consumerRun struct {
 	wakeUps  *wakeUps
 	cutOff   atomic.Int32 // handlers whose context ended with the time of grace
 	disabled atomic.Bool  // the queue was found disabled
+	singles  atomic.Int64 // so many messages are received alone, after a failure
 }
 
 func (c *Consumer) prepare() (*consumerRun, error) {

@@ -133,3 +133,35 @@ func TestDiscardGivesWhatIsLost(t *testing.T) {
 		t.Errorf("the other side was told %v", received)
 	}
 }
+
+// A bad message takes none of those in front of it along: what failed together is received one by one.
+func TestConsumerHandlesWhatStandsInFrontOfABadMessage(t *testing.T) {
+	t.Parallel()
+	pool := serviceDatabase(t)
+	consumer := start(t, parley.Consumer{Pool: pool, PollInterval: soon, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+		for _, message := range messages {
+			if string(message.MessageBody) == "poison" {
+				return errors.New("poison")
+			}
+		}
+		return store(ctx, tx, messages)
+	}})
+	handle := beginDialog(t, pool)
+	tx, err := pool.Begin(t.Context())
+	requireNoError(t, err)
+	for _, body := range []string{"1", "2", "3", "poison", "5"} {
+		requireNoError(t, parley.Send(t.Context(), tx, handle, parley.DefaultMessageType, []byte(body)))
+	}
+	requireNoError(t, tx.Commit(t.Context()))
+	var found []parley.PoisonConversation
+	eventually(t, "the conversation is set aside", func() bool {
+		found, err = parley.ReadPoisonConversations(t.Context(), pool, parley.PoisonFilter{Queue: "target"})
+		requireNoError(t, err)
+		return len(found) == 1 && found[0].SetAsideSince != nil
+	})
+	waitForHandled(t, pool, 3)
+	if found[0].WaitingMessages != 2 {
+		t.Errorf("%d messages are set aside, want the bad one and the one behind it", found[0].WaitingMessages)
+	}
+	requireNoError(t, consumer.finish())
+}

@@ -29,6 +29,9 @@ func (run *consumerRun) read(ctx, work context.Context, number int) {
 		received, err := run.receiveOnce(ctx, work)
 		if err != nil {
 			failures++
+			if failed, ok := errors.AsType[*handlerError](err); ok {
+				run.separateFailed(failed.messages)
+			}
 			run.report(work, logger, err)
 			pause(ctx, run.judge(ctx, work, logger, err, failures))
 			continue
@@ -68,7 +71,7 @@ func (run *consumerRun) receiveOnce(ctx, work context.Context) (received bool, e
 			err = errors.Join(err, fmt.Errorf("roll back: %w", undoErr))
 		}
 	}()
-	messages, err := Receive(work, tx, run.Queue, Top(run.Top))
+	messages, err := Receive(work, tx, run.Queue, Top(run.top()))
 	if err != nil {
 		return false, err
 	}
@@ -87,18 +90,45 @@ func (run *consumerRun) receiveOnce(ctx, work context.Context) (received bool, e
 	case err != nil:
 		return false, fmt.Errorf("commit: %w", err)
 	}
+	run.handled(messages)
 	return len(messages) > 0, nil
+}
+
+// top is how many messages the next RECEIVE may take.
+func (run *consumerRun) top() int {
+	if run.singles.Load() > 0 {
+		return 1
+	}
+	return run.Top
+}
+
+// handled counts down what is received alone. Readers side by side may count past zero: then they are back to batches.
+func (run *consumerRun) handled(messages []Message) {
+	if len(messages) > 0 && run.singles.Load() > 0 {
+		run.singles.Add(-int64(len(messages)))
+	}
+}
+
+// separateFailed has as many messages received alone as have just failed together: one of them is bad, and any of them may be.
+func (run *consumerRun) separateFailed(messages int) {
+	for {
+		planned := run.singles.Load()
+		if planned >= int64(messages) || run.singles.CompareAndSwap(planned, int64(messages)) {
+			return
+		}
+	}
 }
 
 // handlerError is a failure to handle messages, as opposed to one of the broker or of the connection.
 type handlerError struct {
 	group         UUID
 	conversations []UUID
+	messages      int // that were received together
 	cause         error
 }
 
 func newHandlerError(messages []Message, cause error) *handlerError {
-	failed := &handlerError{group: messages[0].ConversationGroupID, cause: cause}
+	failed := &handlerError{group: messages[0].ConversationGroupID, messages: len(messages), cause: cause}
 	for _, message := range messages {
 		if !slices.Contains(failed.conversations, message.ConversationHandle) {
 			failed.conversations = append(failed.conversations, message.ConversationHandle)
