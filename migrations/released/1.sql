@@ -742,7 +742,7 @@ Errors: 9609.';
 
 -- sql/base/ranges.sql
 
--- Arguments that must lie in a range.
+-- Arguments that must lie in a range: numbers in general, how many messages to give, how long to wait.
 
 create function parley._p_require_range(name text, value integer, least_value integer, largest_value integer) returns boolean
 language plpgsql immutable
@@ -761,10 +761,6 @@ $$;
 comment on function parley._p_require_range(text, integer, integer, integer) is
 'Refuses a number that is out of range, or null.
 Errors: 8402.';
-
--- sql/base/limits.sql
-
--- What a number of messages and a time to wait may be.
 
 create function parley._p_require_top(top integer) returns boolean
 language plpgsql immutable
