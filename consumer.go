@@ -69,11 +69,11 @@ const (
 // Errors: a Consumer that lacks a field it needs, or handlers that did not finish in time; [ErrBrokerElsewhere] on a
 // copy of a database; [ErrUpgradeNeeded] and [ErrReleaseTooOld].
 func (c *Consumer) Run(ctx context.Context) error {
-	run, err := c.prepare()
+	execution, err := c.prepare()
 	if err != nil {
 		return err
 	}
-	if err := run.attach(ctx); err != nil {
+	if err := execution.attach(ctx); err != nil {
 		return err
 	}
 	// Handlers outlive ctx by the time of grace.
@@ -82,9 +82,9 @@ func (c *Consumer) Run(ctx context.Context) error {
 
 	var listening, reading sync.WaitGroup
 	listen, stopListening := context.WithCancel(ctx)
-	listening.Go(func() { run.wakeUps.listen(listen) })
-	for number := range run.Readers {
-		reading.Go(func() { run.read(ctx, work, number) })
+	listening.Go(func() { execution.wakeUps.listen(listen) })
+	for number := range execution.Readers {
+		reading.Go(func() { execution.read(ctx, work, number) })
 	}
 	finished := make(chan struct{})
 	go func() {
@@ -93,7 +93,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	}()
 
 	<-ctx.Done()
-	grace := time.NewTimer(run.GraceTime)
+	grace := time.NewTimer(execution.GraceTime)
 	defer grace.Stop()
 	select {
 	case <-finished:
@@ -103,14 +103,15 @@ func (c *Consumer) Run(ctx context.Context) error {
 	}
 	stopListening()
 	listening.Wait()
-	if cut := run.cutOff.Load(); cut > 0 {
-		return fmt.Errorf("consumer of queue %s: %d handlers did not finish within %s and were rolled back", run.Queue, cut, run.GraceTime)
+	if cut := execution.cutOff.Load(); cut > 0 {
+		return fmt.Errorf("consumer of queue %s: %d handlers did not finish within %s and were rolled back",
+			execution.Queue, cut, execution.GraceTime)
 	}
 	return nil
 }
 
-// consumerRun is one run of a consumer: its settings with the defaults filled in, and what its readers share.
-type consumerRun struct {
+// consumerExecution is one execution of a consumer: its settings with the defaults filled in, and what its readers share.
+type consumerExecution struct {
 	Consumer
 	wakeUps  *wakeUps
 	cutOff   atomic.Int32 // handlers whose context ended with the time of grace
@@ -118,28 +119,28 @@ type consumerRun struct {
 	singles  atomic.Int64 // so many messages are received alone, after a failure
 }
 
-func (c *Consumer) prepare() (*consumerRun, error) {
-	run := &consumerRun{Consumer: *c}
+func (c *Consumer) prepare() (*consumerExecution, error) {
+	execution := &consumerExecution{Consumer: *c}
 	switch {
-	case run.Pool == nil:
+	case execution.Pool == nil:
 		return nil, errors.New("consumer: Pool is missing")
-	case run.Queue == "":
+	case execution.Queue == "":
 		return nil, errors.New("consumer: Queue is missing")
-	case run.Handler == nil:
+	case execution.Handler == nil:
 		return nil, errors.New("consumer: Handler is missing")
-	case run.Top < 0 || run.Readers < 0 || run.HandlerTimeout < 0 || run.GraceTime < 0 || run.PollInterval < 0:
+	case execution.Top < 0 || execution.Readers < 0 || execution.HandlerTimeout < 0 || execution.GraceTime < 0 || execution.PollInterval < 0:
 		return nil, errors.New("consumer: Top, Readers and times must not be negative")
 	}
-	run.Top = orDefault(run.Top, defaultTop)
-	run.Readers = orDefault(run.Readers, 1)
-	run.GraceTime = orDefault(run.GraceTime, defaultGraceTime)
-	run.PollInterval = orDefault(run.PollInterval, defaultPollInterval)
-	if run.Logger == nil {
-		run.Logger = slog.Default()
+	execution.Top = orDefault(execution.Top, defaultTop)
+	execution.Readers = orDefault(execution.Readers, 1)
+	execution.GraceTime = orDefault(execution.GraceTime, defaultGraceTime)
+	execution.PollInterval = orDefault(execution.PollInterval, defaultPollInterval)
+	if execution.Logger == nil {
+		execution.Logger = slog.Default()
 	}
-	run.Logger = run.Logger.With("queue", run.Queue)
-	run.wakeUps = newWakeUps(run)
-	return run, nil
+	execution.Logger = execution.Logger.With("queue", execution.Queue)
+	execution.wakeUps = newWakeUps(execution)
+	return execution, nil
 }
 
 func orDefault[T int | time.Duration](value, otherwise T) T {

@@ -8,13 +8,13 @@ import (
 
 // attach refuses to work on a copy of a database before somebody has said that it may, and with a schema that does not
 // fit. That the database cannot be reached just now is no reason: readers try again by themselves.
-func (run *consumerRun) attach(ctx context.Context) error {
-	broker, err := Attach(ctx, run.Pool)
+func (execution *consumerExecution) attach(ctx context.Context) error {
+	broker, err := Attach(ctx, execution.Pool)
 	switch {
 	case errors.Is(err, ErrUpgradeNeeded) || errors.Is(err, ErrReleaseTooOld):
-		return fmt.Errorf("consumer of queue %s: %w", run.Queue, err)
+		return fmt.Errorf("consumer of queue %s: %w", execution.Queue, err)
 	case err == nil && broker.State == BrokerElsewhere:
-		return fmt.Errorf("consumer of queue %s: %w: %s", run.Queue, ErrBrokerElsewhere, broker.Advice)
+		return fmt.Errorf("consumer of queue %s: %w: %s", execution.Queue, ErrBrokerElsewhere, broker.Advice)
 	}
 	return nil
 }

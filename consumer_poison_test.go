@@ -85,7 +85,7 @@ func TestFailingConversationIsReported(t *testing.T) {
 	requireNoError(t, err)
 	requireNoError(t, tx.Rollback(t.Context()))
 	handle := messages[0].ConversationHandle
-	requireNoError(t, parley.NoteFailure(t.Context(), pool, errors.New("not today"), handle, parley.UUID{1}))
+	requireNoError(t, parley.RecordFailure(t.Context(), pool, errors.New("not today"), handle, parley.UUID{1}))
 	for _, failing := range []bool{true, false} {
 		found, err := parley.ReadPoisonConversations(t.Context(), pool, parley.PoisonFilter{Conversation: handle, Failing: failing})
 		requireNoError(t, err)
@@ -116,7 +116,7 @@ func TestDiscardGivesWhatIsLost(t *testing.T) {
 		messages, err := parley.Receive(t.Context(), tx, "target", parley.Top(1))
 		requireNoError(t, err)
 		requireNoError(t, tx.Rollback(t.Context()))
-		requireNoError(t, parley.NoteFailure(t.Context(), pool, errors.New("never"), messages[0].ConversationHandle))
+		requireNoError(t, parley.RecordFailure(t.Context(), pool, errors.New("never"), messages[0].ConversationHandle))
 		return messages[0].ConversationHandle
 	}
 	lost, err := parley.DiscardPoisonMessage(t.Context(), pool, setAside())

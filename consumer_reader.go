@@ -22,38 +22,38 @@ const (
 )
 
 // read is the life of one reader. It begins nothing new after ctx has ended; what it has begun lives on work.
-func (run *consumerRun) read(ctx, work context.Context, number int) {
-	logger := run.Logger.With("reader", number)
+func (execution *consumerExecution) read(ctx, work context.Context, number int) {
+	logger := execution.Logger.With("reader", number)
 	failures := 0
 	for ctx.Err() == nil {
-		received, err := run.receiveOnce(ctx, work)
+		received, err := execution.receiveOnce(ctx, work)
 		if err != nil {
 			failures++
 			if failed, ok := errors.AsType[*handlerError](err); ok {
-				run.separateFailed(failed.messages)
+				execution.separateFailed(failed.messages)
 			}
-			run.report(work, logger, err)
-			pause(ctx, run.judge(ctx, work, logger, err, failures))
+			execution.report(work, logger, err)
+			pause(ctx, execution.judge(ctx, work, logger, err, failures))
 			continue
 		}
 		failures = 0
-		if run.disabled.CompareAndSwap(true, false) {
+		if execution.disabled.CompareAndSwap(true, false) {
 			logger.Info("queue is enabled again")
 		}
 		if received {
 			continue
 		}
-		if run.wakeUps.ask(ctx, logger) {
+		if execution.wakeUps.ask(ctx, logger) {
 			// A sender that looked whether to notify before it was asked to notifies nobody: scan once more.
 			continue
 		}
-		run.wakeUps.wait(ctx)
+		execution.wakeUps.wait(ctx)
 	}
 }
 
 // receiveOnce does one transaction: receive, handle, commit. It reports whether there was anything to receive.
-func (run *consumerRun) receiveOnce(ctx, work context.Context) (received bool, err error) {
-	conn, err := run.Pool.Acquire(ctx)
+func (execution *consumerExecution) receiveOnce(ctx, work context.Context) (received bool, err error) {
+	conn, err := execution.Pool.Acquire(ctx)
 	if err != nil {
 		return false, fmt.Errorf("get a connection: %w", err)
 	}
@@ -71,14 +71,14 @@ func (run *consumerRun) receiveOnce(ctx, work context.Context) (received bool, e
 			err = errors.Join(err, fmt.Errorf("roll back: %w", undoErr))
 		}
 	}()
-	messages, err := Receive(work, tx, run.Queue, Top(run.top()))
+	messages, err := Receive(work, tx, execution.Queue, Top(execution.top()))
 	if err != nil {
 		return false, err
 	}
 	if len(messages) > 0 {
 		// Where one group has messages others may have some.
-		run.wakeUps.notifyOthers()
-		if err := run.handle(work, tx, messages); err != nil {
+		execution.wakeUps.notifyOthers()
+		if err := execution.handle(work, tx, messages); err != nil {
 			return false, newHandlerError(messages, err)
 		}
 	}
@@ -90,30 +90,30 @@ func (run *consumerRun) receiveOnce(ctx, work context.Context) (received bool, e
 	case err != nil:
 		return false, fmt.Errorf("commit: %w", err)
 	}
-	run.handled(messages)
+	execution.handled(messages)
 	return len(messages) > 0, nil
 }
 
 // top is how many messages the next RECEIVE may take.
-func (run *consumerRun) top() int {
-	if run.singles.Load() > 0 {
+func (execution *consumerExecution) top() int {
+	if execution.singles.Load() > 0 {
 		return 1
 	}
-	return run.Top
+	return execution.Top
 }
 
 // handled counts down what is received alone. Readers side by side may count past zero: then they are back to batches.
-func (run *consumerRun) handled(messages []Message) {
-	if len(messages) > 0 && run.singles.Load() > 0 {
-		run.singles.Add(-int64(len(messages)))
+func (execution *consumerExecution) handled(messages []Message) {
+	if len(messages) > 0 && execution.singles.Load() > 0 {
+		execution.singles.Add(-int64(len(messages)))
 	}
 }
 
 // separateFailed has as many messages received alone as have just failed together: one of them is bad, and any of them may be.
-func (run *consumerRun) separateFailed(messages int) {
+func (execution *consumerExecution) separateFailed(messages int) {
 	for {
-		planned := run.singles.Load()
-		if planned >= int64(messages) || run.singles.CompareAndSwap(planned, int64(messages)) {
+		planned := execution.singles.Load()
+		if planned >= int64(messages) || execution.singles.CompareAndSwap(planned, int64(messages)) {
 			return
 		}
 	}
@@ -149,18 +149,18 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.value) }
 
-func (run *consumerRun) handle(ctx context.Context, tx pgx.Tx, messages []Message) error {
-	if run.HandlerTimeout > 0 {
+func (execution *consumerExecution) handle(ctx context.Context, tx pgx.Tx, messages []Message) error {
+	if execution.HandlerTimeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, run.HandlerTimeout)
+		ctx, cancel = context.WithTimeout(ctx, execution.HandlerTimeout)
 		defer cancel()
 	}
-	if run.HandleSystemMessages {
-		return run.call(ctx, tx, messages)
+	if execution.HandleSystemMessages {
+		return execution.call(ctx, tx, messages)
 	}
-	messages, ended := run.separate(messages)
+	messages, ended := execution.separate(messages)
 	if len(messages) > 0 {
-		if err := run.call(ctx, tx, messages); err != nil {
+		if err := execution.call(ctx, tx, messages); err != nil {
 			return err
 		}
 	}
@@ -172,21 +172,21 @@ func (run *consumerRun) handle(ctx context.Context, tx pgx.Tx, messages []Messag
 	return nil
 }
 
-func (run *consumerRun) call(ctx context.Context, tx pgx.Tx, messages []Message) (err error) {
+func (execution *consumerExecution) call(ctx context.Context, tx pgx.Tx, messages []Message) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = &panicError{value: value, stack: debug.Stack()}
 		}
 	}()
-	return run.Handler(ctx, tx, messages)
+	return execution.Handler(ctx, tx, messages)
 }
 
 // separate takes the messages apart that say that a conversation is over.
-func (run *consumerRun) separate(messages []Message) (others []Message, ended []UUID) {
+func (execution *consumerExecution) separate(messages []Message) (others []Message, ended []UUID) {
 	for _, message := range messages {
 		switch {
 		case message.IsError():
-			run.logConversationError(message)
+			execution.logConversationError(message)
 		case !message.IsEndDialog():
 			others = append(others, message)
 			continue
@@ -198,8 +198,8 @@ func (run *consumerRun) separate(messages []Message) (others []Message, ended []
 	return others, ended
 }
 
-func (run *consumerRun) logConversationError(message Message) {
-	logger := run.Logger.With("service", message.ServiceName, "conversation_handle", message.ConversationHandle)
+func (execution *consumerExecution) logConversationError(message Message) {
+	logger := execution.Logger.With("service", message.ServiceName, "conversation_handle", message.ConversationHandle)
 	cause, err := ParseError(message.MessageBody)
 	if err != nil {
 		logger.Warn("conversation ended with an error that cannot be read", "error", err)
@@ -220,26 +220,26 @@ func endUnlessEnded(ctx context.Context, tx pgx.Tx, handle UUID) error {
 
 // report tells the broker that messages could not be handled. It does so even when the time of grace is over, and
 // whatever has become of the connection: what is not reported is counted later, but nobody learns why.
-func (run *consumerRun) report(work context.Context, logger *slog.Logger, err error) {
+func (execution *consumerExecution) report(work context.Context, logger *slog.Logger, err error) {
 	failed, ok := errors.AsType[*handlerError](err)
 	if !ok {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), rollbackTimeout)
 	defer cancel()
-	if err := NoteFailure(ctx, run.Pool, failed.cause, failed.conversations...); err != nil {
+	if err := RecordFailure(ctx, execution.Pool, failed.cause, failed.conversations...); err != nil {
 		logger.Warn("the failure could not be reported to the broker", "error", err)
 	}
 }
 
 // judge logs why a transaction was not committed, and says how long to wait before the next.
-func (run *consumerRun) judge(ctx, work context.Context, logger *slog.Logger, err error, failures int) time.Duration {
+func (execution *consumerExecution) judge(ctx, work context.Context, logger *slog.Logger, err error, failures int) time.Duration {
 	retry := backoff.Consumer.Pause(failures)
 	var failed *handlerError
 	var panicked *panicError
 	number, _ := ErrorNumber(err)
 	if work.Err() != nil {
-		run.cutOff.Add(1)
+		execution.cutOff.Add(1)
 	}
 	switch {
 	case errors.As(err, &panicked):
@@ -251,8 +251,8 @@ func (run *consumerRun) judge(ctx, work context.Context, logger *slog.Logger, er
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		// Stopped before anything was received.
 	case number == QueueDisabled:
-		retry = backoff.Jitter(disabledPolls*run.PollInterval, backoff.Consumer.Jitter)
-		if !run.disabled.Swap(true) {
+		retry = backoff.Jitter(disabledPolls*execution.PollInterval, backoff.Consumer.Jitter)
+		if !execution.disabled.Swap(true) {
 			logger.Error("queue is disabled; trying until it is enabled", "error", err, "retry_in", retry)
 		}
 	default:

@@ -21,7 +21,7 @@ const askedBeyond = 3 * time.Second
 // Each wakes one reader; a reader that finds messages notifies again, so that a burst wakes all of them and a
 // single message only one.
 type wakeUps struct {
-	run          *consumerRun
+	execution    *consumerExecution
 	notifier     *notifier.Notifier
 	subscription *notifier.Subscription
 	next         notifier.WakeUp
@@ -34,11 +34,11 @@ type wakeUps struct {
 	isRefused  bool  // senders could not be asked the last time
 }
 
-func newWakeUps(run *consumerRun) *wakeUps {
+func newWakeUps(execution *consumerExecution) *wakeUps {
 	listening := notifier.New(notifier.Config{
-		Pool: run.Pool, Direct: run.ListenConfig, IsTrusted: true, Logger: run.Logger,
+		Pool: execution.Pool, Direct: execution.ListenConfig, IsTrusted: true, Logger: execution.Logger,
 	})
-	return &wakeUps{run: run, notifier: listening, subscription: listening.Subscribe(0), next: notifier.NewWakeUp()}
+	return &wakeUps{execution: execution, notifier: listening, subscription: listening.Subscribe(0), next: notifier.NewWakeUp()}
 }
 
 // notifyOthers wakes one reader if any sleeps now.
@@ -70,15 +70,15 @@ func (w *wakeUps) ask(ctx context.Context, logger *slog.Logger) bool {
 		w.connection = connection
 		w.demand.Unasked()
 	}
-	if connection == 0 || w.demand.IsAsked(now.Add(w.run.PollInterval)) {
+	if connection == 0 || w.demand.IsAsked(now.Add(w.execution.PollInterval)) {
 		return false
 	}
-	lasts := pgdb.Seconds(w.run.PollInterval + askedBeyond)
+	lasts := pgdb.Seconds(w.execution.PollInterval + askedBeyond)
 	var payload string
-	err := w.run.Pool.QueryRow(ctx, "select parley.listen_for_messages($1::text, $2::integer)", w.run.Queue, lasts).Scan(&payload)
+	err := w.execution.Pool.QueryRow(ctx, "select parley.listen_for_messages($1::text, $2::integer)", w.execution.Queue, lasts).Scan(&payload)
 	if err != nil {
 		if ctx.Err() == nil && !w.isRefused {
-			logger.Warn("cannot ask senders to notify; scanning at intervals", "error", err, "interval", w.run.PollInterval)
+			logger.Warn("cannot ask senders to notify; scanning at intervals", "error", err, "interval", w.execution.PollInterval)
 		}
 		w.isRefused = true
 		return false
@@ -99,7 +99,7 @@ func (w *wakeUps) listen(ctx context.Context) {
 	listening.Go(func() { w.notifier.Run(ctx) })
 	defer listening.Wait()
 	for ctx.Err() == nil {
-		pause(ctx, backoff.Jitter(w.run.PollInterval, 0.2))
+		pause(ctx, backoff.Jitter(w.execution.PollInterval, 0.2))
 		w.next.Notify()
 	}
 }

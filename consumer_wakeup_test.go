@@ -15,7 +15,7 @@ func waitForSleepers(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	eventually(t, "somebody sleeps on the queue", func() bool {
 		return value[bool](t, pool, `
-			select coalesce(pg_sequence_last_value(q.doorbell_sequence), 0) > extract(epoch from clock_timestamp())
+			select coalesce(pg_sequence_last_value(q.wakeup_sequence), 0) > extract(epoch from clock_timestamp())
 			from parley._p_queue as q
 			where q.name = 'target'`)
 	})

@@ -72,7 +72,7 @@ func (d definition) verify(ctx context.Context, conn *pgx.Conn) ([]Difference, e
 		if err != nil {
 			return err
 		}
-		if err := runSQL(ctx, tx, sqlFile{name: "move aside", text: moveAside}); err != nil {
+		if err := runSQL(ctx, tx, sqlFile{name: "rename schemas", text: renameSchemas}); err != nil {
 			return err
 		}
 		if err := d.create(ctx, tx); err != nil {
@@ -91,13 +91,13 @@ func (d definition) verify(ctx context.Context, conn *pgx.Conn) ([]Difference, e
 	return differences, nil
 }
 
-// moveAside leaves room for a fresh schema. Renaming a schema locks none of its tables.
-const moveAside = `do $$
+// renameSchemas leaves room for a fresh schema. Renaming a schema locks none of its tables.
+const renameSchemas = `do $$
 declare
   v_name name;
 begin
   for v_name in select n.nspname from pg_namespace as n where n.nspname in ('parley', 'parley_queue') loop
-    execute format('alter schema %I rename to %I', v_name, '_moved_aside_' || v_name);
+    execute format('alter schema %I rename to %I', v_name, '_renamed_' || v_name);
   end loop;
 end
 $$;`

@@ -35,10 +35,10 @@ var databases atomic.Int64
 // superuser. The database is dropped when the test ends.
 func Database(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool := newDatabase(t, func(ctx context.Context, run *testRun, conn *pgx.Conn, name string) error {
+	pool := newDatabase(t, func(ctx context.Context, process *testProcess, conn *pgx.Conn, name string) error {
 		template := templateName()
 		for {
-			if err := run.ensureTemplate(ctx, conn, template); err != nil {
+			if err := process.ensureTemplate(ctx, conn, template); err != nil {
 				return err
 			}
 			err := createDatabase(ctx, conn, name, template)
@@ -60,7 +60,7 @@ func Database(t testing.TB) *pgxpool.Pool {
 // EmptyDatabase is [Database] without the schema.
 func EmptyDatabase(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	return newDatabase(t, func(ctx context.Context, _ *testRun, conn *pgx.Conn, name string) error {
+	return newDatabase(t, func(ctx context.Context, _ *testProcess, conn *pgx.Conn, name string) error {
 		return createDatabase(ctx, conn, name, "template0")
 	})
 }
@@ -71,19 +71,19 @@ func DSN(t testing.TB, pool *pgxpool.Pool) string {
 	return pool.Config().ConnString()
 }
 
-func newDatabase(t testing.TB, create func(context.Context, *testRun, *pgx.Conn, string) error) *pgxpool.Pool {
+func newDatabase(t testing.TB, create func(context.Context, *testProcess, *pgx.Conn, string) error) *pgxpool.Pool {
 	t.Helper()
-	run := joinServer(t)
-	name := fmt.Sprintf("parley_test_%d_%d", run.number, databases.Add(1))
-	err := run.administer(t.Context(), func(ctx context.Context, conn *pgx.Conn) error {
-		return create(ctx, run, conn, name)
+	process := joinServer(t)
+	name := fmt.Sprintf("parley_test_%d_%d", process.number, databases.Add(1))
+	err := process.administer(t.Context(), func(ctx context.Context, conn *pgx.Conn) error {
+		return create(ctx, process, conn, name)
 	})
 	if err != nil {
 		t.Fatalf("parleytest: %v", err)
 	}
 	t.Cleanup(func() {
-		err := run.administer(context.Background(), func(ctx context.Context, conn *pgx.Conn) error {
-			return run.dropWithPrepared(ctx, conn, name)
+		err := process.administer(context.Background(), func(ctx context.Context, conn *pgx.Conn) error {
+			return process.dropWithPrepared(ctx, conn, name)
 		})
 		if err != nil {
 			t.Errorf("parleytest: %v", err)
@@ -91,7 +91,7 @@ func newDatabase(t testing.TB, create func(context.Context, *testRun, *pgx.Conn,
 	})
 
 	// The test's name identifies its sessions, in pg_stat_activity and in the server's log.
-	config, err := pgxpool.ParseConfig(run.server.DSN(name) + "&application_name=" + url.QueryEscape(clip(t.Name(), 60)))
+	config, err := pgxpool.ParseConfig(process.server.DSN(name) + "&application_name=" + url.QueryEscape(clip(t.Name(), 60)))
 	if err != nil {
 		t.Fatalf("parleytest: %v", err)
 	}
@@ -122,7 +122,7 @@ func closePool(t testing.TB, pool *pgxpool.Pool) {
 }
 
 // administer runs work on a connection to the maintenance database.
-func (r *testRun) administer(ctx context.Context, work func(context.Context, *pgx.Conn) error) error {
+func (r *testProcess) administer(ctx context.Context, work func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, r.server.DSN("postgres"))

@@ -59,8 +59,8 @@ func PgBouncer(t testing.TB, pool *pgxpool.Pool, settings ...string) string {
 		}
 		t.Skip("pgbouncer is not installed")
 	}
-	run := joinServer(t)
-	dsn, stop, err := run.startPgBouncer(t.Context(), program, pool.Config().ConnConfig.Database, settings)
+	process := joinServer(t)
+	dsn, stop, err := process.startPgBouncer(t.Context(), program, pool.Config().ConnConfig.Database, settings)
 	if err != nil {
 		t.Fatalf("parleytest: %v", err)
 	}
@@ -78,7 +78,7 @@ func findPgBouncer() string {
 	return ""
 }
 
-func (r *testRun) startPgBouncer(ctx context.Context, program, database string, settings []string) (dsn string, stop func(), err error) {
+func (r *testProcess) startPgBouncer(ctx context.Context, program, database string, settings []string) (dsn string, stop func(), err error) {
 	// Not the test's own folder: its path may be too long for a socket, and closed to the server's user.
 	folder, err := os.MkdirTemp("", "parley-pgbouncer-")
 	if err != nil {

@@ -32,8 +32,8 @@ const (
 	setupTimeout = 10 * time.Minute
 )
 
-// testRun is this process's share of the test server.
-type testRun struct {
+// testProcess is this process's share of the test server.
+type testProcess struct {
 	server *postgres.Server
 	// number is in the names of this run's databases. While the run lives it holds the advisory lock of that
 	// number, so that later processes can distinguish its databases from those left behind.
@@ -41,7 +41,7 @@ type testRun struct {
 	guard  *pgx.Conn
 }
 
-var joinOnce = sync.OnceValues(func() (*testRun, error) {
+var joinOnce = sync.OnceValues(func() (*testProcess, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
 	return join(ctx)
@@ -49,16 +49,16 @@ var joinOnce = sync.OnceValues(func() (*testRun, error) {
 
 // join gives the test its server, started if need be. It is never stopped by hand: when the process ends, so
 // does its hold on the server, which then stops by itself.
-func joinServer(t testing.TB) *testRun {
+func joinServer(t testing.TB) *testProcess {
 	t.Helper()
-	run, err := joinOnce()
+	process, err := joinOnce()
 	if err != nil {
 		t.Fatalf("parleytest: %v", err)
 	}
-	return run
+	return process
 }
 
-func join(ctx context.Context) (*testRun, error) {
+func join(ctx context.Context) (*testProcess, error) {
 	version := os.Getenv(versionVariable)
 	folder, err := serverFolder(os.Getenv(folderVariable))
 	if err != nil {
@@ -88,14 +88,14 @@ func join(ctx context.Context) (*testRun, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the test server: %w", err)
 	}
-	run := &testRun{server: server}
-	if run.guard, err = pgx.Connect(ctx, server.DSN("postgres")); err != nil {
+	process := &testProcess{server: server}
+	if process.guard, err = pgx.Connect(ctx, server.DSN("postgres")); err != nil {
 		return nil, fmt.Errorf("connect to the test server: %w", err)
 	}
-	if err := run.takeNumber(ctx); err != nil {
+	if err := process.takeNumber(ctx); err != nil {
 		return nil, err
 	}
-	return run, run.sweep(ctx)
+	return process, process.sweep(ctx)
 }
 
 // serverFolder is where the test servers live. Tests of each package run in a folder of their own, so a relative path would be
@@ -114,16 +114,16 @@ func serverFolder(named string) (string, error) {
 // lockClass is the first half of the keys of this package's advisory locks.
 const lockClass = 0x7061726c
 
-// Second halves below firstRun have a meaning of their own, those above are runs.
+// Second halves below firstNumber have a meaning of their own, those above are runs.
 const (
 	sweepLock    = 1
 	templateLock = 2
-	firstRun     = 1000
+	firstNumber  = 1000
 )
 
-func (r *testRun) takeNumber(ctx context.Context) error {
+func (r *testProcess) takeNumber(ctx context.Context) error {
 	for {
-		r.number = firstRun + rand.Int32N(1<<30)
+		r.number = firstNumber + rand.Int32N(1<<30)
 		taken, err := tryLock(ctx, r.guard, r.number)
 		if err != nil {
 			return fmt.Errorf("number the test run: %w", err)
@@ -140,7 +140,7 @@ func tryLock(ctx context.Context, conn *pgx.Conn, key int32) (taken bool, err er
 }
 
 // sweep drops the databases of runs that did not end well.
-func (r *testRun) sweep(ctx context.Context) error {
+func (r *testProcess) sweep(ctx context.Context) error {
 	alone, err := tryLock(ctx, r.guard, sweepLock)
 	if err != nil || !alone {
 		return err
@@ -172,7 +172,7 @@ func (r *testRun) sweep(ctx context.Context) error {
 
 // dropWithPrepared drops a database of a test. A transaction that the test prepared and did not finish outlives its session
 // and the server, and FORCE does not end it: it is rolled back first, which only a session in its database can do.
-func (r *testRun) dropWithPrepared(ctx context.Context, conn *pgx.Conn, name string) error {
+func (r *testProcess) dropWithPrepared(ctx context.Context, conn *pgx.Conn, name string) error {
 	rows, err := conn.Query(ctx, "select gid from pg_prepared_xacts where database = $1", name)
 	if err != nil {
 		return fmt.Errorf("look for prepared transactions in %s: %w", name, err)
@@ -189,7 +189,7 @@ func (r *testRun) dropWithPrepared(ctx context.Context, conn *pgx.Conn, name str
 	return dropDatabase(ctx, conn, name)
 }
 
-func (r *testRun) rollBackPrepared(ctx context.Context, database string, prepared []string) error {
+func (r *testProcess) rollBackPrepared(ctx context.Context, database string, prepared []string) error {
 	conn, err := pgx.Connect(ctx, r.server.DSN(database))
 	if err != nil {
 		return fmt.Errorf("connect to %s, which has prepared transactions: %w", database, err)

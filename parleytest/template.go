@@ -26,7 +26,7 @@ func templateName() string {
 
 // ensureTemplate builds the template database with the schema installed unless it is there. Of several
 // processes that want it one builds and the others wait.
-func (r *testRun) ensureTemplate(ctx context.Context, conn *pgx.Conn, name string) error {
+func (r *testProcess) ensureTemplate(ctx context.Context, conn *pgx.Conn, name string) error {
 	if exists, err := databaseExists(ctx, conn, name); exists || err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (r *testRun) ensureTemplate(ctx context.Context, conn *pgx.Conn, name strin
 	return pruneTemplates(ctx, conn)
 }
 
-func (r *testRun) installIn(ctx context.Context, database string) error {
+func (r *testProcess) installIn(ctx context.Context, database string) error {
 	conn, err := pgx.Connect(ctx, r.server.DSN(database))
 	if err != nil {
 		return fmt.Errorf("connect to the template database: %w", err)

@@ -271,7 +271,7 @@ func TestAnswerOfARefusalIsKeptWithItsFailure(t *testing.T) {
 	b.exec("select parley.fail_delivery('Answering', $1::uuid, 'no', is_final => true, answer => 'never')", handle)
 	equal(b.session, "2 never", "select format('%s %s', rollbacks, answer) from parley.poison_conversations")
 	equal(b.session, 0, "select count(*) from parley.failing_conversations")
-	b.exec("select parley.note_failure($1::uuid, '22012', 'division by zero')", handle)
+	b.exec("select parley.record_failure($1::uuid, '22012', 'division by zero')", handle)
 	equal(b.session, "division by zero ", "select format('%s %s', error, answer) from parley.poison_conversations")
 
 	b.exec("select parley.retry_poison($1::uuid)", handle)
@@ -295,7 +295,7 @@ func TestFailedDeliveryIsOfAConversationOfItsQueue(t *testing.T) {
 	b.exec(hook)
 	b.send(b.dialog(), request, "message")
 	_, handle, _ := b.next(1)
-	b.exec("select parley.note_failure($1::uuid, '22012', 'division by zero')", handle)
+	b.exec("select parley.record_failure($1::uuid, '22012', 'division by zero')", handle)
 	before := b.everything()
 	thief := b.as(role)
 	for _, arguments := range []string{"", ", is_final => true", ", answer => 'made up'"} {

@@ -135,7 +135,7 @@ func TestListenerThatHasLeftIsNoReader(t *testing.T) {
 			s.exec("select parley.listen_for_messages('Answering', 60)")
 			s.exec("select parley.listen_for_messages('Answering', 0)")
 			// Of another one that has left.
-			b.exec("select setval(doorbell_sequence, extract(epoch from now())::bigint + 60) from parley._p_queue where name = 'Answering'")
+			b.exec("select setval(wakeup_sequence, extract(epoch from now())::bigint + 60) from parley._p_queue where name = 'Answering'")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func TestPairingThatIsOverTrustsNobody(t *testing.T) {
 	for name, end := range map[string]string{
 		"closed":            "select parley.close_pairing($1::text::uuid)",
 		"expired":           "update parley._p_pairing set expires_at = now() where pairing_id = $1::text::uuid",
-		"five wrong proofs": "select parley._p_note_pairing_failure($1::text::uuid) from generate_series(1, 5)",
+		"five wrong proofs": "select parley._p_record_pairing_failure($1::text::uuid) from generate_series(1, 5)",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -32,7 +32,7 @@ func (b *broker) setAside(handle string) {
 			b.Fatal("there is nothing to receive")
 		}
 		tx.rollback()
-		equal(b.session, true, "select parley.note_failure($1, '22012', 'division by zero')", handle)
+		equal(b.session, true, "select parley.record_failure($1, '22012', 'division by zero')", handle)
 	}
 	if got := values[string](b.session, "select conversation_handle::text from parley.poison_conversations"); !slices.Contains(got, handle) {
 		b.Fatalf("set aside are %v, want %s", got, handle)
@@ -80,7 +80,7 @@ func TestFailureIsReportedBeforeTheConversationIsSetAside(t *testing.T) {
 	tx := b.begin()
 	tx.receive("Answering")
 	tx.rollback()
-	equal(b.session, true, "select parley.note_failure($1, '40001', repeat('x', 100000))", target)
+	equal(b.session, true, "select parley.record_failure($1, '40001', repeat('x', 100000))", target)
 	const failing = "select coalesce((select concat_ws(' ', sqlstate, length(error), rollbacks, waiting_messages) from parley.failing_conversations), '')"
 	equal(b.session, "40001 2000 1 1", failing)
 	// The failure is over when the message has been received.
@@ -107,11 +107,11 @@ func TestNotingAFailureNeverFails(t *testing.T) {
 		"NoSQLState":    {b.session, fmt.Sprintf("'%s', 'not one', 'x'", target), true},
 		"Unread":        {b.session, fmt.Sprintf("'%s', 'XX000', 'x'", target), true},
 	} {
-		if got := value[bool](c.s, "select parley.note_failure("+c.arguments+")"); got != c.recorded {
+		if got := value[bool](c.s, "select parley.record_failure("+c.arguments+")"); got != c.recorded {
 			t.Errorf("%s: noted %v, want %v", name, got, c.recorded)
 		}
 	}
-	equal(b.begin(pgx.TxOptions{AccessMode: pgx.ReadOnly}), false, "select parley.note_failure($1, 'XX000', 'x')", target)
+	equal(b.begin(pgx.TxOptions{AccessMode: pgx.ReadOnly}), false, "select parley.record_failure($1, 'XX000', 'x')", target)
 }
 
 // What was never received has not failed, whatever is reported.
@@ -121,17 +121,17 @@ func TestReportsAloneDoNotSetAside(t *testing.T) {
 	handle := b.dialog()
 	b.send(handle, request, "x")
 	for range 10 {
-		b.exec("select parley.note_failure($1, 'XX000', 'x')", b.farHandle(handle))
+		b.exec("select parley.record_failure($1, 'XX000', 'x')", b.farHandle(handle))
 	}
 	tx := b.begin()
 	tx.receive("Answering")
 	// Nor is a failure counted that is reported too early, or twice.
 	for range 10 {
-		b.exec("select parley.note_failure($1, 'XX000', 'x')", b.farHandle(handle))
+		b.exec("select parley.record_failure($1, 'XX000', 'x')", b.farHandle(handle))
 	}
 	tx.rollback()
 	for range 10 {
-		b.exec("select parley.note_failure($1, 'XX000', 'x')", b.farHandle(handle))
+		b.exec("select parley.record_failure($1, 'XX000', 'x')", b.farHandle(handle))
 	}
 	equal(b.session, "1", "select rollbacks::text from parley.failing_conversations")
 	b.receive("Answering")

@@ -95,7 +95,7 @@ func TestFireTimersWaitsForNoSenderWhoseMessagesAreDelayed(t *testing.T) {
 	equal(b.session, held, "select conversation_handle::text from parley.transmission_queue")
 	sender.rollback()
 	fragments.rollback()
-	s.exec("select setval('parley._p_delayed_look', 0)")
+	s.exec("select setval('parley._p_next_delayed_check', 0)")
 	s.exec("select parley.fire_timers()")
 	equal(b.session, 0, waiting)
 	equal(b.session, 0, "select count(*) from parley._p_fragment")
@@ -108,7 +108,7 @@ func TestRightsFireTimersLeavesThePoisonOfOtherQueues(t *testing.T) {
 	b.exec("select parley.alter_queue('Answering', poison_action => 'DISABLE_QUEUE')")
 	b.subscribe("disabled", "BROKER_QUEUE_DISABLED", false)
 	b.disable()
-	const reported = "select is_told from parley._p_event_notification"
+	const reported = "select is_reported from parley._p_event_notification"
 	for _, c := range []struct {
 		queue    string
 		reported bool

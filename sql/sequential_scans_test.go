@@ -9,8 +9,8 @@ func TestStatementsPlannedForFewConversationsDoNotReadManyFromEndToEnd(t *testin
 	initiator, target := b.conversation()
 	s := b.connection()
 	statements := map[string]func(){
-		"peek":         func() { s.exec("select parley.peek('Answering', 1, $1::uuid)", target) },
-		"note_failure": func() { s.exec("select parley.note_failure($1::uuid, '22000', 'no')", target) },
+		"peek":           func() { s.exec("select parley.peek('Answering', 1, $1::uuid)", target) },
+		"record_failure": func() { s.exec("select parley.record_failure($1::uuid, '22000', 'no')", target) },
 		"retry_poison": func() {
 			b.exec("select parley._p_set_aside_conversation(m.lane / 16, m.endpoint_id, m.position, 5) from parley._p_message as m limit 1")
 			s.exec("select parley.retry_poison($1::uuid)", target)

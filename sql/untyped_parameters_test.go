@@ -42,7 +42,7 @@ func TestParametersWithoutATypeAreWhatAProgramHas(t *testing.T) {
 		"select parley.end_conversation($1, $2, $3)":                               {uuid, number, text},
 		"select parley.end_conversation($1, cleanup => $2)":                        {uuid, pgtype.BoolOID},
 		"select parley.begin_conversation_timer($1, $2)":                           {uuid, number},
-		"select parley.note_failure($1, $2, $3)":                                   {uuid, text, text},
+		"select parley.record_failure($1, $2, $3)":                                 {uuid, text, text},
 		"select parley.body_text($1)":                                              {pgtype.ByteaOID},
 	} {
 		prepared, err := conn.PgConn().Prepare(t.Context(), "", statement, nil)

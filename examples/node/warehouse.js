@@ -32,7 +32,7 @@ async function receive(client, top) {
     if (!current) throw failure
     console.error(`${current.conversation_handle}: ${failure.message} (${failure.code})`)
     // In a transaction of its own: a message that keeps failing is set aside, and this says why.
-    await client.query('select parley.note_failure($1, $2, $3)', [current.conversation_handle, failure.code, failure.message])
+    await client.query('select parley.record_failure($1, $2, $3)', [current.conversation_handle, failure.code, failure.message])
     // One at a time: what stands in front of it is done, and it alone fails the next time.
     return 1
   }

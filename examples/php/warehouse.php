@@ -40,7 +40,7 @@ function receive(PDO $connection, int $top): int
         $text = strtok($text, "\n");
         fwrite(STDERR, "{$current['conversation_handle']}: $text ($state)\n");
         // In a transaction of its own: a message that keeps failing is set aside, and this says why.
-        run($connection, 'select parley.note_failure(?, ?, ?)', [$current['conversation_handle'], $state, $text]);
+        run($connection, 'select parley.record_failure(?, ?, ?)', [$current['conversation_handle'], $state, $text]);
         // One at a time: what stands in front of it is done, and it alone fails the next time.
         return 1;
     }

@@ -44,7 +44,7 @@ def receive(connection, top):
         text = error.diag.message_primary if state else str(error)
         log.error("%s: %s (%s)", handle_of_failure, text, state)
         # In a transaction of its own: a message that keeps failing is set aside, and this says why.
-        connection.execute("select parley.note_failure(%s, %s, %s)", [handle_of_failure, state, text])
+        connection.execute("select parley.record_failure(%s, %s, %s)", [handle_of_failure, state, text])
         # One at a time: what stands in front of it is done, and it alone fails the next time.
         return 1
 

@@ -34,7 +34,7 @@ rescue PG::Error => e
   text = e.result&.error_field(PG::PG_DIAG_MESSAGE_PRIMARY) || e.message
   warn "#{current['conversation_handle']}: #{text} (#{state})"
   # In a transaction of its own: a message that keeps failing is set aside, and this says why.
-  connection.exec_params('select parley.note_failure($1, $2, $3)', [current['conversation_handle'], state, text])
+  connection.exec_params('select parley.record_failure($1, $2, $3)', [current['conversation_handle'], state, text])
   # One at a time: what stands in front of it is done, and it alone fails the next time.
   1
 end

@@ -11,7 +11,7 @@ var unpinned = map[string]string{
 	"parley._p_any":            "a pinned search_path would keep the planner from taking it for the constant that it is",
 	"parley._p_keeps_snapshot": "a pinned search_path would keep the planner from putting it in line; it is asked on the way of every wait",
 	"parley._p_lane":           putInLine,
-	"parley._p_aside_lane":     putInLine,
+	"parley._p_set_aside_lane": putInLine,
 	"parley._p_owner_of_lane":  putInLine,
 	"parley._p_newest_hint":    putInLine,
 	"parley._p_caller":         "each call asks it; a search_path that is set makes the statements behind it look theirs up again",

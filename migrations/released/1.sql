@@ -947,7 +947,7 @@ begin
 end
 $$;
 
-comment on function parley._p_is_administrator(oid) is 'Tells whether a role may do everything with the broker of this database.';
+comment on function parley._p_is_administrator(oid) is 'Reports whether a role may do everything with the broker of this database.';
 
 create function parley._p_require_administrator(caller oid, what text) returns boolean
 language plpgsql
@@ -1032,7 +1032,7 @@ end
 $$;
 
 comment on function parley._p_may_act_as(oid, oid) is
-'Tells whether a role may become another one by SET ROLE: itself, a role that it is a member of and may set, any as superuser. Never null: false when either
+'Reports whether a role may become another one by SET ROLE: itself, a role that it is a member of and may set, any as superuser. Never null: false when either
 of the two does not exist.
 Arguments: caller, the role that acts; role, the one it would act as.';
 
@@ -1154,7 +1154,7 @@ end
 $$;
 
 comment on function parley._p_has_permission(oid, text, text, integer, oid) is
-'Tells whether a role holds a permission: by ownership, by grant (to it, to a role it inherits, to PUBLIC), or as administrator.
+'Reports whether a role holds a permission: by ownership, by grant (to it, to a role it inherits, to PUBLIC), or as administrator.
 Arguments: role; permission, such as SEND; class, such as service; object_id; owner, the owner of the object or null.';
 
 create function parley._p_require_permission(caller oid, permission text, class text, object_id integer, name text, owner oid) returns boolean
@@ -1184,7 +1184,7 @@ as $$
 $$;
 
 comment on function parley._p_may_view_state(oid) is
-'Tells whether a role may see the figures of the whole broker, as VIEW SERVER STATE allows: administrators and members of pg_monitor.';
+'Reports whether a role may see the figures of the whole broker, as VIEW SERVER STATE allows: administrators and members of pg_monitor.';
 
 -- sql/base/sequences.sql
 
@@ -1250,13 +1250,13 @@ $$;
 comment on function parley._p_lane(integer, integer) is
 'Gives the lane of a queue for a priority: lanes of one queue in ascending order are priorities 10 to 1.';
 
-create function parley._p_aside_lane(queue_id integer) returns integer
+create function parley._p_set_aside_lane(queue_id integer) returns integer
 language sql immutable parallel safe
 as $$
   select parley._p_lane(queue_id, 0)
 $$;
 
-comment on function parley._p_aside_lane(integer) is 'Gives the lane of a queue for messages of conversations that are set aside; readers never look there.';
+comment on function parley._p_set_aside_lane(integer) is 'Gives the lane of a queue for conversations that are set aside, which readers never scan.';
 
 create function parley._p_owner_of_lane(lane integer) returns integer
 language sql immutable parallel safe
@@ -1288,7 +1288,7 @@ begin
 end
 $$;
 
-comment on function parley._p_is_running(xid) is 'Tells whether a transaction or subtransaction, such as the xmax of a row, has not ended yet.';
+comment on function parley._p_is_running(xid) is 'Reports whether a transaction or subtransaction, such as the xmax of a row, has not ended yet.';
 
 -- sql/base/visible_objects.sql
 
@@ -1348,7 +1348,7 @@ end
 $$;
 
 comment on function parley._p_is_visible(oid, text, integer, oid) is
-'Tells whether the catalog shows an object to a role: the rule of the views above, for functions that run with their owner''s rights.
+'Reports whether the catalog shows an object to a role: the rule of the views above, for functions that run with their owner''s rights.
 Arguments: role, 0 for what everybody sees; class, such as service; object_id; owner, the owner of the object.';
 
 -- sql/base/broker_identity.sql
@@ -1391,7 +1391,7 @@ as $$
   from parley._p_broker as b
 $$;
 
-comment on function parley._p_is_elsewhere() is 'Tells whether this is another database than the one in which the broker was enabled last.';
+comment on function parley._p_is_elsewhere() is 'Reports whether this is another database than the one in which the broker was enabled last.';
 
 create function parley._p_original() returns name
 language sql stable
@@ -1431,7 +1431,7 @@ as $$
   from parley._p_broker as b
 $$;
 
-comment on function parley._p_advice_when_elsewhere() is 'Tells what to do with a broker that is not where it was.';
+comment on function parley._p_advice_when_elsewhere() is 'Shows what to do with a broker that is not where it was.';
 
 create function parley.attach_broker(
   out schema_version integer, out oldest_client_version integer, out release text,
@@ -1693,7 +1693,7 @@ as $$
 $$;
 
 comment on function parley._p_is_system_message(integer) is
-'Tells whether only the broker sends messages of a type: Error, EndDialog, DialogTimer (spec 2.2).';
+'Reports whether only the broker sends messages of a type: Error, EndDialog, DialogTimer (spec 2.2).';
 
 -- sql/catalog/contracts.sql
 
@@ -1931,7 +1931,7 @@ Source: spec 2.3.';
 --
 -- Each queue owns four sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
 -- on it to the end of their transaction, which shows readers the senders under way (docs/architecture.md).
--- Its doorbell sequence shows senders until when a reader sleeps on the queue, so that no notification is in vain.
+-- Its wake-up sequence shows senders until when a reader sleeps on the queue, so that no notification is in vain.
 -- Its rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6); its counter sequence, who counted that.
 
 create table parley._p_queue (
@@ -1941,7 +1941,7 @@ create table parley._p_queue (
   name text not null,
   owner regrole not null,
   position_sequence regclass not null,
-  doorbell_sequence regclass not null,
+  wakeup_sequence regclass not null,
   rollback_sequence regclass not null,
   counter_sequence regclass not null,
   is_receive_enabled boolean not null,
@@ -2079,18 +2079,18 @@ as $$
 declare
   v_what text;
 begin
-  foreach v_what in array array['position', 'doorbell', 'rollback', 'counter'] loop
+  foreach v_what in array array['position', 'wakeup', 'rollback', 'counter'] loop
     execute format('create sequence parley.%I minvalue 0 start 1', format('_p_queue_%s_%s', queue_id, v_what));
     perform parley._p_take_back_relation(format('parley.%I', format('_p_queue_%s_%s', queue_id, v_what))::regclass);
   end loop;
   insert into parley._p_queue (
-    queue_id, lookup_name, schema_name, name, owner, position_sequence, doorbell_sequence, rollback_sequence, counter_sequence,
+    queue_id, lookup_name, schema_name, name, owner, position_sequence, wakeup_sequence, rollback_sequence, counter_sequence,
     is_receive_enabled, is_enqueue_enabled, is_retention_enabled, is_poison_message_handling_enabled
   )
   values (
     queue_id, parley._p_lookup_name(schema_name, name), schema_name, name, owner,
     format('parley._p_queue_%s_position', queue_id)::regclass,
-    format('parley._p_queue_%s_doorbell', queue_id)::regclass,
+    format('parley._p_queue_%s_wakeup', queue_id)::regclass,
     format('parley._p_queue_%s_rollback', queue_id)::regclass,
     format('parley._p_queue_%s_counter', queue_id)::regclass,
     true, true, false, true
@@ -2225,7 +2225,7 @@ begin
     where c.relnamespace = 'parley'::regnamespace
       and c.relkind = 'S'
       and c.relname like E'\\_p\\_queue\\_%'
-      and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.doorbell_sequence, q.rollback_sequence, q.counter_sequence))
+      and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence))
   loop
     begin
       execute format('drop sequence %s', v_sequence);
@@ -2509,7 +2509,7 @@ begin
   end if;
   if status then
     perform setval(v_new.rollback_sequence, 0);
-    update parley._p_event_notification as n set is_told = false where n.queue_id = _p_alter_queue.queue_id and n.is_told;
+    update parley._p_event_notification as n set is_reported = false where n.queue_id = _p_alter_queue.queue_id and n.is_reported;
   end if;
   if v_new.is_retention_enabled is distinct from v_old.is_retention_enabled then
     perform parley._p_forget_copy_numbers(queue_id);
@@ -2854,14 +2854,14 @@ comment on function parley._p_find_certificate(oid, text, text) is
 'Finds and locks a certificate that the caller may use for something.
 Errors: 229, 15151.';
 
-create function parley._p_tell_security() returns void
+create function parley._p_notify_security_change() returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select pg_notify('parley', 'transmission')
 $$;
 
-comment on function parley._p_tell_security() is 'Tells the daemons that messages which could not be sealed may be tried again.';
+comment on function parley._p_notify_security_change() is 'Notifies the daemons that messages which could not be sealed may be tried again.';
 
 create function parley._p_add_certificate(name text, certificate bytea, owner oid, private_key bytea, active_for_begin_dialog boolean) returns integer
 language plpgsql
@@ -2917,7 +2917,7 @@ begin
   if v_id is null then
     found := parley._p_raise(2714, 'certificate', name, encode(sha256(certificate), 'hex'));
   end if;
-  perform parley._p_tell_security();
+  perform parley._p_notify_security_change();
   return v_id;
 end
 $$;
@@ -2951,7 +2951,7 @@ begin
   set is_active_for_begin_dialog = coalesce(active_for_begin_dialog, c.is_active_for_begin_dialog),
     revoked_at = case when revoked is null then c.revoked_at when revoked then coalesce(c.revoked_at, clock_timestamp()) end
   where c.certificate_id = v_certificate.certificate_id;
-  perform parley._p_tell_security();
+  perform parley._p_notify_security_change();
 end
 $$;
 
@@ -2972,7 +2972,7 @@ declare
 begin
   delete from parley._p_permission as p where p.class = 'certificate' and p.object_id = v_certificate.certificate_id;
   delete from parley._p_certificate as c where c.certificate_id = v_certificate.certificate_id;
-  perform parley._p_tell_security();
+  perform parley._p_notify_security_change();
 end
 $$;
 
@@ -3359,7 +3359,7 @@ end
 $$;
 
 comment on function parley._p_follow_route(parley._p_route) is
-'Looks again where the messages go that a route concerns, now that it has come, gone or changed; tells the daemons.';
+'Looks again where the messages go that a route concerns, now that it has come, gone or changed; notifies the daemons.';
 
 create function parley.create_route(
   name text,
@@ -3588,7 +3588,7 @@ begin
 end
 $$;
 
-comment on function parley._p_is_here(text, text) is 'Tells whether this database has a service, and is the broker instance that is asked for (null: any).';
+comment on function parley._p_is_here(text, text) is 'Reports whether this database has a service, and is the broker instance that is asked for (null: any).';
 
 create function parley._p_why_no_route(far_service text, far_broker_instance text, is_local boolean) returns text
 language plpgsql stable
@@ -3609,9 +3609,9 @@ end
 $$;
 
 comment on function parley._p_why_no_route(text, text, boolean) is
-'Tells why a message waits for a route: 9770 asked, 9795 another instance, 9796 LOCAL and no such service (is_local), 9750 no route (spec 6.12).';
+'Explains why a message waits for a route: 9770 asked, 9795 another instance, 9796 LOCAL and no such service (is_local), 9750 no route (spec 6.12).';
 
-create function parley._p_look_for_route(
+create function parley._p_find_known_route(
   far_service text, far_broker_instance text, conversation_id uuid, may_ask boolean,
   out step integer, out address text, out status text, out otherwise text, out broker_instance text
 )
@@ -3648,7 +3648,7 @@ begin
 end
 $$;
 
-comment on function parley._p_look_for_route(text, text, uuid, boolean) is
+comment on function parley._p_find_known_route(text, text, uuid, boolean) is
 'Finds the way of a conversation to its far side, as _p_find_route, and asks nobody: step 4 is told when the broker configuration service is to be asked.
 Arguments: those of _p_find_route; may_ask, whether step 4 counts.
 Source: spec 6.2, 6.3.';
@@ -3661,14 +3661,14 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_route record := parley._p_look_for_route(far_service, far_broker_instance, conversation_id, true);
+  v_route record := parley._p_find_known_route(far_service, far_broker_instance, conversation_id, true);
 begin
   if v_route.step = 4 then
     if parley._p_ask_broker_configuration(far_service, 6) = 'asked' then
       status := parley._p_why_no_route(far_service, far_broker_instance, false);
       return;
     end if;
-    v_route := parley._p_look_for_route(far_service, far_broker_instance, conversation_id, false);
+    v_route := parley._p_find_known_route(far_service, far_broker_instance, conversation_id, false);
   end if;
   address := v_route.address;
   status := v_route.status;
@@ -3783,7 +3783,7 @@ begin
   if v_id is null then
     found := parley._p_raise(9619, 'bound', to_service);
   end if;
-  perform parley._p_tell_security();
+  perform parley._p_notify_security_change();
   perform parley._p_deliver_delayed(create_remote_service_binding.to_service);
   return v_id;
 end
@@ -3819,7 +3819,7 @@ begin
   update parley._p_remote_service_binding as b
   set remote_principal = v_principal, is_anonymous = coalesce(anonymous, b.is_anonymous)
   where b.remote_service_binding_id = v_binding.remote_service_binding_id;
-  perform parley._p_tell_security();
+  perform parley._p_notify_security_change();
 end
 $$;
 
@@ -3979,7 +3979,7 @@ begin
 end
 $$;
 
-comment on function parley._p_common_length(text, text) is 'Tells how many characters two texts begin with alike.';
+comment on function parley._p_common_length(text, text) is 'Gives how many characters two texts begin with alike.';
 
 create function parley._p_slip(name text, other text) returns integer
 language plpgsql immutable
@@ -4011,7 +4011,7 @@ end
 $$;
 
 comment on function parley._p_slip(text, text) is
-'Tells by how much one name may be a slip of the pen for the other: 0 when they differ by case only, 1 or 2 when at one place by so many characters, else null.
+'Shows by how much one name may be a slip of the pen for the other: 0 when they differ by case only, 1 or 2 when at one place by so many characters, else null.
 Names that are told apart by digits, as those of many of a kind, are no slips of each other; nor are short ones that have little in common.';
 
 create function parley._p_near_service(role oid, service_name text) returns text
@@ -4515,14 +4515,14 @@ comment on column parley.peer_brokers.first_used_at is 'When it spoke in that na
 -- Every change notifies the daemons, which close the links of peers that are no longer trusted and let in those that are; a daemon that misses
 -- the daemon polls every few seconds.
 
-create function parley._p_tell_peers() returns void
+create function parley._p_notify_peer_change() returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select pg_notify('parley', 'peers')
 $$;
 
-comment on function parley._p_tell_peers() is 'Tells the daemons that the list of peers has changed.';
+comment on function parley._p_notify_peer_change() is 'Notifies the daemons that the list of peers has changed.';
 
 create function parley.trust_peer(
   fingerprint text,
@@ -4560,7 +4560,7 @@ begin
   end if;
   found := parley._p_add_peer_certificate(v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null);
   perform parley._p_settle_brokers(v_id, trust_peer.broker_instances);
-  perform parley._p_tell_peers();
+  perform parley._p_notify_peer_change();
   return v_id;
 end
 $$;
@@ -4638,7 +4638,7 @@ begin
   if v_role is distinct from v_peer.role then
     perform parley._p_map_dialog_certificates(v_peer.peer_id, v_role);
   end if;
-  perform parley._p_tell_peers();
+  perform parley._p_notify_peer_change();
 end
 $$;
 
@@ -4667,7 +4667,7 @@ begin
   where p.peer_id = v_peer.peer_id and p.revoked_at is null;
   delete from parley._p_peer_broker as b where b.peer_id = v_peer.peer_id;
   perform parley._p_revoke_dialog_certificates(v_peer.peer_id);
-  perform parley._p_tell_peers();
+  perform parley._p_notify_peer_change();
 end
 $$;
 
@@ -4689,7 +4689,7 @@ begin
   v_peer := parley._p_find_peer(drop_peer.name);
   perform parley._p_drop_dialog_certificates(v_peer.peer_id);
   delete from parley._p_peer as p where p.peer_id = v_peer.peer_id;
-  perform parley._p_tell_peers();
+  perform parley._p_notify_peer_change();
 end
 $$;
 
@@ -4824,7 +4824,7 @@ end
 $$;
 
 comment on function parley._p_refusal_of_identity(text, uuid) is
-'Tells why nothing is taken from a sender just now, with the number of the underlying message; null when it is. The sender keeps its messages.
+'Explains why nothing is taken from a sender just now, with the number of the underlying message; null when it is. The sender keeps its messages.
 Arguments: identity, as _p_role_of_identity takes it; speaker, the broker instance in whose name it speaks.
 Source: spec 6.12, 7.2.';
 
@@ -4908,7 +4908,7 @@ end
 $$;
 
 comment on function parley._p_refusal_of_identities(text[], uuid) is
-'Tells why nothing is taken of a batch just now; null when it is, and notes who is the first to speak in the name of a broker. It has to be asked before the
+'Explains why nothing is taken of a batch just now; null when it is, and notes who is the first to speak in the name of a broker. It has to be asked before the
 speaker is believed in anything.
 Arguments: identities of the runs; speaker, the broker instance in whose name they come.
 Source: spec 6.12, 7.2.';
@@ -4929,7 +4929,7 @@ end
 $$;
 
 comment on function parley._p_refusal_of_speaker(text[], uuid, bigint) is
-'Tells why nothing is taken of a speaker just now: for who sends it, or for its epoch, which is a time and cannot be one to come; null when it is. So nobody,
+'Explains why nothing is taken of a speaker just now: for who sends it, or for its epoch, which is a time and cannot be one to come; null when it is. So nobody,
 not even a forwarder, can shut a broker out with an epoch that this one will not have for long.
 Arguments: identities, of the runs; speaker; epoch, in microseconds since 1970, as transport/epoch.sql makes it.
 Source: spec 6.12, 7.2.';
@@ -4965,7 +4965,7 @@ begin
     -- What has expired for long is of no use to anybody.
     delete from parley._p_peer_certificate as c where c.peer_id = v_peer_id and c.not_after < clock_timestamp() - interval '90 days';
     update parley._p_peer as p set modify_date = clock_timestamp() where p.peer_id = v_peer_id;
-    perform parley._p_tell_peers();
+    perform parley._p_notify_peer_change();
   end if;
   return true;
 end
@@ -5154,7 +5154,7 @@ end
 $$;
 
 comment on function parley._p_plan_dialogs(bigint[], boolean) is
-'Tells how the messages of endpoints are to be sealed: mode none, anonymous or full; own_principal, whose certificate signs in full security; far_principal, for
+'Shows how the messages of endpoints are to be sealed: mode none, anonymous or full; own_principal, whose certificate signs in full security; far_principal, for
 whose certificate; key_id, with which key in an anonymous dialog that has one. is_recorded is false for a dialog that is not secured yet
 (_p_secure_dialog). When they must not leave now, mode is null and status says why. An endpoint that is gone has no row.
 Arguments: endpoint_ids; is_link_encrypted, whether the link to the next broker is: then a dialog that is to be encrypted needs no binding, and the next
@@ -5199,7 +5199,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_noted parley._p_dialog_security;
+  v_recorded parley._p_dialog_security;
   v_is_new boolean := false;
   v_is_open boolean;
 begin
@@ -5209,7 +5209,7 @@ begin
     on conflict do nothing;
     v_is_new := found;
   end if;
-  select * into v_noted
+  select * into v_recorded
   from parley._p_dialog_security as s
   where s.conversation_id = _p_bind_dialog.conversation_id and s.is_initiator = _p_bind_dialog.is_initiator
   for update;
@@ -5228,10 +5228,10 @@ begin
     end if;
     return not v_is_open;
   -- An initiator that is anonymous knows the target by the key alone: nobody else could unseal it.
-  elsif v_noted.mode = mode and v_noted.key_id is not distinct from key_id and (mode = 'anonymous' or v_noted.far_principal = far_principal) then
+  elsif v_recorded.mode = mode and v_recorded.key_id is not distinct from key_id and (mode = 'anonymous' or v_recorded.far_principal = far_principal) then
     return true;
   -- Somebody who has never been let in may have taken the place: what counts is who comes in.
-  elsif is_initiator or v_is_open or v_noted.opened_at is not null then
+  elsif is_initiator or v_is_open or v_recorded.opened_at is not null then
     return false;
   end if;
   update parley._p_dialog_security as s
@@ -5242,7 +5242,7 @@ end
 $$;
 
 comment on function parley._p_bind_dialog(uuid, boolean, text, oid, bytea) is
-'Tells whether a message that was opened comes from the other side of its dialog: sealed the same way, by a certificate of the same role or with the same
+'Reports whether a message that was opened comes from the other side of its dialog: sealed the same way, by a certificate of the same role or with the same
 key. The first message of a dialog settles it for the target. It belongs in the transaction in which the message is accepted: it holds the dialog''s row until
 then, so nobody else comes between.
 Arguments: conversation_id; is_initiator, of the side here; mode; far_principal, who has signed; key_id.
@@ -5411,7 +5411,7 @@ as $$
 $$;
 
 comment on function parley._p_dialog_certificate_obstacle(text, text[]) is
-'Tells why the dialog certificate that a peer offers is not taken; null when it is, or can be.
+'Explains why the dialog certificate that a peer offers is not taken; null when it is, or can be.
 Arguments: peer, its name; fingerprints, of all that it offers.';
 
 create function parley._p_take_dialog_certificate(peer parley._p_peer, offer jsonb) returns void
@@ -5451,7 +5451,7 @@ begin
   if v_id is not null then
     insert into parley._p_peer_dialog_certificate (certificate_id, peer_id) values (v_id, peer.peer_id);
   end if;
-  perform parley._p_tell_security();
+  perform parley._p_notify_security_change();
 end
 $$;
 
@@ -5481,7 +5481,7 @@ begin
   from parley._p_peer_dialog_certificate as d
   where d.peer_id = _p_map_dialog_certificates.peer_id and c.certificate_id = d.certificate_id and c.owner <> role;
   if found then
-    perform parley._p_tell_security();
+    perform parley._p_notify_security_change();
   end if;
 end
 $$;
@@ -5503,7 +5503,7 @@ begin
   using parley._p_peer_dialog_certificate as d
   where d.peer_id = _p_drop_dialog_certificates.peer_id and c.certificate_id = d.certificate_id;
   if found then
-    perform parley._p_tell_security();
+    perform parley._p_notify_security_change();
   end if;
 end
 $$;
@@ -5576,7 +5576,7 @@ as $$
   select pairing.closed_at is null and pairing.expires_at > clock_timestamp() and pairing.failures < 5
 $$;
 
-comment on function parley._p_is_pairing_open(parley._p_pairing) is 'Tells whether a pairing can still be used.';
+comment on function parley._p_is_pairing_open(parley._p_pairing) is 'Reports whether a pairing can still be used.';
 
 create function parley._p_add_pairing(
   valid_seconds integer, secret bytea, name text, role text, with_routes boolean, with_certificates boolean
@@ -5810,7 +5810,7 @@ as $$
   select exists (select from parley._p_pairing as p where parley._p_is_pairing_open(p))
 $$;
 
-comment on function parley._p_is_pairing_open() is 'Tells whether strangers may ask to be trusted just now.';
+comment on function parley._p_is_pairing_open() is 'Reports whether strangers may ask to be trusted just now.';
 
 create function parley._p_is_pairing_window_open() returns boolean
 language sql stable
@@ -5819,7 +5819,7 @@ as $$
   select exists (select from parley._p_pairing as p where p.secret is null and parley._p_is_pairing_open(p))
 $$;
 
-comment on function parley._p_is_pairing_window_open() is 'Tells whether strangers without an invitation may ask to be trusted just now.';
+comment on function parley._p_is_pairing_window_open() is 'Reports whether strangers without an invitation may ask to be trusted just now.';
 
 create function parley._p_route_to_peer(peer_name text, offer jsonb) returns void
 language plpgsql
@@ -5927,7 +5927,7 @@ begin
   if with_certificates then
     perform parley._p_take_dialog_certificate(v_peer, offer);
   end if;
-  perform parley._p_tell_peers();
+  perform parley._p_notify_peer_change();
   return v_name;
 end
 $$;
@@ -5947,14 +5947,14 @@ $$;
 
 comment on function parley._p_find_invitation(uuid) is 'Gives the secret of an invitation that can still be used, null otherwise.';
 
-create function parley._p_note_pairing_failure(invitation uuid) returns void
+create function parley._p_record_pairing_failure(invitation uuid) returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
   update parley._p_pairing as p set failures = p.failures + 1 where p.pairing_id = invitation
 $$;
 
-comment on function parley._p_note_pairing_failure(uuid) is 'Counts a wrong proof; the fifth one ends an invitation.';
+comment on function parley._p_record_pairing_failure(uuid) is 'Counts a wrong proof; the fifth one ends an invitation.';
 
 create function parley._p_redeem_invitation(
   invitation uuid, fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz, offer jsonb
@@ -6170,7 +6170,7 @@ create table parley._p_endpoint (
   conversation_handle uuid not null default gen_random_uuid() unique,
   destination_lane integer,
   destination_position regclass,
-  destination_doorbell regclass,
+  destination_wakeup regclass,
   usual_message_type_id integer,
   sender_role regrole,
   usual_message_type_name text collate "C",
@@ -6253,7 +6253,7 @@ create index on parley._p_alarm (first_due_at) where first_due_at is not null;
 create sequence parley._p_next_alarm minvalue 0 start 0;
 
 -- Until when the daemon sleeps between alarms, in seconds since 1970: an alarm that is due soon has to wake it (payload 0).
-create sequence parley._p_alarm_doorbell minvalue 0 start 0;
+create sequence parley._p_alarm_wakeup minvalue 0 start 0;
 
 create function parley._p_set_alarm(endpoint_id bigint, kind text, due_at timestamptz) returns void
 language plpgsql
@@ -6270,7 +6270,7 @@ begin
   end if;
   -- Later ones the daemon finds by itself: it polls once a second.
   if due_at < clock_timestamp() + interval '2 seconds' then
-    perform parley._p_ring(0, 'parley._p_alarm_doorbell');
+    perform parley._p_wake_readers(0, 'parley._p_alarm_wakeup');
   end if;
 end
 $$;
@@ -6284,7 +6284,7 @@ as $$
 $$;
 
 comment on function parley._p_keeps_snapshot() is
-'Tells whether this transaction sees only what was there when it began: REPEATABLE READ, SERIALIZABLE.';
+'Reports whether this transaction sees only what was there when it began: REPEATABLE READ, SERIALIZABLE.';
 
 create function parley._p_find_endpoint(handle uuid, statement text default null) returns parley._p_endpoint
 language plpgsql stable
@@ -6400,8 +6400,8 @@ status tell of the link, not of one message.';
 
 -- One series for all destinations: what matters is the order within a conversation.
 create sequence parley._p_transmission_position minvalue 0 start 1;
--- Until when the daemon sleeps, in seconds since 1970, as the doorbell of a queue.
-create sequence parley._p_transmission_doorbell minvalue 0 start 0;
+-- Until when the daemon sleeps, in seconds since 1970, like the wake-up sequence of a queue.
+create sequence parley._p_transmission_wakeup minvalue 0 start 0;
 
 create table parley._p_transit (
   endpoint_id bigint not null,
@@ -6496,7 +6496,7 @@ as $$
 $$;
 
 comment on function parley._p_back_off(integer) is
-'Tells how long to wait after so many failures: 4 seconds, doubling to 64 (spec 6.9).
+'Gives how long to wait after so many failures: 4 seconds, doubling to 64 (spec 6.9).
 Arguments: attempts, that have failed, at least 1.';
 
 create function parley._p_find_destination(address text, priority integer) returns integer
@@ -6541,7 +6541,7 @@ as $$
 $$;
 
 comment on function parley._p_is_next_door(text) is
-'Tells whether another database that the same daemon serves is known to have a service: LOCAL leads there when this one does not have it.';
+'Reports whether another database that the same daemon serves is known to have a service: LOCAL leads there when this one does not have it.';
 
 -- sql/conversation/messages.sql
 
@@ -6614,7 +6614,7 @@ comment on function parley._p_forget_progress(bigint, bigint, integer) is
 Arguments: endpoint_id; sequence, of the newest row; count, how many messages this RECEIVE took, at least 1.';
 
 -- Where the scan of a reader may begin. All rows of the lane before low_position are received for good. Such a claim is only made
--- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_note_scan.
+-- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_record_scan.
 -- Rows from low_position to resume_position belong to blocked_endpoints, which were locked; each of them has none before its blocked_position.
 create table parley._p_scan_hint (
   hint_id bigint generated always as identity,
@@ -6677,7 +6677,7 @@ comment on table parley._p_transmission is
 create index on parley._p_transmission (endpoint_id, transmission_id);
 
 -- When to classify them again at the earliest, in microseconds since 1970.
-create sequence parley._p_delayed_look minvalue 0 start 0;
+create sequence parley._p_next_delayed_check minvalue 0 start 0;
 
 create function parley._p_enqueue(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql
@@ -6693,7 +6693,7 @@ begin
   if message_type_id in (1, 5) then
     insert into parley._p_expedited (endpoint_id) values (endpoint.endpoint_id);
   end if;
-  perform parley._p_ring(q.queue_id, q.doorbell_sequence)
+  perform parley._p_wake_readers(q.queue_id, q.wakeup_sequence)
   from parley._p_service as s
   join parley._p_queue as q using (queue_id)
   where s.service_id = endpoint.service_id;
@@ -6702,18 +6702,18 @@ $$;
 
 comment on function parley._p_enqueue(parley._p_endpoint, integer, bytea) is 'Puts one message on the queue of an endpoint.';
 
-create function parley._p_ring(queue_id integer, doorbell regclass) returns void
+create function parley._p_wake_readers(queue_id integer, wakeup regclass) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if pg_sequence_last_value(doorbell) > extract(epoch from clock_timestamp()) then
+  if pg_sequence_last_value(wakeup) > extract(epoch from clock_timestamp()) then
     perform pg_notify('parley', queue_id::text);
   end if;
 end
 $$;
 
-comment on function parley._p_ring(integer, regclass) is 'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
+comment on function parley._p_wake_readers(integer, regclass) is 'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
 
 create table parley._p_listener (
   queue_id integer,
@@ -6722,7 +6722,7 @@ create table parley._p_listener (
 );
 
 comment on table parley._p_listener is
-'Sessions that have asked to be notified of messages of a queue; some have gone. Nothing but diagnosis looks here: senders go by the time in the doorbell.';
+'Sessions that have asked to be notified of messages of a queue; some have gone. Only diagnosis reads it: senders go by the wake-up sequence.';
 
 create function parley._p_is_listening(queue_id integer) returns boolean
 language sql stable
@@ -6736,14 +6736,14 @@ as $$
   )
 $$;
 
-comment on function parley._p_is_listening(integer) is 'Tells whether a session still lives that has asked to be notified of messages of a queue.';
+comment on function parley._p_is_listening(integer) is 'Reports whether a session still lives that has asked to be notified of messages of a queue.';
 
-create function parley._p_note_listener(queue_id integer) returns void
+create function parley._p_record_listener(queue_id integer) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_listener (queue_id, pid) values (_p_note_listener.queue_id, pg_backend_pid()) on conflict do nothing;
+  insert into parley._p_listener (queue_id, pid) values (_p_record_listener.queue_id, pg_backend_pid()) on conflict do nothing;
   if found then
     delete from parley._p_listener as l
     where (l.queue_id, l.pid) in (
@@ -6756,7 +6756,7 @@ begin
 end
 $$;
 
-comment on function parley._p_note_listener(integer) is
+comment on function parley._p_record_listener(integer) is
 'Notes that this session wants to be notified of messages of a queue. It writes the first time only, and then forgets sessions that have gone.';
 
 create function parley.listen_for_messages(
@@ -6772,11 +6772,11 @@ declare
   v_until bigint := extract(epoch from clock_timestamp())::bigint + seconds;
 begin
   -- Others may sleep longer than this caller.
-  if seconds <= 0 or coalesce(pg_sequence_last_value(v_queue.doorbell_sequence), 0) < v_until then
-    perform setval(v_queue.doorbell_sequence, greatest(0, v_until));
+  if seconds <= 0 or coalesce(pg_sequence_last_value(v_queue.wakeup_sequence), 0) < v_until then
+    perform setval(v_queue.wakeup_sequence, greatest(0, v_until));
   end if;
   if seconds > 0 then
-    perform parley._p_note_listener(v_queue.queue_id);
+    perform parley._p_record_listener(v_queue.queue_id);
   else
     delete from parley._p_listener as l where l.queue_id = v_queue.queue_id and l.pid = pg_backend_pid();
   end if;
@@ -6820,7 +6820,7 @@ create table parley._p_failure (
 );
 
 comment on table parley._p_failure is
-'The last error that a reader of a conversation reported (parley.note_failure). Rows of endpoints that are gone are removed a little later.';
+'The last error that a reader of a conversation reported (parley.record_failure). Rows of endpoints that are gone are removed a little later.';
 comment on column parley._p_failure.answer is
 'With what text a receiver outside of the database refused (parley.fail_delivery), at answered_at. It is that of this error if both are of one time.';
 
@@ -6899,7 +6899,7 @@ comment on function parley._p_append(bigint, integer, regclass, integer, bytea[]
 --
 -- Why a hint may be believed (keeps S2, S19). A sender draws its position from the queue's sequence, and so holds a lock on that
 -- sequence until its transaction ends. If all who held that lock when the sequence stood at P have let go of it, then every row
--- up to P is there to be seen or never will be. _p_note_scan records P and the holders (the probe); a later reader that finds none of
+-- up to P is there to be seen or never will be. _p_record_scan records P and the holders (the probe); a later reader that finds none of
 -- them left declares P safe; and readers whose scan began after that may skip what they find gone or locked up to P. A scan that began
 -- before may have missed a row that is safe by now, so each scan is judged by what was safe when it began.
 -- What a scan has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
@@ -6962,7 +6962,7 @@ comment on function parley._p_probe(regclass) is
 included; not our own. When none of these is left, a look that begins then sees all that will ever be before that position.
 A prepared transaction that has outlived a restart of the server is named anew, -1/xid.';
 
-create function parley._p_note_scan(queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint) returns void
+create function parley._p_record_scan(queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -6984,7 +6984,7 @@ begin
   if parley._p_keeps_snapshot() then
     return;
   end if;
-  select * into v_old from parley._p_newest_hint(_p_note_scan.lane) as h;
+  select * into v_old from parley._p_newest_hint(_p_record_scan.lane) as h;
   v_old.low_position := coalesce(v_old.low_position, 0);
   v_old.safe_position := coalesce(v_old.safe_position, 0);
   v_old.resume_position := coalesce(v_old.resume_position, 0);
@@ -7005,7 +7005,7 @@ begin
     -- Our own scan, begun now: the first row of all, though its group may be held.
     select least(m.position, v_old.safe_position) into v_new.low_position
     from parley._p_message as m
-    where m.lane = _p_note_scan.lane
+    where m.lane = _p_record_scan.lane
       and m.position >= v_old.low_position
       and (m.endpoint_id < 0 or exists (select from parley._p_endpoint as e where e.endpoint_id = m.endpoint_id and e.state <> 'DO'))
     order by m.position
@@ -7032,7 +7032,7 @@ begin
         order by m.position
         limit 1
       ) as n
-      where n.lane = _p_note_scan.lane
+      where n.lane = _p_record_scan.lane
     ) as b;
     if v_new.blocked_endpoints is null or cardinality(v_new.blocked_endpoints) > 64 then
       v_new.blocked_endpoints := '{}';
@@ -7051,7 +7051,7 @@ begin
   if v_probes then
     -- The lanes of destinations have one sequence for all.
     v_sequence := coalesce(
-      (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_note_scan.queue_id), 'parley._p_transmission_position'
+      (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_record_scan.queue_id), 'parley._p_transmission_position'
     );
     select p.position, p.senders into v_probe from parley._p_probe(v_sequence) as p;
     -- A prepared transaction that has outlived a restart (-1/xid) may be any of the old ones.
@@ -7078,18 +7078,18 @@ begin
   if v_old.hint_id % 64 = 0 then
     -- Another session may move it, and may wait for a group that we hold: leave it that.
     delete from parley._p_scan_hint as h
-    where h.lane = _p_note_scan.lane
+    where h.lane = _p_record_scan.lane
       and h.hint_id in (
         select o.hint_id
         from parley._p_scan_hint as o
-        where o.lane = _p_note_scan.lane and o.hint_id < v_old.hint_id
+        where o.lane = _p_record_scan.lane and o.hint_id < v_old.hint_id
         for update skip locked
       );
   end if;
 end
 $$;
 
-comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigint) is
+comment on function parley._p_record_scan(integer, integer, bigint, bigint[], bigint) is
 'Tells the readers after this one where to begin to look.
 Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
 resume, up to where only they have messages, and no further than was safe when the look began.';
@@ -7123,7 +7123,7 @@ begin
       )
     );
   end if;
-  perform parley._p_note_scan(queue_id, lane, head_position, coalesce(hint.blocked_endpoints, '{}'), v_resume);
+  perform parley._p_record_scan(queue_id, lane, head_position, coalesce(hint.blocked_endpoints, '{}'), v_resume);
 end
 $$;
 
@@ -7535,7 +7535,7 @@ begin
     return;
   end if;
   perform set_config('parley.noticed_service', to_service, false);
-  v_route := parley._p_look_for_route(to_service, broker_instance, gen_random_uuid(), true);
+  v_route := parley._p_find_known_route(to_service, broker_instance, gen_random_uuid(), true);
   if v_route.step is not distinct from 4 or v_route.status is null or v_route.otherwise is not null then
     return;
   end if;
@@ -7882,7 +7882,7 @@ begin
   end if;
   v_reason := coalesce(v_reason, parley._p_delay_reason(v_endpoint));
   if v_reason is not null then
-    perform parley._p_put_aside(v_endpoint, message_type.message_type_id, bodies, v_reason, trace_context);
+    perform parley._p_delay_transmission(v_endpoint, message_type.message_type_id, bodies, v_reason, trace_context);
     return false;
   end if;
   if v_endpoint.far_endpoint_id is null
@@ -7985,7 +7985,7 @@ end
 $$;
 
 comment on function parley._p_delay_reason(parley._p_endpoint) is
-'Tells why messages of an endpoint cannot be delivered yet, or null when they can. The switch of the broker cannot be thrown until the transaction ends.';
+'Explains why messages of an endpoint cannot be delivered yet, or null when they can. The switch of the broker cannot be thrown until the transaction ends.';
 
 create function parley._p_deliver(
   endpoint parley._p_endpoint, message_type parley._p_message_type, bodies bytea[], trace_context text default null
@@ -8019,7 +8019,7 @@ begin
     v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id,
     case when v_valid < cardinality(bodies) then bodies[: array_lower(bodies, 1) + v_valid - 1] else bodies end, trace_context
   );
-  perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
+  perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
   if v_valid < cardinality(bodies) then
     v_refusal := parley._p_invalid(message_type, bodies[array_lower(bodies, 1) + v_valid]);
     perform parley._p_break_conversations(
@@ -8059,7 +8059,7 @@ end
 $$;
 
 comment on function parley._p_refusal(parley._p_endpoint) is
-'Tells why a target in this database refuses a conversation: no permission (8494) or contract not accepted (8408); nulls when it takes it.';
+'Explains why a target in this database refuses a conversation: no permission (8494) or contract not accepted (8408); nulls when it takes it.';
 
 create function parley._p_connect(endpoint parley._p_endpoint) returns parley._p_endpoint
 language plpgsql
@@ -8147,7 +8147,7 @@ end
 $$;
 
 comment on function parley._p_right_to_send(oid, parley._p_queue) is
-'Tells through which role a role holds RECEIVE on a queue: who loses that role loses the right, without our being told.
+'Shows through which role a role holds RECEIVE on a queue: who loses that role loses the right, without our being told.
 Null when that cannot be said.';
 
 create function parley._p_remember_route(caller oid, handle uuid) returns void
@@ -8158,7 +8158,7 @@ begin
   update parley._p_endpoint as e
   set destination_lane = parley._p_lane(fq.queue_id, f.priority),
     destination_position = fq.position_sequence,
-    destination_doorbell = fq.doorbell_sequence,
+    destination_wakeup = fq.wakeup_sequence,
     sender_role = parley._p_right_to_send(caller, q)
   from parley._p_service as s
   join parley._p_queue as q using (queue_id),
@@ -8191,7 +8191,7 @@ begin
   update parley._p_endpoint as e
   set destination_lane = parley._p_lane(e.destination_id, e.priority),
     destination_position = 'parley._p_transmission_position',
-    destination_doorbell = 'parley._p_transmission_doorbell',
+    destination_wakeup = 'parley._p_transmission_wakeup',
     usual_message_type_id = t.message_type_id,
     usual_message_type_name = t.name,
     sender_role = parley._p_right_to_send(caller, q)
@@ -8345,7 +8345,7 @@ begin
     select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
     exit when not found or v_endpoint.state = 'ER';
     if v_message.message_type_id in (1, 2) then
-      perform parley._p_tell_end(v_endpoint, v_message.message_type_id, v_message.body);
+      perform parley._p_send_end(v_endpoint, v_message.message_type_id, v_message.body);
     else
       select * into v_type from parley._p_message_type as t where t.message_type_id = v_message.message_type_id;
       perform parley._p_deliver(v_endpoint, v_type, array[v_message.body], v_message.trace_context);
@@ -8448,7 +8448,7 @@ end
 $$;
 
 comment on function parley._p_may_validate(oid, oid) is
-'Tells whether a function may judge messages for the role that set it. Never null.
+'Reports whether a function may judge messages for the role that set it. Never null.
 It runs inside functions that are SECURITY DEFINER, so with the rights of the schema''s owner unless it is SECURITY DEFINER itself: whoever set it and whoever
 owns it must be able to act as the role whose rights it has.';
 
@@ -8574,7 +8574,7 @@ end
 $$;
 
 comment on function parley._p_is_valid(parley._p_message_type, bytea) is
-'Tells whether a body is good for a message type (spec 2.2). A validation function that raises a data exception says no.';
+'Reports whether a body is good for a message type (spec 2.2). A validation function that raises a data exception says no.';
 
 create function parley._p_count_valid(message_type parley._p_message_type, bodies bytea[]) returns integer
 language plpgsql
@@ -8596,7 +8596,7 @@ end
 $$;
 
 comment on function parley._p_count_valid(parley._p_message_type, bytea[]) is
-'Tells how many messages come before the first whose body is not good for its type: those are delivered (spec 2.2).';
+'Gives how many messages come before the first whose body is not good for its type: those are delivered (spec 2.2).';
 
 create function parley._p_invalid(message_type parley._p_message_type, body bytea, out error_number integer, out description text)
 language sql immutable
@@ -8717,7 +8717,7 @@ comment on function parley._p_drop_untransmitted(parley._p_endpoint) is
 'Drops what the far side in another database has not acknowledged; all that the daemon may be sending stays when the far side may be made by it.
 The result is that of _p_drop_unsent.';
 
-create function parley._p_is_telling_far(endpoint parley._p_endpoint) returns boolean
+create function parley._p_has_unacknowledged_error(endpoint parley._p_endpoint) returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -8729,8 +8729,8 @@ as $$
     )
 $$;
 
-comment on function parley._p_is_telling_far(parley._p_endpoint) is
-'Tells whether an Error of the broker is still on its way to a far side in another database.';
+comment on function parley._p_has_unacknowledged_error(parley._p_endpoint) is
+'Reports whether an Error of the broker is still on its way to a far side in another database.';
 
 -- sql/conversation/come_back.sql
 
@@ -8810,7 +8810,7 @@ as $$
 $$;
 
 comment on function parley._p_was_never_taken(parley._p_endpoint) is
-'Tells whether it is sure that no other database has taken a message of a conversation: none has a number, or the target has refused the first for now
+'Reports whether it is sure that no other database has taken a message of a conversation: none has a number, or the target has refused the first for now
 and nothing was acknowledged or sent since.';
 
 create function parley._p_is_at_home(endpoint parley._p_endpoint) returns boolean
@@ -8818,11 +8818,11 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select r.address = 'LOCAL' and r.status is null and parley._p_absence(endpoint) is null
-  from parley._p_look_for_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id, false) as r
+  from parley._p_find_known_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id, false) as r
 $$;
 
 comment on function parley._p_is_at_home(parley._p_endpoint) is
-'Tells whether the route of a conversation leads to a service of this database now.';
+'Reports whether the route of a conversation leads to a service of this database now.';
 
 -- sql/conversation/conversation_rights.sql
 
@@ -8853,7 +8853,7 @@ comment on function parley._p_require_conversation_owner(oid, parley._p_endpoint
 'Refuses callers that neither own a conversation nor read its queue (spec 7.7 and docs/differences.md).
 Errors: 229.';
 
-create function parley._p_may_look_at(caller oid, endpoint parley._p_endpoint) returns boolean
+create function parley._p_may_see_conversation(caller oid, endpoint parley._p_endpoint) returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -8866,8 +8866,8 @@ as $$
     ), parley._p_is_administrator(caller))
 $$;
 
-comment on function parley._p_may_look_at(oid, parley._p_endpoint) is
-'Tells whether the caller may look at a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
+comment on function parley._p_may_see_conversation(oid, parley._p_endpoint) is
+'Reports whether the caller may look at a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
 
 -- sql/conversation/remove_endpoint.sql
 
@@ -9130,7 +9130,7 @@ begin
       if message_type_id is null then
         perform parley._p_remove_endpoint(endpoint);
       else
-        perform parley._p_tell_end(endpoint, message_type_id, body);
+        perform parley._p_send_end(endpoint, message_type_id, body);
       end if;
     when 'DI' then
       perform parley._p_close_both(endpoint);
@@ -9138,8 +9138,8 @@ begin
       if exists (select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state in ('CO', 'DI')) then
         perform parley._p_discard_messages(endpoint.endpoint_id);
         perform parley._p_set_state(endpoint.endpoint_id, 'DO');
-        perform parley._p_tell_end(endpoint, message_type_id, body);
-      elsif parley._p_is_telling_far(endpoint) then
+        perform parley._p_send_end(endpoint, message_type_id, body);
+      elsif parley._p_has_unacknowledged_error(endpoint) then
         perform parley._p_discard_messages(endpoint.endpoint_id);
         perform parley._p_set_state(endpoint.endpoint_id, 'DO');
       else
@@ -9159,7 +9159,7 @@ comment on function parley._p_end_side(parley._p_endpoint, integer, bytea) is
 'Ends one side, locked by _p_lock_to_end, with EndDialog (2) or Error (1); the transitions of spec 3.2.
 Errors: 8427.';
 
-create function parley._p_tell_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+create function parley._p_send_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -9168,7 +9168,7 @@ declare
   v_reason text := parley._p_delay_reason(endpoint);
 begin
   if endpoint.far_endpoint_id < 0 then
-    perform parley._p_tell_far(endpoint.endpoint_id, message_type_id, body);
+    perform parley._p_send_end_far(endpoint.endpoint_id, message_type_id, body);
     return;
   elsif endpoint.far_endpoint_id is null or v_reason is not null then
     if endpoint.far_endpoint_id is not null
@@ -9202,8 +9202,8 @@ begin
 end
 $$;
 
-comment on function parley._p_tell_end(parley._p_endpoint, integer, bytea) is
-'Tells the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before; a far side in another database also with an
+comment on function parley._p_send_end(parley._p_endpoint, integer, bytea) is
+'Informs the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before; a far side in another database also with an
 Error that stands outside the order (-1).';
 
 -- sql/conversation/break_conversation.sql
@@ -9322,7 +9322,7 @@ begin
         if v_endpoint.far_endpoint_id < 0 then
           perform parley._p_hold_outgoing(v_endpoint, 'An Error was received or made: the message is held until the conversation is ended.');
           if far_error_number <> 0 then
-            perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-far_error_number, description));
+            perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-far_error_number, description));
           end if;
         end if;
         if not v_endpoint.is_initiator then
@@ -9378,7 +9378,7 @@ begin
       perform parley._p_discard_messages(v_endpoint.endpoint_id);
       perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
       perform parley._p_drop_outgoing(v_endpoint);
-      perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-8470, description));
+      perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-8470, description));
     else
       perform parley._p_remove_endpoint(v_endpoint);
     end if;
@@ -9389,7 +9389,7 @@ end
 $$;
 
 comment on function parley._p_drop_endpoints_of_service(integer, text) is
-'Removes all endpoints of a service that is dropped and tells the far sides, with error -8470.';
+'Removes all endpoints of a service that is dropped and informs the far sides, with error -8470.';
 
 create function parley._p_move_service(service parley._p_service, queue parley._p_queue) returns void
 language plpgsql
@@ -9572,7 +9572,7 @@ as $$
 $$;
 
 comment on function parley._p_is_group_held(bigint) is
-'Tells whether somebody, this transaction too, has locked the group of either side of a conversation. Locks nothing; see activation/receivable_work.sql.';
+'Reports whether somebody, this transaction too, has locked the group of either side of a conversation. Locks nothing; see activation/receivable_work.sql.';
 
 create function parley._p_claim_alarm(endpoint_id bigint, kind text) returns boolean
 language plpgsql
@@ -9786,31 +9786,31 @@ begin
     -endpoint.endpoint_id, parley._p_lane(endpoint.destination_id, endpoint.priority), 'parley._p_transmission_position', message_type_id, bodies,
     trace_context
   );
-  perform parley._p_ring(endpoint.destination_id, 'parley._p_transmission_doorbell');
+  perform parley._p_wake_readers(endpoint.destination_id, 'parley._p_transmission_wakeup');
 end
 $$;
 
 comment on function parley._p_put_out(parley._p_endpoint, integer, bytea[], text) is
 'Puts messages of an endpoint on the lane of the destination it is bound to, and wakes the daemon. Type -1 is an Error of the broker.';
 
-create function parley._p_put_aside(endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], status text, trace_context text default null)
+create function parley._p_delay_transmission(endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], status text, trace_context text default null)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
-  select endpoint.endpoint_id, _p_put_aside.message_type_id, clock_timestamp(), nullif(b.body, ''), status, _p_put_aside.trace_context
+  select endpoint.endpoint_id, _p_delay_transmission.message_type_id, clock_timestamp(), nullif(b.body, ''), status, _p_delay_transmission.trace_context
   from unnest(bodies) with ordinality as b (body, ordinal)
   order by b.ordinal;
   -- The daemon may know a database that SQL does not see.
-  if pg_sequence_last_value('parley._p_transmission_doorbell') > extract(epoch from clock_timestamp()) then
+  if pg_sequence_last_value('parley._p_transmission_wakeup') > extract(epoch from clock_timestamp()) then
     perform pg_notify('parley', 'unresolved');
   end if;
 end
 $$;
 
-comment on function parley._p_put_aside(parley._p_endpoint, integer, bytea[], text, text) is
+comment on function parley._p_delay_transmission(parley._p_endpoint, integer, bytea[], text, text) is
 'Keeps messages of an endpoint until there is a way for them; the caller holds its row FOR NO KEY UPDATE.';
 
 create function parley._p_bind_to(endpoint_id bigint, address text) returns void
@@ -9844,7 +9844,7 @@ begin
     on conflict on constraint _p_parked_pkey do update
     set destination_id = excluded.destination_id, status = excluded.status, attempts = excluded.attempts, due_at = excluded.due_at
     where v_has_moved;
-    perform parley._p_ring(v_endpoint.destination_id, 'parley._p_transmission_doorbell');
+    perform parley._p_wake_readers(v_endpoint.destination_id, 'parley._p_transmission_wakeup');
   end if;
   with waiting as (
     -- Where the other side has ended or failed, all that may still go is an Error of the broker.
@@ -9856,7 +9856,7 @@ begin
   select nextval('parley._p_transmission_position') * 1024, -v_endpoint.endpoint_id, w.enqueued_at, v_lane, w.message_type_id, w.body, w.trace_context
   from (select o.enqueued_at, o.message_type_id, o.body, o.trace_context from waiting as o order by o.transmission_id) as w;
   if found then
-    perform parley._p_ring(v_endpoint.destination_id, 'parley._p_transmission_doorbell');
+    perform parley._p_wake_readers(v_endpoint.destination_id, 'parley._p_transmission_wakeup');
   end if;
 end
 $$;
@@ -9993,7 +9993,7 @@ end
 $$;
 
 comment on function parley._p_absence(parley._p_endpoint) is
-'Tells why the far side of a conversation cannot be in this database; null when it can (spec 6.4, texts 9795 and 9796).';
+'Explains why the far side of a conversation cannot be in this database; null when it can (spec 6.4, texts 9795 and 9796).';
 
 create function parley._p_send_far(
   handle uuid, message_type_id integer, bodies bytea[], trace_context text
@@ -10012,12 +10012,12 @@ begin
   if v_endpoint.destination_id is null then
     v_status := parley._p_bind_unless_parked(v_endpoint);
     if v_status is not null then
-      perform parley._p_put_aside(v_endpoint, message_type_id, bodies, v_status, trace_context);
+      perform parley._p_delay_transmission(v_endpoint, message_type_id, bodies, v_status, trace_context);
       return false;
     end if;
     select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
     if v_endpoint.destination_id is null then
-      perform parley._p_put_aside(v_endpoint, message_type_id, bodies, '', trace_context);
+      perform parley._p_delay_transmission(v_endpoint, message_type_id, bodies, '', trace_context);
       perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
       return false;
     end if;
@@ -10031,7 +10031,7 @@ comment on function parley._p_send_far(uuid, integer, bytea[], text) is
 'Sends messages to a far side in another database, the long way: finds the route when there is none yet. The caller has checked rights and type.
 True when nothing was delayed.';
 
-create function parley._p_tell_far(endpoint_id bigint, message_type_id integer, body bytea) returns void
+create function parley._p_send_end_far(endpoint_id bigint, message_type_id integer, body bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -10039,20 +10039,20 @@ declare
   v_endpoint parley._p_endpoint;
   v_status text;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id for no key update;
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_send_end_far.endpoint_id for no key update;
   if v_endpoint.destination_id is null then
     v_status := parley._p_bind_unless_parked(v_endpoint);
     if v_status is not null then
-      perform parley._p_put_aside(v_endpoint, message_type_id, array[body], v_status);
+      perform parley._p_delay_transmission(v_endpoint, message_type_id, array[body], v_status);
       return;
     end if;
-    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_send_end_far.endpoint_id;
     if v_endpoint.destination_id is null then
       -- It has come back to this database: first what waited. What was never sent needs no report of its failure.
       perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
-      select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
+      select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_send_end_far.endpoint_id;
       if found and message_type_id > 0 then
-        perform parley._p_tell_end(v_endpoint, message_type_id, body);
+        perform parley._p_send_end(v_endpoint, message_type_id, body);
       elsif v_endpoint.state = 'DO' then
         perform parley._p_remove_endpoint(v_endpoint);
       end if;
@@ -10063,7 +10063,7 @@ begin
 end
 $$;
 
-comment on function parley._p_tell_far(bigint, integer, bytea) is
+comment on function parley._p_send_end_far(bigint, integer, bytea) is
 'Sends EndDialog (2), the Error of an application (1) or one of the broker (-1) to a far side in another database, behind what was sent before.';
 
 create function parley._p_hold_outgoing(endpoint parley._p_endpoint, status text) returns void
@@ -10252,7 +10252,7 @@ as $$
   )
 $$;
 
-comment on function parley._p_is_waiting(integer, bigint) is 'Tells whether the message of a rollback entry still waits in the queue.';
+comment on function parley._p_is_waiting(integer, bigint) is 'Reports whether the message of a rollback entry still waits in the queue.';
 
 create function parley._p_is_poisoned(queue_id integer) returns boolean
 language plpgsql stable
@@ -10270,7 +10270,7 @@ begin
 end
 $$;
 
-comment on function parley._p_is_poisoned(integer) is 'Tells whether poison message handling has disabled a queue.';
+comment on function parley._p_is_poisoned(integer) is 'Reports whether poison message handling has disabled a queue.';
 
 create function parley._p_sees_poisoned(
   queue_id integer,
@@ -10285,7 +10285,7 @@ as $$
 $$;
 
 comment on function parley._p_sees_poisoned(integer, parley.caller) is
-'Tells whether poison message handling has disabled a queue, for the catalog. Null when the caller may not see the queue there.';
+'Reports whether poison message handling has disabled a queue, for the catalog. Null when the caller may not see the queue there.';
 
 -- sql/poison/set_aside.sql
 
@@ -10318,9 +10318,9 @@ begin
   update parley._p_endpoint as e set is_plain = false where e.endpoint_id = _p_set_aside_conversation.endpoint_id and e.is_plain;
   insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks)
   values (_p_set_aside_conversation.endpoint_id, _p_set_aside_conversation.position, 0, _p_set_aside_conversation.rollbacks);
-  perform parley._p_move_aside(queue_id, endpoint_id, position, 500);
+  perform parley._p_move_to_set_aside_lane(queue_id, endpoint_id, position, 500);
   perform setval('parley._p_poison_found', 1);
-  perform parley._p_note_unseen();
+  perform parley._p_record_unseen();
   return true;
 end
 $$;
@@ -10341,9 +10341,9 @@ begin
 end
 $$;
 
-comment on function parley._p_is_set_aside(bigint) is 'Tells whether a side of a conversation is set aside.';
+comment on function parley._p_is_set_aside(bigint) is 'Reports whether a side of a conversation is set aside.';
 
-create function parley._p_move_aside(queue_id integer, endpoint_id bigint, from_position bigint, most integer) returns integer
+create function parley._p_move_to_set_aside_lane(queue_id integer, endpoint_id bigint, from_position bigint, most integer) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -10352,7 +10352,7 @@ set enable_bitmapscan = off
 set enable_sort = off
 as $$
 declare
-  v_lane integer := parley._p_aside_lane(queue_id);
+  v_lane integer := parley._p_set_aside_lane(queue_id);
   v_moved integer;
   v_last bigint;
 begin
@@ -10360,7 +10360,7 @@ begin
   with picked as (
     select n.ctid as row_id, n.position
     from parley._p_message as n
-    where n.endpoint_id = _p_move_aside.endpoint_id and n.position >= from_position and n.lane <> v_lane
+    where n.endpoint_id = _p_move_to_set_aside_lane.endpoint_id and n.position >= from_position and n.lane <> v_lane
     order by n.position
     limit most
   ), moved as (
@@ -10368,12 +10368,12 @@ begin
   )
   select count(*), max(m.position) into v_moved, v_last from moved as m;
   update parley._p_set_aside as s set moved_position = v_last + 1
-  where s.endpoint_id = _p_move_aside.endpoint_id and s.moved_position <= v_last;
+  where s.endpoint_id = _p_move_to_set_aside_lane.endpoint_id and s.moved_position <= v_last;
   return v_moved;
 end
 $$;
 
-comment on function parley._p_move_aside(integer, bigint, bigint, integer) is
+comment on function parley._p_move_to_set_aside_lane(integer, bigint, bigint, integer) is
 'Moves messages of a conversation that is set aside out of the readers'' way, and gives how many. Its group is locked.
 Arguments: queue_id; endpoint_id; from_position, of the first one met; most, at most so many rows.';
 
@@ -10387,9 +10387,9 @@ begin
   if not parley._p_is_set_aside(endpoint_id) then
     return null;
   end if;
-  v_moved := parley._p_move_aside(queue_id, endpoint_id, position, most);
+  v_moved := parley._p_move_to_set_aside_lane(queue_id, endpoint_id, position, most);
   -- The group is locked now, and what waits for it should not wait with a reader.
-  perform parley._p_note_unseen();
+  perform parley._p_record_unseen();
   -- Other conversations of the group go on.
   perform
   from parley._p_endpoint as e
@@ -10403,7 +10403,7 @@ end
 $$;
 
 comment on function parley._p_pass_by(integer, bigint, bigint, bigint, integer) is
-'Tells whether a reader that has found and locked a group has to pass it by, because all that waits in it is set aside: gives how many
+'Reports whether a reader that has found and locked a group has to pass it by, because all that waits in it is set aside: gives how many
 rows it has moved out of the way, and null when the group is to be received.
 Arguments: queue_id; group_id; endpoint_id and position of the message found; most, at most so many rows.';
 
@@ -10438,7 +10438,7 @@ begin
     where m.ctid = p.row_id
   )
   select coalesce(sum(p.messages), 0) into v_put_back from placed as p;
-  perform parley._p_ring(queue.queue_id, queue.doorbell_sequence);
+  perform parley._p_wake_readers(queue.queue_id, queue.wakeup_sequence);
   return v_put_back;
 end
 $$;
@@ -10501,7 +10501,7 @@ comment on function parley._p_set_aside_found(integer[]) is
 'Sets aside, in this transaction, what readers have found to be poisonous: theirs may have rolled back. Gives how many conversations.
 Arguments: only_queues, of these alone; null for all.';
 
-create function parley._p_note_unseen() returns void
+create function parley._p_record_unseen() returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -10510,7 +10510,7 @@ begin
 end
 $$;
 
-comment on function parley._p_note_unseen() is
+comment on function parley._p_record_unseen() is
 'Notes, to the end of the transaction, that it has locked or changed something for nobody''s sake but that of others: a group that had nothing, a
 conversation that is set aside. Others see it, or get it, when it commits, so it should not wait.';
 
@@ -10522,7 +10522,7 @@ conversation that is set aside. Others see it, or get it, when it commits, so it
 -- Locks: the group, then the rows of both sides in their order, the sender's FOR UPDATE, so that no sender of the conversation is
 -- under way while its messages get new positions. A conversation that is only read or reported is not waited for.
 
-create function parley.note_failure(
+create function parley.record_failure(
   conversation_handle uuid, sqlstate text, message text,
   caller parley.caller default parley.current_caller()
 ) returns boolean
@@ -10537,7 +10537,7 @@ declare
   v_endpoint parley._p_endpoint;
   v_queue parley._p_queue;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = note_failure.conversation_handle and e.state <> 'DO';
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = record_failure.conversation_handle and e.state <> 'DO';
   if not found then
     return false;
   end if;
@@ -10547,7 +10547,7 @@ begin
   end if;
   insert into parley._p_failure (endpoint_id, failed_at, sqlstate, error)
   values (
-    v_endpoint.endpoint_id, clock_timestamp(), substring(note_failure.sqlstate from '^[0-9A-Z]{5}$'), left(coalesce(message, ''), 2000)
+    v_endpoint.endpoint_id, clock_timestamp(), substring(record_failure.sqlstate from '^[0-9A-Z]{5}$'), left(coalesce(message, ''), 2000)
   )
   on conflict on constraint _p_failure_pkey do update
   set failed_at = excluded.failed_at, sqlstate = excluded.sqlstate, error = excluded.error;
@@ -10574,7 +10574,7 @@ exception
 end
 $$;
 
-comment on function parley.note_failure(uuid, text, text, parley.caller) is
+comment on function parley.record_failure(uuid, text, text, parley.caller) is
 'Reports that a transaction that had received from a conversation has failed, and why. Call it afterwards, in a transaction of its own.
 The last report of each conversation is kept, for a day or as long as the conversation is set aside. The failure is counted at once, not only
 when the message is received again, so the fifth sets the conversation aside without a reader.
@@ -10796,9 +10796,9 @@ comment on function parley._p_take_poison(parley._p_queue, parley._p_endpoint) i
 -- The conversation is found by what the failure left behind: of the first messages of the queue, the one that came back last and has not been
 -- counted since. Readers of one queue that fail within the same instant may get each other's error. A reader that failed before it
 -- received anything has left nothing, and nothing is recorded.
--- Locks: those of note_failure. Cost: the first rows of each lane.
+-- Locks: those of record_failure. Cost: the first rows of each lane.
 
-create function parley._p_note_reader_failure(queue_id integer, sqlstate text, message text) returns boolean
+create function parley._p_record_reader_failure(queue_id integer, sqlstate text, message text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -10811,7 +10811,7 @@ declare
   v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
   v_handle uuid;
 begin
-  select * into v_queue from parley._p_queue as q where q.queue_id = _p_note_reader_failure.queue_id;
+  select * into v_queue from parley._p_queue as q where q.queue_id = _p_record_reader_failure.queue_id;
   if not found or not v_queue.is_poison_message_handling_enabled then
     return false;
   end if;
@@ -10845,13 +10845,13 @@ begin
     )
   order by m.age
   limit 1;
-  return v_handle is not null and parley.note_failure(v_handle, sqlstate, message, caller => parley.current_caller());
+  return v_handle is not null and parley.record_failure(v_handle, sqlstate, message, caller => parley.current_caller());
 end
 $$;
 
-comment on function parley._p_note_reader_failure(integer, text, text) is
+comment on function parley._p_record_reader_failure(integer, text, text) is
 'Reports that a reader of a queue has failed, for the conversation that it most likely failed with. Call it when its transaction is over.
-Arguments: queue_id; sqlstate and message as in note_failure.';
+Arguments: queue_id; sqlstate and message as in record_failure.';
 
 -- sql/poison/poison_views.sql
 
@@ -11009,8 +11009,8 @@ from parley._p_failing_conversations() as c
 where c.set_aside_since is null;
 
 comment on view parley.failing_conversations is
-'Conversations of which a reader has reported a failure (parley.note_failure), or whose message a web address has refused (parley.delivery_failures), and whose
-message is in the queue and not set aside yet.';
+'Conversations of which a reader has reported a failure (parley.record_failure), or whose message a web address has refused (parley.delivery_failures), and
+whose message is in the queue and not set aside yet.';
 
 create function parley._p_sees_set_aside(
   queue_id integer,
@@ -11116,7 +11116,7 @@ as $$
   cross join (select extract(epoch from clock_timestamp()) * 1000000 as now) as n
 $$;
 
-comment on function parley._p_is_led() is 'Tells whether a daemon leads whose lease is not over.';
+comment on function parley._p_is_led() is 'Reports whether a daemon leads whose lease is not over.';
 
 create function parley._p_current_term() returns bigint
 language sql stable security definer
@@ -11138,7 +11138,7 @@ end
 $$;
 
 comment on function parley._p_holds_term(bigint) is
-'Tells whether a term is the current one, and keeps it so to the end of the transaction.
+'Reports whether a term is the current one, and keeps it so to the end of the transaction.
 Arguments: term, as _p_lead gave it.';
 
 create function parley._p_lease(milliseconds integer) returns void
@@ -11164,7 +11164,7 @@ begin
     -- Nothing is lost when a crash takes the renewal back.
     perform set_config('synchronous_commit', 'off', true);
     perform parley._p_lease(milliseconds);
-    perform parley._p_note_timeline();
+    perform parley._p_record_timeline();
     return v_term;
   elsif parley._p_is_led() then
     return null;
@@ -11179,7 +11179,7 @@ begin
     login = (select r.oid::regrole from pg_roles as r where r.rolname = session_user)
   returning l.term into v_term;
   perform parley._p_lease(milliseconds);
-  perform parley._p_note_timeline();
+  perform parley._p_record_timeline();
   -- A copy of a database must not do the work of the original: see base/broker_identity.sql.
   perform parley.attach_broker();
   return v_term;
@@ -11204,7 +11204,7 @@ end
 $$;
 
 comment on function parley._p_resign(bigint) is
-'Ends a term before its time, and tells the other daemons that nobody leads. The statements of that term are refused from now on.';
+'Ends a term before its time, and notifies the other daemons that nobody leads. The statements of that term are refused from now on.';
 
 -- sql/transport/epoch.sql
 
@@ -11241,7 +11241,7 @@ as $$
 $$;
 
 comment on function parley._p_is_epoch_current() is
-'Tells whether the server is still on the timeline of the epoch; until the daemon has noted the new one nothing may be transmitted.';
+'Reports whether the server is still on the timeline of the epoch; until the daemon has noted the new one nothing may be transmitted.';
 
 create function parley._p_begin_epoch() returns void
 language plpgsql
@@ -11290,7 +11290,7 @@ $$;
 comment on function parley._p_doubt(uuid) is
 'Lets nothing more be transmitted for the conversations with a broker, or with any (null), until both sides were found to agree.';
 
-create function parley._p_note_timeline() returns bigint
+create function parley._p_record_timeline() returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -11304,7 +11304,7 @@ begin
 end
 $$;
 
-comment on function parley._p_note_timeline() is
+comment on function parley._p_record_timeline() is
 'Gives the epoch, and begins a new one when the server is on another timeline than that of the last.';
 
 create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean) returns text
@@ -11346,7 +11346,7 @@ end
 $$;
 
 comment on function parley._p_hear(uuid, bigint, bigint, uuid, boolean) is
-'Tells why what a broker says must not be heard: somebody newer speaks for it, or two copies of its database do; null when it may. It stays so to the
+'Explains why what a broker says must not be heard: somebody newer speaks for it, or two copies of its database do; null when it may. It stays so to the
 end of the transaction.
 Arguments: broker_instance, epoch, term, token: Speaker in Go; is_beside, whether it has come from a database of the same daemon. Who speaks was
 looked at before (_p_refusal_of_speaker).';
@@ -11357,7 +11357,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_holds_term(term) then
-    epoch := parley._p_note_timeline();
+    epoch := parley._p_record_timeline();
     select b.service_broker_guid, l.token into instance, token from parley._p_broker as b, parley._p_leader as l;
   end if;
 end
@@ -11452,7 +11452,7 @@ end
 $$;
 
 comment on function parley._p_is_asking(text, integer) is
-'Tells whether the broker configuration service was asked for something and has not answered.
+'Reports whether the broker configuration service was asked for something and has not answered.
 Arguments: service_name, the service for which it is missing; message_type_id, 6 for a route, 8 for a remote service binding.';
 
 create function parley._p_ask_broker_configuration(service_name text, message_type_id integer) returns text
@@ -11524,7 +11524,7 @@ end
 $$;
 
 comment on function parley._p_await_binding(parley._p_endpoint, text) is
-'Tells why a conversation that has found its way waits for a remote service binding, and asks the broker configuration service for it; null when it may go.
+'Explains why a conversation that has found its way waits for a remote service binding, and asks the broker configuration service for it; null when it may go.
 Arguments: endpoint, whose row the caller holds; address, to which it is about to be bound.
 Source: spec 6.6, 6.12 (9770).';
 
@@ -11812,7 +11812,7 @@ begin
   order by m.position
   limit 1;
   if v_first - v_low > 65536 then
-    perform parley._p_note_scan(destination_id, lane, v_first, '{}', 0);
+    perform parley._p_record_scan(destination_id, lane, v_first, '{}', 0);
   end if;
   -- Not v_first: a sender that commits before the lane is scanned again may have positions on both sides of it (keeps S4).
   return case when v_first is not null then v_low end;
@@ -12094,7 +12094,7 @@ begin
     where e.endpoint_id = any (endpoint_ids) and e.state = 'DO' and e.far_endpoint_id < 0
     order by e.endpoint_id
   loop
-    perform parley._p_close_when_told(v_answer.endpoint_id);
+    perform parley._p_close_when_acknowledged(v_answer.endpoint_id);
   end loop;
   for v_answer in
     select a.endpoint_id, a.first_sequence, a.is_alone, a.outcome, a.next_sequence, a.error_number, a.description
@@ -12142,7 +12142,7 @@ comment on function parley._p_disbelieve(bigint[]) is
 Arguments: endpoint_ids.
 Source: reliability T2, F2.';
 
-create function parley._p_close_when_told(endpoint_id bigint) returns void
+create function parley._p_close_when_acknowledged(endpoint_id bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -12151,7 +12151,7 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_close_when_told.endpoint_id;
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_close_when_acknowledged.endpoint_id;
   if v_endpoint.state = 'DO'
     and not exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
     and not exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
@@ -12168,7 +12168,7 @@ begin
 end
 $$;
 
-comment on function parley._p_close_when_told(bigint) is
+comment on function parley._p_close_when_acknowledged(bigint) is
 'Removes a side that has ended when the far side in another database has taken all that it had to say; a little later when somebody holds it.';
 
 create function parley._p_answer(
@@ -12270,7 +12270,7 @@ begin
   if v_endpoint.state = 'DO' then
     -- It does not want to know; the other side does.
     perform parley._p_drop_outgoing(v_endpoint);
-    perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(case whose when 'this side' then -9720 else -9719 end, v_text));
+    perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_error_body(case whose when 'this side' then -9720 else -9719 end, v_text));
   else
     perform parley._p_break_conversations(
       array[endpoint_id], case whose when 'this side' then 9719 else 9720 end, v_text, case whose when 'this side' then 9720 else 9719 end
@@ -12428,7 +12428,7 @@ begin
       continue when not found;
       v_address := nullif(address, '');
       if v_address is null then
-        v_route := parley._p_look_for_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id, false);
+        v_route := parley._p_find_known_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id, false);
         v_address := v_route.otherwise;
       end if;
       v_status := parley._p_await_binding(v_endpoint, v_address);
@@ -12463,7 +12463,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform setval('parley._p_transmission_doorbell', case when seconds > 0 then extract(epoch from clock_timestamp())::bigint + seconds else 0 end);
+  perform setval('parley._p_transmission_wakeup', case when seconds > 0 then extract(epoch from clock_timestamp())::bigint + seconds else 0 end);
 end
 $$;
 
@@ -12484,7 +12484,7 @@ begin
     from parley._p_endpoint as e
     left join parley._p_parked as p on p.endpoint_id = e.endpoint_id and e.destination_id is null
     join parley._p_destination as d on d.destination_id = coalesce(e.destination_id, p.destination_id)
-    cross join lateral parley._p_look_for_route(e.far_service, e.far_broker_instance, e.conversation_id, false) as r
+    cross join lateral parley._p_find_known_route(e.far_service, e.far_broker_instance, e.conversation_id, false) as r
     where (_p_reroute.service_name is null or e.far_service = _p_reroute.service_name)
       and e.state in ('CO', 'DO')
       -- To another database of the daemon it went by LOCAL.
@@ -12611,7 +12611,7 @@ begin
       with ordinality as r (conversation_id, from_initiator, first_sequence, message_type, count, size, trace_context, start, ordinal)
     where r.size = 0 and r.count > 0 and r.first_sequence < 9223372036854775807 -- what stands outside the order
   ), place as (
-    select r.ordinal, r.first_sequence, r.count, r.trace_context, r.start, e.endpoint_id, e.priority, q.queue_id, q.position_sequence, q.doorbell_sequence,
+    select r.ordinal, r.first_sequence, r.count, r.trace_context, r.start, e.endpoint_id, e.priority, q.queue_id, q.position_sequence, q.wakeup_sequence,
       t.message_type_id, coalesce(p.sequence, 0) as expected, r.first_sequence + r.count as after
     from run as r
     join parley._p_endpoint as e
@@ -12665,7 +12665,7 @@ begin
   ), forgotten as (
     delete from parley._p_accept_progress as p using moved as m where p.endpoint_id = m.endpoint_id and p.sequence = m.expected
   ), rung as (
-    select parley._p_ring(d.queue_id, d.doorbell_sequence) from (select distinct k.queue_id, k.doorbell_sequence from taken as k) as d
+    select parley._p_wake_readers(d.queue_id, d.wakeup_sequence) from (select distinct k.queue_id, k.wakeup_sequence from taken as k) as d
   )
   select array_agg(k.ordinal::integer order by k.ordinal), array_agg(greatest(k.next, k.after) order by k.ordinal),
     sum(greatest(k.count - k.skipped - 1, 0))
@@ -12793,7 +12793,7 @@ begin
       return v_refusal;
     end if;
     if sealed_at is not null then
-      perform parley._p_note_opened(conversation_id);
+      perform parley._p_record_opened(conversation_id);
     end if;
   end if;
   if v_endpoint.far_endpoint_id is null then
@@ -12890,7 +12890,7 @@ begin
           endpoint.endpoint_id, parley._p_lane(v_queue.queue_id, endpoint.priority), v_queue.position_sequence, v_type.message_type_id,
           bodies[array_lower(bodies, 1) : array_lower(bodies, 1) + v_valid - 1], trace_context
         );
-        perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
+        perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
       end if;
       if v_refusal.outcome is not null then
         -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
@@ -12983,7 +12983,7 @@ end
 $$;
 
 comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_message_type, text) is
-'Tells why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437);
+'Explains why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437);
 null when it takes them. Bodies are another question: _p_count_valid.
 Source: spec 6.10.';
 
@@ -13093,18 +13093,18 @@ as $$
   )
 $$;
 
-comment on function parley._p_was_opened(uuid) is 'Tells whether a secured dialog has begun here, also when it is over, as far as that is remembered.';
+comment on function parley._p_was_opened(uuid) is 'Reports whether a secured dialog has begun here, also when it is over, as far as that is remembered.';
 
-create function parley._p_note_opened(conversation_id uuid) returns void
+create function parley._p_record_opened(conversation_id uuid) returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
   update parley._p_dialog_security as s
   set opened_at = clock_timestamp()
-  where s.conversation_id = _p_note_opened.conversation_id and not s.is_initiator
+  where s.conversation_id = _p_record_opened.conversation_id and not s.is_initiator
 $$;
 
-comment on function parley._p_note_opened(uuid) is 'Notes that a secured dialog has begun here.';
+comment on function parley._p_record_opened(uuid) is 'Notes that a secured dialog has begun here.';
 
 create function parley._p_refuse_replay(sealed_at timestamptz) returns parley._p_verdict
 language plpgsql
@@ -13118,7 +13118,7 @@ begin
     return null;
   end if;
   -- What was restored must have its epoch before it reports what it remembers.
-  perform parley._p_note_timeline()
+  perform parley._p_record_timeline()
   from parley._p_broker as b
   where b.timeline is null or not parley._p_is_epoch_current();
   select case
@@ -13143,7 +13143,7 @@ end
 $$;
 
 comment on function parley._p_refuse_replay(timestamptz) is
-'Tells why what would begin a dialog is not taken for the time at which it was sealed (28066): it may have been here already, and be forgotten. Null when
+'Explains why what would begin a dialog is not taken for the time at which it was sealed (28066): it may have been here already, and be forgotten. Null when
 it is taken, and for what was not sealed.
 Arguments: sealed_at, as the seal proves it.
 Source: spec 3.3, 7.3.';
@@ -13196,7 +13196,7 @@ end
 $$;
 
 comment on function parley._p_refuse_dialog(text, text, text, uuid, text) is
-'Tells why this database does not take a dialog from another one: no such service (8490), no permission (8494), contract unknown (8425) or not
+'Explains why this database does not take a dialog from another one: no such service (8490), no permission (8494), contract unknown (8425) or not
 accepted (8408); null when it does.
 Arguments: the fields of the run; identity, as whom the sender was recognised.
 Source: spec 6.10.';
@@ -13216,7 +13216,7 @@ as $$
 $$;
 
 comment on function parley._p_may_send_from_afar(oid, parley._p_service) is
-'Tells whether a sender in another database may SEND to a service here: as the role it stands for, or, when it stands for none, as PUBLIC (spec 7.3).';
+'Reports whether a sender in another database may SEND to a service here: as the role it stands for, or, when it stands for none, as PUBLIC (spec 7.3).';
 
 create function parley._p_open_dialog(
   broker_instance uuid, conversation_id uuid, from_service text, to_service text, contract text, ends_at timestamptz, identity text, is_encrypted boolean
@@ -13436,7 +13436,7 @@ end
 $$;
 
 comment on function parley._p_verify_fragments(uuid, boolean, bigint, bigint, bytea) is
-'Tells whether the stored fragments of a message are parts of the body with a digest, as far as that can be told: false, when they are complete and
+'Reports whether the stored fragments of a message are parts of the body with a digest, as far as that can be told: false, when they are complete and
 are not. Then they are deleted, and the sender begins again.
 Arguments: the message; size in bytes and digest of the whole body.';
 
@@ -13464,7 +13464,7 @@ begin
   -- What was dropped is not asked for any more when an Error outside the order follows.
   kept := case
     when exists (
-      select from parley._p_endpoint as e where e.endpoint_id = _p_positions.endpoint_id and parley._p_is_telling_far(e)
+      select from parley._p_endpoint as e where e.endpoint_id = _p_positions.endpoint_id and parley._p_has_unacknowledged_error(e)
     ) then 0
     else coalesce(
       (
@@ -13794,7 +13794,7 @@ comment on column parley.dm_broker_forwarded_messages.time_consumed is 'For how 
 -- Sequential scans are off, as in every statement that finds conversations: a session that planned this while there were few
 -- would go on reading all of them, until they are analyzed.
 --
--- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one scan of the doorbell.
+-- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one read of the wake-up sequence.
 
 create table parley._p_outgoing (
   conversation_handle uuid,
@@ -13820,8 +13820,8 @@ begin
     pg_catalog.nextval(e.destination_position) operator(pg_catalog.*) 1024::pg_catalog.int8,
     e.far_endpoint_id,
     case
-      when pg_catalog.pg_sequence_last_value(e.destination_doorbell) operator(pg_catalog.>) 0::pg_catalog.int8
-        then parley._p_ring_bell(e.destination_lane, e.destination_doorbell)
+      when pg_catalog.pg_sequence_last_value(e.destination_wakeup) operator(pg_catalog.>) 0::pg_catalog.int8
+        then parley._p_wake_and_time(e.destination_lane, e.destination_wakeup)
       else pg_catalog.clock_timestamp()
     end,
     e.destination_lane,
@@ -13887,17 +13887,17 @@ Arguments: conversation_handle; message_type, default DEFAULT; body, null or emp
 Errors: those of send with a bytea body.
 Source: spec 4.2.';
 
-create function parley._p_ring_bell(lane integer, doorbell regclass) returns timestamptz
+create function parley._p_wake_and_time(lane integer, wakeup regclass) returns timestamptz
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_ring(parley._p_owner_of_lane(lane), doorbell);
+  perform parley._p_wake_readers(parley._p_owner_of_lane(lane), wakeup);
   return clock_timestamp();
 end
 $$;
 
-comment on function parley._p_ring_bell(integer, regclass) is 'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';
+comment on function parley._p_wake_and_time(integer, regclass) is 'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';
 
 -- sql/send/send_forms.sql
 
@@ -14017,7 +14017,7 @@ begin
   end loop;
   -- Endpoint rows are locked in their order, so that two such sends cannot wait for each other.
   with ready as materialized (
-    select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_doorbell, e.destination_lane, e.usual_message_type_id
+    select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_wakeup, e.destination_lane, e.usual_message_type_id
     from parley._p_endpoint as e
     where e.conversation_handle = any (new.conversation_handles)
       and e.usual_message_type_name = new.message_type
@@ -14028,7 +14028,7 @@ begin
   ), sent as (
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
     select nextval(r.destination_position) * 1024, r.far_endpoint_id,
-      parley._p_ring_bell(r.destination_lane, r.destination_doorbell), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
+      parley._p_wake_and_time(r.destination_lane, r.destination_wakeup), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
     from ready as r
   )
   select array_agg(h.handle order by e.endpoint_id nulls first, h.position) into v_rest
@@ -14108,12 +14108,12 @@ declare
   v_far bigint;
   v_lane integer;
   v_position regclass;
-  v_doorbell regclass;
+  v_wakeup regclass;
   v_type integer;
 begin
   found := parley._p_require_one_dimension(new.bodies);
-  select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
-  into v_far, v_lane, v_position, v_doorbell, v_type
+  select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_wakeup, e.usual_message_type_id
+  into v_far, v_lane, v_position, v_wakeup, v_type
   from parley._p_endpoint as e
   where e.conversation_handle = new.conversation_handle
     and e.usual_message_type_name = new.message_type
@@ -14125,8 +14125,8 @@ begin
     return null;
   end if;
   perform parley._p_append(v_far, v_lane, v_position, v_type, new.bodies, v_context);
-  if pg_sequence_last_value(v_doorbell) > 0 then
-    perform parley._p_ring_bell(v_lane, v_doorbell);
+  if pg_sequence_last_value(v_wakeup) > 0 then
+    perform parley._p_wake_and_time(v_lane, v_wakeup);
   end if;
   return null;
 end
@@ -14519,7 +14519,7 @@ begin
           and m.position = _p_lock_next_group.position
           and e.group_id = v_group;
         if not found then
-          perform parley._p_note_unseen();
+          perform parley._p_record_unseen();
           continue;
         end if;
         v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
@@ -14532,7 +14532,7 @@ begin
         else
           group_id := v_group;
           -- With what our hint named, whether we have met it or not: we did not scan before where the hint let us begin.
-          perform parley._p_note_scan(
+          perform parley._p_record_scan(
             queue_id, v_lane, position, case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
             least(position, v_safe)
           );
@@ -14606,7 +14606,7 @@ set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_look record;
+  v_scan record;
   v_queue parley._p_queue;
   v_rollbacks bigint;
   v_is_poisoned boolean := false;
@@ -14629,8 +14629,8 @@ declare
   v_sequence bigint;
   v_left integer := coalesce(top, 2147483647);
   v_count integer;
-  v_look_past boolean := false;
-  v_looked timestamptz;
+  v_scan_past boolean := false;
+  v_scanned_at timestamptz;
   v_started timestamptz;
   v_sent timestamptz;
   v_seen timestamptz;
@@ -14649,15 +14649,15 @@ begin
     select
       q as queue,
       (select h from parley._p_newest_hint(parley._p_lane(q.queue_id, 5)) as h) as hint
-    into v_look
+    into v_scan
     from parley._p_queue as q
     where q.lookup_name = queue;
     if not found then
       queue := (parley._p_find_queue(v_caller, queue)).lookup_name;
       continue;
     end if;
-    v_queue := v_look.queue;
-    v_hint := v_look.hint;
+    v_queue := v_scan.queue;
+    v_hint := v_scan.hint;
     v_low := coalesce(v_hint.low_position, 0);
     v_is_blocked := cardinality(v_hint.blocked_endpoints) > 0;
     if pg_has_role(v_caller, v_queue.owner, 'usage') is not true then
@@ -14678,11 +14678,11 @@ begin
     end if;
     -- Read before the scan: a sender that draws its position after this makes us scan again while we wait.
     if timeout <> 0 and parley._p_require_timeout(timeout) then
-      v_looked := clock_timestamp();
+      v_scanned_at := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
 
-    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_look_past and not v_is_named then
+    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_scan_past and not v_is_named then
       perform
       from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
       join parley._p_endpoint as e
@@ -14699,13 +14699,13 @@ begin
       order by m.position
       limit 1
       for update of g skip locked;
-      v_look_past := found;
+      v_scan_past := found;
       v_is_holding := v_is_holding or found;
       v_low := greatest(v_low, case when not found then v_hint.resume_position end);
     end if;
 
     if v_is_named then
-      v_named := parley._p_look_at_named(v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout);
+      v_named := parley._p_poll_named(v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout);
       v_service_id := v_named.service_id;
       if v_named.is_ready then
         return query
@@ -14713,8 +14713,8 @@ begin
         exit looking when found;
         v_is_holding := true;
       end if;
-    elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_look_past then
-      v_look_past := false;
+    elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_scan_past then
+      v_scan_past := false;
       return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
       exit looking when found;
     else
@@ -14761,7 +14761,7 @@ begin
             (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
             0
           ) as sequence
-        into v_look
+        into v_scan
         from parley._p_endpoint as e
         cross join lateral (
           select n as message, n.xmax as taker
@@ -14773,21 +14773,21 @@ begin
         where e.endpoint_id = v_endpoint_id and e.group_id = v_group_id and e.state <> 'DO';
         v_is_holding := true;
         continue when not found;
-        v_endpoint := v_look.endpoint;
-        v_message := v_look.message;
-        v_sequence := v_look.sequence;
+        v_endpoint := v_scan.endpoint;
+        v_message := v_scan.message;
+        v_sequence := v_scan.sequence;
         if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) or v_is_blocked and v_endpoint_id = any (v_hint.blocked_endpoints) then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
           exit looking when found;
           -- It is set aside, and more of it may stand in front of the others.
-          v_look_past := true;
+          v_scan_past := true;
           continue;
         end if;
         -- ALTER SERVICE may have given its messages to another queue between the scan and the lock.
         continue when v_message.lane <> v_lane;
-        if v_look.taker <> '0' and v_counted is distinct from v_message.position then
-          v_look_past := parley._p_keeper(v_look.taker) is not null;
-          continue when v_look_past;
+        if v_scan.taker <> '0' and v_counted is distinct from v_message.position then
+          v_scan_past := parley._p_keeper(v_scan.taker) is not null;
+          continue when v_scan_past;
           -- Counting may have waited, or have set the conversation aside, so scan again.
           if parley._p_count_rollback(v_queue.queue_id, v_endpoint_id, v_message.position) is null then
             return;
@@ -14916,13 +14916,13 @@ begin
           v_sequence := v_sequence + v_count;
           exit when v_left = 0;
           select n as message
-          into v_look
+          into v_scan
           from parley._p_message as n
           where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
           order by n.position
           limit 1;
           exit when not found;
-          v_message := v_look.message;
+          v_message := v_scan.message;
         end loop;
         insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence) returning xmin into v_transaction_id;
         if v_transaction_id <> pg_current_xact_id()::xid then
@@ -14940,7 +14940,7 @@ begin
     v_started := coalesce(v_started, clock_timestamp());
     v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
     v_seen := coalesce(v_sent, v_started);
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_looked, v_started, timeout, v_lost);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost);
     exit when v_sent is null;
   end loop;
   if v_started is not null then
@@ -14981,7 +14981,7 @@ declare
   v_left integer := top;
   v_endpoint record;
   v_count integer;
-  v_is_aside boolean;
+  v_is_set_aside boolean;
 begin
   conversation_handle := nullif(conversation_handle, parley._p_any());
   conversation_group_id := nullif(conversation_group_id, parley._p_any());
@@ -14995,7 +14995,7 @@ begin
         return;
       end if;
     end if;
-    v_is_aside := false;
+    v_is_set_aside := false;
     v_count := 0;
     for v_endpoint in
       select e.endpoint_id, e.is_plain, m.position, m.came_back, coalesce(h.safe_position, 0) as safe_position
@@ -15018,11 +15018,11 @@ begin
     loop
       exit when v_left <= 0;
       if v_endpoint.came_back then
-        v_is_aside := parley._p_count_rollback(queue_id, v_endpoint.endpoint_id, v_endpoint.position);
-        if v_is_aside is null then
+        v_is_set_aside := parley._p_count_rollback(queue_id, v_endpoint.endpoint_id, v_endpoint.position);
+        if v_is_set_aside is null then
           return;
         end if;
-        continue when v_is_aside;
+        continue when v_is_set_aside;
       end if;
       -- Senders that have committed since our scan may have filled places in front of the first message we saw (keeps S4).
       return query
@@ -15031,7 +15031,7 @@ begin
       v_left := v_left - v_count;
     end loop;
     -- All that the group had may have been set aside just now. Another group may have something.
-    exit when v_count > 0 or conversation_handle is not null or conversation_group_id is not null or not v_is_aside;
+    exit when v_count > 0 or conversation_handle is not null or conversation_group_id is not null or not v_is_set_aside;
   end loop;
 end
 $$;
@@ -15290,13 +15290,13 @@ as $$
 declare
   v_now timestamptz := clock_timestamp();
   -- A sender that has drawn a position commits at once as a rule; if it does not, poll for its message ever more seldom.
-  v_look timestamptz := v_now + least(
+  v_scan timestamptz := v_now + least(
     greatest((v_now - sent) / 2, interval '1 ms'), greatest((v_now - sent) / 10, interval '100 ms'), interval '500 ms'
   );
   -- Where everything belongs to others, or messages come faster than they can be received, polling takes a third of the time at most.
   v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
   v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
-  v_next timestamptz := least(greatest(v_look, v_rested), v_until);
+  v_next timestamptz := least(greatest(v_scan, v_rested), v_until);
   v_least float8 := 0.0005 * (1 << least(lost, 3));
   v_quiet float8;
 begin
@@ -15343,7 +15343,7 @@ begin
 end
 $$;
 
-comment on function parley._p_has_unseen() is 'Tells, once, whether the transaction had better end than wait, by _p_note_unseen.';
+comment on function parley._p_has_unseen() is 'Reports, once, whether the transaction had better end than wait, by _p_record_unseen.';
 
 -- sql/receive/savepoints.sql
 
@@ -15478,7 +15478,7 @@ end
 $$;
 
 comment on function parley._p_keeper(xid) is
-'Tells which backend keeps a message that has come back from a savepoint of a transaction that still runs; null when no other does,
+'Shows which backend keeps a message that has come back from a savepoint of a transaction that still runs; null when no other does,
 0 for a prepared transaction.
 Arguments: transaction_id, the xmax of the message.';
 
@@ -15574,7 +15574,7 @@ somebody waited, null when nobody has.
 Errors: 8414 the conversation is not in the group, 8426 and 8436 not found or not of this queue, or ended since, 8468 its service has another queue since,
 8470 its service was dropped since.';
 
-create function parley._p_look_at_named(
+create function parley._p_poll_named(
   queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, timeout integer,
   out service_id integer, out is_ready boolean
 )
@@ -15603,7 +15603,7 @@ begin
     v_group_id := v_named.group_id;
     select count(*) > 0, max(parley._p_keeper(m.taker)) filter (where m.taker <> '0') into is_ready, v_keeper
     from parley._p_endpoint as e
-    left join lateral parley._p_newest_hint(parley._p_lane(_p_look_at_named.queue_id, e.priority)) as h on true
+    left join lateral parley._p_newest_hint(parley._p_lane(_p_poll_named.queue_id, e.priority)) as h on true
     cross join lateral (
       select n.lane, n.xmax as taker
       from parley._p_message as n
@@ -15613,7 +15613,7 @@ begin
     ) as m
     where e.group_id = v_group_id
       and e.state <> 'DO'
-      and m.lane = parley._p_lane(_p_look_at_named.queue_id, e.priority)
+      and m.lane = parley._p_lane(_p_poll_named.queue_id, e.priority)
       and (v_handle is null or e.conversation_handle = v_handle)
       and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id));
     if v_keeper is null then
@@ -15635,8 +15635,8 @@ begin
 end
 $$;
 
-comment on function parley._p_look_at_named(integer, uuid, uuid, integer, integer) is
-'Tells whether it is worth receiving from a named conversation or group now.
+comment on function parley._p_poll_named(integer, uuid, uuid, integer, integer) is
+'Reports whether it is worth receiving from a named conversation or group now.
 Arguments: queue_id; conversation_handle and conversation_group_id as receive got them; waited_service_id, the service found at the last look,
 null at the first; timeout of receive, in milliseconds: with one, true is given only when there is a message and the lock was free and has been taken;
 without, RECEIVE waits for the lock.
@@ -15686,7 +15686,7 @@ declare
   v_sent timestamptz;
   v_seen timestamptz;
   v_lost integer := 0;
-  v_looked timestamptz;
+  v_scanned_at timestamptz;
   v_started timestamptz := clock_timestamp();
 begin
   loop
@@ -15697,7 +15697,7 @@ begin
     found := parley._p_require_timeout(timeout);
     v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     if coalesce(timeout, 0) <> 0 then
-      v_looked := clock_timestamp();
+      v_scanned_at := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
     v_group := (parley._p_lock_next_group(v_queue.queue_id, v_queue.priorities)).group_id;
@@ -15709,7 +15709,7 @@ begin
     end if;
     v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
     v_seen := coalesce(v_sent, v_started);
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_looked, v_started, timeout, v_lost);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost);
     if v_sent is null then
       return null;
     end if;
@@ -15837,10 +15837,10 @@ begin
   );
   perform parley._p_set_aside_found(v_queues);
   if exists (select from parley._p_transmission)
-    and coalesce(pg_sequence_last_value('parley._p_delayed_look'), 0) <= extract(epoch from v_now) * 1000000 then
+    and coalesce(pg_sequence_last_value('parley._p_next_delayed_check'), 0) <= extract(epoch from v_now) * 1000000 then
     perform parley._p_deliver_delayed(null, v_queues, passes_by => true);
     -- However many wait, classifying them takes a twentieth of the time and no more.
-    perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint)
+    perform setval('parley._p_next_delayed_check', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint)
     where v_queues is null;
   end if;
   delete from parley._p_fragment as f
@@ -15959,11 +15959,11 @@ end
 $$;
 
 comment on function parley._p_receivable(integer[], integer[], integer) is
-'Tells in which of some queues messages can be received that no reader holds: how many groups have such messages, up to a number; the position
+'Shows in which of some queues messages can be received that no reader holds: how many groups have such messages, up to a number; the position
 of the first of them; and whether the look ended at rows_max rows, so that there may be more. Queues without any are left out.
 Arguments: queue_ids; readers_max, how many groups are of interest in each; rows_max, how many rows to look at in each lane.';
 
-create function parley._p_arm_doorbells(queue_ids integer[], seconds integer) returns void
+create function parley._p_ask_for_wakeups(queue_ids integer[], seconds integer) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -15971,29 +15971,29 @@ declare
   v_until bigint := extract(epoch from clock_timestamp())::bigint + seconds;
 begin
   perform set_config('synchronous_commit', 'off', true);
-  perform setval(q.doorbell_sequence, v_until)
+  perform setval(q.wakeup_sequence, v_until)
   from parley._p_queue as q
-  where q.queue_id = any (queue_ids) and coalesce(pg_sequence_last_value(q.doorbell_sequence), 0) < v_until;
+  where q.queue_id = any (queue_ids) and coalesce(pg_sequence_last_value(q.wakeup_sequence), 0) < v_until;
 end
 $$;
 
-comment on function parley._p_arm_doorbells(integer[], integer) is
+comment on function parley._p_ask_for_wakeups(integer[], integer) is
 'Asks the senders to some queues to notify channel parley for so many seconds, unless they do so for longer already.
 Not for hundreds of queues in one transaction: it holds a lock on a sequence for each.';
 
-create function parley._p_disarm_doorbells(queue_ids integer[]) returns void
+create function parley._p_cancel_wakeups(queue_ids integer[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform set_config('synchronous_commit', 'off', true);
-  perform setval(q.doorbell_sequence, 0)
+  perform setval(q.wakeup_sequence, 0)
   from parley._p_queue as q
   where q.queue_id = any (queue_ids);
 end
 $$;
 
-comment on function parley._p_disarm_doorbells(integer[]) is
+comment on function parley._p_cancel_wakeups(integer[]) is
 'Tells the senders to some queues that nobody sleeps there: readers are at work, and a notification for each message would only slow both down.
 Others who sleep there ask again within seconds (parley.listen_for_messages).';
 
@@ -16047,7 +16047,7 @@ end
 $$;
 
 comment on function parley._p_may_begin_reader(bigint, integer, text, integer) is
-'Tells whether the daemon that has a term may start a reader of a queue now: its lease lasts, and the queue still says that role.
+'Reports whether the daemon that has a term may start a reader of a queue now: its lease lasts, and the queue still says that role.
 Arguments: term, as _p_lead gave it; queue_id; role that a procedure runs as, or null for another kind of reader; milliseconds that the lease must last.
 Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
 
@@ -16072,7 +16072,7 @@ end
 $$;
 
 comment on function parley._p_begin_reader(bigint, integer, text, boolean) is
-'Tells whether the daemon that has a term may start a reader in this session now, which is then ended by the server unless a statement comes before the
+'Reports whether the daemon that has a term may start a reader in this session now, which is then ended by the server unless a statement comes before the
 lease can be over, two seconds at most. Neither the daemon''s clock nor its being awake matters.
 Arguments: term, as _p_lead gave it; queue_id; role that the reader runs as; is_direct, false behind a pooler, where nothing can be set for a session.
 Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
@@ -16261,7 +16261,7 @@ comment on column parley.dm_broker_activated_tasks.started_at is 'When it was st
 
 -- Timers on time: what the daemon calls when the next alarm is due.
 --
--- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that notifies (_p_alarm_doorbell). Alarms
+-- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that notifies (_p_alarm_wakeup). Alarms
 -- are fired many in a transaction. When one of them raises an error, nothing of that transaction stays; then the daemon asks for them one by one:
 -- each has a subtransaction, and those that fail are put off, alone.
 -- Locks: as _p_fire_alarms, which waits for nobody; no other lock is waited for longer than lock_timeout.
@@ -16281,8 +16281,8 @@ begin
   end if;
   -- What a crash takes back is due again.
   perform set_config('synchronous_commit', 'off', true);
-  if coalesce(pg_sequence_last_value('parley._p_alarm_doorbell'), 0) < v_now + 20 then
-    perform setval('parley._p_alarm_doorbell', v_now::bigint + 40);
+  if coalesce(pg_sequence_last_value('parley._p_alarm_wakeup'), 0) < v_now + 20 then
+    perform setval('parley._p_alarm_wakeup', v_now::bigint + 40);
   end if;
   fired := 0;
   if one_by_one then
@@ -16834,7 +16834,7 @@ as $$
 $$;
 
 comment on function parley._p_sees_definition(integer, parley.caller) is
-'Tells whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an administrator. False when there is none.';
+'Reports whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an administrator. False when there is none.';
 
 create view parley.external_activations with (security_barrier = true) as
 select
@@ -17083,7 +17083,7 @@ begin
   if v_endpoint.endpoint_id is null or v_activation.first_retry_ms is null then
     return;
   end if;
-  perform parley.note_failure(fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error, caller => caller);
+  perform parley.record_failure(fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error, caller => caller);
   update parley._p_failure as f set answer = left(fail_delivery.answer, 4096), answered_at = f.failed_at where f.endpoint_id = v_endpoint.endpoint_id;
   -- Those of conversations that are over; there are never many.
   delete from parley._p_delivery_failure as f
@@ -17102,7 +17102,7 @@ begin
     failed_at = excluded.failed_at
   returning f.failures, f.attempts into v_failures, attempts;
   if v_activation.max_attempts > 0 and (is_final or attempts >= v_activation.max_attempts) then
-    is_set_aside := parley._p_set_delivery_aside(v_queue, v_endpoint, attempts);
+    is_set_aside := parley._p_set_aside_delivery(v_queue, v_endpoint, attempts);
     if is_set_aside then
       return;
     end if;
@@ -17128,7 +17128,7 @@ the message); retry_ms, milliseconds that the receiver asks to wait; is_final, w
 without secrets, of which the first 4,096 characters are kept.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
-create function parley._p_set_delivery_aside(queue parley._p_queue, endpoint parley._p_endpoint, attempts integer) returns boolean
+create function parley._p_set_aside_delivery(queue parley._p_queue, endpoint parley._p_endpoint, attempts integer) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -17149,7 +17149,7 @@ begin
 end
 $$;
 
-comment on function parley._p_set_delivery_aside(parley._p_queue, parley._p_endpoint, integer) is
+comment on function parley._p_set_aside_delivery(parley._p_queue, parley._p_endpoint, integer) is
 'Sets a conversation aside whose delivery was refused too often; gives false when that cannot be now.';
 
 create function parley.seconds_to_next_delivery(
@@ -17177,7 +17177,7 @@ end
 $$;
 
 comment on function parley.seconds_to_next_delivery(text, parley.caller) is
-'Tells in how many seconds a conversation of a queue that failed to be delivered may be tried again; null when there is none.
+'Shows in how many seconds a conversation of a queue that failed to be delivered may be tried again; null when there is none.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
 create view parley.delivery_failures with (security_barrier) as
@@ -17262,7 +17262,7 @@ create table parley._p_event_notification (
   broker_instance text,
   conversation_handle uuid not null,
   -- Whether it was notified that the queue is disabled now: each disabling is notified once.
-  is_told boolean not null default false,
+  is_reported boolean not null default false,
   create_date timestamptz not null default now(),
   unique (queue_id, name)
 );
@@ -17276,7 +17276,7 @@ as $$
   select exists (select from parley._p_event_notification as n where n.queue_id = $1 and n.event = 'QUEUE_ACTIVATION')
 $$;
 
-comment on function parley._p_notifies_activation(integer) is 'Tells whether a queue has a QUEUE_ACTIVATION event notification.';
+comment on function parley._p_notifies_activation(integer) is 'Reports whether a queue has a QUEUE_ACTIVATION event notification.';
 
 create function parley._p_begin_notices(
   to_service text, broker_instance text, service_id integer default 2, service_contract_id integer default 2, lifetime integer default null
@@ -17593,22 +17593,22 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_told record;
+  v_due record;
   v_posted integer := 0;
   v_over integer[];
 begin
-  update parley._p_event_notification as n set is_told = false
+  update parley._p_event_notification as n set is_reported = false
   where n.notification_id = any (array(
     select o.notification_id
     from parley._p_event_notification as o
-    where o.is_told and (only_queues is null or o.queue_id = any (only_queues)) and not parley._p_is_poisoned(o.queue_id)
+    where o.is_reported and (only_queues is null or o.queue_id = any (only_queues)) and not parley._p_is_poisoned(o.queue_id)
     for no key update skip locked
   ));
-  for v_told in
+  for v_due in
     select n.queue_id, array_agg(n.notification_id order by n.notification_id) as notifications
     from parley._p_event_notification as n
     where n.event = 'BROKER_QUEUE_DISABLED'
-      and not n.is_told
+      and not n.is_reported
       and (only_queues is null or n.queue_id = any (only_queues))
       and parley._p_is_poisoned(n.queue_id)
     group by n.queue_id
@@ -17616,12 +17616,12 @@ begin
     -- Of two at once one sends it.
     perform
     from parley._p_event_notification as n
-    where n.notification_id = any (v_told.notifications) and not n.is_told
+    where n.notification_id = any (v_due.notifications) and not n.is_reported
     order by n.notification_id
     for no key update skip locked;
     continue when not found;
-    update parley._p_event_notification as n set is_told = true where n.notification_id = any (v_told.notifications);
-    v_posted := v_posted + parley._p_post_events(caller, v_told.queue_id, 'BROKER_QUEUE_DISABLED');
+    update parley._p_event_notification as n set is_reported = true where n.notification_id = any (v_due.notifications);
+    v_posted := v_posted + parley._p_post_events(caller, v_due.queue_id, 'BROKER_QUEUE_DISABLED');
   end loop;
   -- A conversation that is over takes its notification with it.
   v_over := array(
@@ -17775,7 +17775,7 @@ begin
 end
 $$;
 
-comment on function parley._p_notify_daemon() is 'Tells the daemons that what they work by has changed.';
+comment on function parley._p_notify_daemon() is 'Notifies the daemons that what they work by has changed.';
 
 create trigger _p_notify_daemon after insert or update or delete on parley._p_queue
 for each statement execute function parley._p_notify_daemon();
@@ -17824,7 +17824,7 @@ as $$
     (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
     m.trace_context
   from parley._p_queue as q
-  join parley._p_message as m on m.lane between parley._p_lane(q.queue_id, 10) and parley._p_aside_lane(q.queue_id)
+  join parley._p_message as m on m.lane between parley._p_lane(q.queue_id, 10) and parley._p_set_aside_lane(q.queue_id)
   join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
   join parley._p_conversation_group as g using (group_id)
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
@@ -17939,7 +17939,7 @@ end
 $$;
 
 comment on function parley.queue_backlogs(text, parley.caller) is
-'Tells how much waits in each queue that the caller may receive from.
+'Gives how much waits in each queue that the caller may receive from.
 The cost does not grow with the queue: beyond some 10,000 rows the number is estimated, within a few percent.
 Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received; is_estimated;
 oldest_enqueue_time of what is ready; held_messages, which arrived while the queue was off and are still their senders'';
@@ -17984,7 +17984,7 @@ begin
       select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
       from parley._p_message as m
       where m.endpoint_id = v_endpoint
-        and m.lane between parley._p_lane(v_queue.queue_id, 10) and parley._p_aside_lane(v_queue.queue_id)
+        and m.lane between parley._p_lane(v_queue.queue_id, 10) and parley._p_set_aside_lane(v_queue.queue_id)
         and m.position < v_end
       order by m.position
       limit top
@@ -18092,7 +18092,7 @@ end
 $$;
 
 comment on function parley._p_backlog(parley._p_queue, bigint, bigint) is
-'Tells how much stands in a queue from one position up to another (null: to the end): counted up to some 10,000 rows a lane, estimated beyond.';
+'Gives how much stands in a queue from one position up to another (null: to the end): counted up to some 10,000 rows a lane, estimated beyond.';
 
 create function parley._p_count_messages(
   lane integer, from_position bigint, up_to_position bigint, rows_max integer,
@@ -18760,7 +18760,7 @@ begin
   if not found then
     return '';
   end if;
-  if parley._p_may_look_at(v_caller, v_endpoint) is not true then
+  if parley._p_may_see_conversation(v_caller, v_endpoint) is not true then
     found := parley._p_raise(229, 'transmission status', v_endpoint.owner::text, pg_get_userbyid(v_caller));
   end if;
   return coalesce(
@@ -18794,7 +18794,7 @@ end
 $$;
 
 comment on function parley.get_transmission_status(uuid, parley.caller) is
-'Tells why the last message of this side of a conversation is still on its way; empty when nothing is known against it, or the handle is unknown.
+'Explains why the last message of this side of a conversation is still on its way; empty when nothing is known against it, or the handle is unknown.
 Arguments: conversation_handle.
 Errors: 229 neither owner of the conversation nor reader of its queue.
 Source: spec 4.8.';
@@ -19445,7 +19445,7 @@ as $$
 $$;
 
 comment on function parley.queue_activity(parley.caller) is
-'Tells what goes on in each queue that the caller may receive from. Two looks make rates: enqueued_rows only grows.
+'Shows what goes on in each queue that the caller may receive from. Two looks make rates: enqueued_rows only grows.
 Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; waiting_messages, is_estimated, held_messages and oldest_enqueue_time as queue_backlogs;
 enqueued_rows, how many rows were ever put on the queue, where a batch is one row for each page of it; messages_per_row of the newest rows that wait;
 max_readers that activation may start, or 0; running_readers of the daemon, failures of its last readers in a row, last_error of them;
@@ -19511,7 +19511,7 @@ as $$
 $$;
 
 comment on function parley.conversation_activity(integer, parley.caller) is
-'Tells which conversations stand at the heads of the queues that the caller may receive from: those that somebody has locked first, then by age.
+'Shows which conversations stand at the heads of the queues that the caller may receive from: those that somebody has locked first, then by age.
 Columns: conversation_handle, conversation_group_id, queue_name, service_name, far_service, state; waiting_messages, counted up to 1,000 rows, and
 is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the process id of the session that holds the group, null when that
 cannot be told.
@@ -19595,7 +19595,7 @@ end
 $$;
 
 comment on function parley.queue_end(text, parley.caller) is
-'Tells up to where positions of a queue have been given out: those of later messages are not less. What senders had drawn before shows when their
+'Shows up to where positions of a queue have been given out: those of later messages are not less. What senders had drawn before shows when their
 transactions have ended, which are named in senders. Not undone by anything, and no lock that looks like a sender''s remains.
 Arguments: queue.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
@@ -19715,7 +19715,7 @@ end
 $$;
 
 comment on function parley._p_transmission_backlog(parley._p_destination) is
-'Tells how many messages wait in the lanes of a destination, and since when.';
+'Gives how many messages wait in the lanes of a destination, and since when.';
 
 create function parley.transmission_destinations(caller parley.caller default parley.current_caller()) returns table (
   address text,
@@ -19795,7 +19795,7 @@ where parley._p_may_view_state(parley._p_current_role());
 comment on view parley.service_broker_endpoints is
 'Broker endpoints that serve this database, a row for each daemon that listens; up to two minutes old. For administrators and members of pg_monitor.';
 comment on column parley.service_broker_endpoints.name is 'The daemon that listens.';
-comment on column parley.service_broker_endpoints.endpoint_id is 'Tells endpoints apart; another one after the daemon has started anew.';
+comment on column parley.service_broker_endpoints.endpoint_id is 'Distinguishes endpoints; another one after the daemon has started anew.';
 comment on column parley.service_broker_endpoints.principal_id is 'Null: a daemon is nobody in the database.';
 comment on column parley.service_broker_endpoints.protocol is '2.';
 comment on column parley.service_broker_endpoints.protocol_desc is 'TCP.';
@@ -19833,7 +19833,7 @@ where parley._p_may_view_state(parley._p_current_role());
 comment on view parley.tcp_endpoints is
 'Where the broker endpoints that serve this database listen. For administrators and members of pg_monitor.';
 comment on column parley.tcp_endpoints.name is 'The daemon that listens.';
-comment on column parley.tcp_endpoints.endpoint_id is 'Tells endpoints apart; another one after the daemon has started anew.';
+comment on column parley.tcp_endpoints.endpoint_id is 'Distinguishes endpoints; another one after the daemon has started anew.';
 comment on column parley.tcp_endpoints.principal_id is 'Null: a daemon is nobody in the database.';
 comment on column parley.tcp_endpoints.protocol is '2.';
 comment on column parley.tcp_endpoints.protocol_desc is 'TCP.';
@@ -20548,11 +20548,11 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select case when r.step = 4 then 'ASK' else coalesce(r.otherwise, r.address) end
-  from parley._p_look_for_route(service_name, broker_instance, '00000000-0000-0000-0000-000000000000', true) as r
+  from parley._p_find_known_route(service_name, broker_instance, '00000000-0000-0000-0000-000000000000', true) as r
 $$;
 
 comment on function parley._p_leads_to(text, text) is
-'Tells where a conversation would go, for diagnosis, asking nobody: an address, LOCAL, ASK for the broker configuration service, null for nowhere.
+'Shows where a conversation would go, for diagnosis, asking nobody: an address, LOCAL, ASK for the broker configuration service, null for nowhere.
 Of several ways it tells one.
 Arguments: service_name; broker_instance, null for any.';
 
@@ -20902,7 +20902,7 @@ as $$
       case when f.is_estimated then 'some ' else '' end || f.waiting_messages as waiting,
       -- Whoever asked to be notified may have left before the time was over.
       (
-          coalesce(pg_sequence_last_value(q.doorbell_sequence), 0) > extract(epoch from clock_timestamp())
+          coalesce(pg_sequence_last_value(q.wakeup_sequence), 0) > extract(epoch from clock_timestamp())
           and parley._p_is_listening(q.queue_id)
         )
         or exists (
@@ -21751,7 +21751,7 @@ begin
 end
 $$;
 
-comment on function parley._p_drop_endpoint(bigint) is 'Drops a side of a conversation that is damaged, and tells the far side, with error -8462.';
+comment on function parley._p_drop_endpoint(bigint) is 'Drops a side of a conversation that is damaged, and informs the far side, with error -8462.';
 
 -- sql/diagnosis/explain_conversation.sql
 
@@ -21770,7 +21770,7 @@ begin
   return query
   select e.*
   from parley._p_endpoint as e
-  where e.endpoint_id = any (v_ids) and parley._p_may_look_at(caller, e)
+  where e.endpoint_id = any (v_ids) and parley._p_may_see_conversation(caller, e)
   order by e.conversation_id, e.is_initiator desc;
   if not found and cardinality(v_ids) > 0 then
     found := parley._p_raise(229, 'explanation', pg_get_userbyid(caller));
@@ -21885,7 +21885,7 @@ end
 $$;
 
 comment on function parley.explain_conversation(uuid, parley.caller) is
-'Tells where the messages of a conversation are and what keeps them there, side by side, in the order of the steps in which one looks for a lost message:
+'Shows where the messages of a conversation are and what keeps them there, side by side, in the order of the steps in which one looks for a lost message:
 1 is it committed, 2 is it in the transmission queue, 3 is the queue of the other side off, 6 was it received, 7 does it wait to be received.
 Columns: step; conversation_handle and side (initiator or target), the sender; answer; is_finding, whether that is what is wrong; cure, a statement.
 Arguments: conversation, a handle, a conversation id, or a group.
@@ -22092,7 +22092,7 @@ end
 $$;
 
 comment on function parley._p_explain_far_side(parley._p_endpoint, text) is
-'Tells where the messages of a conversation with another database are: steps 1, 2 and 6 of explain_conversation.';
+'Shows where the messages of a conversation with another database are: steps 1, 2 and 6 of explain_conversation.';
 
 -- sql/diagnosis/traces.sql
 
@@ -22637,17 +22637,17 @@ set lock_timeout = '10s'
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_told integer;
+  v_broken integer;
 begin
   found := parley._p_require_administrator(v_caller, 'ERROR_BROKER_CONVERSATIONS');
   found := parley._p_wait_at_most(wait_seconds);
   found := parley._p_require_no_original(original_is_disabled);
   perform parley._p_switch_on();
   delete from parley._p_transmission as t;
-  v_told := parley._p_break_conversations(
+  v_broken := parley._p_break_conversations(
     array(select e.endpoint_id from parley._p_endpoint as e), 9719, 'The database of one side of the conversation was restored or attached.', 9720
   );
-  return v_told;
+  return v_broken;
 exception
   when lock_not_available then
     found := parley._p_raise_in_use();
@@ -22707,7 +22707,7 @@ begin
   update parley._p_broker as b set service_broker_guid = gen_random_uuid(), remembers_since = null returning b.service_broker_guid into v_guid;
   -- Event notifications are definitions; the conversations that they speak through were among those removed.
   update parley._p_event_notification as n
-  set conversation_handle = parley._p_begin_notices(n.to_service, i.instance), broker_instance = i.instance, is_told = false
+  set conversation_handle = parley._p_begin_notices(n.to_service, i.instance), broker_instance = i.instance, is_reported = false
   from (
     select e.notification_id, case e.broker_instance when v_old then v_guid::text else e.broker_instance end as instance
     from parley._p_event_notification as e

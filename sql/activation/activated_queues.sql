@@ -75,7 +75,7 @@ begin
 end
 $$;
 
-comment on function parley._p_notify_daemon() is 'Tells the daemons that what they work by has changed.';
+comment on function parley._p_notify_daemon() is 'Notifies the daemons that what they work by has changed.';
 
 create trigger _p_notify_daemon after insert or update or delete on parley._p_queue
 for each statement execute function parley._p_notify_daemon();

@@ -297,7 +297,7 @@ as $$
 $$;
 
 comment on function parley._p_sees_definition(integer, parley.caller) is
-'Tells whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an administrator. False when there is none.';
+'Reports whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an administrator. False when there is none.';
 
 create view parley.external_activations with (security_barrier = true) as
 select

@@ -211,7 +211,7 @@ begin
   if v_endpoint.endpoint_id is null or v_activation.first_retry_ms is null then
     return;
   end if;
-  perform parley.note_failure(fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error, caller => caller);
+  perform parley.record_failure(fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error, caller => caller);
   update parley._p_failure as f set answer = left(fail_delivery.answer, 4096), answered_at = f.failed_at where f.endpoint_id = v_endpoint.endpoint_id;
   -- Those of conversations that are over; there are never many.
   delete from parley._p_delivery_failure as f
@@ -230,7 +230,7 @@ begin
     failed_at = excluded.failed_at
   returning f.failures, f.attempts into v_failures, attempts;
   if v_activation.max_attempts > 0 and (is_final or attempts >= v_activation.max_attempts) then
-    is_set_aside := parley._p_set_delivery_aside(v_queue, v_endpoint, attempts);
+    is_set_aside := parley._p_set_aside_delivery(v_queue, v_endpoint, attempts);
     if is_set_aside then
       return;
     end if;
@@ -256,7 +256,7 @@ the message); retry_ms, milliseconds that the receiver asks to wait; is_final, w
 without secrets, of which the first 4,096 characters are kept.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
-create function parley._p_set_delivery_aside(queue parley._p_queue, endpoint parley._p_endpoint, attempts integer) returns boolean
+create function parley._p_set_aside_delivery(queue parley._p_queue, endpoint parley._p_endpoint, attempts integer) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -277,7 +277,7 @@ begin
 end
 $$;
 
-comment on function parley._p_set_delivery_aside(parley._p_queue, parley._p_endpoint, integer) is
+comment on function parley._p_set_aside_delivery(parley._p_queue, parley._p_endpoint, integer) is
 'Sets a conversation aside whose delivery was refused too often; gives false when that cannot be now.';
 
 create function parley.seconds_to_next_delivery(
@@ -305,7 +305,7 @@ end
 $$;
 
 comment on function parley.seconds_to_next_delivery(text, parley.caller) is
-'Tells in how many seconds a conversation of a queue that failed to be delivered may be tried again; null when there is none.
+'Shows in how many seconds a conversation of a queue that failed to be delivered may be tried again; null when there is none.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
 create view parley.delivery_failures with (security_barrier) as

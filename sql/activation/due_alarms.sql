@@ -1,6 +1,6 @@
 -- Timers on time: what the daemon calls when the next alarm is due.
 --
--- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that notifies (_p_alarm_doorbell). Alarms
+-- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that notifies (_p_alarm_wakeup). Alarms
 -- are fired many in a transaction. When one of them raises an error, nothing of that transaction stays; then the daemon asks for them one by one:
 -- each has a subtransaction, and those that fail are put off, alone.
 -- Locks: as _p_fire_alarms, which waits for nobody; no other lock is waited for longer than lock_timeout.
@@ -20,8 +20,8 @@ begin
   end if;
   -- What a crash takes back is due again.
   perform set_config('synchronous_commit', 'off', true);
-  if coalesce(pg_sequence_last_value('parley._p_alarm_doorbell'), 0) < v_now + 20 then
-    perform setval('parley._p_alarm_doorbell', v_now::bigint + 40);
+  if coalesce(pg_sequence_last_value('parley._p_alarm_wakeup'), 0) < v_now + 20 then
+    perform setval('parley._p_alarm_wakeup', v_now::bigint + 40);
   end if;
   fired := 0;
   if one_by_one then

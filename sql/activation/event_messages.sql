@@ -126,22 +126,22 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_told record;
+  v_due record;
   v_posted integer := 0;
   v_over integer[];
 begin
-  update parley._p_event_notification as n set is_told = false
+  update parley._p_event_notification as n set is_reported = false
   where n.notification_id = any (array(
     select o.notification_id
     from parley._p_event_notification as o
-    where o.is_told and (only_queues is null or o.queue_id = any (only_queues)) and not parley._p_is_poisoned(o.queue_id)
+    where o.is_reported and (only_queues is null or o.queue_id = any (only_queues)) and not parley._p_is_poisoned(o.queue_id)
     for no key update skip locked
   ));
-  for v_told in
+  for v_due in
     select n.queue_id, array_agg(n.notification_id order by n.notification_id) as notifications
     from parley._p_event_notification as n
     where n.event = 'BROKER_QUEUE_DISABLED'
-      and not n.is_told
+      and not n.is_reported
       and (only_queues is null or n.queue_id = any (only_queues))
       and parley._p_is_poisoned(n.queue_id)
     group by n.queue_id
@@ -149,12 +149,12 @@ begin
     -- Of two at once one sends it.
     perform
     from parley._p_event_notification as n
-    where n.notification_id = any (v_told.notifications) and not n.is_told
+    where n.notification_id = any (v_due.notifications) and not n.is_reported
     order by n.notification_id
     for no key update skip locked;
     continue when not found;
-    update parley._p_event_notification as n set is_told = true where n.notification_id = any (v_told.notifications);
-    v_posted := v_posted + parley._p_post_events(caller, v_told.queue_id, 'BROKER_QUEUE_DISABLED');
+    update parley._p_event_notification as n set is_reported = true where n.notification_id = any (v_due.notifications);
+    v_posted := v_posted + parley._p_post_events(caller, v_due.queue_id, 'BROKER_QUEUE_DISABLED');
   end loop;
   -- A conversation that is over takes its notification with it.
   v_over := array(

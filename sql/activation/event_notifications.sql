@@ -16,7 +16,7 @@ create table parley._p_event_notification (
   broker_instance text,
   conversation_handle uuid not null,
   -- Whether it was notified that the queue is disabled now: each disabling is notified once.
-  is_told boolean not null default false,
+  is_reported boolean not null default false,
   create_date timestamptz not null default now(),
   unique (queue_id, name)
 );
@@ -30,7 +30,7 @@ as $$
   select exists (select from parley._p_event_notification as n where n.queue_id = $1 and n.event = 'QUEUE_ACTIVATION')
 $$;
 
-comment on function parley._p_notifies_activation(integer) is 'Tells whether a queue has a QUEUE_ACTIVATION event notification.';
+comment on function parley._p_notifies_activation(integer) is 'Reports whether a queue has a QUEUE_ACTIVATION event notification.';
 
 create function parley._p_begin_notices(
   to_service text, broker_instance text, service_id integer default 2, service_contract_id integer default 2, lifetime integer default null

@@ -48,10 +48,10 @@ begin
   );
   perform parley._p_set_aside_found(v_queues);
   if exists (select from parley._p_transmission)
-    and coalesce(pg_sequence_last_value('parley._p_delayed_look'), 0) <= extract(epoch from v_now) * 1000000 then
+    and coalesce(pg_sequence_last_value('parley._p_next_delayed_check'), 0) <= extract(epoch from v_now) * 1000000 then
     perform parley._p_deliver_delayed(null, v_queues, passes_by => true);
     -- However many wait, classifying them takes a twentieth of the time and no more.
-    perform setval('parley._p_delayed_look', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint)
+    perform setval('parley._p_next_delayed_check', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint)
     where v_queues is null;
   end if;
   delete from parley._p_fragment as f

@@ -46,7 +46,7 @@ end
 $$;
 
 comment on function parley._p_may_begin_reader(bigint, integer, text, integer) is
-'Tells whether the daemon that has a term may start a reader of a queue now: its lease lasts, and the queue still says that role.
+'Reports whether the daemon that has a term may start a reader of a queue now: its lease lasts, and the queue still says that role.
 Arguments: term, as _p_lead gave it; queue_id; role that a procedure runs as, or null for another kind of reader; milliseconds that the lease must last.
 Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
 
@@ -71,7 +71,7 @@ end
 $$;
 
 comment on function parley._p_begin_reader(bigint, integer, text, boolean) is
-'Tells whether the daemon that has a term may start a reader in this session now, which is then ended by the server unless a statement comes before the
+'Reports whether the daemon that has a term may start a reader in this session now, which is then ended by the server unless a statement comes before the
 lease can be over, two seconds at most. Neither the daemon''s clock nor its being awake matters.
 Arguments: term, as _p_lead gave it; queue_id; role that the reader runs as; is_direct, false behind a pooler, where nothing can be set for a session.
 Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';

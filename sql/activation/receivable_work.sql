@@ -93,11 +93,11 @@ end
 $$;
 
 comment on function parley._p_receivable(integer[], integer[], integer) is
-'Tells in which of some queues messages can be received that no reader holds: how many groups have such messages, up to a number; the position
+'Shows in which of some queues messages can be received that no reader holds: how many groups have such messages, up to a number; the position
 of the first of them; and whether the look ended at rows_max rows, so that there may be more. Queues without any are left out.
 Arguments: queue_ids; readers_max, how many groups are of interest in each; rows_max, how many rows to look at in each lane.';
 
-create function parley._p_arm_doorbells(queue_ids integer[], seconds integer) returns void
+create function parley._p_ask_for_wakeups(queue_ids integer[], seconds integer) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -105,28 +105,28 @@ declare
   v_until bigint := extract(epoch from clock_timestamp())::bigint + seconds;
 begin
   perform set_config('synchronous_commit', 'off', true);
-  perform setval(q.doorbell_sequence, v_until)
+  perform setval(q.wakeup_sequence, v_until)
   from parley._p_queue as q
-  where q.queue_id = any (queue_ids) and coalesce(pg_sequence_last_value(q.doorbell_sequence), 0) < v_until;
+  where q.queue_id = any (queue_ids) and coalesce(pg_sequence_last_value(q.wakeup_sequence), 0) < v_until;
 end
 $$;
 
-comment on function parley._p_arm_doorbells(integer[], integer) is
+comment on function parley._p_ask_for_wakeups(integer[], integer) is
 'Asks the senders to some queues to notify channel parley for so many seconds, unless they do so for longer already.
 Not for hundreds of queues in one transaction: it holds a lock on a sequence for each.';
 
-create function parley._p_disarm_doorbells(queue_ids integer[]) returns void
+create function parley._p_cancel_wakeups(queue_ids integer[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform set_config('synchronous_commit', 'off', true);
-  perform setval(q.doorbell_sequence, 0)
+  perform setval(q.wakeup_sequence, 0)
   from parley._p_queue as q
   where q.queue_id = any (queue_ids);
 end
 $$;
 
-comment on function parley._p_disarm_doorbells(integer[]) is
+comment on function parley._p_cancel_wakeups(integer[]) is
 'Tells the senders to some queues that nobody sleeps there: readers are at work, and a notification for each message would only slow both down.
 Others who sleep there ask again within seconds (parley.listen_for_messages).';

@@ -18,6 +18,6 @@ end
 $$;
 
 comment on function parley._p_may_act_as(oid, oid) is
-'Tells whether a role may become another one by SET ROLE: itself, a role that it is a member of and may set, any as superuser. Never null: false when either
+'Reports whether a role may become another one by SET ROLE: itself, a role that it is a member of and may set, any as superuser. Never null: false when either
 of the two does not exist.
 Arguments: caller, the role that acts; role, the one it would act as.';

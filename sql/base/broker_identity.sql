@@ -36,7 +36,7 @@ as $$
   from parley._p_broker as b
 $$;
 
-comment on function parley._p_is_elsewhere() is 'Tells whether this is another database than the one in which the broker was enabled last.';
+comment on function parley._p_is_elsewhere() is 'Reports whether this is another database than the one in which the broker was enabled last.';
 
 create function parley._p_original() returns name
 language sql stable
@@ -76,7 +76,7 @@ as $$
   from parley._p_broker as b
 $$;
 
-comment on function parley._p_advice_when_elsewhere() is 'Tells what to do with a broker that is not where it was.';
+comment on function parley._p_advice_when_elsewhere() is 'Shows what to do with a broker that is not where it was.';
 
 create function parley.attach_broker(
   out schema_version integer, out oldest_client_version integer, out release text,

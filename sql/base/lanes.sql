@@ -12,13 +12,13 @@ $$;
 comment on function parley._p_lane(integer, integer) is
 'Gives the lane of a queue for a priority: lanes of one queue in ascending order are priorities 10 to 1.';
 
-create function parley._p_aside_lane(queue_id integer) returns integer
+create function parley._p_set_aside_lane(queue_id integer) returns integer
 language sql immutable parallel safe
 as $$
   select parley._p_lane(queue_id, 0)
 $$;
 
-comment on function parley._p_aside_lane(integer) is 'Gives the lane of a queue for messages of conversations that are set aside; readers never look there.';
+comment on function parley._p_set_aside_lane(integer) is 'Gives the lane of a queue for conversations that are set aside, which readers never scan.';
 
 create function parley._p_owner_of_lane(lane integer) returns integer
 language sql immutable parallel safe

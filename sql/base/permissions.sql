@@ -49,7 +49,7 @@ end
 $$;
 
 comment on function parley._p_has_permission(oid, text, text, integer, oid) is
-'Tells whether a role holds a permission: by ownership, by grant (to it, to a role it inherits, to PUBLIC), or as administrator.
+'Reports whether a role holds a permission: by ownership, by grant (to it, to a role it inherits, to PUBLIC), or as administrator.
 Arguments: role; permission, such as SEND; class, such as service; object_id; owner, the owner of the object or null.';
 
 create function parley._p_require_permission(caller oid, permission text, class text, object_id integer, name text, owner oid) returns boolean
@@ -79,4 +79,4 @@ as $$
 $$;
 
 comment on function parley._p_may_view_state(oid) is
-'Tells whether a role may see the figures of the whole broker, as VIEW SERVER STATE allows: administrators and members of pg_monitor.';
+'Reports whether a role may see the figures of the whole broker, as VIEW SERVER STATE allows: administrators and members of pg_monitor.';

@@ -147,7 +147,7 @@ begin
 end
 $$;
 
-comment on function parley._p_is_administrator(oid) is 'Tells whether a role may do everything with the broker of this database.';
+comment on function parley._p_is_administrator(oid) is 'Reports whether a role may do everything with the broker of this database.';
 
 create function parley._p_require_administrator(caller oid, what text) returns boolean
 language plpgsql

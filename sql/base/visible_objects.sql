@@ -54,5 +54,5 @@ end
 $$;
 
 comment on function parley._p_is_visible(oid, text, integer, oid) is
-'Tells whether the catalog shows an object to a role: the rule of the views above, for functions that run with their owner''s rights.
+'Reports whether the catalog shows an object to a role: the rule of the views above, for functions that run with their owner''s rights.
 Arguments: role, 0 for what everybody sees; class, such as service; object_id; owner, the owner of the object.';

@@ -163,17 +163,17 @@ set lock_timeout = '10s'
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_told integer;
+  v_broken integer;
 begin
   found := parley._p_require_administrator(v_caller, 'ERROR_BROKER_CONVERSATIONS');
   found := parley._p_wait_at_most(wait_seconds);
   found := parley._p_require_no_original(original_is_disabled);
   perform parley._p_switch_on();
   delete from parley._p_transmission as t;
-  v_told := parley._p_break_conversations(
+  v_broken := parley._p_break_conversations(
     array(select e.endpoint_id from parley._p_endpoint as e), 9719, 'The database of one side of the conversation was restored or attached.', 9720
   );
-  return v_told;
+  return v_broken;
 exception
   when lock_not_available then
     found := parley._p_raise_in_use();
@@ -233,7 +233,7 @@ begin
   update parley._p_broker as b set service_broker_guid = gen_random_uuid(), remembers_since = null returning b.service_broker_guid into v_guid;
   -- Event notifications are definitions; the conversations that they speak through were among those removed.
   update parley._p_event_notification as n
-  set conversation_handle = parley._p_begin_notices(n.to_service, i.instance), broker_instance = i.instance, is_told = false
+  set conversation_handle = parley._p_begin_notices(n.to_service, i.instance), broker_instance = i.instance, is_reported = false
   from (
     select e.notification_id, case e.broker_instance when v_old then v_guid::text else e.broker_instance end as instance
     from parley._p_event_notification as e

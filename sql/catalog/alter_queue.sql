@@ -172,7 +172,7 @@ begin
   end if;
   if status then
     perform setval(v_new.rollback_sequence, 0);
-    update parley._p_event_notification as n set is_told = false where n.queue_id = _p_alter_queue.queue_id and n.is_told;
+    update parley._p_event_notification as n set is_reported = false where n.queue_id = _p_alter_queue.queue_id and n.is_reported;
   end if;
   if v_new.is_retention_enabled is distinct from v_old.is_retention_enabled then
     perform parley._p_forget_copy_numbers(queue_id);

@@ -87,14 +87,14 @@ comment on function parley._p_find_certificate(oid, text, text) is
 'Finds and locks a certificate that the caller may use for something.
 Errors: 229, 15151.';
 
-create function parley._p_tell_security() returns void
+create function parley._p_notify_security_change() returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select pg_notify('parley', 'transmission')
 $$;
 
-comment on function parley._p_tell_security() is 'Tells the daemons that messages which could not be sealed may be tried again.';
+comment on function parley._p_notify_security_change() is 'Notifies the daemons that messages which could not be sealed may be tried again.';
 
 create function parley._p_add_certificate(name text, certificate bytea, owner oid, private_key bytea, active_for_begin_dialog boolean) returns integer
 language plpgsql
@@ -150,7 +150,7 @@ begin
   if v_id is null then
     found := parley._p_raise(2714, 'certificate', name, encode(sha256(certificate), 'hex'));
   end if;
-  perform parley._p_tell_security();
+  perform parley._p_notify_security_change();
   return v_id;
 end
 $$;
@@ -184,7 +184,7 @@ begin
   set is_active_for_begin_dialog = coalesce(active_for_begin_dialog, c.is_active_for_begin_dialog),
     revoked_at = case when revoked is null then c.revoked_at when revoked then coalesce(c.revoked_at, clock_timestamp()) end
   where c.certificate_id = v_certificate.certificate_id;
-  perform parley._p_tell_security();
+  perform parley._p_notify_security_change();
 end
 $$;
 
@@ -205,7 +205,7 @@ declare
 begin
   delete from parley._p_permission as p where p.class = 'certificate' and p.object_id = v_certificate.certificate_id;
   delete from parley._p_certificate as c where c.certificate_id = v_certificate.certificate_id;
-  perform parley._p_tell_security();
+  perform parley._p_notify_security_change();
 end
 $$;
 

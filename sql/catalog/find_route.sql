@@ -73,7 +73,7 @@ begin
 end
 $$;
 
-comment on function parley._p_is_here(text, text) is 'Tells whether this database has a service, and is the broker instance that is asked for (null: any).';
+comment on function parley._p_is_here(text, text) is 'Reports whether this database has a service, and is the broker instance that is asked for (null: any).';
 
 create function parley._p_why_no_route(far_service text, far_broker_instance text, is_local boolean) returns text
 language plpgsql stable
@@ -94,9 +94,9 @@ end
 $$;
 
 comment on function parley._p_why_no_route(text, text, boolean) is
-'Tells why a message waits for a route: 9770 asked, 9795 another instance, 9796 LOCAL and no such service (is_local), 9750 no route (spec 6.12).';
+'Explains why a message waits for a route: 9770 asked, 9795 another instance, 9796 LOCAL and no such service (is_local), 9750 no route (spec 6.12).';
 
-create function parley._p_look_for_route(
+create function parley._p_find_known_route(
   far_service text, far_broker_instance text, conversation_id uuid, may_ask boolean,
   out step integer, out address text, out status text, out otherwise text, out broker_instance text
 )
@@ -133,7 +133,7 @@ begin
 end
 $$;
 
-comment on function parley._p_look_for_route(text, text, uuid, boolean) is
+comment on function parley._p_find_known_route(text, text, uuid, boolean) is
 'Finds the way of a conversation to its far side, as _p_find_route, and asks nobody: step 4 is told when the broker configuration service is to be asked.
 Arguments: those of _p_find_route; may_ask, whether step 4 counts.
 Source: spec 6.2, 6.3.';
@@ -146,14 +146,14 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_route record := parley._p_look_for_route(far_service, far_broker_instance, conversation_id, true);
+  v_route record := parley._p_find_known_route(far_service, far_broker_instance, conversation_id, true);
 begin
   if v_route.step = 4 then
     if parley._p_ask_broker_configuration(far_service, 6) = 'asked' then
       status := parley._p_why_no_route(far_service, far_broker_instance, false);
       return;
     end if;
-    v_route := parley._p_look_for_route(far_service, far_broker_instance, conversation_id, false);
+    v_route := parley._p_find_known_route(far_service, far_broker_instance, conversation_id, false);
   end if;
   address := v_route.address;
   status := v_route.status;

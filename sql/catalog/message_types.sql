@@ -214,4 +214,4 @@ as $$
 $$;
 
 comment on function parley._p_is_system_message(integer) is
-'Tells whether only the broker sends messages of a type: Error, EndDialog, DialogTimer (spec 2.2).';
+'Reports whether only the broker sends messages of a type: Error, EndDialog, DialogTimer (spec 2.2).';

@@ -102,7 +102,7 @@ begin
 end
 $$;
 
-comment on function parley._p_common_length(text, text) is 'Tells how many characters two texts begin with alike.';
+comment on function parley._p_common_length(text, text) is 'Gives how many characters two texts begin with alike.';
 
 create function parley._p_slip(name text, other text) returns integer
 language plpgsql immutable
@@ -134,7 +134,7 @@ end
 $$;
 
 comment on function parley._p_slip(text, text) is
-'Tells by how much one name may be a slip of the pen for the other: 0 when they differ by case only, 1 or 2 when at one place by so many characters, else null.
+'Shows by how much one name may be a slip of the pen for the other: 0 when they differ by case only, 1 or 2 when at one place by so many characters, else null.
 Names that are told apart by digits, as those of many of a kind, are no slips of each other; nor are short ones that have little in common.';
 
 create function parley._p_near_service(role oid, service_name text) returns text

@@ -2,7 +2,7 @@
 --
 -- Each queue owns four sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
 -- on it to the end of their transaction, which shows readers the senders under way (docs/architecture.md).
--- Its doorbell sequence shows senders until when a reader sleeps on the queue, so that no notification is in vain.
+-- Its wake-up sequence shows senders until when a reader sleeps on the queue, so that no notification is in vain.
 -- Its rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6); its counter sequence, who counted that.
 
 create table parley._p_queue (
@@ -12,7 +12,7 @@ create table parley._p_queue (
   name text not null,
   owner regrole not null,
   position_sequence regclass not null,
-  doorbell_sequence regclass not null,
+  wakeup_sequence regclass not null,
   rollback_sequence regclass not null,
   counter_sequence regclass not null,
   is_receive_enabled boolean not null,
@@ -150,18 +150,18 @@ as $$
 declare
   v_what text;
 begin
-  foreach v_what in array array['position', 'doorbell', 'rollback', 'counter'] loop
+  foreach v_what in array array['position', 'wakeup', 'rollback', 'counter'] loop
     execute format('create sequence parley.%I minvalue 0 start 1', format('_p_queue_%s_%s', queue_id, v_what));
     perform parley._p_take_back_relation(format('parley.%I', format('_p_queue_%s_%s', queue_id, v_what))::regclass);
   end loop;
   insert into parley._p_queue (
-    queue_id, lookup_name, schema_name, name, owner, position_sequence, doorbell_sequence, rollback_sequence, counter_sequence,
+    queue_id, lookup_name, schema_name, name, owner, position_sequence, wakeup_sequence, rollback_sequence, counter_sequence,
     is_receive_enabled, is_enqueue_enabled, is_retention_enabled, is_poison_message_handling_enabled
   )
   values (
     queue_id, parley._p_lookup_name(schema_name, name), schema_name, name, owner,
     format('parley._p_queue_%s_position', queue_id)::regclass,
-    format('parley._p_queue_%s_doorbell', queue_id)::regclass,
+    format('parley._p_queue_%s_wakeup', queue_id)::regclass,
     format('parley._p_queue_%s_rollback', queue_id)::regclass,
     format('parley._p_queue_%s_counter', queue_id)::regclass,
     true, true, false, true
@@ -296,7 +296,7 @@ begin
     where c.relnamespace = 'parley'::regnamespace
       and c.relkind = 'S'
       and c.relname like E'\\_p\\_queue\\_%'
-      and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.doorbell_sequence, q.rollback_sequence, q.counter_sequence))
+      and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence))
   loop
     begin
       execute format('drop sequence %s', v_sequence);

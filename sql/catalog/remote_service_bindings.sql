@@ -94,7 +94,7 @@ begin
   if v_id is null then
     found := parley._p_raise(9619, 'bound', to_service);
   end if;
-  perform parley._p_tell_security();
+  perform parley._p_notify_security_change();
   perform parley._p_deliver_delayed(create_remote_service_binding.to_service);
   return v_id;
 end
@@ -130,7 +130,7 @@ begin
   update parley._p_remote_service_binding as b
   set remote_principal = v_principal, is_anonymous = coalesce(anonymous, b.is_anonymous)
   where b.remote_service_binding_id = v_binding.remote_service_binding_id;
-  perform parley._p_tell_security();
+  perform parley._p_notify_security_change();
 end
 $$;
 

@@ -153,7 +153,7 @@ end
 $$;
 
 comment on function parley._p_follow_route(parley._p_route) is
-'Looks again where the messages go that a route concerns, now that it has come, gone or changed; tells the daemons.';
+'Looks again where the messages go that a route concerns, now that it has come, gone or changed; notifies the daemons.';
 
 create function parley.create_route(
   name text,

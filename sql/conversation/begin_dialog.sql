@@ -104,7 +104,7 @@ begin
     return;
   end if;
   perform set_config('parley.noticed_service', to_service, false);
-  v_route := parley._p_look_for_route(to_service, broker_instance, gen_random_uuid(), true);
+  v_route := parley._p_find_known_route(to_service, broker_instance, gen_random_uuid(), true);
   if v_route.step is not distinct from 4 or v_route.status is null or v_route.otherwise is not null then
     return;
   end if;

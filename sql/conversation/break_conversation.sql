@@ -112,7 +112,7 @@ begin
         if v_endpoint.far_endpoint_id < 0 then
           perform parley._p_hold_outgoing(v_endpoint, 'An Error was received or made: the message is held until the conversation is ended.');
           if far_error_number <> 0 then
-            perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-far_error_number, description));
+            perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-far_error_number, description));
           end if;
         end if;
         if not v_endpoint.is_initiator then
@@ -168,7 +168,7 @@ begin
       perform parley._p_discard_messages(v_endpoint.endpoint_id);
       perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
       perform parley._p_drop_outgoing(v_endpoint);
-      perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-8470, description));
+      perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-8470, description));
     else
       perform parley._p_remove_endpoint(v_endpoint);
     end if;
@@ -179,7 +179,7 @@ end
 $$;
 
 comment on function parley._p_drop_endpoints_of_service(integer, text) is
-'Removes all endpoints of a service that is dropped and tells the far sides, with error -8470.';
+'Removes all endpoints of a service that is dropped and informs the far sides, with error -8470.';
 
 create function parley._p_move_service(service parley._p_service, queue parley._p_queue) returns void
 language plpgsql

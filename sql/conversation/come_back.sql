@@ -74,7 +74,7 @@ as $$
 $$;
 
 comment on function parley._p_was_never_taken(parley._p_endpoint) is
-'Tells whether it is sure that no other database has taken a message of a conversation: none has a number, or the target has refused the first for now
+'Reports whether it is sure that no other database has taken a message of a conversation: none has a number, or the target has refused the first for now
 and nothing was acknowledged or sent since.';
 
 create function parley._p_is_at_home(endpoint parley._p_endpoint) returns boolean
@@ -82,8 +82,8 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select r.address = 'LOCAL' and r.status is null and parley._p_absence(endpoint) is null
-  from parley._p_look_for_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id, false) as r
+  from parley._p_find_known_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id, false) as r
 $$;
 
 comment on function parley._p_is_at_home(parley._p_endpoint) is
-'Tells whether the route of a conversation leads to a service of this database now.';
+'Reports whether the route of a conversation leads to a service of this database now.';

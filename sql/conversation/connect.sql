@@ -23,7 +23,7 @@ end
 $$;
 
 comment on function parley._p_refusal(parley._p_endpoint) is
-'Tells why a target in this database refuses a conversation: no permission (8494) or contract not accepted (8408); nulls when it takes it.';
+'Explains why a target in this database refuses a conversation: no permission (8494) or contract not accepted (8408); nulls when it takes it.';
 
 create function parley._p_connect(endpoint parley._p_endpoint) returns parley._p_endpoint
 language plpgsql
@@ -111,7 +111,7 @@ end
 $$;
 
 comment on function parley._p_right_to_send(oid, parley._p_queue) is
-'Tells through which role a role holds RECEIVE on a queue: who loses that role loses the right, without our being told.
+'Shows through which role a role holds RECEIVE on a queue: who loses that role loses the right, without our being told.
 Null when that cannot be said.';
 
 create function parley._p_remember_route(caller oid, handle uuid) returns void
@@ -122,7 +122,7 @@ begin
   update parley._p_endpoint as e
   set destination_lane = parley._p_lane(fq.queue_id, f.priority),
     destination_position = fq.position_sequence,
-    destination_doorbell = fq.doorbell_sequence,
+    destination_wakeup = fq.wakeup_sequence,
     sender_role = parley._p_right_to_send(caller, q)
   from parley._p_service as s
   join parley._p_queue as q using (queue_id),
@@ -155,7 +155,7 @@ begin
   update parley._p_endpoint as e
   set destination_lane = parley._p_lane(e.destination_id, e.priority),
     destination_position = 'parley._p_transmission_position',
-    destination_doorbell = 'parley._p_transmission_doorbell',
+    destination_wakeup = 'parley._p_transmission_wakeup',
     usual_message_type_id = t.message_type_id,
     usual_message_type_name = t.name,
     sender_role = parley._p_right_to_send(caller, q)
@@ -309,7 +309,7 @@ begin
     select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
     exit when not found or v_endpoint.state = 'ER';
     if v_message.message_type_id in (1, 2) then
-      perform parley._p_tell_end(v_endpoint, v_message.message_type_id, v_message.body);
+      perform parley._p_send_end(v_endpoint, v_message.message_type_id, v_message.body);
     else
       select * into v_type from parley._p_message_type as t where t.message_type_id = v_message.message_type_id;
       perform parley._p_deliver(v_endpoint, v_type, array[v_message.body], v_message.trace_context);

@@ -25,7 +25,7 @@ comment on function parley._p_require_conversation_owner(oid, parley._p_endpoint
 'Refuses callers that neither own a conversation nor read its queue (spec 7.7 and docs/differences.md).
 Errors: 229.';
 
-create function parley._p_may_look_at(caller oid, endpoint parley._p_endpoint) returns boolean
+create function parley._p_may_see_conversation(caller oid, endpoint parley._p_endpoint) returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -38,5 +38,5 @@ as $$
     ), parley._p_is_administrator(caller))
 $$;
 
-comment on function parley._p_may_look_at(oid, parley._p_endpoint) is
-'Tells whether the caller may look at a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
+comment on function parley._p_may_see_conversation(oid, parley._p_endpoint) is
+'Reports whether the caller may look at a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';

@@ -22,7 +22,7 @@ create table parley._p_endpoint (
   conversation_handle uuid not null default gen_random_uuid() unique,
   destination_lane integer,
   destination_position regclass,
-  destination_doorbell regclass,
+  destination_wakeup regclass,
   usual_message_type_id integer,
   sender_role regrole,
   usual_message_type_name text collate "C",
@@ -105,7 +105,7 @@ create index on parley._p_alarm (first_due_at) where first_due_at is not null;
 create sequence parley._p_next_alarm minvalue 0 start 0;
 
 -- Until when the daemon sleeps between alarms, in seconds since 1970: an alarm that is due soon has to wake it (payload 0).
-create sequence parley._p_alarm_doorbell minvalue 0 start 0;
+create sequence parley._p_alarm_wakeup minvalue 0 start 0;
 
 create function parley._p_set_alarm(endpoint_id bigint, kind text, due_at timestamptz) returns void
 language plpgsql
@@ -122,7 +122,7 @@ begin
   end if;
   -- Later ones the daemon finds by itself: it polls once a second.
   if due_at < clock_timestamp() + interval '2 seconds' then
-    perform parley._p_ring(0, 'parley._p_alarm_doorbell');
+    perform parley._p_wake_readers(0, 'parley._p_alarm_wakeup');
   end if;
 end
 $$;
@@ -136,7 +136,7 @@ as $$
 $$;
 
 comment on function parley._p_keeps_snapshot() is
-'Tells whether this transaction sees only what was there when it began: REPEATABLE READ, SERIALIZABLE.';
+'Reports whether this transaction sees only what was there when it began: REPEATABLE READ, SERIALIZABLE.';
 
 create function parley._p_find_endpoint(handle uuid, statement text default null) returns parley._p_endpoint
 language plpgsql stable

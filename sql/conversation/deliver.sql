@@ -73,7 +73,7 @@ begin
   end if;
   v_reason := coalesce(v_reason, parley._p_delay_reason(v_endpoint));
   if v_reason is not null then
-    perform parley._p_put_aside(v_endpoint, message_type.message_type_id, bodies, v_reason, trace_context);
+    perform parley._p_delay_transmission(v_endpoint, message_type.message_type_id, bodies, v_reason, trace_context);
     return false;
   end if;
   if v_endpoint.far_endpoint_id is null
@@ -176,7 +176,7 @@ end
 $$;
 
 comment on function parley._p_delay_reason(parley._p_endpoint) is
-'Tells why messages of an endpoint cannot be delivered yet, or null when they can. The switch of the broker cannot be thrown until the transaction ends.';
+'Explains why messages of an endpoint cannot be delivered yet, or null when they can. The switch of the broker cannot be thrown until the transaction ends.';
 
 create function parley._p_deliver(
   endpoint parley._p_endpoint, message_type parley._p_message_type, bodies bytea[], trace_context text default null
@@ -210,7 +210,7 @@ begin
     v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id,
     case when v_valid < cardinality(bodies) then bodies[: array_lower(bodies, 1) + v_valid - 1] else bodies end, trace_context
   );
-  perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
+  perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
   if v_valid < cardinality(bodies) then
     v_refusal := parley._p_invalid(message_type, bodies[array_lower(bodies, 1) + v_valid]);
     perform parley._p_break_conversations(

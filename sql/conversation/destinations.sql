@@ -28,8 +28,8 @@ status tell of the link, not of one message.';
 
 -- One series for all destinations: what matters is the order within a conversation.
 create sequence parley._p_transmission_position minvalue 0 start 1;
--- Until when the daemon sleeps, in seconds since 1970, as the doorbell of a queue.
-create sequence parley._p_transmission_doorbell minvalue 0 start 0;
+-- Until when the daemon sleeps, in seconds since 1970, like the wake-up sequence of a queue.
+create sequence parley._p_transmission_wakeup minvalue 0 start 0;
 
 create table parley._p_transit (
   endpoint_id bigint not null,
@@ -124,7 +124,7 @@ as $$
 $$;
 
 comment on function parley._p_back_off(integer) is
-'Tells how long to wait after so many failures: 4 seconds, doubling to 64 (spec 6.9).
+'Gives how long to wait after so many failures: 4 seconds, doubling to 64 (spec 6.9).
 Arguments: attempts, that have failed, at least 1.';
 
 create function parley._p_find_destination(address text, priority integer) returns integer
@@ -169,4 +169,4 @@ as $$
 $$;
 
 comment on function parley._p_is_next_door(text) is
-'Tells whether another database that the same daemon serves is known to have a service: LOCAL leads there when this one does not have it.';
+'Reports whether another database that the same daemon serves is known to have a service: LOCAL leads there when this one does not have it.';

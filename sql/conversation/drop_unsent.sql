@@ -88,7 +88,7 @@ comment on function parley._p_drop_untransmitted(parley._p_endpoint) is
 'Drops what the far side in another database has not acknowledged; all that the daemon may be sending stays when the far side may be made by it.
 The result is that of _p_drop_unsent.';
 
-create function parley._p_is_telling_far(endpoint parley._p_endpoint) returns boolean
+create function parley._p_has_unacknowledged_error(endpoint parley._p_endpoint) returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -100,5 +100,5 @@ as $$
     )
 $$;
 
-comment on function parley._p_is_telling_far(parley._p_endpoint) is
-'Tells whether an Error of the broker is still on its way to a far side in another database.';
+comment on function parley._p_has_unacknowledged_error(parley._p_endpoint) is
+'Reports whether an Error of the broker is still on its way to a far side in another database.';

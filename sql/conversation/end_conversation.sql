@@ -177,7 +177,7 @@ begin
       if message_type_id is null then
         perform parley._p_remove_endpoint(endpoint);
       else
-        perform parley._p_tell_end(endpoint, message_type_id, body);
+        perform parley._p_send_end(endpoint, message_type_id, body);
       end if;
     when 'DI' then
       perform parley._p_close_both(endpoint);
@@ -185,8 +185,8 @@ begin
       if exists (select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state in ('CO', 'DI')) then
         perform parley._p_discard_messages(endpoint.endpoint_id);
         perform parley._p_set_state(endpoint.endpoint_id, 'DO');
-        perform parley._p_tell_end(endpoint, message_type_id, body);
-      elsif parley._p_is_telling_far(endpoint) then
+        perform parley._p_send_end(endpoint, message_type_id, body);
+      elsif parley._p_has_unacknowledged_error(endpoint) then
         perform parley._p_discard_messages(endpoint.endpoint_id);
         perform parley._p_set_state(endpoint.endpoint_id, 'DO');
       else
@@ -206,7 +206,7 @@ comment on function parley._p_end_side(parley._p_endpoint, integer, bytea) is
 'Ends one side, locked by _p_lock_to_end, with EndDialog (2) or Error (1); the transitions of spec 3.2.
 Errors: 8427.';
 
-create function parley._p_tell_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+create function parley._p_send_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -215,7 +215,7 @@ declare
   v_reason text := parley._p_delay_reason(endpoint);
 begin
   if endpoint.far_endpoint_id < 0 then
-    perform parley._p_tell_far(endpoint.endpoint_id, message_type_id, body);
+    perform parley._p_send_end_far(endpoint.endpoint_id, message_type_id, body);
     return;
   elsif endpoint.far_endpoint_id is null or v_reason is not null then
     if endpoint.far_endpoint_id is not null
@@ -249,6 +249,6 @@ begin
 end
 $$;
 
-comment on function parley._p_tell_end(parley._p_endpoint, integer, bytea) is
-'Tells the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before; a far side in another database also with an
+comment on function parley._p_send_end(parley._p_endpoint, integer, bytea) is
+'Informs the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before; a far side in another database also with an
 Error that stands outside the order (-1).';

@@ -14,31 +14,31 @@ begin
     -endpoint.endpoint_id, parley._p_lane(endpoint.destination_id, endpoint.priority), 'parley._p_transmission_position', message_type_id, bodies,
     trace_context
   );
-  perform parley._p_ring(endpoint.destination_id, 'parley._p_transmission_doorbell');
+  perform parley._p_wake_readers(endpoint.destination_id, 'parley._p_transmission_wakeup');
 end
 $$;
 
 comment on function parley._p_put_out(parley._p_endpoint, integer, bytea[], text) is
 'Puts messages of an endpoint on the lane of the destination it is bound to, and wakes the daemon. Type -1 is an Error of the broker.';
 
-create function parley._p_put_aside(endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], status text, trace_context text default null)
+create function parley._p_delay_transmission(endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], status text, trace_context text default null)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
-  select endpoint.endpoint_id, _p_put_aside.message_type_id, clock_timestamp(), nullif(b.body, ''), status, _p_put_aside.trace_context
+  select endpoint.endpoint_id, _p_delay_transmission.message_type_id, clock_timestamp(), nullif(b.body, ''), status, _p_delay_transmission.trace_context
   from unnest(bodies) with ordinality as b (body, ordinal)
   order by b.ordinal;
   -- The daemon may know a database that SQL does not see.
-  if pg_sequence_last_value('parley._p_transmission_doorbell') > extract(epoch from clock_timestamp()) then
+  if pg_sequence_last_value('parley._p_transmission_wakeup') > extract(epoch from clock_timestamp()) then
     perform pg_notify('parley', 'unresolved');
   end if;
 end
 $$;
 
-comment on function parley._p_put_aside(parley._p_endpoint, integer, bytea[], text, text) is
+comment on function parley._p_delay_transmission(parley._p_endpoint, integer, bytea[], text, text) is
 'Keeps messages of an endpoint until there is a way for them; the caller holds its row FOR NO KEY UPDATE.';
 
 create function parley._p_bind_to(endpoint_id bigint, address text) returns void
@@ -72,7 +72,7 @@ begin
     on conflict on constraint _p_parked_pkey do update
     set destination_id = excluded.destination_id, status = excluded.status, attempts = excluded.attempts, due_at = excluded.due_at
     where v_has_moved;
-    perform parley._p_ring(v_endpoint.destination_id, 'parley._p_transmission_doorbell');
+    perform parley._p_wake_readers(v_endpoint.destination_id, 'parley._p_transmission_wakeup');
   end if;
   with waiting as (
     -- Where the other side has ended or failed, all that may still go is an Error of the broker.
@@ -84,7 +84,7 @@ begin
   select nextval('parley._p_transmission_position') * 1024, -v_endpoint.endpoint_id, w.enqueued_at, v_lane, w.message_type_id, w.body, w.trace_context
   from (select o.enqueued_at, o.message_type_id, o.body, o.trace_context from waiting as o order by o.transmission_id) as w;
   if found then
-    perform parley._p_ring(v_endpoint.destination_id, 'parley._p_transmission_doorbell');
+    perform parley._p_wake_readers(v_endpoint.destination_id, 'parley._p_transmission_wakeup');
   end if;
 end
 $$;
@@ -221,7 +221,7 @@ end
 $$;
 
 comment on function parley._p_absence(parley._p_endpoint) is
-'Tells why the far side of a conversation cannot be in this database; null when it can (spec 6.4, texts 9795 and 9796).';
+'Explains why the far side of a conversation cannot be in this database; null when it can (spec 6.4, texts 9795 and 9796).';
 
 create function parley._p_send_far(
   handle uuid, message_type_id integer, bodies bytea[], trace_context text
@@ -240,12 +240,12 @@ begin
   if v_endpoint.destination_id is null then
     v_status := parley._p_bind_unless_parked(v_endpoint);
     if v_status is not null then
-      perform parley._p_put_aside(v_endpoint, message_type_id, bodies, v_status, trace_context);
+      perform parley._p_delay_transmission(v_endpoint, message_type_id, bodies, v_status, trace_context);
       return false;
     end if;
     select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
     if v_endpoint.destination_id is null then
-      perform parley._p_put_aside(v_endpoint, message_type_id, bodies, '', trace_context);
+      perform parley._p_delay_transmission(v_endpoint, message_type_id, bodies, '', trace_context);
       perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
       return false;
     end if;
@@ -259,7 +259,7 @@ comment on function parley._p_send_far(uuid, integer, bytea[], text) is
 'Sends messages to a far side in another database, the long way: finds the route when there is none yet. The caller has checked rights and type.
 True when nothing was delayed.';
 
-create function parley._p_tell_far(endpoint_id bigint, message_type_id integer, body bytea) returns void
+create function parley._p_send_end_far(endpoint_id bigint, message_type_id integer, body bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -267,20 +267,20 @@ declare
   v_endpoint parley._p_endpoint;
   v_status text;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id for no key update;
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_send_end_far.endpoint_id for no key update;
   if v_endpoint.destination_id is null then
     v_status := parley._p_bind_unless_parked(v_endpoint);
     if v_status is not null then
-      perform parley._p_put_aside(v_endpoint, message_type_id, array[body], v_status);
+      perform parley._p_delay_transmission(v_endpoint, message_type_id, array[body], v_status);
       return;
     end if;
-    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
+    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_send_end_far.endpoint_id;
     if v_endpoint.destination_id is null then
       -- It has come back to this database: first what waited. What was never sent needs no report of its failure.
       perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
-      select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_tell_far.endpoint_id;
+      select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_send_end_far.endpoint_id;
       if found and message_type_id > 0 then
-        perform parley._p_tell_end(v_endpoint, message_type_id, body);
+        perform parley._p_send_end(v_endpoint, message_type_id, body);
       elsif v_endpoint.state = 'DO' then
         perform parley._p_remove_endpoint(v_endpoint);
       end if;
@@ -291,7 +291,7 @@ begin
 end
 $$;
 
-comment on function parley._p_tell_far(bigint, integer, bytea) is
+comment on function parley._p_send_end_far(bigint, integer, bytea) is
 'Sends EndDialog (2), the Error of an application (1) or one of the broker (-1) to a far side in another database, behind what was sent before.';
 
 create function parley._p_hold_outgoing(endpoint parley._p_endpoint, status text) returns void

@@ -67,7 +67,7 @@ comment on function parley._p_forget_progress(bigint, bigint, integer) is
 Arguments: endpoint_id; sequence, of the newest row; count, how many messages this RECEIVE took, at least 1.';
 
 -- Where the scan of a reader may begin. All rows of the lane before low_position are received for good. Such a claim is only made
--- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_note_scan.
+-- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_record_scan.
 -- Rows from low_position to resume_position belong to blocked_endpoints, which were locked; each of them has none before its blocked_position.
 create table parley._p_scan_hint (
   hint_id bigint generated always as identity,
@@ -130,7 +130,7 @@ comment on table parley._p_transmission is
 create index on parley._p_transmission (endpoint_id, transmission_id);
 
 -- When to classify them again at the earliest, in microseconds since 1970.
-create sequence parley._p_delayed_look minvalue 0 start 0;
+create sequence parley._p_next_delayed_check minvalue 0 start 0;
 
 create function parley._p_enqueue(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql
@@ -146,7 +146,7 @@ begin
   if message_type_id in (1, 5) then
     insert into parley._p_expedited (endpoint_id) values (endpoint.endpoint_id);
   end if;
-  perform parley._p_ring(q.queue_id, q.doorbell_sequence)
+  perform parley._p_wake_readers(q.queue_id, q.wakeup_sequence)
   from parley._p_service as s
   join parley._p_queue as q using (queue_id)
   where s.service_id = endpoint.service_id;
@@ -155,18 +155,18 @@ $$;
 
 comment on function parley._p_enqueue(parley._p_endpoint, integer, bytea) is 'Puts one message on the queue of an endpoint.';
 
-create function parley._p_ring(queue_id integer, doorbell regclass) returns void
+create function parley._p_wake_readers(queue_id integer, wakeup regclass) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if pg_sequence_last_value(doorbell) > extract(epoch from clock_timestamp()) then
+  if pg_sequence_last_value(wakeup) > extract(epoch from clock_timestamp()) then
     perform pg_notify('parley', queue_id::text);
   end if;
 end
 $$;
 
-comment on function parley._p_ring(integer, regclass) is 'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
+comment on function parley._p_wake_readers(integer, regclass) is 'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
 
 create table parley._p_listener (
   queue_id integer,
@@ -175,7 +175,7 @@ create table parley._p_listener (
 );
 
 comment on table parley._p_listener is
-'Sessions that have asked to be notified of messages of a queue; some have gone. Nothing but diagnosis looks here: senders go by the time in the doorbell.';
+'Sessions that have asked to be notified of messages of a queue; some have gone. Only diagnosis reads it: senders go by the wake-up sequence.';
 
 create function parley._p_is_listening(queue_id integer) returns boolean
 language sql stable
@@ -189,14 +189,14 @@ as $$
   )
 $$;
 
-comment on function parley._p_is_listening(integer) is 'Tells whether a session still lives that has asked to be notified of messages of a queue.';
+comment on function parley._p_is_listening(integer) is 'Reports whether a session still lives that has asked to be notified of messages of a queue.';
 
-create function parley._p_note_listener(queue_id integer) returns void
+create function parley._p_record_listener(queue_id integer) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_listener (queue_id, pid) values (_p_note_listener.queue_id, pg_backend_pid()) on conflict do nothing;
+  insert into parley._p_listener (queue_id, pid) values (_p_record_listener.queue_id, pg_backend_pid()) on conflict do nothing;
   if found then
     delete from parley._p_listener as l
     where (l.queue_id, l.pid) in (
@@ -209,7 +209,7 @@ begin
 end
 $$;
 
-comment on function parley._p_note_listener(integer) is
+comment on function parley._p_record_listener(integer) is
 'Notes that this session wants to be notified of messages of a queue. It writes the first time only, and then forgets sessions that have gone.';
 
 create function parley.listen_for_messages(
@@ -225,11 +225,11 @@ declare
   v_until bigint := extract(epoch from clock_timestamp())::bigint + seconds;
 begin
   -- Others may sleep longer than this caller.
-  if seconds <= 0 or coalesce(pg_sequence_last_value(v_queue.doorbell_sequence), 0) < v_until then
-    perform setval(v_queue.doorbell_sequence, greatest(0, v_until));
+  if seconds <= 0 or coalesce(pg_sequence_last_value(v_queue.wakeup_sequence), 0) < v_until then
+    perform setval(v_queue.wakeup_sequence, greatest(0, v_until));
   end if;
   if seconds > 0 then
-    perform parley._p_note_listener(v_queue.queue_id);
+    perform parley._p_record_listener(v_queue.queue_id);
   else
     delete from parley._p_listener as l where l.queue_id = v_queue.queue_id and l.pid = pg_backend_pid();
   end if;

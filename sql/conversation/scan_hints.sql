@@ -2,7 +2,7 @@
 --
 -- Why a hint may be believed (keeps S2, S19). A sender draws its position from the queue's sequence, and so holds a lock on that
 -- sequence until its transaction ends. If all who held that lock when the sequence stood at P have let go of it, then every row
--- up to P is there to be seen or never will be. _p_note_scan records P and the holders (the probe); a later reader that finds none of
+-- up to P is there to be seen or never will be. _p_record_scan records P and the holders (the probe); a later reader that finds none of
 -- them left declares P safe; and readers whose scan began after that may skip what they find gone or locked up to P. A scan that began
 -- before may have missed a row that is safe by now, so each scan is judged by what was safe when it began.
 -- What a scan has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
@@ -65,7 +65,7 @@ comment on function parley._p_probe(regclass) is
 included; not our own. When none of these is left, a look that begins then sees all that will ever be before that position.
 A prepared transaction that has outlived a restart of the server is named anew, -1/xid.';
 
-create function parley._p_note_scan(queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint) returns void
+create function parley._p_record_scan(queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -87,7 +87,7 @@ begin
   if parley._p_keeps_snapshot() then
     return;
   end if;
-  select * into v_old from parley._p_newest_hint(_p_note_scan.lane) as h;
+  select * into v_old from parley._p_newest_hint(_p_record_scan.lane) as h;
   v_old.low_position := coalesce(v_old.low_position, 0);
   v_old.safe_position := coalesce(v_old.safe_position, 0);
   v_old.resume_position := coalesce(v_old.resume_position, 0);
@@ -108,7 +108,7 @@ begin
     -- Our own scan, begun now: the first row of all, though its group may be held.
     select least(m.position, v_old.safe_position) into v_new.low_position
     from parley._p_message as m
-    where m.lane = _p_note_scan.lane
+    where m.lane = _p_record_scan.lane
       and m.position >= v_old.low_position
       and (m.endpoint_id < 0 or exists (select from parley._p_endpoint as e where e.endpoint_id = m.endpoint_id and e.state <> 'DO'))
     order by m.position
@@ -135,7 +135,7 @@ begin
         order by m.position
         limit 1
       ) as n
-      where n.lane = _p_note_scan.lane
+      where n.lane = _p_record_scan.lane
     ) as b;
     if v_new.blocked_endpoints is null or cardinality(v_new.blocked_endpoints) > 64 then
       v_new.blocked_endpoints := '{}';
@@ -154,7 +154,7 @@ begin
   if v_probes then
     -- The lanes of destinations have one sequence for all.
     v_sequence := coalesce(
-      (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_note_scan.queue_id), 'parley._p_transmission_position'
+      (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_record_scan.queue_id), 'parley._p_transmission_position'
     );
     select p.position, p.senders into v_probe from parley._p_probe(v_sequence) as p;
     -- A prepared transaction that has outlived a restart (-1/xid) may be any of the old ones.
@@ -181,18 +181,18 @@ begin
   if v_old.hint_id % 64 = 0 then
     -- Another session may move it, and may wait for a group that we hold: leave it that.
     delete from parley._p_scan_hint as h
-    where h.lane = _p_note_scan.lane
+    where h.lane = _p_record_scan.lane
       and h.hint_id in (
         select o.hint_id
         from parley._p_scan_hint as o
-        where o.lane = _p_note_scan.lane and o.hint_id < v_old.hint_id
+        where o.lane = _p_record_scan.lane and o.hint_id < v_old.hint_id
         for update skip locked
       );
   end if;
 end
 $$;
 
-comment on function parley._p_note_scan(integer, integer, bigint, bigint[], bigint) is
+comment on function parley._p_record_scan(integer, integer, bigint, bigint[], bigint) is
 'Tells the readers after this one where to begin to look.
 Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
 resume, up to where only they have messages, and no further than was safe when the look began.';
@@ -226,7 +226,7 @@ begin
       )
     );
   end if;
-  perform parley._p_note_scan(queue_id, lane, head_position, coalesce(hint.blocked_endpoints, '{}'), v_resume);
+  perform parley._p_record_scan(queue_id, lane, head_position, coalesce(hint.blocked_endpoints, '{}'), v_resume);
 end
 $$;
 

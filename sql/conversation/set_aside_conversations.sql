@@ -25,7 +25,7 @@ create table parley._p_failure (
 );
 
 comment on table parley._p_failure is
-'The last error that a reader of a conversation reported (parley.note_failure). Rows of endpoints that are gone are removed a little later.';
+'The last error that a reader of a conversation reported (parley.record_failure). Rows of endpoints that are gone are removed a little later.';
 comment on column parley._p_failure.answer is
 'With what text a receiver outside of the database refused (parley.fail_delivery), at answered_at. It is that of this error if both are of one time.';
 

@@ -125,7 +125,7 @@ as $$
 $$;
 
 comment on function parley._p_is_group_held(bigint) is
-'Tells whether somebody, this transaction too, has locked the group of either side of a conversation. Locks nothing; see activation/receivable_work.sql.';
+'Reports whether somebody, this transaction too, has locked the group of either side of a conversation. Locks nothing; see activation/receivable_work.sql.';
 
 create function parley._p_claim_alarm(endpoint_id bigint, kind text) returns boolean
 language plpgsql

@@ -86,7 +86,7 @@ end
 $$;
 
 comment on function parley._p_may_validate(oid, oid) is
-'Tells whether a function may judge messages for the role that set it. Never null.
+'Reports whether a function may judge messages for the role that set it. Never null.
 It runs inside functions that are SECURITY DEFINER, so with the rights of the schema''s owner unless it is SECURITY DEFINER itself: whoever set it and whoever
 owns it must be able to act as the role whose rights it has.';
 
@@ -212,7 +212,7 @@ end
 $$;
 
 comment on function parley._p_is_valid(parley._p_message_type, bytea) is
-'Tells whether a body is good for a message type (spec 2.2). A validation function that raises a data exception says no.';
+'Reports whether a body is good for a message type (spec 2.2). A validation function that raises a data exception says no.';
 
 create function parley._p_count_valid(message_type parley._p_message_type, bodies bytea[]) returns integer
 language plpgsql
@@ -234,7 +234,7 @@ end
 $$;
 
 comment on function parley._p_count_valid(parley._p_message_type, bytea[]) is
-'Tells how many messages come before the first whose body is not good for its type: those are delivered (spec 2.2).';
+'Gives how many messages come before the first whose body is not good for its type: those are delivered (spec 2.2).';
 
 create function parley._p_invalid(message_type parley._p_message_type, body bytea, out error_number integer, out description text)
 language sql immutable

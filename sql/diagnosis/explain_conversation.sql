@@ -13,7 +13,7 @@ begin
   return query
   select e.*
   from parley._p_endpoint as e
-  where e.endpoint_id = any (v_ids) and parley._p_may_look_at(caller, e)
+  where e.endpoint_id = any (v_ids) and parley._p_may_see_conversation(caller, e)
   order by e.conversation_id, e.is_initiator desc;
   if not found and cardinality(v_ids) > 0 then
     found := parley._p_raise(229, 'explanation', pg_get_userbyid(caller));
@@ -128,7 +128,7 @@ end
 $$;
 
 comment on function parley.explain_conversation(uuid, parley.caller) is
-'Tells where the messages of a conversation are and what keeps them there, side by side, in the order of the steps in which one looks for a lost message:
+'Shows where the messages of a conversation are and what keeps them there, side by side, in the order of the steps in which one looks for a lost message:
 1 is it committed, 2 is it in the transmission queue, 3 is the queue of the other side off, 6 was it received, 7 does it wait to be received.
 Columns: step; conversation_handle and side (initiator or target), the sender; answer; is_finding, whether that is what is wrong; cure, a statement.
 Arguments: conversation, a handle, a conversation id, or a group.

@@ -73,4 +73,4 @@ end
 $$;
 
 comment on function parley._p_explain_far_side(parley._p_endpoint, text) is
-'Tells where the messages of a conversation with another database are: steps 1, 2 and 6 of explain_conversation.';
+'Shows where the messages of a conversation with another database are: steps 1, 2 and 6 of explain_conversation.';

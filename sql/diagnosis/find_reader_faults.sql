@@ -52,7 +52,7 @@ as $$
       case when f.is_estimated then 'some ' else '' end || f.waiting_messages as waiting,
       -- Whoever asked to be notified may have left before the time was over.
       (
-          coalesce(pg_sequence_last_value(q.doorbell_sequence), 0) > extract(epoch from clock_timestamp())
+          coalesce(pg_sequence_last_value(q.wakeup_sequence), 0) > extract(epoch from clock_timestamp())
           and parley._p_is_listening(q.queue_id)
         )
         or exists (

@@ -8,11 +8,11 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select case when r.step = 4 then 'ASK' else coalesce(r.otherwise, r.address) end
-  from parley._p_look_for_route(service_name, broker_instance, '00000000-0000-0000-0000-000000000000', true) as r
+  from parley._p_find_known_route(service_name, broker_instance, '00000000-0000-0000-0000-000000000000', true) as r
 $$;
 
 comment on function parley._p_leads_to(text, text) is
-'Tells where a conversation would go, for diagnosis, asking nobody: an address, LOCAL, ASK for the broker configuration service, null for nowhere.
+'Shows where a conversation would go, for diagnosis, asking nobody: an address, LOCAL, ASK for the broker configuration service, null for nowhere.
 Of several ways it tells one.
 Arguments: service_name; broker_instance, null for any.';
 

@@ -153,4 +153,4 @@ begin
 end
 $$;
 
-comment on function parley._p_drop_endpoint(bigint) is 'Drops a side of a conversation that is damaged, and tells the far side, with error -8462.';
+comment on function parley._p_drop_endpoint(bigint) is 'Drops a side of a conversation that is damaged, and informs the far side, with error -8462.';

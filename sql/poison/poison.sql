@@ -145,7 +145,7 @@ as $$
   )
 $$;
 
-comment on function parley._p_is_waiting(integer, bigint) is 'Tells whether the message of a rollback entry still waits in the queue.';
+comment on function parley._p_is_waiting(integer, bigint) is 'Reports whether the message of a rollback entry still waits in the queue.';
 
 create function parley._p_is_poisoned(queue_id integer) returns boolean
 language plpgsql stable
@@ -163,7 +163,7 @@ begin
 end
 $$;
 
-comment on function parley._p_is_poisoned(integer) is 'Tells whether poison message handling has disabled a queue.';
+comment on function parley._p_is_poisoned(integer) is 'Reports whether poison message handling has disabled a queue.';
 
 create function parley._p_sees_poisoned(
   queue_id integer,
@@ -178,4 +178,4 @@ as $$
 $$;
 
 comment on function parley._p_sees_poisoned(integer, parley.caller) is
-'Tells whether poison message handling has disabled a queue, for the catalog. Null when the caller may not see the queue there.';
+'Reports whether poison message handling has disabled a queue, for the catalog. Null when the caller may not see the queue there.';

@@ -4,7 +4,7 @@
 -- Locks: the group, then the rows of both sides in their order, the sender's FOR UPDATE, so that no sender of the conversation is
 -- under way while its messages get new positions. A conversation that is only read or reported is not waited for.
 
-create function parley.note_failure(
+create function parley.record_failure(
   conversation_handle uuid, sqlstate text, message text,
   caller parley.caller default parley.current_caller()
 ) returns boolean
@@ -19,7 +19,7 @@ declare
   v_endpoint parley._p_endpoint;
   v_queue parley._p_queue;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = note_failure.conversation_handle and e.state <> 'DO';
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = record_failure.conversation_handle and e.state <> 'DO';
   if not found then
     return false;
   end if;
@@ -29,7 +29,7 @@ begin
   end if;
   insert into parley._p_failure (endpoint_id, failed_at, sqlstate, error)
   values (
-    v_endpoint.endpoint_id, clock_timestamp(), substring(note_failure.sqlstate from '^[0-9A-Z]{5}$'), left(coalesce(message, ''), 2000)
+    v_endpoint.endpoint_id, clock_timestamp(), substring(record_failure.sqlstate from '^[0-9A-Z]{5}$'), left(coalesce(message, ''), 2000)
   )
   on conflict on constraint _p_failure_pkey do update
   set failed_at = excluded.failed_at, sqlstate = excluded.sqlstate, error = excluded.error;
@@ -56,7 +56,7 @@ exception
 end
 $$;
 
-comment on function parley.note_failure(uuid, text, text, parley.caller) is
+comment on function parley.record_failure(uuid, text, text, parley.caller) is
 'Reports that a transaction that had received from a conversation has failed, and why. Call it afterwards, in a transaction of its own.
 The last report of each conversation is kept, for a day or as long as the conversation is set aside. The failure is counted at once, not only
 when the message is received again, so the fifth sets the conversation aside without a reader.

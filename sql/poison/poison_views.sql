@@ -152,8 +152,8 @@ from parley._p_failing_conversations() as c
 where c.set_aside_since is null;
 
 comment on view parley.failing_conversations is
-'Conversations of which a reader has reported a failure (parley.note_failure), or whose message a web address has refused (parley.delivery_failures), and whose
-message is in the queue and not set aside yet.';
+'Conversations of which a reader has reported a failure (parley.record_failure), or whose message a web address has refused (parley.delivery_failures), and
+whose message is in the queue and not set aside yet.';
 
 create function parley._p_sees_set_aside(
   queue_id integer,

@@ -3,9 +3,9 @@
 -- The conversation is found by what the failure left behind: of the first messages of the queue, the one that came back last and has not been
 -- counted since. Readers of one queue that fail within the same instant may get each other's error. A reader that failed before it
 -- received anything has left nothing, and nothing is recorded.
--- Locks: those of note_failure. Cost: the first rows of each lane.
+-- Locks: those of record_failure. Cost: the first rows of each lane.
 
-create function parley._p_note_reader_failure(queue_id integer, sqlstate text, message text) returns boolean
+create function parley._p_record_reader_failure(queue_id integer, sqlstate text, message text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -18,7 +18,7 @@ declare
   v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
   v_handle uuid;
 begin
-  select * into v_queue from parley._p_queue as q where q.queue_id = _p_note_reader_failure.queue_id;
+  select * into v_queue from parley._p_queue as q where q.queue_id = _p_record_reader_failure.queue_id;
   if not found or not v_queue.is_poison_message_handling_enabled then
     return false;
   end if;
@@ -52,10 +52,10 @@ begin
     )
   order by m.age
   limit 1;
-  return v_handle is not null and parley.note_failure(v_handle, sqlstate, message, caller => parley.current_caller());
+  return v_handle is not null and parley.record_failure(v_handle, sqlstate, message, caller => parley.current_caller());
 end
 $$;
 
-comment on function parley._p_note_reader_failure(integer, text, text) is
+comment on function parley._p_record_reader_failure(integer, text, text) is
 'Reports that a reader of a queue has failed, for the conversation that it most likely failed with. Call it when its transaction is over.
-Arguments: queue_id; sqlstate and message as in note_failure.';
+Arguments: queue_id; sqlstate and message as in record_failure.';

@@ -27,9 +27,9 @@ begin
   update parley._p_endpoint as e set is_plain = false where e.endpoint_id = _p_set_aside_conversation.endpoint_id and e.is_plain;
   insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks)
   values (_p_set_aside_conversation.endpoint_id, _p_set_aside_conversation.position, 0, _p_set_aside_conversation.rollbacks);
-  perform parley._p_move_aside(queue_id, endpoint_id, position, 500);
+  perform parley._p_move_to_set_aside_lane(queue_id, endpoint_id, position, 500);
   perform setval('parley._p_poison_found', 1);
-  perform parley._p_note_unseen();
+  perform parley._p_record_unseen();
   return true;
 end
 $$;
@@ -50,9 +50,9 @@ begin
 end
 $$;
 
-comment on function parley._p_is_set_aside(bigint) is 'Tells whether a side of a conversation is set aside.';
+comment on function parley._p_is_set_aside(bigint) is 'Reports whether a side of a conversation is set aside.';
 
-create function parley._p_move_aside(queue_id integer, endpoint_id bigint, from_position bigint, most integer) returns integer
+create function parley._p_move_to_set_aside_lane(queue_id integer, endpoint_id bigint, from_position bigint, most integer) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -61,7 +61,7 @@ set enable_bitmapscan = off
 set enable_sort = off
 as $$
 declare
-  v_lane integer := parley._p_aside_lane(queue_id);
+  v_lane integer := parley._p_set_aside_lane(queue_id);
   v_moved integer;
   v_last bigint;
 begin
@@ -69,7 +69,7 @@ begin
   with picked as (
     select n.ctid as row_id, n.position
     from parley._p_message as n
-    where n.endpoint_id = _p_move_aside.endpoint_id and n.position >= from_position and n.lane <> v_lane
+    where n.endpoint_id = _p_move_to_set_aside_lane.endpoint_id and n.position >= from_position and n.lane <> v_lane
     order by n.position
     limit most
   ), moved as (
@@ -77,12 +77,12 @@ begin
   )
   select count(*), max(m.position) into v_moved, v_last from moved as m;
   update parley._p_set_aside as s set moved_position = v_last + 1
-  where s.endpoint_id = _p_move_aside.endpoint_id and s.moved_position <= v_last;
+  where s.endpoint_id = _p_move_to_set_aside_lane.endpoint_id and s.moved_position <= v_last;
   return v_moved;
 end
 $$;
 
-comment on function parley._p_move_aside(integer, bigint, bigint, integer) is
+comment on function parley._p_move_to_set_aside_lane(integer, bigint, bigint, integer) is
 'Moves messages of a conversation that is set aside out of the readers'' way, and gives how many. Its group is locked.
 Arguments: queue_id; endpoint_id; from_position, of the first one met; most, at most so many rows.';
 
@@ -96,9 +96,9 @@ begin
   if not parley._p_is_set_aside(endpoint_id) then
     return null;
   end if;
-  v_moved := parley._p_move_aside(queue_id, endpoint_id, position, most);
+  v_moved := parley._p_move_to_set_aside_lane(queue_id, endpoint_id, position, most);
   -- The group is locked now, and what waits for it should not wait with a reader.
-  perform parley._p_note_unseen();
+  perform parley._p_record_unseen();
   -- Other conversations of the group go on.
   perform
   from parley._p_endpoint as e
@@ -112,7 +112,7 @@ end
 $$;
 
 comment on function parley._p_pass_by(integer, bigint, bigint, bigint, integer) is
-'Tells whether a reader that has found and locked a group has to pass it by, because all that waits in it is set aside: gives how many
+'Reports whether a reader that has found and locked a group has to pass it by, because all that waits in it is set aside: gives how many
 rows it has moved out of the way, and null when the group is to be received.
 Arguments: queue_id; group_id; endpoint_id and position of the message found; most, at most so many rows.';
 
@@ -147,7 +147,7 @@ begin
     where m.ctid = p.row_id
   )
   select coalesce(sum(p.messages), 0) into v_put_back from placed as p;
-  perform parley._p_ring(queue.queue_id, queue.doorbell_sequence);
+  perform parley._p_wake_readers(queue.queue_id, queue.wakeup_sequence);
   return v_put_back;
 end
 $$;
@@ -210,7 +210,7 @@ comment on function parley._p_set_aside_found(integer[]) is
 'Sets aside, in this transaction, what readers have found to be poisonous: theirs may have rolled back. Gives how many conversations.
 Arguments: only_queues, of these alone; null for all.';
 
-create function parley._p_note_unseen() returns void
+create function parley._p_record_unseen() returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -219,6 +219,6 @@ begin
 end
 $$;
 
-comment on function parley._p_note_unseen() is
+comment on function parley._p_record_unseen() is
 'Notes, to the end of the transaction, that it has locked or changed something for nobody''s sake but that of others: a group that had nothing, a
 conversation that is set aside. Others see it, or get it, when it commits, so it should not wait.';

@@ -128,7 +128,7 @@ begin
           and m.position = _p_lock_next_group.position
           and e.group_id = v_group;
         if not found then
-          perform parley._p_note_unseen();
+          perform parley._p_record_unseen();
           continue;
         end if;
         v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
@@ -141,7 +141,7 @@ begin
         else
           group_id := v_group;
           -- With what our hint named, whether we have met it or not: we did not scan before where the hint let us begin.
-          perform parley._p_note_scan(
+          perform parley._p_record_scan(
             queue_id, v_lane, position, case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
             least(position, v_safe)
           );

@@ -19,7 +19,7 @@ declare
   v_sent timestamptz;
   v_seen timestamptz;
   v_lost integer := 0;
-  v_looked timestamptz;
+  v_scanned_at timestamptz;
   v_started timestamptz := clock_timestamp();
 begin
   loop
@@ -30,7 +30,7 @@ begin
     found := parley._p_require_timeout(timeout);
     v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     if coalesce(timeout, 0) <> 0 then
-      v_looked := clock_timestamp();
+      v_scanned_at := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
     v_group := (parley._p_lock_next_group(v_queue.queue_id, v_queue.priorities)).group_id;
@@ -42,7 +42,7 @@ begin
     end if;
     v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
     v_seen := coalesce(v_sent, v_started);
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_looked, v_started, timeout, v_lost);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost);
     if v_sent is null then
       return null;
     end if;

@@ -33,7 +33,7 @@ set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_look record;
+  v_scan record;
   v_queue parley._p_queue;
   v_rollbacks bigint;
   v_is_poisoned boolean := false;
@@ -56,8 +56,8 @@ declare
   v_sequence bigint;
   v_left integer := coalesce(top, 2147483647);
   v_count integer;
-  v_look_past boolean := false;
-  v_looked timestamptz;
+  v_scan_past boolean := false;
+  v_scanned_at timestamptz;
   v_started timestamptz;
   v_sent timestamptz;
   v_seen timestamptz;
@@ -76,15 +76,15 @@ begin
     select
       q as queue,
       (select h from parley._p_newest_hint(parley._p_lane(q.queue_id, 5)) as h) as hint
-    into v_look
+    into v_scan
     from parley._p_queue as q
     where q.lookup_name = queue;
     if not found then
       queue := (parley._p_find_queue(v_caller, queue)).lookup_name;
       continue;
     end if;
-    v_queue := v_look.queue;
-    v_hint := v_look.hint;
+    v_queue := v_scan.queue;
+    v_hint := v_scan.hint;
     v_low := coalesce(v_hint.low_position, 0);
     v_is_blocked := cardinality(v_hint.blocked_endpoints) > 0;
     if pg_has_role(v_caller, v_queue.owner, 'usage') is not true then
@@ -105,11 +105,11 @@ begin
     end if;
     -- Read before the scan: a sender that draws its position after this makes us scan again while we wait.
     if timeout <> 0 and parley._p_require_timeout(timeout) then
-      v_looked := clock_timestamp();
+      v_scanned_at := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
     end if;
 
-    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_look_past and not v_is_named then
+    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_scan_past and not v_is_named then
       perform
       from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
       join parley._p_endpoint as e
@@ -126,13 +126,13 @@ begin
       order by m.position
       limit 1
       for update of g skip locked;
-      v_look_past := found;
+      v_scan_past := found;
       v_is_holding := v_is_holding or found;
       v_low := greatest(v_low, case when not found then v_hint.resume_position end);
     end if;
 
     if v_is_named then
-      v_named := parley._p_look_at_named(v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout);
+      v_named := parley._p_poll_named(v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout);
       v_service_id := v_named.service_id;
       if v_named.is_ready then
         return query
@@ -140,8 +140,8 @@ begin
         exit looking when found;
         v_is_holding := true;
       end if;
-    elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_look_past then
-      v_look_past := false;
+    elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_scan_past then
+      v_scan_past := false;
       return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
       exit looking when found;
     else
@@ -188,7 +188,7 @@ begin
             (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
             0
           ) as sequence
-        into v_look
+        into v_scan
         from parley._p_endpoint as e
         cross join lateral (
           select n as message, n.xmax as taker
@@ -200,21 +200,21 @@ begin
         where e.endpoint_id = v_endpoint_id and e.group_id = v_group_id and e.state <> 'DO';
         v_is_holding := true;
         continue when not found;
-        v_endpoint := v_look.endpoint;
-        v_message := v_look.message;
-        v_sequence := v_look.sequence;
+        v_endpoint := v_scan.endpoint;
+        v_message := v_scan.message;
+        v_sequence := v_scan.sequence;
         if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) or v_is_blocked and v_endpoint_id = any (v_hint.blocked_endpoints) then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
           exit looking when found;
           -- It is set aside, and more of it may stand in front of the others.
-          v_look_past := true;
+          v_scan_past := true;
           continue;
         end if;
         -- ALTER SERVICE may have given its messages to another queue between the scan and the lock.
         continue when v_message.lane <> v_lane;
-        if v_look.taker <> '0' and v_counted is distinct from v_message.position then
-          v_look_past := parley._p_keeper(v_look.taker) is not null;
-          continue when v_look_past;
+        if v_scan.taker <> '0' and v_counted is distinct from v_message.position then
+          v_scan_past := parley._p_keeper(v_scan.taker) is not null;
+          continue when v_scan_past;
           -- Counting may have waited, or have set the conversation aside, so scan again.
           if parley._p_count_rollback(v_queue.queue_id, v_endpoint_id, v_message.position) is null then
             return;
@@ -343,13 +343,13 @@ begin
           v_sequence := v_sequence + v_count;
           exit when v_left = 0;
           select n as message
-          into v_look
+          into v_scan
           from parley._p_message as n
           where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
           order by n.position
           limit 1;
           exit when not found;
-          v_message := v_look.message;
+          v_message := v_scan.message;
         end loop;
         insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence) returning xmin into v_transaction_id;
         if v_transaction_id <> pg_current_xact_id()::xid then
@@ -367,7 +367,7 @@ begin
     v_started := coalesce(v_started, clock_timestamp());
     v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
     v_seen := coalesce(v_sent, v_started);
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_looked, v_started, timeout, v_lost);
+    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost);
     exit when v_sent is null;
   end loop;
   if v_started is not null then

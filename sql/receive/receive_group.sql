@@ -15,7 +15,7 @@ declare
   v_left integer := top;
   v_endpoint record;
   v_count integer;
-  v_is_aside boolean;
+  v_is_set_aside boolean;
 begin
   conversation_handle := nullif(conversation_handle, parley._p_any());
   conversation_group_id := nullif(conversation_group_id, parley._p_any());
@@ -29,7 +29,7 @@ begin
         return;
       end if;
     end if;
-    v_is_aside := false;
+    v_is_set_aside := false;
     v_count := 0;
     for v_endpoint in
       select e.endpoint_id, e.is_plain, m.position, m.came_back, coalesce(h.safe_position, 0) as safe_position
@@ -52,11 +52,11 @@ begin
     loop
       exit when v_left <= 0;
       if v_endpoint.came_back then
-        v_is_aside := parley._p_count_rollback(queue_id, v_endpoint.endpoint_id, v_endpoint.position);
-        if v_is_aside is null then
+        v_is_set_aside := parley._p_count_rollback(queue_id, v_endpoint.endpoint_id, v_endpoint.position);
+        if v_is_set_aside is null then
           return;
         end if;
-        continue when v_is_aside;
+        continue when v_is_set_aside;
       end if;
       -- Senders that have committed since our scan may have filled places in front of the first message we saw (keeps S4).
       return query
@@ -65,7 +65,7 @@ begin
       v_left := v_left - v_count;
     end loop;
     -- All that the group had may have been set aside just now. Another group may have something.
-    exit when v_count > 0 or conversation_handle is not null or conversation_group_id is not null or not v_is_aside;
+    exit when v_count > 0 or conversation_handle is not null or conversation_group_id is not null or not v_is_set_aside;
   end loop;
 end
 $$;

@@ -71,7 +71,7 @@ somebody waited, null when nobody has.
 Errors: 8414 the conversation is not in the group, 8426 and 8436 not found or not of this queue, or ended since, 8468 its service has another queue since,
 8470 its service was dropped since.';
 
-create function parley._p_look_at_named(
+create function parley._p_poll_named(
   queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, timeout integer,
   out service_id integer, out is_ready boolean
 )
@@ -100,7 +100,7 @@ begin
     v_group_id := v_named.group_id;
     select count(*) > 0, max(parley._p_keeper(m.taker)) filter (where m.taker <> '0') into is_ready, v_keeper
     from parley._p_endpoint as e
-    left join lateral parley._p_newest_hint(parley._p_lane(_p_look_at_named.queue_id, e.priority)) as h on true
+    left join lateral parley._p_newest_hint(parley._p_lane(_p_poll_named.queue_id, e.priority)) as h on true
     cross join lateral (
       select n.lane, n.xmax as taker
       from parley._p_message as n
@@ -110,7 +110,7 @@ begin
     ) as m
     where e.group_id = v_group_id
       and e.state <> 'DO'
-      and m.lane = parley._p_lane(_p_look_at_named.queue_id, e.priority)
+      and m.lane = parley._p_lane(_p_poll_named.queue_id, e.priority)
       and (v_handle is null or e.conversation_handle = v_handle)
       and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id));
     if v_keeper is null then
@@ -132,8 +132,8 @@ begin
 end
 $$;
 
-comment on function parley._p_look_at_named(integer, uuid, uuid, integer, integer) is
-'Tells whether it is worth receiving from a named conversation or group now.
+comment on function parley._p_poll_named(integer, uuid, uuid, integer, integer) is
+'Reports whether it is worth receiving from a named conversation or group now.
 Arguments: queue_id; conversation_handle and conversation_group_id as receive got them; waited_service_id, the service found at the last look,
 null at the first; timeout of receive, in milliseconds: with one, true is given only when there is a message and the lock was free and has been taken;
 without, RECEIVE waits for the lock.

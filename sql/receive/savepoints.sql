@@ -129,7 +129,7 @@ end
 $$;
 
 comment on function parley._p_keeper(xid) is
-'Tells which backend keeps a message that has come back from a savepoint of a transaction that still runs; null when no other does,
+'Shows which backend keeps a message that has come back from a savepoint of a transaction that still runs; null when no other does,
 0 for a prepared transaction.
 Arguments: transaction_id, the xmax of the message.';
 

@@ -19,13 +19,13 @@ as $$
 declare
   v_now timestamptz := clock_timestamp();
   -- A sender that has drawn a position commits at once as a rule; if it does not, poll for its message ever more seldom.
-  v_look timestamptz := v_now + least(
+  v_scan timestamptz := v_now + least(
     greatest((v_now - sent) / 2, interval '1 ms'), greatest((v_now - sent) / 10, interval '100 ms'), interval '500 ms'
   );
   -- Where everything belongs to others, or messages come faster than they can be received, polling takes a third of the time at most.
   v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
   v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
-  v_next timestamptz := least(greatest(v_look, v_rested), v_until);
+  v_next timestamptz := least(greatest(v_scan, v_rested), v_until);
   v_least float8 := 0.0005 * (1 << least(lost, 3));
   v_quiet float8;
 begin
@@ -72,4 +72,4 @@ begin
 end
 $$;
 
-comment on function parley._p_has_unseen() is 'Tells, once, whether the transaction had better end than wait, by _p_note_unseen.';
+comment on function parley._p_has_unseen() is 'Reports, once, whether the transaction had better end than wait, by _p_record_unseen.';

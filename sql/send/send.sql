@@ -16,7 +16,7 @@
 -- Sequential scans are off, as in every statement that finds conversations: a session that planned this while there were few
 -- would go on reading all of them, until they are analyzed.
 --
--- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one scan of the doorbell.
+-- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one read of the wake-up sequence.
 
 create table parley._p_outgoing (
   conversation_handle uuid,
@@ -42,8 +42,8 @@ begin
     pg_catalog.nextval(e.destination_position) operator(pg_catalog.*) 1024::pg_catalog.int8,
     e.far_endpoint_id,
     case
-      when pg_catalog.pg_sequence_last_value(e.destination_doorbell) operator(pg_catalog.>) 0::pg_catalog.int8
-        then parley._p_ring_bell(e.destination_lane, e.destination_doorbell)
+      when pg_catalog.pg_sequence_last_value(e.destination_wakeup) operator(pg_catalog.>) 0::pg_catalog.int8
+        then parley._p_wake_and_time(e.destination_lane, e.destination_wakeup)
       else pg_catalog.clock_timestamp()
     end,
     e.destination_lane,
@@ -109,14 +109,14 @@ Arguments: conversation_handle; message_type, default DEFAULT; body, null or emp
 Errors: those of send with a bytea body.
 Source: spec 4.2.';
 
-create function parley._p_ring_bell(lane integer, doorbell regclass) returns timestamptz
+create function parley._p_wake_and_time(lane integer, wakeup regclass) returns timestamptz
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_ring(parley._p_owner_of_lane(lane), doorbell);
+  perform parley._p_wake_readers(parley._p_owner_of_lane(lane), wakeup);
   return clock_timestamp();
 end
 $$;
 
-comment on function parley._p_ring_bell(integer, regclass) is 'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';
+comment on function parley._p_wake_and_time(integer, regclass) is 'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';

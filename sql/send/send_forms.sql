@@ -114,7 +114,7 @@ begin
   end loop;
   -- Endpoint rows are locked in their order, so that two such sends cannot wait for each other.
   with ready as materialized (
-    select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_doorbell, e.destination_lane, e.usual_message_type_id
+    select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_wakeup, e.destination_lane, e.usual_message_type_id
     from parley._p_endpoint as e
     where e.conversation_handle = any (new.conversation_handles)
       and e.usual_message_type_name = new.message_type
@@ -125,7 +125,7 @@ begin
   ), sent as (
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
     select nextval(r.destination_position) * 1024, r.far_endpoint_id,
-      parley._p_ring_bell(r.destination_lane, r.destination_doorbell), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
+      parley._p_wake_and_time(r.destination_lane, r.destination_wakeup), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
     from ready as r
   )
   select array_agg(h.handle order by e.endpoint_id nulls first, h.position) into v_rest
@@ -205,12 +205,12 @@ declare
   v_far bigint;
   v_lane integer;
   v_position regclass;
-  v_doorbell regclass;
+  v_wakeup regclass;
   v_type integer;
 begin
   found := parley._p_require_one_dimension(new.bodies);
-  select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_doorbell, e.usual_message_type_id
-  into v_far, v_lane, v_position, v_doorbell, v_type
+  select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_wakeup, e.usual_message_type_id
+  into v_far, v_lane, v_position, v_wakeup, v_type
   from parley._p_endpoint as e
   where e.conversation_handle = new.conversation_handle
     and e.usual_message_type_name = new.message_type
@@ -222,8 +222,8 @@ begin
     return null;
   end if;
   perform parley._p_append(v_far, v_lane, v_position, v_type, new.bodies, v_context);
-  if pg_sequence_last_value(v_doorbell) > 0 then
-    perform parley._p_ring_bell(v_lane, v_doorbell);
+  if pg_sequence_last_value(v_wakeup) > 0 then
+    perform parley._p_wake_and_time(v_lane, v_wakeup);
   end if;
   return null;
 end

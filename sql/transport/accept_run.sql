@@ -74,7 +74,7 @@ begin
       return v_refusal;
     end if;
     if sealed_at is not null then
-      perform parley._p_note_opened(conversation_id);
+      perform parley._p_record_opened(conversation_id);
     end if;
   end if;
   if v_endpoint.far_endpoint_id is null then
@@ -171,7 +171,7 @@ begin
           endpoint.endpoint_id, parley._p_lane(v_queue.queue_id, endpoint.priority), v_queue.position_sequence, v_type.message_type_id,
           bodies[array_lower(bodies, 1) : array_lower(bodies, 1) + v_valid - 1], trace_context
         );
-        perform parley._p_ring(v_queue.queue_id, v_queue.doorbell_sequence);
+        perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
       end if;
       if v_refusal.outcome is not null then
         -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
@@ -264,6 +264,6 @@ end
 $$;
 
 comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_message_type, text) is
-'Tells why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437);
+'Explains why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437);
 null when it takes them. Bodies are another question: _p_count_valid.
 Source: spec 6.10.';

@@ -74,7 +74,7 @@ begin
       with ordinality as r (conversation_id, from_initiator, first_sequence, message_type, count, size, trace_context, start, ordinal)
     where r.size = 0 and r.count > 0 and r.first_sequence < 9223372036854775807 -- what stands outside the order
   ), place as (
-    select r.ordinal, r.first_sequence, r.count, r.trace_context, r.start, e.endpoint_id, e.priority, q.queue_id, q.position_sequence, q.doorbell_sequence,
+    select r.ordinal, r.first_sequence, r.count, r.trace_context, r.start, e.endpoint_id, e.priority, q.queue_id, q.position_sequence, q.wakeup_sequence,
       t.message_type_id, coalesce(p.sequence, 0) as expected, r.first_sequence + r.count as after
     from run as r
     join parley._p_endpoint as e
@@ -128,7 +128,7 @@ begin
   ), forgotten as (
     delete from parley._p_accept_progress as p using moved as m where p.endpoint_id = m.endpoint_id and p.sequence = m.expected
   ), rung as (
-    select parley._p_ring(d.queue_id, d.doorbell_sequence) from (select distinct k.queue_id, k.doorbell_sequence from taken as k) as d
+    select parley._p_wake_readers(d.queue_id, d.wakeup_sequence) from (select distinct k.queue_id, k.wakeup_sequence from taken as k) as d
   )
   select array_agg(k.ordinal::integer order by k.ordinal), array_agg(greatest(k.next, k.after) order by k.ordinal),
     sum(greatest(k.count - k.skipped - 1, 0))

@@ -79,7 +79,7 @@ begin
     where e.endpoint_id = any (endpoint_ids) and e.state = 'DO' and e.far_endpoint_id < 0
     order by e.endpoint_id
   loop
-    perform parley._p_close_when_told(v_answer.endpoint_id);
+    perform parley._p_close_when_acknowledged(v_answer.endpoint_id);
   end loop;
   for v_answer in
     select a.endpoint_id, a.first_sequence, a.is_alone, a.outcome, a.next_sequence, a.error_number, a.description
@@ -127,7 +127,7 @@ comment on function parley._p_disbelieve(bigint[]) is
 Arguments: endpoint_ids.
 Source: reliability T2, F2.';
 
-create function parley._p_close_when_told(endpoint_id bigint) returns void
+create function parley._p_close_when_acknowledged(endpoint_id bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -136,7 +136,7 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_close_when_told.endpoint_id;
+  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_close_when_acknowledged.endpoint_id;
   if v_endpoint.state = 'DO'
     and not exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
     and not exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
@@ -153,7 +153,7 @@ begin
 end
 $$;
 
-comment on function parley._p_close_when_told(bigint) is
+comment on function parley._p_close_when_acknowledged(bigint) is
 'Removes a side that has ended when the far side in another database has taken all that it had to say; a little later when somebody holds it.';
 
 create function parley._p_answer(
@@ -255,7 +255,7 @@ begin
   if v_endpoint.state = 'DO' then
     -- It does not want to know; the other side does.
     perform parley._p_drop_outgoing(v_endpoint);
-    perform parley._p_tell_far(v_endpoint.endpoint_id, -1, parley._p_error_body(case whose when 'this side' then -9720 else -9719 end, v_text));
+    perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_error_body(case whose when 'this side' then -9720 else -9719 end, v_text));
   else
     perform parley._p_break_conversations(
       array[endpoint_id], case whose when 'this side' then 9719 else 9720 end, v_text, case whose when 'this side' then 9720 else 9719 end

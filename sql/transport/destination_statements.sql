@@ -140,7 +140,7 @@ begin
       continue when not found;
       v_address := nullif(address, '');
       if v_address is null then
-        v_route := parley._p_look_for_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id, false);
+        v_route := parley._p_find_known_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id, false);
         v_address := v_route.otherwise;
       end if;
       v_status := parley._p_await_binding(v_endpoint, v_address);
@@ -175,7 +175,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform setval('parley._p_transmission_doorbell', case when seconds > 0 then extract(epoch from clock_timestamp())::bigint + seconds else 0 end);
+  perform setval('parley._p_transmission_wakeup', case when seconds > 0 then extract(epoch from clock_timestamp())::bigint + seconds else 0 end);
 end
 $$;
 
@@ -196,7 +196,7 @@ begin
     from parley._p_endpoint as e
     left join parley._p_parked as p on p.endpoint_id = e.endpoint_id and e.destination_id is null
     join parley._p_destination as d on d.destination_id = coalesce(e.destination_id, p.destination_id)
-    cross join lateral parley._p_look_for_route(e.far_service, e.far_broker_instance, e.conversation_id, false) as r
+    cross join lateral parley._p_find_known_route(e.far_service, e.far_broker_instance, e.conversation_id, false) as r
     where (_p_reroute.service_name is null or e.far_service = _p_reroute.service_name)
       and e.state in ('CO', 'DO')
       -- To another database of the daemon it went by LOCAL.

@@ -42,7 +42,7 @@ end
 $$;
 
 comment on function parley._p_is_asking(text, integer) is
-'Tells whether the broker configuration service was asked for something and has not answered.
+'Reports whether the broker configuration service was asked for something and has not answered.
 Arguments: service_name, the service for which it is missing; message_type_id, 6 for a route, 8 for a remote service binding.';
 
 create function parley._p_ask_broker_configuration(service_name text, message_type_id integer) returns text
@@ -114,7 +114,7 @@ end
 $$;
 
 comment on function parley._p_await_binding(parley._p_endpoint, text) is
-'Tells why a conversation that has found its way waits for a remote service binding, and asks the broker configuration service for it; null when it may go.
+'Explains why a conversation that has found its way waits for a remote service binding, and asks the broker configuration service for it; null when it may go.
 Arguments: endpoint, whose row the caller holds; address, to which it is about to be bound.
 Source: spec 6.6, 6.12 (9770).';
 

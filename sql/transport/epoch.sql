@@ -31,7 +31,7 @@ as $$
 $$;
 
 comment on function parley._p_is_epoch_current() is
-'Tells whether the server is still on the timeline of the epoch; until the daemon has noted the new one nothing may be transmitted.';
+'Reports whether the server is still on the timeline of the epoch; until the daemon has noted the new one nothing may be transmitted.';
 
 create function parley._p_begin_epoch() returns void
 language plpgsql
@@ -80,7 +80,7 @@ $$;
 comment on function parley._p_doubt(uuid) is
 'Lets nothing more be transmitted for the conversations with a broker, or with any (null), until both sides were found to agree.';
 
-create function parley._p_note_timeline() returns bigint
+create function parley._p_record_timeline() returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -94,7 +94,7 @@ begin
 end
 $$;
 
-comment on function parley._p_note_timeline() is
+comment on function parley._p_record_timeline() is
 'Gives the epoch, and begins a new one when the server is on another timeline than that of the last.';
 
 create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean) returns text
@@ -136,7 +136,7 @@ end
 $$;
 
 comment on function parley._p_hear(uuid, bigint, bigint, uuid, boolean) is
-'Tells why what a broker says must not be heard: somebody newer speaks for it, or two copies of its database do; null when it may. It stays so to the
+'Explains why what a broker says must not be heard: somebody newer speaks for it, or two copies of its database do; null when it may. It stays so to the
 end of the transaction.
 Arguments: broker_instance, epoch, term, token: Speaker in Go; is_beside, whether it has come from a database of the same daemon. Who speaks was
 looked at before (_p_refusal_of_speaker).';
@@ -147,7 +147,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_holds_term(term) then
-    epoch := parley._p_note_timeline();
+    epoch := parley._p_record_timeline();
     select b.service_broker_guid, l.token into instance, token from parley._p_broker as b, parley._p_leader as l;
   end if;
 end

@@ -35,7 +35,7 @@ as $$
   cross join (select extract(epoch from clock_timestamp()) * 1000000 as now) as n
 $$;
 
-comment on function parley._p_is_led() is 'Tells whether a daemon leads whose lease is not over.';
+comment on function parley._p_is_led() is 'Reports whether a daemon leads whose lease is not over.';
 
 create function parley._p_current_term() returns bigint
 language sql stable security definer
@@ -57,7 +57,7 @@ end
 $$;
 
 comment on function parley._p_holds_term(bigint) is
-'Tells whether a term is the current one, and keeps it so to the end of the transaction.
+'Reports whether a term is the current one, and keeps it so to the end of the transaction.
 Arguments: term, as _p_lead gave it.';
 
 create function parley._p_lease(milliseconds integer) returns void
@@ -83,7 +83,7 @@ begin
     -- Nothing is lost when a crash takes the renewal back.
     perform set_config('synchronous_commit', 'off', true);
     perform parley._p_lease(milliseconds);
-    perform parley._p_note_timeline();
+    perform parley._p_record_timeline();
     return v_term;
   elsif parley._p_is_led() then
     return null;
@@ -98,7 +98,7 @@ begin
     login = (select r.oid::regrole from pg_roles as r where r.rolname = session_user)
   returning l.term into v_term;
   perform parley._p_lease(milliseconds);
-  perform parley._p_note_timeline();
+  perform parley._p_record_timeline();
   -- A copy of a database must not do the work of the original: see base/broker_identity.sql.
   perform parley.attach_broker();
   return v_term;
@@ -123,4 +123,4 @@ end
 $$;
 
 comment on function parley._p_resign(bigint) is
-'Ends a term before its time, and tells the other daemons that nobody leads. The statements of that term are refused from now on.';
+'Ends a term before its time, and notifies the other daemons that nobody leads. The statements of that term are refused from now on.';

@@ -44,7 +44,7 @@ end
 $$;
 
 comment on function parley._p_refuse_dialog(text, text, text, uuid, text) is
-'Tells why this database does not take a dialog from another one: no such service (8490), no permission (8494), contract unknown (8425) or not
+'Explains why this database does not take a dialog from another one: no such service (8490), no permission (8494), contract unknown (8425) or not
 accepted (8408); null when it does.
 Arguments: the fields of the run; identity, as whom the sender was recognised.
 Source: spec 6.10.';
@@ -64,7 +64,7 @@ as $$
 $$;
 
 comment on function parley._p_may_send_from_afar(oid, parley._p_service) is
-'Tells whether a sender in another database may SEND to a service here: as the role it stands for, or, when it stands for none, as PUBLIC (spec 7.3).';
+'Reports whether a sender in another database may SEND to a service here: as the role it stands for, or, when it stands for none, as PUBLIC (spec 7.3).';
 
 create function parley._p_open_dialog(
   broker_instance uuid, conversation_id uuid, from_service text, to_service text, contract text, ends_at timestamptz, identity text, is_encrypted boolean

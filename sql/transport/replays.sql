@@ -20,18 +20,18 @@ as $$
   )
 $$;
 
-comment on function parley._p_was_opened(uuid) is 'Tells whether a secured dialog has begun here, also when it is over, as far as that is remembered.';
+comment on function parley._p_was_opened(uuid) is 'Reports whether a secured dialog has begun here, also when it is over, as far as that is remembered.';
 
-create function parley._p_note_opened(conversation_id uuid) returns void
+create function parley._p_record_opened(conversation_id uuid) returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
   update parley._p_dialog_security as s
   set opened_at = clock_timestamp()
-  where s.conversation_id = _p_note_opened.conversation_id and not s.is_initiator
+  where s.conversation_id = _p_record_opened.conversation_id and not s.is_initiator
 $$;
 
-comment on function parley._p_note_opened(uuid) is 'Notes that a secured dialog has begun here.';
+comment on function parley._p_record_opened(uuid) is 'Notes that a secured dialog has begun here.';
 
 create function parley._p_refuse_replay(sealed_at timestamptz) returns parley._p_verdict
 language plpgsql
@@ -45,7 +45,7 @@ begin
     return null;
   end if;
   -- What was restored must have its epoch before it reports what it remembers.
-  perform parley._p_note_timeline()
+  perform parley._p_record_timeline()
   from parley._p_broker as b
   where b.timeline is null or not parley._p_is_epoch_current();
   select case
@@ -70,7 +70,7 @@ end
 $$;
 
 comment on function parley._p_refuse_replay(timestamptz) is
-'Tells why what would begin a dialog is not taken for the time at which it was sealed (28066): it may have been here already, and be forgotten. Null when
+'Explains why what would begin a dialog is not taken for the time at which it was sealed (28066): it may have been here already, and be forgotten. Null when
 it is taken, and for what was not sealed.
 Arguments: sealed_at, as the seal proves it.
 Source: spec 3.3, 7.3.';

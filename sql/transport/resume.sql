@@ -20,7 +20,7 @@ begin
   -- What was dropped is not asked for any more when an Error outside the order follows.
   kept := case
     when exists (
-      select from parley._p_endpoint as e where e.endpoint_id = _p_positions.endpoint_id and parley._p_is_telling_far(e)
+      select from parley._p_endpoint as e where e.endpoint_id = _p_positions.endpoint_id and parley._p_has_unacknowledged_error(e)
     ) then 0
     else coalesce(
       (

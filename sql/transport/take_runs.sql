@@ -207,7 +207,7 @@ begin
   order by m.position
   limit 1;
   if v_first - v_low > 65536 then
-    perform parley._p_note_scan(destination_id, lane, v_first, '{}', 0);
+    perform parley._p_record_scan(destination_id, lane, v_first, '{}', 0);
   end if;
   -- Not v_first: a sender that commits before the lane is scanned again may have positions on both sides of it (keeps S4).
   return case when v_first is not null then v_low end;

@@ -173,7 +173,7 @@ end
 $$;
 
 comment on function parley._p_plan_dialogs(bigint[], boolean) is
-'Tells how the messages of endpoints are to be sealed: mode none, anonymous or full; own_principal, whose certificate signs in full security; far_principal, for
+'Shows how the messages of endpoints are to be sealed: mode none, anonymous or full; own_principal, whose certificate signs in full security; far_principal, for
 whose certificate; key_id, with which key in an anonymous dialog that has one. is_recorded is false for a dialog that is not secured yet
 (_p_secure_dialog). When they must not leave now, mode is null and status says why. An endpoint that is gone has no row.
 Arguments: endpoint_ids; is_link_encrypted, whether the link to the next broker is: then a dialog that is to be encrypted needs no binding, and the next
@@ -218,7 +218,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_noted parley._p_dialog_security;
+  v_recorded parley._p_dialog_security;
   v_is_new boolean := false;
   v_is_open boolean;
 begin
@@ -228,7 +228,7 @@ begin
     on conflict do nothing;
     v_is_new := found;
   end if;
-  select * into v_noted
+  select * into v_recorded
   from parley._p_dialog_security as s
   where s.conversation_id = _p_bind_dialog.conversation_id and s.is_initiator = _p_bind_dialog.is_initiator
   for update;
@@ -247,10 +247,10 @@ begin
     end if;
     return not v_is_open;
   -- An initiator that is anonymous knows the target by the key alone: nobody else could unseal it.
-  elsif v_noted.mode = mode and v_noted.key_id is not distinct from key_id and (mode = 'anonymous' or v_noted.far_principal = far_principal) then
+  elsif v_recorded.mode = mode and v_recorded.key_id is not distinct from key_id and (mode = 'anonymous' or v_recorded.far_principal = far_principal) then
     return true;
   -- Somebody who has never been let in may have taken the place: what counts is who comes in.
-  elsif is_initiator or v_is_open or v_noted.opened_at is not null then
+  elsif is_initiator or v_is_open or v_recorded.opened_at is not null then
     return false;
   end if;
   update parley._p_dialog_security as s
@@ -261,7 +261,7 @@ end
 $$;
 
 comment on function parley._p_bind_dialog(uuid, boolean, text, oid, bytea) is
-'Tells whether a message that was opened comes from the other side of its dialog: sealed the same way, by a certificate of the same role or with the same
+'Reports whether a message that was opened comes from the other side of its dialog: sealed the same way, by a certificate of the same role or with the same
 key. The first message of a dialog settles it for the target. It belongs in the transaction in which the message is accepted: it holds the dialog''s row until
 then, so nobody else comes between.
 Arguments: conversation_id; is_initiator, of the side here; mode; far_principal, who has signed; key_id.

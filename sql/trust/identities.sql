@@ -121,7 +121,7 @@ end
 $$;
 
 comment on function parley._p_refusal_of_identity(text, uuid) is
-'Tells why nothing is taken from a sender just now, with the number of the underlying message; null when it is. The sender keeps its messages.
+'Explains why nothing is taken from a sender just now, with the number of the underlying message; null when it is. The sender keeps its messages.
 Arguments: identity, as _p_role_of_identity takes it; speaker, the broker instance in whose name it speaks.
 Source: spec 6.12, 7.2.';
 
@@ -205,7 +205,7 @@ end
 $$;
 
 comment on function parley._p_refusal_of_identities(text[], uuid) is
-'Tells why nothing is taken of a batch just now; null when it is, and notes who is the first to speak in the name of a broker. It has to be asked before the
+'Explains why nothing is taken of a batch just now; null when it is, and notes who is the first to speak in the name of a broker. It has to be asked before the
 speaker is believed in anything.
 Arguments: identities of the runs; speaker, the broker instance in whose name they come.
 Source: spec 6.12, 7.2.';
@@ -226,7 +226,7 @@ end
 $$;
 
 comment on function parley._p_refusal_of_speaker(text[], uuid, bigint) is
-'Tells why nothing is taken of a speaker just now: for who sends it, or for its epoch, which is a time and cannot be one to come; null when it is. So nobody,
+'Explains why nothing is taken of a speaker just now: for who sends it, or for its epoch, which is a time and cannot be one to come; null when it is. So nobody,
 not even a forwarder, can shut a broker out with an epoch that this one will not have for long.
 Arguments: identities, of the runs; speaker; epoch, in microseconds since 1970, as transport/epoch.sql makes it.
 Source: spec 6.12, 7.2.';
@@ -262,7 +262,7 @@ begin
     -- What has expired for long is of no use to anybody.
     delete from parley._p_peer_certificate as c where c.peer_id = v_peer_id and c.not_after < clock_timestamp() - interval '90 days';
     update parley._p_peer as p set modify_date = clock_timestamp() where p.peer_id = v_peer_id;
-    perform parley._p_tell_peers();
+    perform parley._p_notify_peer_change();
   end if;
   return true;
 end

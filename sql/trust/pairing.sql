@@ -49,7 +49,7 @@ as $$
   select pairing.closed_at is null and pairing.expires_at > clock_timestamp() and pairing.failures < 5
 $$;
 
-comment on function parley._p_is_pairing_open(parley._p_pairing) is 'Tells whether a pairing can still be used.';
+comment on function parley._p_is_pairing_open(parley._p_pairing) is 'Reports whether a pairing can still be used.';
 
 create function parley._p_add_pairing(
   valid_seconds integer, secret bytea, name text, role text, with_routes boolean, with_certificates boolean

@@ -35,7 +35,7 @@ as $$
   select exists (select from parley._p_pairing as p where parley._p_is_pairing_open(p))
 $$;
 
-comment on function parley._p_is_pairing_open() is 'Tells whether strangers may ask to be trusted just now.';
+comment on function parley._p_is_pairing_open() is 'Reports whether strangers may ask to be trusted just now.';
 
 create function parley._p_is_pairing_window_open() returns boolean
 language sql stable
@@ -44,7 +44,7 @@ as $$
   select exists (select from parley._p_pairing as p where p.secret is null and parley._p_is_pairing_open(p))
 $$;
 
-comment on function parley._p_is_pairing_window_open() is 'Tells whether strangers without an invitation may ask to be trusted just now.';
+comment on function parley._p_is_pairing_window_open() is 'Reports whether strangers without an invitation may ask to be trusted just now.';
 
 create function parley._p_route_to_peer(peer_name text, offer jsonb) returns void
 language plpgsql
@@ -152,7 +152,7 @@ begin
   if with_certificates then
     perform parley._p_take_dialog_certificate(v_peer, offer);
   end if;
-  perform parley._p_tell_peers();
+  perform parley._p_notify_peer_change();
   return v_name;
 end
 $$;
@@ -172,14 +172,14 @@ $$;
 
 comment on function parley._p_find_invitation(uuid) is 'Gives the secret of an invitation that can still be used, null otherwise.';
 
-create function parley._p_note_pairing_failure(invitation uuid) returns void
+create function parley._p_record_pairing_failure(invitation uuid) returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
   update parley._p_pairing as p set failures = p.failures + 1 where p.pairing_id = invitation
 $$;
 
-comment on function parley._p_note_pairing_failure(uuid) is 'Counts a wrong proof; the fifth one ends an invitation.';
+comment on function parley._p_record_pairing_failure(uuid) is 'Counts a wrong proof; the fifth one ends an invitation.';
 
 create function parley._p_redeem_invitation(
   invitation uuid, fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz, offer jsonb

@@ -81,7 +81,7 @@ as $$
 $$;
 
 comment on function parley._p_dialog_certificate_obstacle(text, text[]) is
-'Tells why the dialog certificate that a peer offers is not taken; null when it is, or can be.
+'Explains why the dialog certificate that a peer offers is not taken; null when it is, or can be.
 Arguments: peer, its name; fingerprints, of all that it offers.';
 
 create function parley._p_take_dialog_certificate(peer parley._p_peer, offer jsonb) returns void
@@ -121,7 +121,7 @@ begin
   if v_id is not null then
     insert into parley._p_peer_dialog_certificate (certificate_id, peer_id) values (v_id, peer.peer_id);
   end if;
-  perform parley._p_tell_security();
+  perform parley._p_notify_security_change();
 end
 $$;
 
@@ -151,7 +151,7 @@ begin
   from parley._p_peer_dialog_certificate as d
   where d.peer_id = _p_map_dialog_certificates.peer_id and c.certificate_id = d.certificate_id and c.owner <> role;
   if found then
-    perform parley._p_tell_security();
+    perform parley._p_notify_security_change();
   end if;
 end
 $$;
@@ -173,7 +173,7 @@ begin
   using parley._p_peer_dialog_certificate as d
   where d.peer_id = _p_drop_dialog_certificates.peer_id and c.certificate_id = d.certificate_id;
   if found then
-    perform parley._p_tell_security();
+    perform parley._p_notify_security_change();
   end if;
 end
 $$;

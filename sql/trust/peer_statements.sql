@@ -3,14 +3,14 @@
 -- Every change notifies the daemons, which close the links of peers that are no longer trusted and let in those that are; a daemon that misses
 -- the daemon polls every few seconds.
 
-create function parley._p_tell_peers() returns void
+create function parley._p_notify_peer_change() returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select pg_notify('parley', 'peers')
 $$;
 
-comment on function parley._p_tell_peers() is 'Tells the daemons that the list of peers has changed.';
+comment on function parley._p_notify_peer_change() is 'Notifies the daemons that the list of peers has changed.';
 
 create function parley.trust_peer(
   fingerprint text,
@@ -48,7 +48,7 @@ begin
   end if;
   found := parley._p_add_peer_certificate(v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null);
   perform parley._p_settle_brokers(v_id, trust_peer.broker_instances);
-  perform parley._p_tell_peers();
+  perform parley._p_notify_peer_change();
   return v_id;
 end
 $$;
@@ -126,7 +126,7 @@ begin
   if v_role is distinct from v_peer.role then
     perform parley._p_map_dialog_certificates(v_peer.peer_id, v_role);
   end if;
-  perform parley._p_tell_peers();
+  perform parley._p_notify_peer_change();
 end
 $$;
 
@@ -155,7 +155,7 @@ begin
   where p.peer_id = v_peer.peer_id and p.revoked_at is null;
   delete from parley._p_peer_broker as b where b.peer_id = v_peer.peer_id;
   perform parley._p_revoke_dialog_certificates(v_peer.peer_id);
-  perform parley._p_tell_peers();
+  perform parley._p_notify_peer_change();
 end
 $$;
 
@@ -177,7 +177,7 @@ begin
   v_peer := parley._p_find_peer(drop_peer.name);
   perform parley._p_drop_dialog_certificates(v_peer.peer_id);
   delete from parley._p_peer as p where p.peer_id = v_peer.peer_id;
-  perform parley._p_tell_peers();
+  perform parley._p_notify_peer_change();
 end
 $$;
 

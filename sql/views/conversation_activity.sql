@@ -55,7 +55,7 @@ as $$
 $$;
 
 comment on function parley.conversation_activity(integer, parley.caller) is
-'Tells which conversations stand at the heads of the queues that the caller may receive from: those that somebody has locked first, then by age.
+'Shows which conversations stand at the heads of the queues that the caller may receive from: those that somebody has locked first, then by age.
 Columns: conversation_handle, conversation_group_id, queue_name, service_name, far_service, state; waiting_messages, counted up to 1,000 rows, and
 is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the process id of the session that holds the group, null when that
 cannot be told.

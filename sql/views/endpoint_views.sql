@@ -32,7 +32,7 @@ where parley._p_may_view_state(parley._p_current_role());
 comment on view parley.service_broker_endpoints is
 'Broker endpoints that serve this database, a row for each daemon that listens; up to two minutes old. For administrators and members of pg_monitor.';
 comment on column parley.service_broker_endpoints.name is 'The daemon that listens.';
-comment on column parley.service_broker_endpoints.endpoint_id is 'Tells endpoints apart; another one after the daemon has started anew.';
+comment on column parley.service_broker_endpoints.endpoint_id is 'Distinguishes endpoints; another one after the daemon has started anew.';
 comment on column parley.service_broker_endpoints.principal_id is 'Null: a daemon is nobody in the database.';
 comment on column parley.service_broker_endpoints.protocol is '2.';
 comment on column parley.service_broker_endpoints.protocol_desc is 'TCP.';
@@ -70,7 +70,7 @@ where parley._p_may_view_state(parley._p_current_role());
 comment on view parley.tcp_endpoints is
 'Where the broker endpoints that serve this database listen. For administrators and members of pg_monitor.';
 comment on column parley.tcp_endpoints.name is 'The daemon that listens.';
-comment on column parley.tcp_endpoints.endpoint_id is 'Tells endpoints apart; another one after the daemon has started anew.';
+comment on column parley.tcp_endpoints.endpoint_id is 'Distinguishes endpoints; another one after the daemon has started anew.';
 comment on column parley.tcp_endpoints.principal_id is 'Null: a daemon is nobody in the database.';
 comment on column parley.tcp_endpoints.protocol is '2.';
 comment on column parley.tcp_endpoints.protocol_desc is 'TCP.';

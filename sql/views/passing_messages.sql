@@ -27,7 +27,7 @@ end
 $$;
 
 comment on function parley.queue_end(text, parley.caller) is
-'Tells up to where positions of a queue have been given out: those of later messages are not less. What senders had drawn before shows when their
+'Shows up to where positions of a queue have been given out: those of later messages are not less. What senders had drawn before shows when their
 transactions have ended, which are named in senders. Not undone by anything, and no lock that looks like a sender''s remains.
 Arguments: queue.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';

@@ -139,7 +139,7 @@ as $$
 $$;
 
 comment on function parley.queue_activity(parley.caller) is
-'Tells what goes on in each queue that the caller may receive from. Two looks make rates: enqueued_rows only grows.
+'Shows what goes on in each queue that the caller may receive from. Two looks make rates: enqueued_rows only grows.
 Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; waiting_messages, is_estimated, held_messages and oldest_enqueue_time as queue_backlogs;
 enqueued_rows, how many rows were ever put on the queue, where a batch is one row for each page of it; messages_per_row of the newest rows that wait;
 max_readers that activation may start, or 0; running_readers of the daemon, failures of its last readers in a row, last_error of them;

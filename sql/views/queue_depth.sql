@@ -55,7 +55,7 @@ end
 $$;
 
 comment on function parley._p_backlog(parley._p_queue, bigint, bigint) is
-'Tells how much stands in a queue from one position up to another (null: to the end): counted up to some 10,000 rows a lane, estimated beyond.';
+'Gives how much stands in a queue from one position up to another (null: to the end): counted up to some 10,000 rows a lane, estimated beyond.';
 
 create function parley._p_count_messages(
   lane integer, from_position bigint, up_to_position bigint, rows_max integer,

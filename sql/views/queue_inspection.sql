@@ -53,7 +53,7 @@ end
 $$;
 
 comment on function parley.queue_backlogs(text, parley.caller) is
-'Tells how much waits in each queue that the caller may receive from.
+'Gives how much waits in each queue that the caller may receive from.
 The cost does not grow with the queue: beyond some 10,000 rows the number is estimated, within a few percent.
 Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received; is_estimated;
 oldest_enqueue_time of what is ready; held_messages, which arrived while the queue was off and are still their senders'';
@@ -98,7 +98,7 @@ begin
       select m.position, m.endpoint_id, m.lane, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
       from parley._p_message as m
       where m.endpoint_id = v_endpoint
-        and m.lane between parley._p_lane(v_queue.queue_id, 10) and parley._p_aside_lane(v_queue.queue_id)
+        and m.lane between parley._p_lane(v_queue.queue_id, 10) and parley._p_set_aside_lane(v_queue.queue_id)
         and m.position < v_end
       order by m.position
       limit top

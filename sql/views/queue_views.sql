@@ -31,7 +31,7 @@ as $$
     (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
     m.trace_context
   from parley._p_queue as q
-  join parley._p_message as m on m.lane between parley._p_lane(q.queue_id, 10) and parley._p_aside_lane(q.queue_id)
+  join parley._p_message as m on m.lane between parley._p_lane(q.queue_id, 10) and parley._p_set_aside_lane(q.queue_id)
   join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
   join parley._p_conversation_group as g using (group_id)
   join parley._p_message_type as t on t.message_type_id = m.message_type_id

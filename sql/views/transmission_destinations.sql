@@ -46,7 +46,7 @@ end
 $$;
 
 comment on function parley._p_transmission_backlog(parley._p_destination) is
-'Tells how many messages wait in the lanes of a destination, and since when.';
+'Gives how many messages wait in the lanes of a destination, and since when.';
 
 create function parley.transmission_destinations(caller parley.caller default parley.current_caller()) returns table (
   address text,

@@ -139,7 +139,7 @@ begin
   if not found then
     return '';
   end if;
-  if parley._p_may_look_at(v_caller, v_endpoint) is not true then
+  if parley._p_may_see_conversation(v_caller, v_endpoint) is not true then
     found := parley._p_raise(229, 'transmission status', v_endpoint.owner::text, pg_get_userbyid(v_caller));
   end if;
   return coalesce(
@@ -173,7 +173,7 @@ end
 $$;
 
 comment on function parley.get_transmission_status(uuid, parley.caller) is
-'Tells why the last message of this side of a conversation is still on its way; empty when nothing is known against it, or the handle is unknown.
+'Explains why the last message of this side of a conversation is still on its way; empty when nothing is known against it, or the handle is unknown.
 Arguments: conversation_handle.
 Errors: 229 neither owner of the conversation nor reader of its queue.
 Source: spec 4.8.';

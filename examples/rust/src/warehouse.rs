@@ -31,7 +31,7 @@ fn read(url: &str) -> Result<(), Error> {
         let (state, text) = (refusal.code().code(), refusal.message());
         eprintln!("{handle}: {text} ({state})");
         // In a transaction of its own: a message that keeps failing is set aside, and this says why.
-        client.execute("select parley.note_failure($1, $2, $3)", &[&handle, &state, &text])?;
+        client.execute("select parley.record_failure($1, $2, $3)", &[&handle, &state, &text])?;
         // One at a time: what stands in front of it is done, and it alone fails the next time.
         top = 1;
     }

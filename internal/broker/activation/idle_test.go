@@ -37,7 +37,7 @@ func TestAThousandIdleQueuesCostAFewStatements(t *testing.T) {
 	b.start(activation.Config{Pool: pool})
 	b.await("select count(*) = 1001 from parley.dm_broker_queue_monitors")
 	b.await(`select count(*) = 1001 from parley._p_queue as q
-		where q.is_activation_enabled and pg_sequence_last_value(q.doorbell_sequence) > extract(epoch from clock_timestamp())`)
+		where q.is_activation_enabled and pg_sequence_last_value(q.wakeup_sequence) > extract(epoch from clock_timestamp())`)
 	const spell = 10 * time.Second
 	const most = int64(4 * spell / time.Second)
 	// Work that a slow machine has put off may fall into one spell, and not into each.

@@ -74,7 +74,7 @@ func (m *monitor) askSenders(ctx context.Context, ids []int32) {
 	m.ask(ctx, "senders", func(within context.Context) func(time.Time) {
 		var err error
 		for some := range slices.Chunk(ids, askedAtOnce) {
-			if err = activationstore.ArmDoorbells(within, m.config.Pool, some, notifier.AskTime); err != nil {
+			if err = activationstore.AskForWakeUps(within, m.config.Pool, some, notifier.AskTime); err != nil {
 				break
 			}
 		}
@@ -98,7 +98,7 @@ func (m *monitor) silenceSenders(ctx context.Context) {
 	ids := m.polled
 	m.polled = nil
 	m.ask(ctx, "silence", func(within context.Context) func(time.Time) {
-		err := activationstore.DisarmDoorbells(within, m.config.Pool, ids)
+		err := activationstore.CancelWakeUps(within, m.config.Pool, ids)
 		return func(time.Time) {
 			if err != nil {
 				m.config.Logger.Warn("the senders to busy queues notify though nobody waits for them", "error", err)

@@ -60,7 +60,7 @@ func (d *Database) ReaderEnded(q activation.Queue, err error, ran time.Duration)
 	}
 	running := r.running
 	d.mu.Unlock()
-	d.drawRun(q, err, ran)
+	d.drawExecution(q, err, ran)
 	if err != nil {
 		d.activation(q, running).Warn("reader aborted", "error", err)
 	} else {
@@ -68,8 +68,8 @@ func (d *Database) ReaderEnded(q activation.Queue, err error, ran time.Duration)
 	}
 }
 
-// drawRun draws the span of a reader's run now that it is over.
-func (d *Database) drawRun(q activation.Queue, err error, ran time.Duration) {
+// drawExecution draws the span of a reader's run now that it is over.
+func (d *Database) drawExecution(q activation.Queue, err error, ran time.Duration) {
 	end := time.Now()
 	_, span := d.config.Tracer.Start(context.Background(), "activate "+q.Name,
 		trace.WithTimestamp(end.Add(-ran)), trace.WithSpanKind(trace.SpanKindInternal), trace.WithNewRoot(),

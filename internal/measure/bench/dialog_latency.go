@@ -22,7 +22,7 @@ func dialogLatencyTrials(b *bench, variant string) []trial {
 		initiators: 1, targets: 1, sessions: or(b.Sessions, dialogLatencySenders), readers: or(b.Dialog.Readers, dialogLatencyReaders),
 		conversations: or(b.Conversations, receiveConversations), size: max(b.Size, leastBody), batch: 1, in: explicit,
 	}
-	var runs []LatencyRun
+	var rounds []LatencyRound
 	return []trial{{
 		result: Result{
 			System: systemParley, Variant: variant, Sessions: t.sessions, Conversations: t.conversations, Size: t.size, Batch: 1,
@@ -32,31 +32,31 @@ func dialogLatencyTrials(b *bench, variant string) []trial {
 			if err != nil {
 				return 0, err
 			}
-			run, err := b.offerThrough(ctx, made, t)
-			runs = append(runs, run)
-			return run.SentPerSecond, closeDeployment(ctx, made, err)
+			round, err := b.offerThrough(ctx, made, t)
+			rounds = append(rounds, round)
+			return round.SentPerSecond, closeDeployment(ctx, made, err)
 		},
 		conclude: func(r *Result) {
-			latency := summarize(systemParley, runs).Latency
+			latency := summarize(systemParley, rounds).Latency
 			r.Latency = &latency
 		},
 	}}
 }
 
 // offerThrough sends at the rate, and takes the times in both databases, whose clock is that of the machine.
-func (b *bench) offerThrough(ctx context.Context, made *deployment, t traffic) (run LatencyRun, err error) {
+func (b *bench) offerThrough(ctx context.Context, made *deployment, t traffic) (round LatencyRound, err error) {
 	conns, err := made.senders(ctx, t.sessions)
 	if err != nil {
-		return run, err
+		return round, err
 	}
 	defer closeAll(ctx, conns)
 	// The first message of each conversation has set up its target; it does not count.
 	target := made.targets[0]
 	if err := waitForRows(ctx, target.control, int64(t.conversations)); err != nil {
-		return run, err
+		return round, err
 	}
 	if _, err := target.control.Exec(ctx, "truncate bench.begun"); err != nil {
-		return run, fmt.Errorf("forget the first messages: %w", err)
+		return round, fmt.Errorf("forget the first messages: %w", err)
 	}
 	senders := make([]send, t.sessions)
 	for session := range senders {
@@ -71,13 +71,13 @@ func (b *bench) offerThrough(ctx context.Context, made *deployment, t traffic) (
 	total := max(1, int64(float64(rate)*(b.WarmUp+b.Duration).Seconds()))
 	committed, seconds, err := sendAtRate(ctx, conns, senders, rate, total)
 	if err != nil {
-		return run, err
+		return round, err
 	}
 	begun, err := waitForWork(ctx, target.control, total)
 	if err != nil {
-		return run, err
+		return round, err
 	}
-	run, err = takeTimes(committed, begun, min(int64(float64(rate)*b.WarmUp.Seconds()), total-1))
-	run.SentPerSecond = float64(total) / seconds
-	return run, err
+	round, err = takeTimes(committed, begun, min(int64(float64(rate)*b.WarmUp.Seconds()), total-1))
+	round.SentPerSecond = float64(total) / seconds
+	return round, err
 }

@@ -123,19 +123,19 @@ func MeasureLatency(ctx context.Context, config LatencyConfig) (report LatencyRe
 	systems := slices.DeleteFunc(latencySystems(), func(s latencySystem) bool {
 		return len(config.Systems) > 0 && !slices.Contains(config.Systems, s.name)
 	})
-	runs := make([][]LatencyRun, len(systems))
+	rounds := make([][]LatencyRound, len(systems))
 	for repeat := range config.Repeat {
 		for i, system := range systems {
 			config.progress("run %d of %d: %s", repeat+1, config.Repeat, system.name)
-			run, err := measureOnce(ctx, cluster, system, config)
+			round, err := measureOnce(ctx, cluster, system, config)
 			if err != nil {
 				return LatencyReport{}, fmt.Errorf("measure %s: %w", system.name, err)
 			}
-			runs[i] = append(runs[i], run)
+			rounds[i] = append(rounds[i], round)
 		}
 	}
 	for i, system := range systems {
-		report.Results = append(report.Results, summarize(system.name, runs[i]))
+		report.Results = append(report.Results, summarize(system.name, rounds[i]))
 	}
 	report.Ratios = latencyRatios(report.Results)
 	return report, nil

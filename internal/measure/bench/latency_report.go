@@ -23,8 +23,8 @@ type LatencyReport struct {
 type LatencyResult struct {
 	System string `json:"system"`
 	Latency
-	Spread float64      `json:"spread"` // of the p50 of the runs: (max - min) / median
-	Runs   []LatencyRun `json:"runs"`
+	Spread float64        `json:"spread"` // of the p50 of the runs: (max - min) / median
+	Runs   []LatencyRound `json:"runs"`
 }
 
 // Latency reports how long the way from commit to work took, in milliseconds.
@@ -35,15 +35,15 @@ type Latency struct {
 	MaxMS float64 `json:"max_ms"`
 }
 
-// LatencyRun is one run of a system.
-type LatencyRun struct {
+// LatencyRound is one round of a system.
+type LatencyRound struct {
 	Latency
 	Messages      int64   `json:"messages"`        // that counted
 	SentPerSecond float64 `json:"sent_per_second"` // how well the offered rate was kept
 }
 
 // takeTimes compares when messages were committed with when work on them began, from one number on.
-func takeTimes(committed, begun []time.Time, first int64) (LatencyRun, error) {
+func takeTimes(committed, begun []time.Time, first int64) (LatencyRound, error) {
 	var spans []float64
 	for number := first; number < int64(len(committed)); number++ {
 		// A reader that is awake already may begin before the sender's session has come to read the clock.
@@ -51,10 +51,10 @@ func takeTimes(committed, begun []time.Time, first int64) (LatencyRun, error) {
 		spans = append(spans, float64(span)/float64(time.Millisecond))
 	}
 	if len(spans) == 0 {
-		return LatencyRun{}, errors.New("no message counts: the run was too short")
+		return LatencyRound{}, errors.New("no message counts: the run was too short")
 	}
 	slices.Sort(spans)
-	return LatencyRun{
+	return LatencyRound{
 		Messages: int64(len(spans)),
 		Latency: Latency{
 			P50MS: statistics.Percentile(spans, 0.50), P90MS: statistics.Percentile(spans, 0.90),
@@ -63,17 +63,17 @@ func takeTimes(committed, begun []time.Time, first int64) (LatencyRun, error) {
 	}, nil
 }
 
-func summarize(system string, runs []LatencyRun) LatencyResult {
+func summarize(system string, rounds []LatencyRound) LatencyResult {
 	of := func(field func(Latency) float64) []float64 {
 		var values []float64
-		for _, run := range runs {
-			values = append(values, field(run.Latency))
+		for _, round := range rounds {
+			values = append(values, field(round.Latency))
 		}
 		return values
 	}
 	p50 := of(func(l Latency) float64 { return l.P50MS })
 	return LatencyResult{
-		System: system, Runs: runs, Spread: statistics.Spread(p50),
+		System: system, Runs: rounds, Spread: statistics.Spread(p50),
 		Latency: Latency{
 			P50MS: statistics.Median(p50),
 			P90MS: statistics.Median(of(func(l Latency) float64 { return l.P90MS })),

@@ -14,10 +14,10 @@ import (
 const workTimeout = time.Minute
 
 // measureOnce runs one system in a database of its own.
-func measureOnce(ctx context.Context, cluster *cluster, system latencySystem, config LatencyConfig) (LatencyRun, error) {
+func measureOnce(ctx context.Context, cluster *cluster, system latencySystem, config LatencyConfig) (LatencyRound, error) {
 	d, err := cluster.create(ctx, database{})
 	if err != nil {
-		return LatencyRun{}, err
+		return LatencyRound{}, err
 	}
 	err = d.withConnection(ctx, func(conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, ours); err != nil {
@@ -26,47 +26,47 @@ func measureOnce(ctx context.Context, cluster *cluster, system latencySystem, co
 		return system.prepare(ctx, conn, config)
 	})
 	if err != nil {
-		return LatencyRun{}, fmt.Errorf("prepare the database: %w", err)
+		return LatencyRound{}, fmt.Errorf("prepare the database: %w", err)
 	}
-	run, err := offer(ctx, d, system, config)
+	round, err := offer(ctx, d, system, config)
 	if err != nil {
-		return LatencyRun{}, err // the clean-up drops the database
+		return LatencyRound{}, err // the clean-up drops the database
 	}
-	return run, cluster.drop(ctx, d)
+	return round, cluster.drop(ctx, d)
 }
 
 // offer lets the readers work, sends to them at the rate, and takes the times.
-func offer(ctx context.Context, d database, system latencySystem, config LatencyConfig) (run LatencyRun, err error) {
+func offer(ctx context.Context, d database, system latencySystem, config LatencyConfig) (round LatencyRound, err error) {
 	conns, err := d.sessions(ctx, config.Senders+1)
 	if err != nil {
-		return LatencyRun{}, err
+		return LatencyRound{}, err
 	}
 	defer closeAll(ctx, conns)
 	senders := make([]send, config.Senders)
 	for session := range senders {
 		if senders[session], err = system.sender(ctx, conns[session], config, session); err != nil {
-			return LatencyRun{}, fmt.Errorf("prepare to send: %w", err)
+			return LatencyRound{}, fmt.Errorf("prepare to send: %w", err)
 		}
 	}
 	stop, err := system.work(ctx, d, config)
 	if err != nil {
-		return LatencyRun{}, fmt.Errorf("start the readers: %w", err)
+		return LatencyRound{}, fmt.Errorf("start the readers: %w", err)
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
 	total := int64(float64(config.Rate) * (config.WarmUp + config.Duration).Seconds())
 	committed, seconds, err := sendAtRate(ctx, conns, senders, config.Rate, total)
 	if err != nil {
-		return LatencyRun{}, err
+		return LatencyRound{}, err
 	}
 	begun, err := waitForWork(ctx, conns[config.Senders], total)
 	if err != nil {
-		return LatencyRun{}, err
+		return LatencyRound{}, err
 	}
 	warmUp := int64(float64(config.Rate) * config.WarmUp.Seconds())
-	run, err = takeTimes(committed, begun, min(warmUp, total-1))
-	run.SentPerSecond = float64(total) / seconds
-	return run, err
+	round, err = takeTimes(committed, begun, min(warmUp, total-1))
+	round.SentPerSecond = float64(total) / seconds
+	return round, err
 }
 
 // sendAtRate sends so many messages, each when its time has come, however long the others take; one that is late is sent at once.

@@ -87,7 +87,7 @@ func checkLayout(t *testing.T, b *browser, picture string) {
 func TestPageOfAShortRunIsLaidOutWell(t *testing.T) {
 	t.Parallel()
 	b := startBrowser(t)
-	run := failedServersRun()
+	run := failedServersResult()
 	run.Cut.Seconds, run.Cut.ConnectionsBroken, run.Cut.WaitingMax = 0.2, 1, 1
 	for i := range run.Phases {
 		run.Phases[i].begun = run.Seconds * float64(i*i) / 60
@@ -105,7 +105,7 @@ func TestPageOfAShortRunIsLaidOutWell(t *testing.T) {
 func TestPageOfLargeBatchesIsLaidOutWell(t *testing.T) {
 	t.Parallel()
 	b := startBrowser(t)
-	run := failedRun()
+	run := failedResult()
 	run.batches = nil
 	for n := range 14 {
 		run.batches = append(run.batches, batch{atLeast: 1 << n, calls: int64(12345 - 800*n)})

@@ -15,8 +15,8 @@ import (
 // hostile is text that would do something if it were taken for HTML.
 const hostile = `<img src=https://example.invalid/x onerror=alert(1)>&"'`
 
-// failedRun is a result with something of everything in it, and with names from outside that are up to no good.
-func failedRun() Result {
+// failedResult is a result with something of everything in it, and with names from outside that are up to no good.
+func failedResult() Result {
 	r := Result{
 		Findings:      Findings{MessagesSent: 48001, MessagesReceived: 48000, Lost: 1, Examples: []string{"Message 7 did not arrive. " + hostile}},
 		ReadersKilled: 1,
@@ -47,7 +47,7 @@ func failedRun() Result {
 func TestPageStatesWhatHappened(t *testing.T) {
 	t.Parallel()
 	var page bytes.Buffer
-	if err := WritePage(&page, failedRun()); err != nil {
+	if err := WritePage(&page, failedResult()); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -86,7 +86,7 @@ func TestPageInABrowser(t *testing.T) {
 	t.Parallel()
 	b := startBrowser(t)
 	var page bytes.Buffer
-	if err := WritePage(&page, failedRun()); err != nil {
+	if err := WritePage(&page, failedResult()); err != nil {
 		t.Fatal(err)
 	}
 	show(t, b, page.Bytes())

@@ -12,7 +12,7 @@ import (
 func TestServersPageInABrowserShowsTheFiguresOfTheJSON(t *testing.T) {
 	t.Parallel()
 	b := startBrowser(t)
-	run := failedServersRun()
+	run := failedServersResult()
 	var page bytes.Buffer
 	if err := WriteServersPage(&page, run); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 )
 
 // playPhase sends for its share of the time, and waits until all is received.
-func (r *serversRun) playPhase(ctx context.Context, p flowPhase) (Phase, error) {
+func (r *serversExecution) playPhase(ctx context.Context, p flowPhase) (Phase, error) {
 	r.observing.Lock()
 	r.phase = p
 	r.observing.Unlock()
@@ -50,7 +50,7 @@ func (r *serversRun) playPhase(ctx context.Context, p flowPhase) (Phase, error) 
 	return phase, nil
 }
 
-func (r *serversRun) sent() (sum int64) {
+func (r *serversExecution) sent() (sum int64) {
 	for _, i := range r.initiators {
 		sum += i.sent.Load()
 	}
@@ -58,7 +58,7 @@ func (r *serversRun) sent() (sum int64) {
 }
 
 // send lets the senders of a phase send for a time, and for as long as it takes to cut a link and restore it.
-func (r *serversRun) send(ctx context.Context, p flowPhase, share time.Duration) error {
+func (r *serversExecution) send(ctx context.Context, p flowPhase, share time.Duration) error {
 	sending, ctx := newCrew(ctx)
 	defer sending.fail(nil)
 	var stopped atomic.Bool
@@ -78,7 +78,7 @@ func (r *serversRun) send(ctx context.Context, p flowPhase, share time.Duration)
 }
 
 // passTime waits, with the link of the first initiator cut in the middle third if the phase has it so.
-func (r *serversRun) passTime(ctx context.Context, p flowPhase, share time.Duration) error {
+func (r *serversExecution) passTime(ctx context.Context, p flowPhase, share time.Duration) error {
 	if !p.cut {
 		return pause(ctx, share)
 	}
@@ -107,7 +107,7 @@ func (r *serversRun) passTime(ctx context.Context, p flowPhase, share time.Durat
 }
 
 // measureCut reads from the samples what waited behind the cut, and how long until it had gone.
-func (r *serversRun) measureCut() {
+func (r *serversExecution) measureCut() {
 	samples := r.watch.since(r.cut.AtSeconds)
 	for _, s := range samples {
 		r.cut.WaitingMax = max(r.cut.WaitingMax, s.Waiting[0])
@@ -142,7 +142,7 @@ func caughtUpSeconds(samples []FlowSample, restored float64, most int64) float64
 }
 
 // drain waits until everything that was sent is received.
-func (r *serversRun) drain(ctx context.Context) error {
+func (r *serversExecution) drain(ctx context.Context) error {
 	return awaitNone(ctx, serversPatience, func() (int64, error) {
 		_, received, err := readProgress(ctx, r.target.control)
 		return r.sent() - received, err
@@ -170,7 +170,7 @@ func (i *initiator) openDialogs(ctx context.Context) (err error) {
 }
 
 // endDialogs lets the senders end all conversations and waits until the readers have ended the other sides.
-func (r *serversRun) endDialogs(ctx context.Context) error {
+func (r *serversExecution) endDialogs(ctx context.Context) error {
 	err := each(ctx, r.initiators, func(ctx context.Context, i *initiator) error {
 		if _, err := i.control.Exec(ctx, "select parley.end_conversation(h) from unnest($1::uuid[]) as h", i.idle); err != nil {
 			return fmt.Errorf("end the idle conversations: %w", err)

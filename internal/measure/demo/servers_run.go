@@ -17,8 +17,8 @@ import (
 // seconds.
 const serversPatience = 90 * time.Second
 
-// serversRun is a run on several servers under way.
-type serversRun struct {
+// serversExecution is an execution on several servers under way.
+type serversExecution struct {
 	*network
 	config ServersConfig
 	watch  *flowWatch
@@ -34,7 +34,7 @@ func RunServers(ctx context.Context, config ServersConfig) (result ServersResult
 	if err := config.Validate(); err != nil {
 		return ServersResult{}, err
 	}
-	r := &serversRun{config: config}
+	r := &serversExecution{config: config}
 	startedAt := time.Now()
 	r.network, err = buildNetwork(ctx, config, r.notice)
 	defer func() { err = errors.Join(err, r.stop(ctx)) }()
@@ -48,7 +48,7 @@ func RunServers(ctx context.Context, config ServersConfig) (result ServersResult
 }
 
 // prepare begins the conversations and opens the sessions of the senders.
-func (r *serversRun) prepare(ctx context.Context) error {
+func (r *serversExecution) prepare(ctx context.Context) error {
 	first := 0
 	for number, i := range r.initiators {
 		i.first, i.conversations = first, share(r.config.Conversations, number, len(r.initiators))
@@ -76,7 +76,7 @@ func (r *serversRun) prepare(ctx context.Context) error {
 }
 
 // play runs the workload beside those that watch it.
-func (r *serversRun) play(ctx context.Context, startedAt time.Time) (ServersResult, error) {
+func (r *serversExecution) play(ctx context.Context, startedAt time.Time) (ServersResult, error) {
 	background, ctx := newCrew(ctx)
 	defer background.fail(nil)
 	r.guard(ctx, background.fail)
@@ -100,7 +100,7 @@ func (r *serversRun) play(ctx context.Context, startedAt time.Time) (ServersResu
 }
 
 // workload sends on every conversation once, then plays each phase, and ends all conversations.
-func (r *serversRun) workload(ctx context.Context) ([]Phase, error) {
+func (r *serversExecution) workload(ctx context.Context) ([]Phase, error) {
 	if err := r.warmUp(ctx); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (r *serversRun) workload(ctx context.Context) ([]Phase, error) {
 }
 
 // warmUp sends one message on each conversation that is in use, so that all targets exist.
-func (r *serversRun) warmUp(ctx context.Context) error {
+func (r *serversExecution) warmUp(ctx context.Context) error {
 	err := each(ctx, r.initiators, func(ctx context.Context, i *initiator) error {
 		return each(ctx, i.senders, func(ctx context.Context, s *sender) error { return s.warmUp(ctx, &i.sent) })
 	})
@@ -135,7 +135,7 @@ func (r *serversRun) warmUp(ctx context.Context) error {
 }
 
 // conclude checks and puts the result together.
-func (r *serversRun) conclude(ctx context.Context, startedAt time.Time, phases []Phase) (ServersResult, error) {
+func (r *serversExecution) conclude(ctx context.Context, startedAt time.Time, phases []Phase) (ServersResult, error) {
 	r.notice("Checking every message.")
 	result := ServersResult{
 		Phases: phases, Cut: r.cut, StartedAt: startedAt, samples: r.watch.since(0),
@@ -174,7 +174,7 @@ func (r *serversRun) conclude(ctx context.Context, startedAt time.Time, phases [
 }
 
 // gatherLedgers brings the ledgers of the initiators to the target, where what arrived is held against them.
-func (r *serversRun) gatherLedgers(ctx context.Context) error {
+func (r *serversExecution) gatherLedgers(ctx context.Context) error {
 	to := r.target.control
 	if _, err := to.Exec(ctx, ledgerTable, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return fmt.Errorf("make room for the ledgers: %w", err)
@@ -195,7 +195,7 @@ func (r *serversRun) gatherLedgers(ctx context.Context) error {
 	return nil
 }
 
-func (r *serversRun) findLeftovers(ctx context.Context) (Leftovers, error) {
+func (r *serversExecution) findLeftovers(ctx context.Context) (Leftovers, error) {
 	left, err := findLeftovers(ctx, r.target.control, targetQueue)
 	for _, i := range r.initiators {
 		if err == nil {
@@ -207,7 +207,7 @@ func (r *serversRun) findLeftovers(ctx context.Context) (Leftovers, error) {
 	return left, err
 }
 
-func (r *serversRun) notice(text string) {
+func (r *serversExecution) notice(text string) {
 	r.observing.Lock()
 	defer r.observing.Unlock()
 	if r.config.FlowObserver != nil {
@@ -216,7 +216,7 @@ func (r *serversRun) notice(text string) {
 }
 
 // show reports the state of the demo after these latest samples to the observer.
-func (r *serversRun) show(latest []FlowSample) {
+func (r *serversExecution) show(latest []FlowSample) {
 	r.observing.Lock()
 	defer r.observing.Unlock()
 	if r.config.FlowObserver == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-broker/parley/internal/measure/machine"
 )
 
-// failedServersRun is a result of four servers with something of everything in it.
-func failedServersRun() ServersResult {
+// failedServersResult is a result of four servers with something of everything in it.
+func failedServersResult() ServersResult {
 	config := ServersConfig{Servers: 4}
 	r := ServersResult{
 		Findings: Findings{MessagesSent: 70001, MessagesReceived: 70000, Lost: 1, Examples: []string{"Message 7 did not arrive. " + hostile}},
@@ -107,7 +107,7 @@ func TestSharesAddUp(t *testing.T) {
 func TestServersPageStatesWhatHappenedBesideThePaper(t *testing.T) {
 	t.Parallel()
 	var page bytes.Buffer
-	if err := WriteServersPage(&page, failedServersRun()); err != nil {
+	if err := WriteServersPage(&page, failedServersResult()); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -129,7 +129,7 @@ func TestServersPageStatesWhatHappenedBesideThePaper(t *testing.T) {
 func TestServersTableStandsBesideThePaper(t *testing.T) {
 	t.Parallel()
 	var table bytes.Buffer
-	if err := WriteServersTable(&table, failedServersRun()); err != nil {
+	if err := WriteServersTable(&table, failedServersResult()); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -144,7 +144,7 @@ func TestServersTableStandsBesideThePaper(t *testing.T) {
 
 func TestServersRunWithoutARealCutHasFailed(t *testing.T) {
 	t.Parallel()
-	r := failedServersRun()
+	r := failedServersResult()
 	r.Findings = Findings{MessagesSent: 5, MessagesReceived: 5}
 	if want := "All 5 messages arrived at the other server exactly once, in order and unchanged, though a link was cut for 1.4 s. " +
 		"Nothing was left behind."; r.Verdict() != want {
@@ -158,7 +158,7 @@ func TestServersRunWithoutARealCutHasFailed(t *testing.T) {
 
 func TestServersResultAsJSONHasTheStableFields(t *testing.T) {
 	t.Parallel()
-	text, err := json.Marshal(failedServersRun())
+	text, err := json.Marshal(failedServersResult())
 	if err != nil {
 		t.Fatal(err)
 	}

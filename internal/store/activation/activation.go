@@ -121,20 +121,20 @@ func ReadReceivableQueues(ctx context.Context, db pgdb.DB, queueIDs, readersMax 
 	return found, nil
 }
 
-// ArmDoorbells asks senders to notify channel parley of messages to some queues, for a time. A few hundred queues at once
+// AskForWakeUps asks senders to notify channel parley of messages to some queues, for a time. A few hundred queues at once
 // are enough for one statement.
-func ArmDoorbells(ctx context.Context, db pgdb.DB, queueIDs []int32, d time.Duration) error {
-	_, err := db.Exec(ctx, "select parley._p_arm_doorbells($1::integer[], $2::integer)", queueIDs, pgdb.Seconds(d))
+func AskForWakeUps(ctx context.Context, db pgdb.DB, queueIDs []int32, d time.Duration) error {
+	_, err := db.Exec(ctx, "select parley._p_ask_for_wakeups($1::integer[], $2::integer)", queueIDs, pgdb.Seconds(d))
 	if err != nil {
-		return pgdb.StatementError(err, "arm the doorbells")
+		return pgdb.StatementError(err, "ask for wake-ups")
 	}
 	return nil
 }
 
-// DisarmDoorbells lets senders know that no notifications are wanted of messages to some queues, until they are armed again.
-func DisarmDoorbells(ctx context.Context, db pgdb.DB, queueIDs []int32) error {
-	if _, err := db.Exec(ctx, "select parley._p_disarm_doorbells($1::integer[])", queueIDs); err != nil {
-		return pgdb.StatementError(err, "disarm the doorbells")
+// CancelWakeUps lets senders know that no notifications are wanted of messages to some queues, until they are armed again.
+func CancelWakeUps(ctx context.Context, db pgdb.DB, queueIDs []int32) error {
+	if _, err := db.Exec(ctx, "select parley._p_cancel_wakeups($1::integer[])", queueIDs); err != nil {
+		return pgdb.StatementError(err, "cancel wake-ups")
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 // the message that came back.
 func NoteReaderFailure(ctx context.Context, db pgdb.DB, queueID int, failure error) error {
 	sqlstate, text := pgdb.DescribeFailure(failure)
-	_, err := db.Exec(ctx, "select parley._p_note_reader_failure($1, $2, $3)", queueID, sqlstate, text)
+	_, err := db.Exec(ctx, "select parley._p_record_reader_failure($1, $2, $3)", queueID, sqlstate, text)
 	if err != nil {
 		return pgdb.StatementError(err, "note the failure of a reader")
 	}

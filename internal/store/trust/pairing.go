@@ -243,7 +243,7 @@ func FindInvitation(ctx context.Context, db pgdb.DB, invitation pgdb.UUID) (secr
 
 // NotePairingFailure counts a wrong proof of an invitation.
 func NotePairingFailure(ctx context.Context, db pgdb.DB, invitation pgdb.UUID) error {
-	if _, err := db.Exec(ctx, "select parley._p_note_pairing_failure(invitation => $1)", invitation); err != nil {
+	if _, err := db.Exec(ctx, "select parley._p_record_pairing_failure(invitation => $1)", invitation); err != nil {
 		return pgdb.StatementError(err, "count a wrong proof")
 	}
 	return nil

@@ -41,8 +41,8 @@ type conversation struct {
 	// travels is how many of the runs are on their way.
 	travels int
 	isReady bool
-	// strikes counts answers one after the other that took us no further.
-	strikes int
+	// retries counts answers one after the other that took us no further.
+	retries int
 	at      time.Time // not before, unless zero
 }
 
@@ -52,8 +52,8 @@ type piece struct {
 	run          transportstore.Run
 }
 
-// strikesMax is how often a conversation may be answered Expected without getting further before it is left alone for a while.
-const strikesMax = 3
+// retriesMax is how often a conversation may be answered Expected without getting further before it is left alone for a while.
+const retriesMax = 3
 
 func newWindow() *window {
 	return &window{conversations: map[key]*conversation{}, aside: map[key]bool{}, targets: map[target]*traffic{}}
@@ -178,9 +178,9 @@ func (w *window) answer(
 				acknowledgements = append(acknowledgements, *told)
 			}
 		}
-		if c.strikes > 0 && len(c.runs) > 0 {
+		if c.retries > 0 && len(c.runs) > 0 {
 			w.later = append(w.later, c)
-			c.at = now.Add(backoff.Conversation.Pause(c.strikes))
+			c.at = now.Add(backoff.Conversation.Pause(c.retries))
 			continue
 		}
 		w.offer(c)
@@ -215,7 +215,7 @@ func (w *window) settle(c *conversation, result transportstore.Result) (isNews b
 	case len(c.runs) == 0:
 		return true
 	case isBusy:
-		c.strikes++
+		c.retries++
 		return false
 	case c.key.probes:
 		w.forget(c)
@@ -247,11 +247,11 @@ func (w *window) settle(c *conversation, result transportstore.Result) (isNews b
 		w.aside[c.key] = true
 		return true
 	case done > 0:
-		c.strikes = 0
+		c.retries = 0
 		return true
 	}
-	c.strikes++
-	if c.strikes >= strikesMax {
+	c.retries++
+	if c.retries >= retriesMax {
 		w.forget(c)
 		w.aside[c.key] = true
 	}

@@ -180,7 +180,7 @@ func TestAConversationThatGetsFurtherIsNotPutOff(t *testing.T) {
 	}
 	for next := range int64(3) {
 		// A long link loses the first of a batch twice, and then lets it pass.
-		for range strikesMax - 1 {
+		for range retriesMax - 1 {
 			expects(next)
 		}
 		expects(next + 1)

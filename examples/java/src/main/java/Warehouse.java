@@ -52,7 +52,7 @@ public class Warehouse {
       }
       System.err.println(current + ": " + text + " (" + state + ")");
       // In a transaction of its own: a message that keeps failing is set aside, and this says why.
-      call(connection, "select parley.note_failure(?, ?, ?)", current, state, text);
+      call(connection, "select parley.record_failure(?, ?, ?)", current, state, text);
       connection.commit();
       // One at a time: what stands in front of it is done, and it alone fails the next time.
       return 1;

@@ -51,7 +51,7 @@ public class Warehouse {
       transactions.executeWithoutResult(
           status ->
               jdbc.query(
-                  "select parley.note_failure(?, ?, ?)", row -> {}, current, state, text));
+                  "select parley.record_failure(?, ?, ?)", row -> {}, current, state, text));
       // One at a time: what stands in front of it is done, and it alone fails the next time.
       top = 1;
     }
