@@ -79,6 +79,14 @@ func TestEachVariantIsMeasuredAndLeavesNothing(t *testing.T) {
 			"one_conversation:parley/insert", "one_conversation_autocommit:parley/insert",
 		},
 		"receive": {"top_1:parley/insert", "top_1_autocommit:parley/insert"},
+		"life": {
+			"begin_and_send:parley/insert", "begin_and_send_one_session:parley/insert",
+			"fire_and_forget:parley/insert", "fire_and_forget:river/insert",
+			"fire_and_forget_one_session:parley/insert", "fire_and_forget_one_session:river/insert",
+			"life:parley/insert", "life:river/insert", "life_one_session:parley/insert", "life_one_session:river/insert",
+			"request_reply:parley/insert", "request_reply:river/insert",
+			"request_reply_one_session:parley/insert", "request_reply_one_session:river/insert",
+		},
 		"decay": {
 			"idle_conversations:receive_top_1/fresh", "idle_conversations:receive_top_100/fresh", "idle_conversations:send/fresh",
 			"locked_neighbour:receive_top_1/fresh", "locked_neighbour:receive_top_100/fresh", "locked_neighbour:send/fresh",

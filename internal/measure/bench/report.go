@@ -53,8 +53,8 @@ func (r Result) RatioKey() string {
 		return r.Variant + ":" + r.Operation + "/" + r.base
 	case r.Phase == phaseAged:
 		return r.Variant + ":" + r.Operation + "/" + phaseFresh
-	case r.Phase == "" && r.System == systemParley:
-		return r.Variant + ":" + systemParley + "/" + systemInsert
+	case r.Phase == "" && r.System != systemInsert:
+		return r.Variant + ":" + r.System + "/" + systemInsert
 	}
 	return ""
 }
@@ -67,7 +67,7 @@ func (r Result) isBaseOf(above Result) bool {
 	if r.Variant != above.Variant || r.Operation != above.Operation {
 		return false
 	}
-	return r.Phase == phaseFresh && above.Phase == phaseAged || r.System == systemInsert && above.System == systemParley
+	return r.Phase == phaseFresh && above.Phase == phaseAged || r.System == systemInsert && above.System != systemInsert && above.Phase == ""
 }
 
 // ratios compares each result with its base, where there is one.
