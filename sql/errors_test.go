@@ -86,7 +86,8 @@ func errorRows(s session) []errorRow {
 	found, err := s.db.Query(s.Context(), `
 		select e.number, e.situation, e.message,
 			'Service Broker error ' || e.number || '.' || coalesce(' ' || e.cause, '') as detail, e.remedy as hint
-		from parley.errors as e`)
+		from parley.errors as e
+		where e.form = 'RAISED'`)
 	if err != nil {
 		s.Fatal(err)
 	}

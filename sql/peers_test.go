@@ -79,7 +79,7 @@ func (s session) requireRole(identity, want string) {
 func (s session) requireRefusal(identity, speaker string, number int) {
 	s.Helper()
 	got := value[int](s, `
-		select coalesce(substring(parley._p_refusal_of_identity($1, $2::text::uuid) from '^\d+(?=: .)')::integer, 0)`, identity, speaker)
+		select coalesce((parley._p_refusal_of_identity($1, $2::text::uuid)).error_number, 0)`, identity, speaker)
 	if got != number {
 		s.Errorf("%s is refused with %d, want %d", identity, got, number)
 	}

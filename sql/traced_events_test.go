@@ -102,7 +102,7 @@ func TestATraceShowsWhatHappensToConversations(t *testing.T) {
 		"an error of the broker": {
 			arrange: func(b *broker) { handle, _ = b.conversation() },
 			act: func(b *broker) {
-				b.exec("select parley._p_break_conversations(array[e.endpoint_id], 9719, 'lost') from parley._p_endpoint as e where e.is_initiator")
+				b.exec("select parley._p_break_conversations(array[e.endpoint_id], (9719, 'lost')) from parley._p_endpoint as e where e.is_initiator")
 			},
 			want: []string{
 				"initiator Broker:Conversation, 4 Broker Initiated Error, ER, error -9719, lost",

@@ -34,10 +34,11 @@ func Page(ctx context.Context, files fs.FS, db parley.DB) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	raised, err := readErrors(ctx, db)
+	errors, err := readErrors(ctx, db)
 	if err != nil {
 		return "", err
 	}
+	raised := of(errors, isRaised)
 	by := raisedBy(objects)
 	if err := check(objects, raised, by); err != nil {
 		return "", err
@@ -54,6 +55,7 @@ func Page(ctx context.Context, files fs.FS, db parley.DB) (string, error) {
 		}
 		if s.title == "Errors" {
 			writeErrors(&page, raised, by)
+			writeStatuses(&page, of(errors, isStatus))
 		}
 		writeObjects(&page, s.of(objects), columns)
 	}
@@ -61,7 +63,7 @@ func Page(ctx context.Context, files fs.FS, db parley.DB) (string, error) {
 }
 
 // check refuses what the page could not show.
-func check(objects []object, raised []raisedError, by map[int][]string) error {
+func check(objects []object, raised []brokerError, by map[int][]string) error {
 	for _, o := range objects {
 		if !slices.ContainsFunc(sections, func(s section) bool { return slices.Contains(s.files, o.file) }) {
 			return fmt.Errorf("sql/%s has no section in internal/reference/section.go", o.file)
@@ -154,7 +156,7 @@ func writeColumns(page *strings.Builder, columns []column) {
 const manyFunctions = 12
 
 // writeErrors writes a row for each situation. What is the same for all of a number stands in its first row.
-func writeErrors(page *strings.Builder, raised []raisedError, by map[int][]string) {
+func writeErrors(page *strings.Builder, raised []brokerError, by map[int][]string) {
 	page.WriteString("\n| Number | SQLSTATE | Message | Cause | Remedy | Raised by |\n| ---: | --- | --- | --- | --- | --- |\n")
 	previous := 0
 	for _, e := range raised {
@@ -173,6 +175,41 @@ func writeErrors(page *strings.Builder, raised []raisedError, by map[int][]strin
 		fmt.Fprintf(page, "| %s | %s | %s | %s | %s | %s |\n", number, code, template(e.Message), template(cause),
 			template(e.Remedy), functions)
 	}
+}
+
+// writeStatuses writes a row for each reason for which messages wait.
+func writeStatuses(page *strings.Builder, statuses []brokerError) {
+	page.WriteString("\nWhy messages wait, as `transmission_status` says it:\n\n| Number | Status | Remedy |\n| ---: | --- | --- |\n")
+	for _, e := range statuses {
+		fmt.Fprintf(page, "| %d | %s | %s |\n", e.Number, template(e.Message), template(e.Remedy))
+	}
+}
+
+// The list of Error messages stands between these lines of the page on concepts.
+const (
+	messagesBegin = "<!-- Error messages: written by go generate ./internal/reference. -->\n"
+	messagesEnd   = "\n<!-- End of Error messages. -->"
+)
+
+// WriteMessages gives the page on concepts with the list of Error messages that the broker sends, out of a database with the schema.
+//
+// Errors: a page without the lines between which the list stands.
+func WriteMessages(ctx context.Context, page string, db parley.DB) (string, error) {
+	before, rest, hasBegin := strings.Cut(page, messagesBegin)
+	_, after, hasEnd := strings.Cut(rest, messagesEnd)
+	if !hasBegin || !hasEnd {
+		return "", fmt.Errorf("the page has no place for the list of Error messages")
+	}
+	errors, err := readErrors(ctx, db)
+	if err != nil {
+		return "", err
+	}
+	var list strings.Builder
+	list.WriteString("\n| Code | Description | What to do |\n| ---: | --- | --- |\n")
+	for _, e := range of(errors, isMessage) {
+		fmt.Fprintf(&list, "| -%d | %s | %s |\n", e.Number, template(e.Message), template(e.Remedy))
+	}
+	return before + messagesBegin + list.String() + messagesEnd + after, nil
 }
 
 // place is where format() puts a value in.

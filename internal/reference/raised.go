@@ -14,25 +14,44 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// A raisedError is a row of parley.errors: one situation in which a number is raised.
-type raisedError struct {
+// brokerError is a row of parley.errors: one situation in which a number is raised or arrives.
+type brokerError struct {
 	Number   int
 	Sqlstate string
 	Message  string
 	Cause    *string
 	Remedy   string
+	Form     string
 }
 
-// readErrors reads the errors that the broker raises, in the order of their numbers.
-func readErrors(ctx context.Context, db parley.DB) ([]raisedError, error) {
+// The forms in which errors come.
+const (
+	isRaised  = "RAISED"
+	isMessage = "MESSAGE"
+	isStatus  = "STATUS"
+)
+
+// of gives the errors of one form.
+func of(all []brokerError, form string) []brokerError {
+	var found []brokerError
+	for _, e := range all {
+		if e.Form == form {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// readErrors reads the errors of the broker, in the order of their numbers.
+func readErrors(ctx context.Context, db parley.DB) ([]brokerError, error) {
 	rows, err := db.Query(ctx, `
-		select e.number, e.sqlstate, e.message, e.cause, e.remedy
+		select e.number, e.sqlstate, e.message, e.cause, e.remedy, e.form
 		from parley.errors as e
 		order by e.number, e.situation collate "C"`)
 	if err != nil {
 		return nil, fmt.Errorf("read the errors: %w", err)
 	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[raisedError])
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[brokerError])
 	if err != nil {
 		return nil, fmt.Errorf("read the errors: %w", err)
 	}

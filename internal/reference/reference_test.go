@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley/sql"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/reference.md")
+var update = flag.Bool("update", false, "rewrite docs/reference.md and the list in docs/concepts.md")
 
 func TestReferencePageIsUpToDate(t *testing.T) {
 	t.Parallel()
@@ -21,18 +21,44 @@ func TestReferencePageIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("..", "..", "docs", "reference.md")
+	requireWritten(t, "reference.md", page)
+}
+
+func TestListOfErrorMessagesIsUpToDate(t *testing.T) {
+	t.Parallel()
+	written, err := os.ReadFile(document("concepts.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := reference.WriteMessages(t.Context(), string(written), parleytest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(page, "| -8489 | The dialog has exceeded its lifetime. | Begin a new conversation. |") {
+		t.Error("the list does not say what -8489 means")
+	}
+	requireWritten(t, "concepts.md", page)
+	if _, err := reference.WriteMessages(t.Context(), "# Concepts", parleytest.Database(t)); err == nil {
+		t.Error("a page without a place for the list is taken")
+	}
+}
+
+func document(name string) string { return filepath.Join("..", "..", "docs", name) }
+
+// requireWritten requires a page of docs/ to be as given, or writes it.
+func requireWritten(t *testing.T, name, page string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+		if err := os.WriteFile(document(name), []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	written, err := os.ReadFile(path)
+	written, err := os.ReadFile(document(name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(written) != page {
-		t.Errorf("docs/reference.md is out of date in line %d: run go generate ./internal/reference", differingLine(string(written), page))
+		t.Errorf("docs/%s is out of date in line %d: run go generate ./internal/reference", name, differingLine(string(written), page))
 	}
 }
 

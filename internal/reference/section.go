@@ -153,7 +153,7 @@ var sections = []section{
 			"The list stands in the database too: `select * from parley.errors where number = 8429`. A number has a row for " +
 			"each situation in which\n" +
 			"it is raised; … stands for a value. The cause follows the number in the DETAIL, the remedy is the HINT.\n\n" +
-			"Errors that arrive as messages, with negative codes, are told in [the page on concepts](concepts.md#errors-that-arrive).",
+			"Errors that arrive as messages, with negative codes, are listed in [the page on concepts](concepts.md#errors-that-arrive).",
 		files: []string{"base/errors.sql"},
 	},
 }

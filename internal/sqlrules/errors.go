@@ -9,16 +9,30 @@ import (
 	"strings"
 )
 
-// raise is the function that makes an error of a row of the table of errors. Where it is created or granted, types stand in the
-// place of arguments.
-const raise = "parley._p_raise"
+// makers are the functions that make an error of a row of the table of errors, with the files of rows that they name. Where one is
+// created or granted, types stand in the place of arguments.
+var makers = map[string][]string{
+	"parley._p_raise":           {"base/definition_errors.sql", "base/conversation_errors.sql"},
+	"parley._p_error_of":        {"base/message_errors.sql", "base/status_errors.sql"},
+	"parley._p_status":          {"base/status_errors.sql"},
+	"parley._p_numbered_status": {"base/status_errors.sql"},
+}
 
-// errorRow is one situation in which a number is raised, as a file of errors (base/..._errors.sql) has it.
+// makersFile is where the makers stand, which pass on the number that they were given.
+const makersFile = "base/errors.sql"
+
+// carriers are the functions that take the text of an error on its way: never one that is written out where they are called.
+var carriers = []string{
+	"parley._p_break_conversations", "parley._p_drop_endpoints_of_service", "parley._p_end_refused", "parley._p_hold_outgoing",
+	"parley._p_park", "parley._p_delay_transmission", "parley._p_trace_dialog", "parley._p_unbind", "parley._p_verdict_of",
+}
+
+// errorRow is one situation in which a number is raised or sent, as a file of errors (base/..._errors.sql) has it.
 type errorRow struct {
 	file   string
 	line   int
 	places int  // arguments that its texts have places for
-	raised bool // whether a call names it
+	used   bool // whether a call names it
 }
 
 // errorKey is what a call names a row by.
@@ -26,8 +40,8 @@ type errorKey struct{ number, situation string }
 
 func (k errorKey) String() string { return k.number + ", '" + k.situation + "'" }
 
-// checkErrors holds the rule that errors are data: a call of _p_raise names a row by constants and gives the arguments that its
-// texts take, and each row is raised.
+// checkErrors holds the rule that errors are data: a call of a maker names a row by constants and gives the arguments that its
+// texts take, each row is named, and no text is written out where it is sent.
 func checkErrors(files []File) []Violation {
 	rows, found := errorRows(files)
 	for _, f := range files {
@@ -35,18 +49,24 @@ func checkErrors(files []File) []Violation {
 			for i := range tokens {
 				parts, next := qualified(tokens, i)
 				hasTypes := at(tokens, i-1).is("function") || at(tokens, next+1).is("integer")
-				if dotted(parts) != raise || !at(tokens, next).is("(") || hasTypes {
+				if !at(tokens, next).is("(") || hasTypes {
 					continue
 				}
-				if text := checkRaise(arguments(tokens, next), rows); text != "" {
+				text, name := "", dotted(parts)
+				if isPassedOn := f.Name == makersFile && at(tokens, next+1).is("number"); makers[name] != nil && !isPassedOn {
+					text = checkMaker(name, arguments(tokens, next), rows)
+				} else if slices.Contains(carriers, name) {
+					text = checkCarrier(arguments(tokens, next))
+				}
+				if text != "" {
 					found = append(found, Violation{File: f.Name, Line: tokens[i].Line, Rule: "error", Text: text})
 				}
 			}
 		}
 	}
 	for key, row := range rows {
-		if !row.raised {
-			text := "nothing raises " + key.String() + ": strike it"
+		if !row.used {
+			text := "nothing raises or sends " + key.String() + ": strike it"
 			found = append(found, Violation{File: row.file, Line: row.line, Rule: "error", Text: text})
 		}
 	}
@@ -54,19 +74,29 @@ func checkErrors(files []File) []Violation {
 	return found
 }
 
-// checkRaise reports what is wrong with the arguments of one call, if anything is.
-func checkRaise(call [][]Token, rows map[errorKey]*errorRow) string {
+// checkMaker reports what is wrong with the arguments of one call, if anything is.
+func checkMaker(name string, call [][]Token, rows map[errorKey]*errorRow) string {
 	if len(call) < 2 || len(call[0]) != 1 || call[0][0].Kind != Number || len(call[1]) != 1 || call[1][0].Kind != Text {
 		return "begin with the number and the situation, as constants: they name a row of base/..._errors.sql, which has the texts"
 	}
 	key := errorKey{call[0][0].Text, constant(call[1])}
 	row := rows[key]
-	if row == nil {
-		return "no row of base/..._errors.sql is for " + key.String()
+	if row == nil || !slices.Contains(makers[name], row.file) {
+		return "no row of " + strings.Join(makers[name], " or ") + " is for " + key.String()
 	}
-	row.raised = true
+	row.used = true
 	if given := len(call) - 2; given != row.places {
 		return fmt.Sprintf("%d arguments are given, the texts of %s take %d", given, key, row.places)
+	}
+	return ""
+}
+
+// checkCarrier reports a sentence among the arguments of one call, if there is one.
+func checkCarrier(call [][]Token) string {
+	for _, argument := range call {
+		if len(argument) > 0 && argument[0].Kind == Text && strings.Contains(argument[0].Text, " ") {
+			return "give an error or a status of base/..._errors.sql, not " + argument[0].Text
+		}
 	}
 	return ""
 }

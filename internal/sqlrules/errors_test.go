@@ -23,14 +23,14 @@ func TestRulesRefuseErrorsThatAreNoData(t *testing.T) {
 		want       string // in the text of the violation; empty when there is none
 	}{
 		{"a call and its row", call, []string{row}, ""},
-		{"a number that no row has", strings.Replace(call, "8426", "8427", 1), []string{row}, "no row of base/..._errors.sql is for 8427, 'closed'"},
+		{"a number that no row has", strings.Replace(call, "8426", "8427", 1), []string{row}, "no row of base/definition_errors.sql or base/conversation_errors.sql is for 8427, 'closed'"},
 		{"a situation that no row has", strings.Replace(call, "closed", "gone", 1), []string{row}, "is for 8426, 'gone'"},
 		{"a number that is no constant", strings.Replace(call, "8426", "v_number", 1), []string{row}, "as constants"},
 		{"a situation that is no constant", strings.Replace(call, "'closed'", "'closed' || x", 1), []string{row}, "as constants"},
 		{"a number alone", "found := parley._p_raise(8426);", []string{row}, "as constants"},
 		{"an argument too few", strings.Replace(call, ", coalesce(a, b)", "", 1), []string{row}, "1 arguments are given, the texts of 8426, 'closed' take 2"},
 		{"an argument too many", strings.Replace(call, "handle::text", "x[1, 2], y", 1), []string{row}, "3 arguments are given"},
-		{"a row that is not raised", call, []string{row, "(8426, 'new', 'x', null, 'y')"}, "nothing raises 8426, 'new'"},
+		{"a row that is not raised", call, []string{row, "(8426, 'new', 'x', null, 'y')"}, "nothing raises or sends 8426, 'new'"},
 		{"two rows of one situation", call, []string{row, row}, "has a row already"},
 		{"a row without a remedy", call, []string{strings.Replace(row, "'Begin a new ' || 'dialog.'", "null", 1)}, "does not say what happened or what to do"},
 		{"a row without a cause", strings.Replace(call, ", coalesce(a, b)", "", 1), []string{strings.Replace(row, "'It''s closed: %2$s%%.'", "null", 1)}, ""},
@@ -41,17 +41,44 @@ func TestRulesRefuseErrorsThatAreNoData(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			var found []string
-			for _, v := range sqlrules.Check([]sqlrules.File{
-				sqlrules.Parse("base/some_errors.sql", table(c.rows...)),
-				sqlrules.Parse("send/send.sql", "-- Head.\n"+fn("parley._p_f", c.call)),
-			}) {
-				found = append(found, v.String())
-			}
-			all := strings.Join(found, "\n")
-			if c.want == "" && all != "" || !strings.Contains(all, c.want) {
-				t.Errorf("got %q, want %q", all, c.want)
-			}
+			requireErrorRule(t, "base/conversation_errors.sql", c.rows, c.call, c.want)
+		})
+	}
+}
+
+// requireErrorRule requires what the rules say of a file of errors with these rows, and of a function with this call.
+func requireErrorRule(t *testing.T, file string, rows []string, call, want string) {
+	t.Helper()
+	var found []string
+	for _, v := range sqlrules.Check([]sqlrules.File{
+		sqlrules.Parse(file, table(rows...)),
+		sqlrules.Parse("send/send.sql", "-- Head.\n"+fn("parley._p_f", call)),
+	}) {
+		found = append(found, v.String())
+	}
+	all := strings.Join(found, "\n")
+	if want == "" && all != "" || !strings.Contains(all, want) {
+		t.Errorf("got %q, want %q", all, want)
+	}
+}
+
+func TestRulesRefuseTextsThatTravelAndAreNoData(t *testing.T) {
+	t.Parallel()
+	const row = "(8470, 'dropped', 'The service \"%1$s\" was dropped.', null, 'As you like.')"
+	for _, c := range []struct{ name, file, call, want string }{
+		{"a message and its row", "base/message_errors.sql", "perform parley._p_break_conversations(x, parley._p_error_of(8470, 'dropped', name));", ""},
+		{"a status and its row", "base/status_errors.sql", "perform parley._p_hold_outgoing(x, parley._p_status(8470, 'dropped', name));", ""},
+		{"an outcome and a situation", "base/status_errors.sql", "return parley._p_verdict_of('held', 0, parley._p_error_of(8470, 'dropped', name));", ""},
+		{"a row of messages as a status", "base/message_errors.sql", "x := parley._p_status(8470, 'dropped', name);", "no row of base/status_errors.sql is for 8470"},
+		{"a row of messages that is raised", "base/message_errors.sql", "found := parley._p_raise(8470, 'dropped', name);", "conversation_errors.sql is for 8470"},
+		{"a row that is raised as a message", "base/conversation_errors.sql", "x := parley._p_error_of(8470, 'dropped', name);", "status_errors.sql is for 8470"},
+		{"an argument too few", "base/message_errors.sql", "x := parley._p_error_of(8470, 'dropped');", "0 arguments are given, the texts of 8470, 'dropped' take 1"},
+		{"a sentence on its way", "base/message_errors.sql", "perform parley._p_hold_outgoing(x, 'It has ended.');", "not 'It has ended.'"},
+		{"a row that is not sent", "base/message_errors.sql", "x := 1;", "nothing raises or sends 8470, 'dropped'"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			requireErrorRule(t, c.file, []string{row}, c.call, c.want)
 		})
 	}
 }

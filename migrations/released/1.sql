@@ -607,13 +607,208 @@ from (values
 comment on view parley._p_conversation_error is
 'Errors of statements on conversations and queues: number, situation and texts.';
 
+-- sql/base/message_errors.sql
+
+-- The errors that end conversations: what stands in the body of an Error message, under the negative number, and in the
+-- answer to what another database has sent. A row is read as in base/definition_errors.sql;
+-- parley._p_error_of(number, situation, arguments...) makes the error of it.
+
+create view parley._p_message_error as
+select e.number, e.situation, e.message, e.cause, e.remedy
+from (values
+  (8408, 'not accepted', 'Service "%1$s" does not accept the contract "%2$s".', null,
+    'Correct the contract, or let the service accept it.'),
+  (8425, 'unknown there', 'The target does not know the contract "%1$s".', null,
+    'Create the contract in both databases alike.'),
+  (8428, 'unknown there', 'The target does not know the message type "%1$s".', null,
+    'Create the message type in both databases alike.'),
+  (8430, 'not valid', 'A message of type "%1$s" failed its validation.', null, 'Correct the sender.'),
+  (8430, 'too long', 'A message of type "%1$s" has %2$s bytes; at most %3$s are validated.', null,
+    'Send it in parts, or by a message type without validation.'),
+  (8437, 'wrong side', 'The message type "%1$s" is for the target to send.', null,
+    'Create the contract in both databases alike.'),
+  (8457, 'wrong side', 'The message type "%1$s" is for the initiator to send.', null,
+    'Create the contract in both databases alike.'),
+  (8457, 'out of order', 'Only an Error may stand outside the order.', null,
+    'The sending server breaks the protocol: repair it.'),
+  (8462, 'gone', 'The other side of the conversation no longer exists.', null, 'Begin a new conversation.'),
+  (8462, 'forgotten', 'The initiator has forgotten the conversation.', null, 'Nothing: the initiator is gone.'),
+  (8462, 'never left', 'The conversation has never left its database.', null,
+    'Begin a new conversation; find out who else uses its id.'),
+  (8462, 'damaged', 'The other side of the conversation was damaged and has been dropped.', null,
+    'Begin a new conversation.'),
+  (8469, 'contract removed', 'The service "%1$s" no longer accepts the contract "%2$s".', null,
+    'As the application decides.'),
+  (8470, 'service dropped', 'The service "%1$s" was dropped.', null, 'As the application decides.'),
+  (8487, 'contract dropped', 'The contract "%1$s" was dropped.', null, 'As the application decides.'),
+  (8489, 'lifetime', 'The dialog has exceeded its lifetime.', null, 'Begin a new conversation.'),
+  (8490, 'no service', 'The target database has no service "%1$s".%2$s', null,
+    'Correct the name of the service or the broker instance.'),
+  (8494, 'owner', '%1$s, the owner of service "%2$s", may not SEND to service "%3$s".', null,
+    'Grant SEND on the target service.'),
+  (8494, 'sender', 'The sender may not SEND to service "%1$s".', null,
+    'Grant SEND on the target service, to public or to the role of the peer.'),
+  (8495, 'local', 'The conversation is with a service of the target database itself.', null,
+    'Find out who else uses the id of the conversation.'),
+  (8495, 'other broker', 'The conversation is with broker %1$s.', null,
+    'Begin a new conversation: two instances of the service had got the first message.'),
+  (8498, 'not in the contract', 'The message type "%1$s" is not part of the contract "%2$s" there.', null,
+    'Create the contract in both databases alike.'),
+  (9615, 'not valid', 'A message of type "%1$s" failed its validation.', null, 'Correct this side, which sent it.'),
+  (9615, 'too long', 'A message of type "%1$s" has %2$s bytes; at most %3$s are validated.', null,
+    'Send it in parts, or by a message type without validation.'),
+  (9616, 'not valid', 'A message of type "%1$s" failed its validation.', null,
+    'Correct the other side, which sent it.'),
+  (9616, 'too long', 'A message of type "%1$s" has %2$s bytes; at most %3$s are validated.', null,
+    'The other side may send it in parts, or by a message type without validation.'),
+  (9719, 'restored', 'The database of one side of the conversation was restored or attached.', null,
+    'Begin a new conversation: this side''s database went back.'),
+  (9719, 'lost', 'Messages of this conversation were lost: the database of one side goes on from an older state.', null,
+    'Begin a new conversation: this side''s database went back.'),
+  (9720, 'restored', 'The database of one side of the conversation was restored or attached.', null,
+    'Begin a new conversation: the other side''s database went back.'),
+  (9720, 'lost', 'Messages of this conversation were lost: the database of one side goes on from an older state.', null,
+    'Begin a new conversation: the other side''s database went back.'),
+  (11277, 'begins with its end', 'A conversation cannot begin with its end.', null,
+    'The sending server breaks the protocol: repair it.')
+) as e (number, situation, message, cause, remedy);
+
+comment on view parley._p_message_error is
+'Errors that arrive in Error messages and in answers to other databases: number, situation and texts.';
+
+-- sql/base/status_errors.sql
+
+-- Why messages wait: what stands in transmission_status. A row is read as in base/definition_errors.sql;
+-- parley._p_status(number, situation, arguments...) makes the text of it. Number 0 is for what is over in a moment and
+-- is no error: it is tried again and nobody has to do anything.
+
+create view parley._p_status_error as
+select e.number, e.situation, e.message, e.cause, e.remedy
+from (values
+  (0, 'in use', 'The conversation is in use.', null, 'Wait.'),
+  (0, 'being opened', 'The conversation is being opened.', null, 'Wait.'),
+  (0, 'not compared', 'Both sides of the conversation have to be compared first.', null, 'Wait.'),
+  (0, 'fragments missing', 'Fragments of the message are missing.', null, 'Wait.'),
+  (9727, 'no binding',
+    'the dialog is to be encrypted outside of this server, and nothing says for whom: create a remote service binding '
+      || 'for service "%1$s", or begin dialogs with encryption => false.', null,
+    'Create a remote service binding, or begin dialogs with encryption => false.'),
+  (9727, 'began in clear',
+    'the dialog is to be encrypted outside of this server, and its first message was not: it cannot be told for whom '
+      || 'to do it.', null, 'Begin a new dialog, with a remote service binding.'),
+  (9728, 'role dropped', 'the role with oid %1$s, which stands for one side of the dialog, was dropped.', null,
+    'Bind the remote service to a role that exists.'),
+  (9731, 'no certificate',
+    'role "%1$s" has no certificate: parley certificate create, or import that of the other side.', null,
+    'Create a certificate for the role, or import that of the other side.'),
+  (9731, 'unknown signer', 'the certificate %1$s, which has signed the message, is not known here, or revoked.', null,
+    'Import the certificate of the sender.'),
+  (9733, 'no private key', 'the certificate of role "%1$s" has no private key here.', null,
+    'Create the certificate here.'),
+  (9733, 'not for here', 'there is no private key here for the certificate %1$s, for which the message is sealed.',
+    null, 'Give the sender the certificate that is used here.'),
+  (9736, 'not sent', 'The other side has acknowledged what was never sent.', null,
+    'The other server breaks the protocol: repair it.'),
+  (9750, 'no route', 'There is no route to the service "%1$s".%2$s', null, 'Create a route.'),
+  (9750, 'begun elsewhere',
+    'The conversation has begun with another database, and now there is no route to its service "%1$s" but here.', null,
+    'Create a route to the database where it has begun.'),
+  (9767, 'not active', 'no certificate of role "%1$s" is active for begin_dialog.', null, 'Activate one.'),
+  (9770, 'route asked',
+    'The broker configuration service was asked for a route to the service "%1$s", and has not answered yet.', null,
+    'Let it answer, or create a route.'),
+  (9770, 'binding asked',
+    'The broker configuration service was asked for a remote service binding for the service "%1$s", and has not '
+      || 'answered yet.', null, 'Let it answer, or create a remote service binding.'),
+  (9772, 'same instance',
+    'Another database speaks under the broker instance of this one: it is a copy. In the copy: select '
+      || 'parley.new_broker();', null, 'In the copy: select parley.new_broker();'),
+  (9772, 'newer speaker',
+    'Broker %1$s has spoken in epoch %2$s, term %3$s since: what comes from epoch %4$s, term %5$s is not taken. If two '
+      || 'copies of its database are alive, keep one, and in the other: select parley.new_broker();', null,
+    'Nothing, or, of two copies, in one: select parley.new_broker();'),
+  (9772, 'two copies',
+    'Two copies of the database of broker %1$s are alive. Keep one, and in the other: select parley.new_broker();',
+    null, 'Keep one, and in the other: select parley.new_broker();'),
+  (9779, 'ended there', 'The other side has ended the conversation: the message is held until it is ended here too.',
+    null, 'End the conversation.'),
+  (9779, 'over', 'The conversation has ended: the message is held until END CONVERSATION.', null,
+    'End the conversation.'),
+  (9784, 'Error received', 'An Error was received: the message is held until the conversation is ended.', null,
+    'End the conversation.'),
+  (9784, 'Error made', 'An Error was received or made: the message is held until the conversation is ended.', null,
+    'End the conversation.'),
+  (9785, 'TRANSPORT',
+    'The service name "%1$s" does not begin with tcp://host:port, as the route to it, TRANSPORT, requires.', null,
+    'Create a route with an address.'),
+  (9791, 'disabled', 'The broker is disabled in this database.', null, 'Enable it: select parley.enable_broker();'),
+  (9795, 'not this database', 'The broker instance %1$s is not this database, and there is no route to it.', null,
+    'Create a route with this broker_instance.'),
+  (9795, 'not the target', 'The broker instance %1$s is not this one.', null,
+    'Correct the broker instance of the route or of the dialog.'),
+  (9796, 'not in this database',
+    'The target service "%1$s" does not exist in this database, and there is no route to it.%2$s', null,
+    'Create the service, or a route to it.'),
+  (9796, 'not at the target', 'The service "%1$s" does not exist at the target.', null,
+    'Create the service there, or correct the route.'),
+  (11219, 'queue disabled', 'The queue "%1$s" of the target service is disabled.', null, 'Enable the queue there.'),
+  (28012, 'target disabled', 'The broker is disabled in the target database.', null, 'Enable it there.'),
+  (28022, 'key not yet valid', 'the key of the sending broker is not yet valid here.', null,
+    'Wait, or compare the clocks.'),
+  (28023, 'key expired', 'the key of the sending broker has expired here.', null,
+    'Give the sender a new key, and this database its fingerprint.'),
+  (28024, 'certificate not yet valid', 'the certificate of role "%1$s" is not yet valid.', null,
+    'Wait, or compare the clocks.'),
+  (28025, 'certificate expired', 'the certificate of role "%1$s" has expired.', null,
+    'Create a new one, and import it on the other side.'),
+  (28034, 'sender revoked', 'this broker does not accept the other side any more: the peer was revoked.', null,
+    'Ask the operator of the target.'),
+  (28047, 'of another peer',
+    'the sending broker may not speak for this broker instance, which belongs to another peer. If it forwards, say so '
+      || 'there: parley.alter_peer.', null, 'If the peer forwards, say so there: parley.alter_peer.'),
+  (28047, 'claimed',
+    'the sending broker may not speak for this broker instance: another one has done so first. See '
+      || 'parley.peer_brokers there; if it has moved, or is served by a daemon with a key of its own, say so: '
+      || 'parley.alter_peer(name, broker_instances => ...).', null,
+    'If the broker has moved, say so there: parley.alter_peer(name, broker_instances => ...).'),
+  (28047, 'beside',
+    'the sending broker may not speak for this broker instance: a database beside this one has done so. If it has '
+      || 'moved, say so there: parley.alter_peer(name, broker_instances => ...).', null,
+    'If the broker has moved, say so there: parley.alter_peer(name, broker_instances => ...).'),
+  (28047, 'too many',
+    'the sending broker has spoken for a thousand broker instances already. If it forwards, say so there: '
+      || 'parley.alter_peer.', null, 'If the peer forwards, say so there: parley.alter_peer.'),
+  (28047, 'epoch ahead',
+    'the epoch of broker instance %1$s lies ahead of the time here by more than ten minutes. Compare the clocks: here '
+      || 'it is %2$s.', null, 'Compare the clocks.'),
+  (28056, 'no CONTROL',
+    'role "%1$s", for whose certificate the message is sealed, does not control service "%2$s".', null,
+    'Grant CONTROL on the service to the role, or correct the certificate of the binding.'),
+  (28066, 'ahead',
+    'the first message of the dialog was sealed at %1$s, by a clock that is ahead of the one here: it may be a replay. '
+      || 'A sender seals it anew each time; if this stays, compare the clocks, here it is %2$s.', null,
+    'Compare the clocks.'),
+  (28066, 'too old',
+    'the first message of the dialog was sealed at %1$s, longer ago than this server remembers dialogs: it may be a '
+      || 'replay. A sender seals it anew each time; if this stays, compare the clocks, here it is %2$s.', null,
+    'Compare the clocks.'),
+  (28066, 'older state',
+    'the first message of the dialog was sealed at %1$s, before this database has gone on from an older state: it may '
+      || 'be a replay. A sender seals it anew each time; if this stays, compare the clocks, here it is %2$s.', null,
+    'Wait; compare the clocks.')
+) as e (number, situation, message, cause, remedy);
+
+comment on view parley._p_status_error is
+'Reasons for which messages wait, as transmission_status has them: number, situation and texts.';
+
 -- sql/base/errors.sql
 
 -- How errors leave the broker.
 --
 -- Each error of the broker carries the SQL Server error number twice: in its SQLSTATE (class SB, then the number
 -- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT states what to do. All texts stand in
--- base/definition_errors.sql and base/conversation_errors.sql; they are read only when an error is raised.
+-- base/definition_errors.sql and base/conversation_errors.sql; they are read only when an error is raised. Those of errors that are not raised,
+-- but end a conversation or make a message wait, stand in base/message_errors.sql and base/status_errors.sql.
 --
 -- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a function it adds
 -- the text of the statement, all lines of it; PERFORM is a statement. An assignment is evaluated without one. So what may raise is called as
@@ -653,23 +848,34 @@ comment on function parley.error_number(text) is
 Arguments: sqlstate, as a handler has it. The result is null for an error that is not the broker''s.
 Source: spec 4.10.';
 
+create view parley._p_sent_error as
+select m.number, m.situation, m.message, m.cause, m.remedy, 'MESSAGE' as form from parley._p_message_error as m
+union all
+select s.number, s.situation, s.message, s.cause, s.remedy, 'STATUS' as form from parley._p_status_error as s;
+
+comment on view parley._p_sent_error is 'Errors that are not raised.';
+
 create view parley.errors as
-select e.number, parley.sqlstate_of(e.number) as sqlstate, e.situation, e.message, e.cause, e.remedy
+select e.number, parley.sqlstate_of(e.number) as sqlstate, e.situation, e.message, e.cause, e.remedy, e.form
 from (
-  select d.number, d.situation, d.message, d.cause, d.remedy from parley._p_definition_error as d
+  select d.number, d.situation, d.message, d.cause, d.remedy, 'RAISED' as form from parley._p_definition_error as d
   union all
-  select c.number, c.situation, c.message, c.cause, c.remedy from parley._p_conversation_error as c
+  select c.number, c.situation, c.message, c.cause, c.remedy, 'RAISED' as form from parley._p_conversation_error as c
+  union all
+  select s.number, s.situation, s.message, s.cause, s.remedy, s.form from parley._p_sent_error as s where s.number > 0
 ) as e;
 
 comment on view parley.errors is
-'Each error that the broker raises, a row for each situation in which it does: select * from parley.errors where number = 8429.';
+'Each error of the broker, a row for each situation in which it is raised or arrives: select * from parley.errors where number = 8429.';
 
 comment on column parley.errors.number is 'SQL Server''s number.';
 comment on column parley.errors.sqlstate is 'Under which it is raised: sqlstate_of(number).';
-comment on column parley.errors.situation is 'What the number is raised for here; different for each row of a number.';
+comment on column parley.errors.situation is 'What the number stands for here; different for each row of a number.';
 comment on column parley.errors.message is 'The fact. %1$s and the like stand for a value, as in format().';
 comment on column parley.errors.cause is 'The values, or why; it follows the number in DETAIL. Null when the fact says it all.';
 comment on column parley.errors.remedy is 'What to do; the HINT.';
+comment on column parley.errors.form is
+'How it comes: RAISED by a statement, MESSAGE for an Error message with the negative number, STATUS for the transmission_status of messages that wait.';
 
 create function parley._p_raise(number integer, situation text, variadic arguments text[] default '{}') returns boolean
 language plpgsql
@@ -682,7 +888,7 @@ declare
 begin
   select e.message, e.cause, e.remedy into v_error
   from parley.errors as e
-  where e.number = _p_raise.number and e.situation = _p_raise.situation;
+  where e.form = 'RAISED' and e.number = _p_raise.number and e.situation = _p_raise.situation;
   raise exception using
     errcode = parley.sqlstate_of(number),
     message = coalesce(format(v_error.message, variadic arguments), situation),
@@ -695,6 +901,53 @@ comment on function parley._p_raise(integer, text, text[]) is
 'Raises one error of the broker; never returns.
 Arguments: number and situation, constants that name a row of parley.errors; arguments, the values that its texts have places for.
 Errors: always, with sqlstate_of(number).';
+
+create type parley._p_error as (
+  error_number integer,
+  description text
+);
+
+comment on type parley._p_error is 'An error that is not raised: a number, without a sign, and what it says.';
+
+create function parley._p_error_of(number integer, situation text, variadic arguments text[] default '{}') returns parley._p_error
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return (
+    select (e.number, format(e.message, variadic arguments))::parley._p_error
+    from parley._p_sent_error as e
+    where e.number = _p_error_of.number and e.situation = _p_error_of.situation
+  );
+end
+$$;
+
+comment on function parley._p_error_of(integer, text, text[]) is
+'Makes an error that is not raised of a row of base/message_errors.sql or base/status_errors.sql.
+Arguments: as those of _p_raise.';
+
+create function parley._p_status(number integer, situation text, variadic arguments text[] default '{}') returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select (parley._p_error_of(number, situation, variadic arguments)).description
+$$;
+
+comment on function parley._p_status(integer, text, text[]) is
+'Says why messages wait, as transmission_status has it.
+Arguments: as those of _p_raise.';
+
+create function parley._p_numbered_status(number integer, situation text, variadic arguments text[] default '{}') returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select number || ': ' || (parley._p_error_of(number, situation, variadic arguments)).description
+$$;
+
+comment on function parley._p_numbered_status(integer, text, text[]) is
+'Says why messages wait, with the number in front, by which the daemon knows what it is about.
+Arguments: as those of _p_raise.';
 
 create function parley._p_raise_in_use() returns boolean
 language plpgsql
@@ -1910,9 +2163,8 @@ begin
   -- Live conversations on it end with an error on both sides (spec 2.3).
   perform parley._p_break_conversations(
     array(select e.endpoint_id from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id),
-    8487,
-    format('The contract "%s" was dropped.', name),
-    8487
+    parley._p_error_of(8487, 'contract dropped', name),
+    parley._p_error_of(8487, 'contract dropped', name)
   );
   delete from parley._p_permission as p where p.class = 'contract' and p.object_id = v_contract.service_contract_id;
   delete from parley._p_contract_message_type as u where u.service_contract_id = v_contract.service_contract_id;
@@ -2710,9 +2962,8 @@ begin
         from parley._p_endpoint as e
         where e.service_id = v_service.service_id and e.service_contract_id = v_dropped and not e.is_initiator
       ),
-      8469,
-      format('The service "%s" no longer accepts the contract "%s".', name, v_name),
-      8469
+      parley._p_error_of(8469, 'contract removed', name, v_name),
+      parley._p_error_of(8469, 'contract removed', name, v_name)
     );
   end loop;
   found := parley._p_add_service_contracts(v_caller, v_service.service_id, add_contracts);
@@ -2751,7 +3002,7 @@ begin
   elsif found then
     found := parley._p_raise(3716, 'used unseen', 'service', name, 'broker priority');
   end if;
-  perform parley._p_drop_endpoints_of_service(v_service.service_id, format('The service "%s" was dropped.', name));
+  perform parley._p_drop_endpoints_of_service(v_service.service_id, parley._p_error_of(8470, 'service dropped', name));
   delete from parley._p_permission as p where p.class = 'service' and p.object_id = v_service.service_id;
   delete from parley._p_service_contract as u where u.service_id = v_service.service_id;
   delete from parley._p_service as s where s.service_id = v_service.service_id;
@@ -3596,15 +3847,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_is_asking(far_service, 6) then
-    return format('The broker configuration service was asked for a route to the service "%s", and has not answered yet.', far_service);
+    return parley._p_status(9770, 'route asked', far_service);
   elsif far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
-    return format('The broker instance %s is not this database, and there is no route to it.', far_broker_instance);
+    return parley._p_status(9795, 'not this database', far_broker_instance);
   elsif is_local then
-    return format('The target service "%s" does not exist in this database, and there is no route to it.', far_service)
-      || parley._p_did_you_mean(0, 'service', far_service);
+    return parley._p_status(9796, 'not in this database', far_service, parley._p_did_you_mean(0, 'service', far_service));
   end if;
-  return format('There is no route to the service "%s".', far_service)
-    || parley._p_did_you_mean_far(0, far_service);
+  return parley._p_status(9750, 'no route', far_service, parley._p_did_you_mean_far(0, far_service));
 end
 $$;
 
@@ -3636,7 +3885,7 @@ begin
   end if;
   address := parley._p_address_of(v_route.next_hop, far_service);
   if address is null and v_route.next_hop = 'TRANSPORT' then
-    status := format('The service name "%s" does not begin with tcp://host:port, as the route to it, TRANSPORT, requires.', far_service);
+    status := parley._p_status(9785, 'TRANSPORT', far_service);
   elsif address is null then
     status := parley._p_why_no_route(far_service, broker_instance, false);
   elsif address = 'LOCAL' and not parley._p_is_here(far_service, broker_instance) then
@@ -4772,7 +5021,7 @@ PUBLIC counts.
 Arguments: identity, certificate:FINGERPRINT of who has signed a dialog, peer:FINGERPRINT or role:NAME, as the daemon has it proven.
 Source: spec 7.1.';
 
-create function parley._p_refusal_of_identity(identity text, speaker uuid) returns text
+create function parley._p_refusal_of_identity(identity text, speaker uuid) returns parley._p_error
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4790,11 +5039,11 @@ begin
   join parley._p_peer as p using (peer_id)
   where c.fingerprint = v_fingerprint;
   if v_key.revoked_at is not null then
-    return '28034: this broker does not accept the other side any more: the peer was revoked.';
+    return parley._p_error_of(28034, 'sender revoked');
   elsif v_key.not_before > clock_timestamp() then
-    return '28022: the key of the sending broker is not yet valid here.';
+    return parley._p_error_of(28022, 'key not yet valid');
   elsif v_key.not_after <= clock_timestamp() then
-    return '28023: the key of the sending broker has expired here.';
+    return parley._p_error_of(28023, 'key expired');
   elsif v_key.is_forwarder then
     return null;
   end if;
@@ -4804,20 +5053,18 @@ begin
   end if;
   perform from parley._p_peer as p where array[speaker] <@ p.broker_instances and p.revoked_at is null;
   if found then
-    return '28047: the sending broker may not speak for this broker instance, which belongs to another peer. If it forwards, say so there: parley.alter_peer.';
+    return parley._p_error_of(28047, 'of another peer');
   end if;
   select * into v_pin from parley._p_peer_broker as b where b.broker_instance = speaker;
   if found then
     if v_pin.peer_id = v_key.peer_id or v_pin.fingerprint = v_fingerprint or v_pin.authority_name = v_name then
       return null;
     end if;
-    return '28047: the sending broker may not speak for this broker instance: another one has done so first. See parley.peer_brokers there; if it has moved,'
-      || ' or is served by a daemon with a key of its own, say so: parley.alter_peer(name, broker_instances => ...).';
+    return parley._p_error_of(28047, 'claimed');
   end if;
   perform from parley._p_known_broker as k where k.broker_instance = speaker and k.is_beside;
   if found then
-    return '28047: the sending broker may not speak for this broker instance: a database beside this one has done so. If it has moved, say so there:'
-      || ' parley.alter_peer(name, broker_instances => ...).';
+    return parley._p_error_of(28047, 'beside');
   end if;
   return null;
 end
@@ -4828,7 +5075,7 @@ comment on function parley._p_refusal_of_identity(text, uuid) is
 Arguments: identity, as _p_role_of_identity takes it; speaker, the broker instance in whose name it speaks.
 Source: spec 6.12, 7.2.';
 
-create function parley._p_claim_broker(identity text, speaker uuid) returns text
+create function parley._p_claim_broker(identity text, speaker uuid) returns parley._p_error
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4848,7 +5095,7 @@ begin
   from parley._p_peer_broker as b
   where b.peer_id = v_peer.peer_id or b.authority_name = v_name or b.fingerprint = v_fingerprint;
   if v_count >= 1000 then
-    return '28047: the sending broker has spoken for a thousand broker instances already. If it forwards, say so there: parley.alter_peer.';
+    return parley._p_error_of(28047, 'too many');
   end if;
   insert into parley._p_peer_broker (broker_instance, peer_id, authority_name, fingerprint)
   values (speaker, v_peer.peer_id, v_name, v_fingerprint)
@@ -4882,13 +5129,13 @@ comment on function parley._p_settle_brokers(integer, uuid[]) is
 'Forgets who has spoken first in the name of brokers of which an operator or a pairing says now whose they are.
 Arguments: peer, whose; instances.';
 
-create function parley._p_refusal_of_identities(identities text[], speaker uuid) returns text
+create function parley._p_refusal_of_identities(identities text[], speaker uuid) returns parley._p_error
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_identity text;
-  v_refusal text;
+  v_refusal parley._p_error;
 begin
   -- All of a batch has come over one link; what does not come over links costs nothing here.
   if array_to_string(identities, ' ') !~ 'peer:' then
@@ -4913,15 +5160,14 @@ speaker is believed in anything.
 Arguments: identities of the runs; speaker, the broker instance in whose name they come.
 Source: spec 6.12, 7.2.';
 
-create function parley._p_refusal_of_speaker(identities text[], speaker uuid, epoch bigint) returns text
+create function parley._p_refusal_of_speaker(identities text[], speaker uuid, epoch bigint) returns parley._p_error
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if epoch > extract(epoch from clock_timestamp() + interval '10 minutes') * 1000000 then
-    return format(
-      '28047: the epoch of broker instance %s lies ahead of the time here by more than ten minutes. Compare the clocks: here it is %s.',
-      speaker, to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')
+    return parley._p_error_of(
+      28047, 'epoch ahead', speaker::text, to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')
     );
   end if;
   return parley._p_refusal_of_identities(identities, speaker);
@@ -5028,30 +5274,6 @@ Arguments: has_certificate, whether the owner of the initiator''s service has on
 whether a remote service binding names the target; is_anonymous, its ANONYMOUS.
 Source: spec 7.3.';
 
-create function parley._p_security_status(error_number integer, principal oid, service text) returns text
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select error_number || ': ' || case error_number
-    when 9727 then format(
-      'the dialog is to be encrypted outside of this server, and nothing says for whom: create a remote service binding for service "%s",'
-        || ' or begin dialogs with encryption => false.', service
-    )
-    when 9728 then format('the role with oid %s, which stands for one side of the dialog, was dropped.', principal)
-    when 9731 then format('role "%s" has no certificate: parley certificate create, or import that of the other side.', pg_get_userbyid(principal))
-    when 9733 then format('the certificate of role "%s" has no private key here.', pg_get_userbyid(principal))
-    when 9767 then format('no certificate of role "%s" is active for begin_dialog.', pg_get_userbyid(principal))
-    when 28024 then format('the certificate of role "%s" is not yet valid.', pg_get_userbyid(principal))
-    when 28025 then format('the certificate of role "%s" has expired.', pg_get_userbyid(principal))
-    when 28056 then format('role "%s", for whose certificate the message is sealed, does not control service "%s".', pg_get_userbyid(principal), service)
-  end
-$$;
-
-comment on function parley._p_security_status(integer, oid, text) is
-'Says why a message is not sealed or not opened, as transmission_status has it.
-Arguments: error_number, of the underlying message; principal, whose certificate it is about; service, for 9727 and 28056 the target.
-Source: spec 6.12.';
-
 create function parley._p_find_dialog_certificate(
   principal oid, is_own boolean, out fingerprint bytea, out certificate bytea, out private_key bytea, out status text
 )
@@ -5088,7 +5310,14 @@ begin
   if not exists (select from pg_roles as r where r.oid = principal) then
     v_problem := 9728;
   end if;
-  status := parley._p_security_status(coalesce(v_problem, 9731), principal, null);
+  status := case v_problem
+    when 9728 then parley._p_numbered_status(9728, 'role dropped', principal::text)
+    when 9733 then parley._p_numbered_status(9733, 'no private key', pg_get_userbyid(principal))
+    when 9767 then parley._p_numbered_status(9767, 'not active', pg_get_userbyid(principal))
+    when 28024 then parley._p_numbered_status(28024, 'certificate not yet valid', pg_get_userbyid(principal))
+    when 28025 then parley._p_numbered_status(28025, 'certificate expired', pg_get_userbyid(principal))
+    else parley._p_numbered_status(9731, 'no certificate', pg_get_userbyid(principal))
+  end;
 end
 $$;
 
@@ -5138,14 +5367,14 @@ begin
         status := (parley._p_find_dialog_certificate(v_endpoint.owner, true)).status;
         mode := null;
       elsif mode = '9727' then
-        status := parley._p_security_status(9727, null, v_endpoint.far_service);
+        status := parley._p_numbered_status(9727, 'no binding', v_endpoint.far_service);
         mode := null;
       end if;
     elsif not is_recorded then
       mode := 'none';
       if v_endpoint.is_encrypted and not is_link_encrypted then
         mode := null;
-        status := '9727: the dialog is to be encrypted outside of this server, and its first message was not: it cannot be told for whom to do it.';
+        status := parley._p_numbered_status(9727, 'began in clear');
       end if;
     end if;
     return next;
@@ -5276,17 +5505,17 @@ begin
   select * into v_receiver from parley._p_certificate as c where c.fingerprint = receiver;
   private_key := v_receiver.private_key;
   if v_receiver.fingerprint is null or v_receiver.revoked_at is not null or private_key is null then
-    status := format('9733: there is no private key here for the certificate %s, for which the message is sealed.', encode(receiver, 'hex'));
+    status := parley._p_numbered_status(9733, 'not for here', encode(receiver, 'hex'));
   elsif v_receiver.expiry_date <= clock_timestamp() then
-    status := parley._p_security_status(28025, v_receiver.owner, null);
+    status := parley._p_numbered_status(28025, 'certificate expired', pg_get_userbyid(v_receiver.owner));
   elsif v_receiver.start_date > clock_timestamp() then
-    status := parley._p_security_status(28024, v_receiver.owner, null);
+    status := parley._p_numbered_status(28024, 'certificate not yet valid', pg_get_userbyid(v_receiver.owner));
   end if;
   select * into v_service from parley._p_service as s where s.name = service;
   -- A service that does not exist is refused for that reason.
   if status is null and v_service.service_id is not null
     and parley._p_has_permission(v_receiver.owner, 'CONTROL', 'service', v_service.service_id, v_service.owner) is not true then
-    status := parley._p_security_status(28056, v_receiver.owner, service);
+    status := parley._p_numbered_status(28056, 'no CONTROL', pg_get_userbyid(v_receiver.owner), service);
   end if;
   if signer is null or status is not null then
     return;
@@ -5295,11 +5524,11 @@ begin
   signer_principal := v_signer.owner;
   signer_certificate := v_signer.certificate;
   if v_signer.fingerprint is null or v_signer.revoked_at is not null then
-    status := format('9731: the certificate %s, which has signed the message, is not known here, or revoked.', encode(signer, 'hex'));
+    status := parley._p_numbered_status(9731, 'unknown signer', encode(signer, 'hex'));
   elsif v_signer.expiry_date <= clock_timestamp() then
-    status := parley._p_security_status(28025, v_signer.owner, null);
+    status := parley._p_numbered_status(28025, 'certificate expired', pg_get_userbyid(v_signer.owner));
   elsif v_signer.start_date > clock_timestamp() then
-    status := parley._p_security_status(28024, v_signer.owner, null);
+    status := parley._p_numbered_status(28024, 'certificate not yet valid', pg_get_userbyid(v_signer.owner));
   end if;
 end
 $$;
@@ -7976,7 +8205,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if pg_sequence_last_value('parley._p_broker_switch') is not null then
-    return 'The broker is disabled in this database.';
+    return parley._p_status(9791, 'disabled');
   elsif endpoint.far_endpoint_id is not null then
     return null;
   end if;
@@ -7997,19 +8226,20 @@ declare
   v_far parley._p_endpoint;
   v_queue parley._p_queue;
   v_valid integer;
-  v_refusal record;
+  v_refusal parley._p_error;
+  v_invalid bytea;
 begin
   if endpoint.far_endpoint_id is null then
     v_refusal := parley._p_refusal(endpoint);
     if v_refusal.error_number is not null then
-      perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description);
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal);
       return;
     end if;
     v_far := parley._p_connect(endpoint);
   else
     select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id;
     if not found then
-      perform parley._p_break_conversations(array[endpoint.endpoint_id], 8462, 'The other side of the conversation no longer exists.');
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], parley._p_error_of(8462, 'gone'));
       return;
     end if;
   end if;
@@ -8021,9 +8251,9 @@ begin
   );
   perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
   if v_valid < cardinality(bodies) then
-    v_refusal := parley._p_invalid(message_type, bodies[array_lower(bodies, 1) + v_valid]);
+    v_invalid := bodies[array_lower(bodies, 1) + v_valid];
     perform parley._p_break_conversations(
-      array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description, parley._p_number_of_receiver(v_refusal.error_number)
+      array[endpoint.endpoint_id], parley._p_invalid(message_type, v_invalid, true), parley._p_invalid(message_type, v_invalid, false)
     );
   end if;
 end
@@ -8036,7 +8266,7 @@ comment on function parley._p_deliver(parley._p_endpoint, parley._p_message_type
 
 -- The target's side of a first message: what it refuses, its endpoint, and the short cut that later sends take.
 
-create function parley._p_refusal(endpoint parley._p_endpoint, out error_number integer, out description text)
+create function parley._p_refusal(endpoint parley._p_endpoint) returns parley._p_error
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -8045,21 +8275,20 @@ declare
 begin
   select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
   if parley._p_has_permission(endpoint.owner, 'SEND', 'service', v_service.service_id, v_service.owner) is not true then
-    error_number := 8494;
-    description := format('%s, the owner of service "%s", may not SEND to service "%s".', endpoint.owner, endpoint.service_name, endpoint.far_service);
+    return parley._p_error_of(8494, 'owner', endpoint.owner::text, endpoint.service_name, endpoint.far_service);
   elsif not exists (
     select
     from parley._p_service_contract as u
     where u.service_id = v_service.service_id and u.service_contract_id = endpoint.service_contract_id
   ) then
-    error_number := 8408;
-    description := format('Service "%s" does not accept the contract "%s".', endpoint.far_service, endpoint.service_contract_name);
+    return parley._p_error_of(8408, 'not accepted', endpoint.far_service, endpoint.service_contract_name);
   end if;
+  return null;
 end
 $$;
 
 comment on function parley._p_refusal(parley._p_endpoint) is
-'Explains why a target in this database refuses a conversation: no permission (8494) or contract not accepted (8408); nulls when it takes it.';
+'Explains why a target in this database refuses a conversation: no permission (8494) or contract not accepted (8408); null when it takes it.';
 
 create function parley._p_connect(endpoint parley._p_endpoint) returns parley._p_endpoint
 language plpgsql
@@ -8598,32 +8827,32 @@ $$;
 comment on function parley._p_count_valid(parley._p_message_type, bytea[]) is
 'Gives how many messages come before the first whose body is not good for its type: those are delivered (spec 2.2).';
 
-create function parley._p_invalid(message_type parley._p_message_type, body bytea, out error_number integer, out description text)
-language sql immutable
+create function parley._p_invalid(message_type parley._p_message_type, body bytea, is_for_sender boolean) returns parley._p_error
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select
-    case message_type.validation when 'X' then 9615 else 8430 end,
-    case
-      when message_type.validation <> 'E' and octet_length(body) > parley._p_validated_bytes_max() then format(
-        'A message of type "%s" has %s bytes; at most %s are validated.', message_type.name, octet_length(body), parley._p_validated_bytes_max()
-      )
-      else format('A message of type "%s" failed its validation.', message_type.name)
-    end
+declare
+  v_is_xml boolean := message_type.validation = 'X';
+  v_length text := octet_length(body)::text;
+  v_max text := parley._p_validated_bytes_max()::text;
+begin
+  if message_type.validation <> 'E' and octet_length(body) > parley._p_validated_bytes_max() then
+    return case
+      when v_is_xml and is_for_sender then parley._p_error_of(9615, 'too long', message_type.name, v_length, v_max)
+      when v_is_xml then parley._p_error_of(9616, 'too long', message_type.name, v_length, v_max)
+      else parley._p_error_of(8430, 'too long', message_type.name, v_length, v_max)
+    end;
+  end if;
+  return case
+    when v_is_xml and is_for_sender then parley._p_error_of(9615, 'not valid', message_type.name)
+    when v_is_xml then parley._p_error_of(9616, 'not valid', message_type.name)
+    else parley._p_error_of(8430, 'not valid', message_type.name)
+  end;
+end
 $$;
 
-comment on function parley._p_invalid(parley._p_message_type, bytea) is 'Gives number and text of the Error for a body that is not good for its message type.';
-
-create function parley._p_number_of_receiver(error_number integer) returns integer
-language sql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  select case error_number when 9615 then 9616 else error_number end
-$$;
-
-comment on function parley._p_number_of_receiver(integer) is
-'Gives the number of the Error that the receiver of a refused message gets, where the sender gets the one that is given: XML that failed its validation
-is 9615 for who sent it and 9616 for who received it (spec 2.2).';
+comment on function parley._p_invalid(parley._p_message_type, bytea, boolean) is
+'Gives the Error for a body that is not good for its message type: 8430, or, for XML, 9615 for who sent it and 9616 for who received it (spec 2.2).';
 
 -- sql/conversation/drop_unsent.sql
 
@@ -8753,7 +8982,7 @@ as $$
 begin
   if endpoint.far_endpoint_id < 0 then
     if not parley._p_was_never_taken(endpoint) then
-      return format('The conversation has begun with another database, and now there is no route to its service "%s" but here.', endpoint.far_service);
+      return parley._p_status(9750, 'begun elsewhere', endpoint.far_service);
     end if;
     with numbered as (
       delete from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id
@@ -9282,9 +9511,16 @@ Arguments: conversation_handle; cleanup, true (false: the plain form).
 Errors: 8418 missing, 8426 not found, 28006 not an administrator.
 Source: spec 4.6.';
 
-create function parley._p_break_conversations(
-  endpoints bigint[], error_number integer, description text, far_error_number integer default null
-) returns integer
+create function parley._p_broker_error_body(error parley._p_error) returns bytea
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_error_body(-error.error_number, error.description)
+$$;
+
+comment on function parley._p_broker_error_body(parley._p_error) is 'Gives the body of an Error message of the broker: its code is the negative number.';
+
+create function parley._p_break_conversations(endpoints bigint[], error parley._p_error, far_error parley._p_error default null) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -9292,6 +9528,7 @@ set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
+  v_error parley._p_error;
   v_broken integer := 0;
 begin
   -- Both sides of each, locked in their order; against senders too where their messages are held from now on.
@@ -9310,19 +9547,15 @@ begin
   loop
     case v_endpoint.state
       when 'CO', 'SO', 'DI', 'SI' then
-        perform parley._p_enqueue(v_endpoint, 1, parley._p_error_body(
-          -case when v_endpoint.endpoint_id = any (endpoints) then error_number else coalesce(nullif(far_error_number, 0), error_number) end, description
-        ));
+        v_error := case when v_endpoint.endpoint_id = any (endpoints) then error else coalesce(far_error, error) end;
+        perform parley._p_enqueue(v_endpoint, 1, parley._p_broker_error_body(v_error));
         perform parley._p_set_state(v_endpoint.endpoint_id, 'ER');
-        perform parley._p_trace_dialog(
-          v_endpoint, 4,
-          -case when v_endpoint.endpoint_id = any (endpoints) then error_number else coalesce(nullif(far_error_number, 0), error_number) end, description
-        );
+        perform parley._p_trace_dialog(v_endpoint, 4, -v_error.error_number, v_error.description);
         v_broken := v_broken + 1;
         if v_endpoint.far_endpoint_id < 0 then
-          perform parley._p_hold_outgoing(v_endpoint, 'An Error was received or made: the message is held until the conversation is ended.');
-          if far_error_number <> 0 then
-            perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-far_error_number, description));
+          perform parley._p_hold_outgoing(v_endpoint, parley._p_status(9784, 'Error made'));
+          if far_error.error_number > 0 then
+            perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_broker_error_body(far_error));
           end if;
         end if;
         if not v_endpoint.is_initiator then
@@ -9340,13 +9573,12 @@ begin
 end
 $$;
 
-comment on function parley._p_break_conversations(bigint[], integer, text, integer) is
+comment on function parley._p_break_conversations(bigint[], parley._p_error, parley._p_error) is
 'Ends conversations with an error of the broker: both sides get an Error message with the negative number and are in state ER (spec 3.2).
-A far side gets far_error_number, when that is neither 0 nor null; one in another database is told nothing otherwise: it has its own clock, or has said
-so itself.
+A far side gets far_error, when that is given; one in another database is told nothing otherwise: it has its own clock, or has said so itself.
 Gives the number of sides that were told.';
 
-create function parley._p_drop_endpoints_of_service(service_id integer, description text) returns void
+create function parley._p_drop_endpoints_of_service(service_id integer, error parley._p_error) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -9366,9 +9598,9 @@ begin
   loop
     select * into v_far from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id for no key update;
     if v_far.state in ('CO', 'DI', 'SO') and v_far.service_id <> v_endpoint.service_id then
-      perform parley._p_enqueue(v_far, 1, parley._p_error_body(-8470, description));
+      perform parley._p_enqueue(v_far, 1, parley._p_broker_error_body(error));
       perform parley._p_set_state(v_far.endpoint_id, 'ER');
-      perform parley._p_trace_dialog(v_far, 4, -8470, description);
+      perform parley._p_trace_dialog(v_far, 4, -error.error_number, error.description);
     elsif v_far.state = 'DO' and v_far.service_id <> v_endpoint.service_id then
       -- It only waited for this side to end.
       perform parley._p_remove_endpoint(v_far);
@@ -9378,18 +9610,18 @@ begin
       perform parley._p_discard_messages(v_endpoint.endpoint_id);
       perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
       perform parley._p_drop_outgoing(v_endpoint);
-      perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-8470, description));
+      perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_broker_error_body(error));
     else
       perform parley._p_remove_endpoint(v_endpoint);
     end if;
-    perform parley._p_trace_dialog(v_endpoint, 5, null, description);
+    perform parley._p_trace_dialog(v_endpoint, 5, null, error.description);
   end loop;
   delete from parley._p_tombstone as t where t.service_id = _p_drop_endpoints_of_service.service_id;
 end
 $$;
 
-comment on function parley._p_drop_endpoints_of_service(integer, text) is
-'Removes all endpoints of a service that is dropped and informs the far sides, with error -8470.';
+comment on function parley._p_drop_endpoints_of_service(integer, parley._p_error) is
+'Removes all endpoints of a service that is dropped and informs the far sides, with the error.';
 
 create function parley._p_move_service(service parley._p_service, queue parley._p_queue) returns void
 language plpgsql
@@ -9682,7 +9914,7 @@ begin
     when 'timer' then
       perform parley._p_fire_timer(endpoint_id);
     when 'lifetime' then
-      perform parley._p_break_conversations(array[endpoint_id], 8489, 'The dialog has exceeded its lifetime.');
+      perform parley._p_break_conversations(array[endpoint_id], parley._p_error_of(8489, 'lifetime'));
     when 'abandoned' then
       perform parley._p_end_abandoned(endpoint_id);
   end case;
@@ -9912,7 +10144,7 @@ declare
   v_reason text;
 begin
   if pg_sequence_last_value('parley._p_broker_switch') is not null then
-    return 'The broker is disabled in this database.';
+    return parley._p_status(9791, 'disabled');
   end if;
   v_route := parley._p_find_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id);
   if v_route.address = 'LOCAL' then
@@ -9983,10 +10215,9 @@ as $$
 begin
   if endpoint.far_broker_instance is not null
     and endpoint.far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
-    return format('The broker instance %s is not this database, and there is no route to it.', endpoint.far_broker_instance);
+    return parley._p_status(9795, 'not this database', endpoint.far_broker_instance);
   elsif not exists (select from parley._p_service as s where s.name = endpoint.far_service) then
-    return format('The target service "%s" does not exist in this database, and there is no route to it.', endpoint.far_service)
-      || parley._p_did_you_mean(0, 'service', endpoint.far_service);
+    return parley._p_status(9796, 'not in this database', endpoint.far_service, parley._p_did_you_mean(0, 'service', endpoint.far_service));
   end if;
   return null;
 end
@@ -11307,7 +11538,9 @@ $$;
 comment on function parley._p_record_timeline() is
 'Gives the epoch, and begins a new one when the server is on another timeline than that of the last.';
 
-create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean) returns text
+create function parley._p_hear(
+  broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean
+) returns parley._p_error
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -11315,7 +11548,7 @@ declare
   v_known parley._p_known_broker;
 begin
   if broker_instance = (select b.service_broker_guid from parley._p_broker as b) then
-    return 'Another database speaks under the broker instance of this one: it is a copy. In the copy: select parley.new_broker();';
+    return parley._p_error_of(9772, 'same instance');
   end if;
   select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance;
   if not found then
@@ -11333,13 +11566,11 @@ begin
   end if;
   select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance for share;
   if (v_known.epoch, v_known.term) > (epoch, term) then
-    return format(
-      'Broker %s has spoken in epoch %s, term %s since: what comes from epoch %s, term %s is not taken. If two copies of its database are alive,'
-        || ' keep one, and in the other: select parley.new_broker();',
-      broker_instance, v_known.epoch, v_known.term, epoch, term
+    return parley._p_error_of(
+      9772, 'newer speaker', broker_instance::text, v_known.epoch::text, v_known.term::text, epoch::text, term::text
     );
   elsif v_known.token <> token then
-    return format('Two copies of the database of broker %s are alive. Keep one, and in the other: select parley.new_broker();', broker_instance);
+    return parley._p_error_of(9772, 'two copies', broker_instance::text);
   end if;
   return null;
 end
@@ -11517,9 +11748,7 @@ begin
     or parley._p_ask_broker_configuration(endpoint.far_service, 8) = 'answered' then
     return null;
   end if;
-  return format(
-    'The broker configuration service was asked for a remote service binding for the service "%s", and has not answered yet.', endpoint.far_service
-  );
+  return parley._p_status(9770, 'binding asked', endpoint.far_service);
 end
 $$;
 
@@ -12131,7 +12360,7 @@ begin
   );
   perform parley._p_break_lost(l.endpoint_id, 'this side') from unnest(v_locked) as l (endpoint_id);
   -- Of those that are held nothing is removed; asking again brings the same answer.
-  perform parley._p_park(e.endpoint_id, e.destination_id, 'The other side has acknowledged what was never sent.')
+  perform parley._p_park(e.endpoint_id, e.destination_id, parley._p_status(9736, 'not sent'))
   from parley._p_endpoint as e
   where e.endpoint_id = any (endpoint_ids) and e.endpoint_id <> all (v_locked) and e.destination_id is not null;
 end
@@ -12183,6 +12412,7 @@ declare
   v_endpoint parley._p_endpoint;
   v_given bigint;
   v_kept bigint;
+  v_error parley._p_error;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id for update skip locked;
   if not found then
@@ -12211,7 +12441,7 @@ begin
       perform parley._p_break_lost(v_endpoint.endpoint_id, 'this side');
     when outcome = 'expected' and is_alone and next_sequence < least(v_kept, first_sequence) then
       if next_sequence = 0 then
-        perform parley._p_end_refused(v_endpoint, 8462, 'The other side of the conversation no longer exists.');
+        perform parley._p_end_refused(v_endpoint, parley._p_error_of(8462, 'gone'));
       else
         perform parley._p_break_lost(v_endpoint.endpoint_id, 'the other side');
       end if;
@@ -12223,9 +12453,11 @@ begin
       from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id;
       perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
     when outcome = 'refused' then
-      perform parley._p_end_refused(v_endpoint, error_number, description);
+      perform parley._p_end_refused(v_endpoint, (error_number, description)::parley._p_error);
     when outcome = 'gone' then
-      perform parley._p_end_refused(v_endpoint, 8462, coalesce(description, 'The other side of the conversation no longer exists.'));
+      v_error := parley._p_error_of(8462, 'gone');
+      v_error.description := coalesce(description, v_error.description);
+      perform parley._p_end_refused(v_endpoint, v_error);
     else
       null;
   end case;
@@ -12236,7 +12468,7 @@ comment on function parley._p_answer(bigint, bigint, boolean, text, bigint, inte
 'Takes in one answer other than that a run was accepted. Held with error number 0 means busy: the daemon just tries again.
 Source: spec 6.10; reliability F2.';
 
-create function parley._p_end_refused(endpoint parley._p_endpoint, error_number integer, description text) returns void
+create function parley._p_end_refused(endpoint parley._p_endpoint, error parley._p_error) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -12245,16 +12477,16 @@ begin
     when endpoint.state = 'DO' then
       perform parley._p_remove_endpoint(endpoint);
     when endpoint.state in ('DI', 'ER') then
-      perform parley._p_hold_outgoing(endpoint, 'The conversation has ended: the message is held until END CONVERSATION.');
+      perform parley._p_hold_outgoing(endpoint, parley._p_status(9779, 'over'));
       -- There is no side to inform of an error any more.
       delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1;
     else
-      perform parley._p_break_conversations(array[endpoint.endpoint_id], error_number, description);
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], error);
   end case;
 end
 $$;
 
-comment on function parley._p_end_refused(parley._p_endpoint, integer, text) is
+comment on function parley._p_end_refused(parley._p_endpoint, parley._p_error) is
 'Ends a conversation whose far side in another database does not take part in it, with an Error message; one that has ended anyway just goes.
 The caller holds the row FOR UPDATE.';
 
@@ -12263,18 +12495,21 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_text text := 'Messages of this conversation were lost: the database of one side goes on from an older state.';
+  v_of_this_side parley._p_error := parley._p_error_of(9719, 'lost');
+  v_of_that_side parley._p_error := parley._p_error_of(9720, 'lost');
   v_endpoint parley._p_endpoint;
 begin
+  if whose <> 'this side' then
+    v_of_this_side := parley._p_error_of(9720, 'lost');
+    v_of_that_side := parley._p_error_of(9719, 'lost');
+  end if;
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_break_lost.endpoint_id;
   if v_endpoint.state = 'DO' then
     -- It does not want to know; the other side does.
     perform parley._p_drop_outgoing(v_endpoint);
-    perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_error_body(case whose when 'this side' then -9720 else -9719 end, v_text));
+    perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_broker_error_body(v_of_that_side));
   else
-    perform parley._p_break_conversations(
-      array[endpoint_id], case whose when 'this side' then 9719 else 9720 end, v_text, case whose when 'this side' then 9720 else 9719 end
-    );
+    perform parley._p_break_conversations(array[endpoint_id], v_of_this_side, v_of_that_side);
   end if;
 end
 $$;
@@ -12533,6 +12768,289 @@ Arguments: is_honored.
 Errors: 15151 not an administrator.
 Source: spec 6.11, HONOR_BROKER_PRIORITY.';
 
+-- sql/transport/accept_run.sql
+
+-- One run from another database when something has to be checked: the first message of a conversation, EndDialog and Error, validation, a target that
+-- refuses, a hole. What is refused is refused in the same way however often it comes (spec 6.10).
+-- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not take the group's lock (spec 3.6).
+
+create type parley._p_verdict as (
+  outcome text,
+  next_sequence bigint,
+  error_number integer,
+  description text
+);
+
+comment on type parley._p_verdict is 'What became of a run: Result in Go.';
+
+create function parley._p_verdict_of(outcome text, next_sequence bigint, error parley._p_error default null) returns parley._p_verdict
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select (outcome, next_sequence, error.error_number, error.description)::parley._p_verdict
+$$;
+
+comment on function parley._p_verdict_of(text, bigint, parley._p_error) is
+'Gives what became of a run.
+Arguments: outcome and next_sequence as in Result in Go; error, why it was not accepted, null for one that was.';
+
+create function parley._p_accept_run(
+  broker_instance uuid, conversation_id uuid, from_initiator boolean, first_sequence bigint, message_type text, bodies bytea[], body_size bigint,
+  from_service text, to_service text, contract text, to_broker uuid, ends_at timestamptz, trace_context text, identity text, is_encrypted boolean,
+  sealed_at timestamptz
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
+  v_refusal parley._p_verdict;
+  v_replay parley._p_error;
+begin
+  if to_broker <> (select b.service_broker_guid from parley._p_broker as b) then
+    return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9795, 'not the target', to_broker::text));
+  end if;
+  -- Messages do not disturb local senders; an end or an error takes effect behind them.
+  if first_sequence = 9223372036854775807 or message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
+    select * into v_endpoint
+    from parley._p_endpoint as e
+    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    for update skip locked;
+  else
+    select * into v_endpoint
+    from parley._p_endpoint as e
+    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    for no key update skip locked;
+  end if;
+  if v_endpoint.endpoint_id is null then
+    if exists (
+      select from parley._p_endpoint as e where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    ) then
+      return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'in use'));
+    elsif exists (
+      select from parley._p_tombstone as t where t.conversation_id = _p_accept_run.conversation_id and t.is_initiator = not from_initiator
+    ) or from_initiator and parley._p_was_opened(conversation_id) then
+      -- A replay of what is over.
+      return parley._p_verdict_of('accepted', case when first_sequence < 9223372036854775807 then first_sequence + v_count else first_sequence end);
+    elsif not from_initiator then
+      return parley._p_verdict_of('gone', 0, parley._p_error_of(8462, 'forgotten'));
+    elsif first_sequence = 9223372036854775807 then
+      return parley._p_verdict_of('accepted', first_sequence);
+    elsif first_sequence > 0 then
+      return parley._p_verdict_of('expected', 0);
+    end if;
+    v_replay := parley._p_refuse_replay(sealed_at);
+    if v_replay is not null then
+      v_replay.description := v_replay.error_number || ': ' || v_replay.description;
+      return parley._p_verdict_of('held', 0, v_replay);
+    end if;
+    v_refusal := parley._p_refuse_dialog(to_service, contract, message_type, to_broker, identity);
+    if v_refusal.outcome is null then
+      v_refusal := parley._p_open_dialog(
+        broker_instance, conversation_id, from_service, to_service, contract, ends_at, identity, is_encrypted
+      );
+    end if;
+    if v_refusal.outcome is not null then
+      return v_refusal;
+    end if;
+    select * into v_endpoint
+    from parley._p_endpoint as e
+    where e.conversation_id = _p_accept_run.conversation_id and not e.is_initiator;
+    if sealed_at is not null then
+      perform parley._p_record_opened(conversation_id);
+    end if;
+  end if;
+  if v_endpoint.far_endpoint_id is null then
+    return parley._p_verdict_of('gone', 0, parley._p_error_of(8462, 'never left'));
+  end if;
+  if v_endpoint.far_endpoint_id > 0 then
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(8495, 'local'));
+  elsif v_endpoint.far_broker_instance <> broker_instance::text and v_endpoint.far_endpoint_id < 0 then
+    -- Two instances have got the first message; the other one has answered first (spec 6.5).
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(8495, 'other broker', v_endpoint.far_broker_instance));
+  elsif v_endpoint.far_broker_instance is null then
+    update parley._p_endpoint as e set far_broker_instance = _p_accept_run.broker_instance::text where e.endpoint_id = v_endpoint.endpoint_id;
+    v_endpoint.far_broker_instance := broker_instance;
+  end if;
+  return parley._p_accept_in_order(v_endpoint, first_sequence, message_type, bodies, body_size, nullif(trace_context, ''));
+end
+$$;
+
+comment on function parley._p_accept_run(
+  uuid, uuid, boolean, bigint, text, bytea[], bigint, text, text, text, uuid, timestamptz, text, text, boolean, timestamptz
+) is
+'Takes in one run, the long way, and says what became of it. Arguments: those of _p_accept_runs, for one run.
+Source: spec 6.10.';
+
+create function parley._p_accept_in_order(
+  endpoint parley._p_endpoint, first_sequence bigint, message_type text, bodies bytea[], body_size bigint, trace_context text
+) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_expected bigint := coalesce(
+    (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1), 0
+  );
+  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
+  v_is_unsequenced boolean := first_sequence = 9223372036854775807;
+  v_next bigint := case when v_is_unsequenced then first_sequence else first_sequence + v_count end;
+  v_valid integer;
+  v_type parley._p_message_type;
+  v_queue parley._p_queue;
+  v_refusal parley._p_error;
+  v_refusal_here parley._p_error;
+begin
+  if not v_is_unsequenced and first_sequence > v_expected then
+    return parley._p_verdict_of('expected', v_expected);
+  elsif v_next <= v_expected or v_is_unsequenced and endpoint.state = 'ER' then
+    return parley._p_verdict_of('accepted', greatest(v_next, v_expected));
+  elsif v_is_unsequenced and message_type <> 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
+    return parley._p_verdict_of('refused', v_expected, parley._p_error_of(8457, 'out of order'));
+  end if;
+  -- What is compared must not move meanwhile. A run that cannot be answered with a question goes on without one.
+  if not v_is_unsequenced
+    and endpoint.destination_id is not null
+    and exists (select from parley._p_unresumed as u where u.endpoint_id = endpoint.endpoint_id) then
+    return parley._p_verdict_of('held', v_expected, parley._p_error_of(0, 'not compared'));
+  end if;
+  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
+  if endpoint.state in ('CO', 'SO', 'SI', 'DI') and not v_queue.is_enqueue_enabled then
+    return parley._p_verdict_of('held', v_expected, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
+  end if;
+  if body_size > 0 then
+    bodies := parley._p_assemble(endpoint.conversation_id, not endpoint.is_initiator, first_sequence, body_size);
+    if bodies is null then
+      return parley._p_verdict_of('held', v_expected, parley._p_error_of(0, 'fragments missing'));
+    end if;
+  elsif v_expected > first_sequence and not v_is_unsequenced then
+    bodies := bodies[(v_expected - first_sequence + 1)::integer :];
+  end if;
+  select * into v_type from parley._p_message_type as t where t.name = _p_accept_in_order.message_type;
+  case
+    when endpoint.state = 'DO' then
+      -- It does not want to know any more (spec 3.2); both have ended when the other side has too.
+      if v_type.message_type_id in (1, 2) then
+        perform parley._p_remove_endpoint(endpoint);
+        perform parley._p_trace_received_end(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
+        return parley._p_verdict_of('accepted', v_next);
+      end if;
+    when endpoint.state in ('DI', 'ER') and not v_is_unsequenced then
+      null;
+    when v_type.message_type_id in (1, 2) then
+      perform parley._p_accept_end(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
+    else
+      v_refusal := parley._p_refuse_message(endpoint, v_type, message_type);
+      if v_refusal is null then
+        v_valid := parley._p_count_valid(v_type, bodies);
+        if v_valid < cardinality(bodies) then
+          v_refusal := parley._p_invalid(v_type, bodies[array_lower(bodies, 1) + v_valid], true);
+          v_refusal_here := parley._p_invalid(v_type, bodies[array_lower(bodies, 1) + v_valid], false);
+        end if;
+      end if;
+      if v_valid > 0 then
+        perform parley._p_append(
+          endpoint.endpoint_id, parley._p_lane(v_queue.queue_id, endpoint.priority), v_queue.position_sequence, v_type.message_type_id,
+          bodies[array_lower(bodies, 1) : array_lower(bodies, 1) + v_valid - 1], trace_context
+        );
+        perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
+      end if;
+      if v_refusal is not null then
+        -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
+        perform parley._p_break_conversations(array[endpoint.endpoint_id], coalesce(v_refusal_here, v_refusal), v_refusal);
+        return parley._p_verdict_of('refused', 0, v_refusal);
+      end if;
+  end case;
+  if not v_is_unsequenced then
+    insert into parley._p_accept_progress (endpoint_id, sequence) values (endpoint.endpoint_id, v_next);
+    delete from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id and p.sequence = v_expected;
+  end if;
+  return parley._p_verdict_of('accepted', v_next);
+end
+$$;
+
+comment on function parley._p_accept_in_order(parley._p_endpoint, bigint, text, bytea[], bigint, text) is
+'Takes in a run for an endpoint that the caller has locked, when it is its turn: enqueues, changes the state, or drops it.
+Source: spec 3.2, 5.1, 6.10.';
+
+create function parley._p_accept_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_enqueue(endpoint, message_type_id, body);
+  perform parley._p_set_state(endpoint.endpoint_id, case message_type_id when 2 then 'DI' else 'ER' end);
+  perform parley._p_trace_received_end(endpoint, message_type_id, body);
+  perform parley._p_hold_outgoing(
+    endpoint,
+    case message_type_id
+      when 2 then parley._p_status(9779, 'ended there')
+      else parley._p_status(9784, 'Error received')
+    end
+  );
+  if not endpoint.is_initiator then
+    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+    from parley._p_broker as b;
+  end if;
+end
+$$;
+
+comment on function parley._p_accept_end(parley._p_endpoint, integer, bytea) is
+'Takes in the EndDialog (2) or Error (1) of the far side: enqueues it, changes the state, and holds what this side has not sent yet.
+Source: spec 3.2.';
+
+create function parley._p_trace_received_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if message_type_id = 2 then
+    perform parley._p_trace_dialog(endpoint, 7);
+  else
+    perform parley._p_trace_received_error(endpoint, body);
+  end if;
+end
+$$;
+
+comment on function parley._p_trace_received_end(parley._p_endpoint, integer, bytea) is
+'Writes down, when traced, that the EndDialog (2) or Error (1) of the far side has come.';
+
+create function parley._p_refuse_message(
+  endpoint parley._p_endpoint, message_type parley._p_message_type, message_type_name text
+) returns parley._p_error
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_usage parley._p_contract_message_type;
+begin
+  if message_type.message_type_id is null then
+    return parley._p_error_of(8428, 'unknown there', message_type_name);
+  end if;
+  select * into v_usage
+  from parley._p_contract_message_type as u
+  where u.service_contract_id = endpoint.service_contract_id and u.message_type_id = message_type.message_type_id;
+  if not found then
+    return parley._p_error_of(8498, 'not in the contract', message_type_name, endpoint.service_contract_name);
+  elsif endpoint.is_initiator and not v_usage.is_sent_by_target then
+    return parley._p_error_of(8457, 'wrong side', message_type_name);
+  elsif not endpoint.is_initiator and not v_usage.is_sent_by_initiator then
+    return parley._p_error_of(8437, 'wrong side', message_type_name);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_message_type, text) is
+'Explains why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437);
+null when it takes them. Bodies are another question: _p_count_valid.
+Source: spec 6.10.';
+
 -- sql/transport/accept_runs.sql
 
 -- Messages that come from other databases.
@@ -12545,6 +13063,31 @@ Source: spec 6.11, HONOR_BROKER_PRIORITY.';
 -- are not disturbed; FOR UPDATE SKIP LOCKED when the state changes, because what this side has not sent yet is held then.
 -- Cost of a run to an open conversation: one endpoint locked, one row inserted, one row of progress inserted and one deleted, in one statement for all.
 -- Whatever is unusual goes through transport/accept_run.sql, one by one.
+
+create function parley._p_refuse_batch(broker_instance uuid, epoch bigint, term bigint, token uuid, identities text[]) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- First: a refused speaker must not shut out the true one.
+  v_error parley._p_error := parley._p_refusal_of_speaker(identities, broker_instance, epoch);
+begin
+  if v_error is not null then
+    return parley._p_verdict_of('held', 0, v_error);
+  end if;
+  v_error := parley._p_hear(broker_instance, epoch, term, token, array_to_string(identities, ' ') !~ 'peer:');
+  if v_error is not null then
+    return parley._p_verdict_of('superseded', 0, v_error);
+  elsif pg_sequence_last_value('parley._p_broker_switch') is not null then
+    return parley._p_verdict_of('held', 0, parley._p_error_of(28012, 'target disabled'));
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_refuse_batch(uuid, bigint, bigint, uuid, text[]) is
+'Says why no run of a batch is taken now; null when each is judged by itself.
+Arguments: as those of _p_accept_runs.';
 
 create function parley._p_accept_runs(
   broker_instance uuid, epoch bigint, term bigint, token uuid,
@@ -12561,11 +13104,7 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
-  -- A refused speaker must not shut out the true one.
-  v_barred text := parley._p_refusal_of_speaker(identities, broker_instance, epoch);
-  v_refusal text := case when v_barred is null then parley._p_hear(
-    broker_instance, epoch, term, token, array_to_string(identities, ' ') !~ 'peer:'
-  ) end;
+  v_refusal parley._p_verdict := parley._p_refuse_batch(broker_instance, epoch, term, token, identities);
   v_locked bigint[];
   v_taken integer[];
   v_next bigint[];
@@ -12575,17 +13114,9 @@ begin
   if array_position(bodies, '') is not null then
     bodies := array_replace(bodies, '', null);
   end if;
-  if v_barred is not null then
+  if v_refusal.outcome is not null then
     return query
-    select r.ordinal, 'held'::text, 0::bigint, substring(v_barred from E'^\\d+')::integer, substr(v_barred, 8)
-    from generate_subscripts(conversation_ids, 1) as r (ordinal);
-    return;
-  elsif v_refusal is not null then
-    return query select r.ordinal, 'superseded'::text, 0::bigint, 9772, v_refusal from generate_subscripts(conversation_ids, 1) as r (ordinal);
-    return;
-  elsif pg_sequence_last_value('parley._p_broker_switch') is not null then
-    return query
-    select r.ordinal, 'held'::text, 0::bigint, 28012, 'The broker is disabled in the target database.'::text
+    select r.ordinal, v_refusal.outcome, v_refusal.next_sequence, v_refusal.error_number, v_refusal.description
     from generate_subscripts(conversation_ids, 1) as r (ordinal);
     return;
   end if;
@@ -12715,278 +13246,6 @@ probes_expected for a run that compares instead of carrying messages (transport/
 null for one in clear.
 Source: spec 6.9, 6.10.';
 
--- sql/transport/accept_run.sql
-
--- One run from another database when something has to be checked: the first message of a conversation, EndDialog and Error, validation, a target that
--- refuses, a hole. What is refused is refused in the same way however often it comes (spec 6.10).
--- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not take the group's lock (spec 3.6).
-
-create type parley._p_verdict as (
-  outcome text,
-  next_sequence bigint,
-  error_number integer,
-  description text
-);
-
-comment on type parley._p_verdict is 'What became of a run: Result in Go.';
-
-create function parley._p_accept_run(
-  broker_instance uuid, conversation_id uuid, from_initiator boolean, first_sequence bigint, message_type text, bodies bytea[], body_size bigint,
-  from_service text, to_service text, contract text, to_broker uuid, ends_at timestamptz, trace_context text, identity text, is_encrypted boolean,
-  sealed_at timestamptz
-) returns parley._p_verdict
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
-  v_refusal parley._p_verdict;
-begin
-  if to_broker <> (select b.service_broker_guid from parley._p_broker as b) then
-    return ('unroutable', 0, 9795, format('The broker instance %s is not this one.', to_broker))::parley._p_verdict;
-  end if;
-  -- Messages do not disturb local senders; an end or an error takes effect behind them.
-  if first_sequence = 9223372036854775807 or message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
-    select * into v_endpoint
-    from parley._p_endpoint as e
-    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
-    for update skip locked;
-  else
-    select * into v_endpoint
-    from parley._p_endpoint as e
-    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
-    for no key update skip locked;
-  end if;
-  if v_endpoint.endpoint_id is null then
-    if exists (
-      select from parley._p_endpoint as e where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
-    ) then
-      return ('held', 0, 0, 'The conversation is in use.')::parley._p_verdict;
-    elsif exists (
-      select from parley._p_tombstone as t where t.conversation_id = _p_accept_run.conversation_id and t.is_initiator = not from_initiator
-    ) or from_initiator and parley._p_was_opened(conversation_id) then
-      -- A replay of what is over.
-      return ('accepted', case when first_sequence < 9223372036854775807 then first_sequence + v_count else first_sequence end, null, null)::parley._p_verdict;
-    elsif not from_initiator then
-      return ('gone', 0, 8462, 'The initiator has forgotten the conversation.')::parley._p_verdict;
-    elsif first_sequence = 9223372036854775807 then
-      return ('accepted', first_sequence, null, null)::parley._p_verdict;
-    elsif first_sequence > 0 then
-      return ('expected', 0, null, 'The conversation does not exist here.')::parley._p_verdict;
-    end if;
-    v_refusal := parley._p_refuse_replay(sealed_at);
-    if v_refusal.outcome is null then
-      v_refusal := parley._p_refuse_dialog(to_service, contract, message_type, to_broker, identity);
-    end if;
-    if v_refusal.outcome is null then
-      v_refusal := parley._p_open_dialog(
-        broker_instance, conversation_id, from_service, to_service, contract, ends_at, identity, is_encrypted
-      );
-      select * into v_endpoint
-      from parley._p_endpoint as e
-      where e.conversation_id = _p_accept_run.conversation_id and not e.is_initiator;
-    end if;
-    if v_refusal.outcome is not null then
-      return v_refusal;
-    end if;
-    if sealed_at is not null then
-      perform parley._p_record_opened(conversation_id);
-    end if;
-  end if;
-  if v_endpoint.far_endpoint_id is null then
-    return ('gone', 0, 8462, 'The conversation has never left its database.')::parley._p_verdict;
-  end if;
-  if v_endpoint.far_endpoint_id > 0 then
-    return ('refused', 0, 8495, 'The conversation is with a service of the target database itself.')::parley._p_verdict;
-  elsif v_endpoint.far_broker_instance <> broker_instance::text and v_endpoint.far_endpoint_id < 0 then
-    -- Two instances have got the first message; the other one has answered first (spec 6.5).
-    return ('refused', 0, 8495, format('The conversation is with broker %s.', v_endpoint.far_broker_instance))::parley._p_verdict;
-  elsif v_endpoint.far_broker_instance is null then
-    update parley._p_endpoint as e set far_broker_instance = _p_accept_run.broker_instance::text where e.endpoint_id = v_endpoint.endpoint_id;
-    v_endpoint.far_broker_instance := broker_instance;
-  end if;
-  return parley._p_accept_in_order(v_endpoint, first_sequence, message_type, bodies, body_size, nullif(trace_context, ''));
-end
-$$;
-
-comment on function parley._p_accept_run(
-  uuid, uuid, boolean, bigint, text, bytea[], bigint, text, text, text, uuid, timestamptz, text, text, boolean, timestamptz
-) is
-'Takes in one run, the long way, and says what became of it. Arguments: those of _p_accept_runs, for one run.
-Source: spec 6.10.';
-
-create function parley._p_accept_in_order(
-  endpoint parley._p_endpoint, first_sequence bigint, message_type text, bodies bytea[], body_size bigint, trace_context text
-) returns parley._p_verdict
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_expected bigint := coalesce(
-    (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1), 0
-  );
-  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
-  v_is_unsequenced boolean := first_sequence = 9223372036854775807;
-  v_next bigint := case when v_is_unsequenced then first_sequence else first_sequence + v_count end;
-  v_valid integer;
-  v_type parley._p_message_type;
-  v_queue parley._p_queue;
-  v_refusal parley._p_verdict;
-begin
-  if not v_is_unsequenced and first_sequence > v_expected then
-    return ('expected', v_expected, null, null)::parley._p_verdict;
-  elsif v_next <= v_expected or v_is_unsequenced and endpoint.state = 'ER' then
-    return ('accepted', greatest(v_next, v_expected), null, null)::parley._p_verdict;
-  elsif v_is_unsequenced and message_type <> 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
-    return ('refused', v_expected, 8457, 'Only an Error may stand outside the order.')::parley._p_verdict;
-  end if;
-  -- What is compared must not move meanwhile. A run that cannot be answered with a question goes on without one.
-  if not v_is_unsequenced
-    and endpoint.destination_id is not null
-    and exists (select from parley._p_unresumed as u where u.endpoint_id = endpoint.endpoint_id) then
-    return ('held', v_expected, 0, 'Both sides of the conversation have to be compared first.')::parley._p_verdict;
-  end if;
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
-  if endpoint.state in ('CO', 'SO', 'SI', 'DI') and not v_queue.is_enqueue_enabled then
-    return ('held', v_expected, 11219, format('The queue "%s" of the target service is disabled.', v_queue.lookup_name))::parley._p_verdict;
-  end if;
-  if body_size > 0 then
-    bodies := parley._p_assemble(endpoint.conversation_id, not endpoint.is_initiator, first_sequence, body_size);
-    if bodies is null then
-      return ('held', v_expected, 0, 'Fragments of the message are missing.')::parley._p_verdict;
-    end if;
-  elsif v_expected > first_sequence and not v_is_unsequenced then
-    bodies := bodies[(v_expected - first_sequence + 1)::integer :];
-  end if;
-  select * into v_type from parley._p_message_type as t where t.name = _p_accept_in_order.message_type;
-  case
-    when endpoint.state = 'DO' then
-      -- It does not want to know any more (spec 3.2); both have ended when the other side has too.
-      if v_type.message_type_id in (1, 2) then
-        perform parley._p_remove_endpoint(endpoint);
-        perform parley._p_trace_received_end(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
-        return ('accepted', v_next, null, null)::parley._p_verdict;
-      end if;
-    when endpoint.state in ('DI', 'ER') and not v_is_unsequenced then
-      null;
-    when v_type.message_type_id in (1, 2) then
-      perform parley._p_accept_end(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
-    else
-      v_refusal := parley._p_refuse_message(endpoint, v_type, message_type);
-      if v_refusal.outcome is null then
-        v_valid := parley._p_count_valid(v_type, bodies);
-        if v_valid < cardinality(bodies) then
-          select 'refused', 0, i.error_number, i.description into v_refusal
-          from parley._p_invalid(v_type, bodies[array_lower(bodies, 1) + v_valid]) as i;
-        end if;
-      end if;
-      if v_valid > 0 then
-        perform parley._p_append(
-          endpoint.endpoint_id, parley._p_lane(v_queue.queue_id, endpoint.priority), v_queue.position_sequence, v_type.message_type_id,
-          bodies[array_lower(bodies, 1) : array_lower(bodies, 1) + v_valid - 1], trace_context
-        );
-        perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
-      end if;
-      if v_refusal.outcome is not null then
-        -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
-        perform parley._p_break_conversations(
-          array[endpoint.endpoint_id], parley._p_number_of_receiver(v_refusal.error_number), v_refusal.description, v_refusal.error_number
-        );
-        return v_refusal;
-      end if;
-  end case;
-  if not v_is_unsequenced then
-    insert into parley._p_accept_progress (endpoint_id, sequence) values (endpoint.endpoint_id, v_next);
-    delete from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id and p.sequence = v_expected;
-  end if;
-  return ('accepted', v_next, null, null)::parley._p_verdict;
-end
-$$;
-
-comment on function parley._p_accept_in_order(parley._p_endpoint, bigint, text, bytea[], bigint, text) is
-'Takes in a run for an endpoint that the caller has locked, when it is its turn: enqueues, changes the state, or drops it.
-Source: spec 3.2, 5.1, 6.10.';
-
-create function parley._p_accept_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform parley._p_enqueue(endpoint, message_type_id, body);
-  perform parley._p_set_state(endpoint.endpoint_id, case message_type_id when 2 then 'DI' else 'ER' end);
-  perform parley._p_trace_received_end(endpoint, message_type_id, body);
-  perform parley._p_hold_outgoing(
-    endpoint,
-    case message_type_id
-      when 2 then 'The other side has ended the conversation: the message is held until it is ended here too.'
-      else 'An Error was received: the message is held until the conversation is ended.'
-    end
-  );
-  if not endpoint.is_initiator then
-    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
-    from parley._p_broker as b;
-  end if;
-end
-$$;
-
-comment on function parley._p_accept_end(parley._p_endpoint, integer, bytea) is
-'Takes in the EndDialog (2) or Error (1) of the far side: enqueues it, changes the state, and holds what this side has not sent yet.
-Source: spec 3.2.';
-
-create function parley._p_trace_received_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if message_type_id = 2 then
-    perform parley._p_trace_dialog(endpoint, 7);
-  else
-    perform parley._p_trace_received_error(endpoint, body);
-  end if;
-end
-$$;
-
-comment on function parley._p_trace_received_end(parley._p_endpoint, integer, bytea) is
-'Writes down, when traced, that the EndDialog (2) or Error (1) of the far side has come.';
-
-create function parley._p_refuse_message(
-  endpoint parley._p_endpoint, message_type parley._p_message_type, message_type_name text
-) returns parley._p_verdict
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_usage parley._p_contract_message_type;
-begin
-  if message_type.message_type_id is null then
-    return ('refused', 0, 8428, format('The target does not know the message type "%s".', message_type_name))::parley._p_verdict;
-  end if;
-  select * into v_usage
-  from parley._p_contract_message_type as u
-  where u.service_contract_id = endpoint.service_contract_id and u.message_type_id = message_type.message_type_id;
-  if not found then
-    return (
-      'refused', 0, 8498, format('The message type "%s" is not part of the contract "%s" there.', message_type_name, endpoint.service_contract_name)
-    )::parley._p_verdict;
-  elsif endpoint.is_initiator and not v_usage.is_sent_by_target then
-    return ('refused', 0, 8457, format('The message type "%s" is for the initiator to send.', message_type_name))::parley._p_verdict;
-  elsif not endpoint.is_initiator and not v_usage.is_sent_by_initiator then
-    return ('refused', 0, 8437, format('The message type "%s" is for the target to send.', message_type_name))::parley._p_verdict;
-  end if;
-  return null;
-end
-$$;
-
-comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_message_type, text) is
-'Explains why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437);
-null when it takes them. Bodies are another question: _p_count_valid.
-Source: spec 6.10.';
-
 -- sql/transport/session_keys.sql
 
 -- Session keys of anonymous dialogs, and the end of what is recorded of dialogs.
@@ -13106,13 +13365,14 @@ $$;
 
 comment on function parley._p_record_opened(uuid) is 'Notes that a secured dialog has begun here.';
 
-create function parley._p_refuse_replay(sealed_at timestamptz) returns parley._p_verdict
+create function parley._p_refuse_replay(sealed_at timestamptz) returns parley._p_error
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz := clock_timestamp();
-  v_reason text;
+  v_here text := to_char(v_now at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"');
+  v_sealed text := to_char(sealed_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"');
 begin
   if sealed_at is null then
     return null;
@@ -13121,24 +13381,14 @@ begin
   perform parley._p_record_timeline()
   from parley._p_broker as b
   where b.timeline is null or not parley._p_is_epoch_current();
-  select case
-      when sealed_at > v_now + interval '1 minute' then 'by a clock that is ahead of the one here'
-      when sealed_at <= v_now - interval '30 minutes' then 'longer ago than this server remembers dialogs'
-      when sealed_at <= b.remembers_since + interval '1 minute' then 'before this database has gone on from an older state'
-    end
-  into v_reason
-  from parley._p_broker as b;
-  if v_reason is null then
-    return null;
-  end if;
   return (
-    'held', 0, 28066,
-    format(
-      '28066: the first message of the dialog was sealed at %s, %s: it may be a replay. '
-        || 'A sender seals it anew each time; if this stays, compare the clocks, here it is %s.',
-      to_char(sealed_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'), v_reason, to_char(v_now at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')
-    )
-  )::parley._p_verdict;
+    select case
+      when sealed_at > v_now + interval '1 minute' then parley._p_error_of(28066, 'ahead', v_sealed, v_here)
+      when sealed_at <= v_now - interval '30 minutes' then parley._p_error_of(28066, 'too old', v_sealed, v_here)
+      when sealed_at <= b.remembers_since + interval '1 minute' then parley._p_error_of(28066, 'older state', v_sealed, v_here)
+    end
+    from parley._p_broker as b
+  );
 end
 $$;
 
@@ -13162,34 +13412,33 @@ declare
   v_queue parley._p_queue;
 begin
   if message_type in ('http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog') then
-    return ('refused', 0, 11277, 'A conversation cannot begin with its end.')::parley._p_verdict;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(11277, 'begins with its end'));
   end if;
   select * into v_service from parley._p_service as s where s.name = to_service;
   if not found then
-    return case
-      when to_broker is not null then (
-        'refused', 0, 8490, format('The target database has no service "%s".', to_service)
-          || parley._p_did_you_mean(coalesce(parley._p_role_of_identity(identity), 0), 'service', to_service)
-      )::parley._p_verdict
-      else ('unroutable', 0, 9796, format('The service "%s" does not exist at the target.', to_service))::parley._p_verdict
-    end;
+    if to_broker is null then
+      return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9796, 'not at the target', to_service));
+    end if;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(
+      8490, 'no service', to_service, parley._p_did_you_mean(coalesce(parley._p_role_of_identity(identity), 0), 'service', to_service)
+    ));
   end if;
   if parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
-    return ('refused', 0, 8494, format('The sender may not SEND to service "%s".', to_service))::parley._p_verdict;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(8494, 'sender', to_service));
   end if;
   select q.* into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
   if not v_queue.is_enqueue_enabled then
-    return ('held', 0, 11219, 'The queue of the target service is disabled.')::parley._p_verdict;
+    return parley._p_verdict_of('held', 0, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
   end if;
   select * into v_contract from parley._p_contract as c where c.name = contract;
   if not found then
-    return ('refused', 0, 8425, format('The target does not know the contract "%s".', contract))::parley._p_verdict;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(8425, 'unknown there', contract));
   elsif not exists (
     select
     from parley._p_service_contract as u
     where u.service_id = v_service.service_id and u.service_contract_id = v_contract.service_contract_id
   ) then
-    return ('refused', 0, 8408, format('Service "%s" does not accept the contract "%s".', to_service, contract))::parley._p_verdict;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(8408, 'not accepted', to_service, contract));
   end if;
   return null;
 end
@@ -13236,7 +13485,7 @@ begin
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
   select * into v_contract from parley._p_contract as c where c.name = contract;
   if ends_at <= clock_timestamp() then
-    return ('refused', 0, 8489, 'The dialog has exceeded its lifetime.')::parley._p_verdict;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(8489, 'lifetime'));
   end if;
   insert into parley._p_conversation_group (conversation_group_id, service_id)
   values (gen_random_uuid(), v_service.service_id)
@@ -13257,7 +13506,7 @@ begin
   returning * into v_endpoint;
   if not found then
     delete from parley._p_conversation_group as g where g.group_id = v_group;
-    return ('held', 0, 0, 'The conversation is being opened.')::parley._p_verdict;
+    return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'being opened'));
   end if;
   update parley._p_endpoint as e set far_endpoint_id = -e.endpoint_id where e.endpoint_id = v_endpoint.endpoint_id;
   if ends_at is not null then
@@ -13329,7 +13578,7 @@ begin
     if not found or not from_initiator or sequence <> 0
       or to_broker <> (select b.service_broker_guid from parley._p_broker as b)
       or parley._p_was_opened(conversation_id)
-      or (parley._p_refuse_replay(sealed_at)).outcome is not null
+      or parley._p_refuse_replay(sealed_at) is not null
       or parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
       return null;
     end if;
@@ -13528,14 +13777,14 @@ begin
     if exists (
       select from parley._p_endpoint as e where e.conversation_id = _p_compare.conversation_id and e.is_initiator = not from_initiator
     ) then
-      return ('held', 0, 0, 'The conversation is in use.')::parley._p_verdict;
+      return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'in use'));
     elsif given = 0 and expected = 0 or from_initiator and kept = 0 then
       -- Its first message has not arrived yet.
-      return ('accepted', 0, null, null)::parley._p_verdict;
+      return parley._p_verdict_of('accepted', 0);
     end if;
-    return ('gone', 0, 8462, 'The other side of the conversation no longer exists.')::parley._p_verdict;
+    return parley._p_verdict_of('gone', 0, parley._p_error_of(8462, 'gone'));
   elsif v_endpoint.far_broker_instance <> broker_instance::text then
-    return ('refused', 0, 8495, format('The conversation is with broker %s.', v_endpoint.far_broker_instance))::parley._p_verdict;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(8495, 'other broker', v_endpoint.far_broker_instance));
   end if;
   v_here := parley._p_positions(v_endpoint.endpoint_id);
   if v_endpoint.state = 'ER'
@@ -13543,15 +13792,13 @@ begin
     or v_here.expected between kept and given and expected between v_here.kept and v_here.given then
     insert into parley._p_compared as c (endpoint_id, epoch) values (v_endpoint.endpoint_id, epoch)
     on conflict on constraint _p_compared_pkey do update set epoch = greatest(c.epoch, excluded.epoch);
-    return ('accepted', v_here.expected, null, null)::parley._p_verdict;
+    return parley._p_verdict_of('accepted', v_here.expected);
   end if;
   -- The result may be lost, so the other side gets a message too.
   perform parley._p_break_conversations(
-    array[v_endpoint.endpoint_id], 9720, 'Messages of this conversation were lost: the database of one side goes on from an older state.', 9719
+    array[v_endpoint.endpoint_id], parley._p_error_of(9720, 'lost'), parley._p_error_of(9719, 'lost')
   );
-  return (
-    'refused', 0, 9719, 'Messages of this conversation were lost: the database of one side goes on from an older state.'
-  )::parley._p_verdict;
+  return parley._p_verdict_of('refused', 0, parley._p_error_of(9719, 'lost'));
 end
 $$;
 
@@ -21745,7 +21992,7 @@ begin
   delete from parley._p_conversation_group as g
   where g.group_id = v_endpoint.group_id
     and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
-  perform parley._p_break_conversations(array[e.endpoint_id], 8462, 'The other side of the conversation was damaged and has been dropped.')
+  perform parley._p_break_conversations(array[e.endpoint_id], parley._p_error_of(8462, 'damaged'))
   from parley._p_endpoint as e
   where e.far_endpoint_id = $1;
 end
@@ -22645,7 +22892,7 @@ begin
   perform parley._p_switch_on();
   delete from parley._p_transmission as t;
   v_broken := parley._p_break_conversations(
-    array(select e.endpoint_id from parley._p_endpoint as e), 9719, 'The database of one side of the conversation was restored or attached.', 9720
+    array(select e.endpoint_id from parley._p_endpoint as e), parley._p_error_of(9719, 'restored'), parley._p_error_of(9720, 'restored')
   );
   return v_broken;
 exception

@@ -2,7 +2,8 @@
 --
 -- Each error of the broker carries the SQL Server error number twice: in its SQLSTATE (class SB, then the number
 -- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT states what to do. All texts stand in
--- base/definition_errors.sql and base/conversation_errors.sql; they are read only when an error is raised.
+-- base/definition_errors.sql and base/conversation_errors.sql; they are read only when an error is raised. Those of errors that are not raised,
+-- but end a conversation or make a message wait, stand in base/message_errors.sql and base/status_errors.sql.
 --
 -- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a function it adds
 -- the text of the statement, all lines of it; PERFORM is a statement. An assignment is evaluated without one. So what may raise is called as
@@ -42,23 +43,34 @@ comment on function parley.error_number(text) is
 Arguments: sqlstate, as a handler has it. The result is null for an error that is not the broker''s.
 Source: spec 4.10.';
 
+create view parley._p_sent_error as
+select m.number, m.situation, m.message, m.cause, m.remedy, 'MESSAGE' as form from parley._p_message_error as m
+union all
+select s.number, s.situation, s.message, s.cause, s.remedy, 'STATUS' as form from parley._p_status_error as s;
+
+comment on view parley._p_sent_error is 'Errors that are not raised.';
+
 create view parley.errors as
-select e.number, parley.sqlstate_of(e.number) as sqlstate, e.situation, e.message, e.cause, e.remedy
+select e.number, parley.sqlstate_of(e.number) as sqlstate, e.situation, e.message, e.cause, e.remedy, e.form
 from (
-  select d.number, d.situation, d.message, d.cause, d.remedy from parley._p_definition_error as d
+  select d.number, d.situation, d.message, d.cause, d.remedy, 'RAISED' as form from parley._p_definition_error as d
   union all
-  select c.number, c.situation, c.message, c.cause, c.remedy from parley._p_conversation_error as c
+  select c.number, c.situation, c.message, c.cause, c.remedy, 'RAISED' as form from parley._p_conversation_error as c
+  union all
+  select s.number, s.situation, s.message, s.cause, s.remedy, s.form from parley._p_sent_error as s where s.number > 0
 ) as e;
 
 comment on view parley.errors is
-'Each error that the broker raises, a row for each situation in which it does: select * from parley.errors where number = 8429.';
+'Each error of the broker, a row for each situation in which it is raised or arrives: select * from parley.errors where number = 8429.';
 
 comment on column parley.errors.number is 'SQL Server''s number.';
 comment on column parley.errors.sqlstate is 'Under which it is raised: sqlstate_of(number).';
-comment on column parley.errors.situation is 'What the number is raised for here; different for each row of a number.';
+comment on column parley.errors.situation is 'What the number stands for here; different for each row of a number.';
 comment on column parley.errors.message is 'The fact. %1$s and the like stand for a value, as in format().';
 comment on column parley.errors.cause is 'The values, or why; it follows the number in DETAIL. Null when the fact says it all.';
 comment on column parley.errors.remedy is 'What to do; the HINT.';
+comment on column parley.errors.form is
+'How it comes: RAISED by a statement, MESSAGE for an Error message with the negative number, STATUS for the transmission_status of messages that wait.';
 
 create function parley._p_raise(number integer, situation text, variadic arguments text[] default '{}') returns boolean
 language plpgsql
@@ -71,7 +83,7 @@ declare
 begin
   select e.message, e.cause, e.remedy into v_error
   from parley.errors as e
-  where e.number = _p_raise.number and e.situation = _p_raise.situation;
+  where e.form = 'RAISED' and e.number = _p_raise.number and e.situation = _p_raise.situation;
   raise exception using
     errcode = parley.sqlstate_of(number),
     message = coalesce(format(v_error.message, variadic arguments), situation),
@@ -84,6 +96,53 @@ comment on function parley._p_raise(integer, text, text[]) is
 'Raises one error of the broker; never returns.
 Arguments: number and situation, constants that name a row of parley.errors; arguments, the values that its texts have places for.
 Errors: always, with sqlstate_of(number).';
+
+create type parley._p_error as (
+  error_number integer,
+  description text
+);
+
+comment on type parley._p_error is 'An error that is not raised: a number, without a sign, and what it says.';
+
+create function parley._p_error_of(number integer, situation text, variadic arguments text[] default '{}') returns parley._p_error
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return (
+    select (e.number, format(e.message, variadic arguments))::parley._p_error
+    from parley._p_sent_error as e
+    where e.number = _p_error_of.number and e.situation = _p_error_of.situation
+  );
+end
+$$;
+
+comment on function parley._p_error_of(integer, text, text[]) is
+'Makes an error that is not raised of a row of base/message_errors.sql or base/status_errors.sql.
+Arguments: as those of _p_raise.';
+
+create function parley._p_status(number integer, situation text, variadic arguments text[] default '{}') returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select (parley._p_error_of(number, situation, variadic arguments)).description
+$$;
+
+comment on function parley._p_status(integer, text, text[]) is
+'Says why messages wait, as transmission_status has it.
+Arguments: as those of _p_raise.';
+
+create function parley._p_numbered_status(number integer, situation text, variadic arguments text[] default '{}') returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select number || ': ' || (parley._p_error_of(number, situation, variadic arguments)).description
+$$;
+
+comment on function parley._p_numbered_status(integer, text, text[]) is
+'Says why messages wait, with the number in front, by which the daemon knows what it is about.
+Arguments: as those of _p_raise.';
 
 create function parley._p_raise_in_use() returns boolean
 language plpgsql

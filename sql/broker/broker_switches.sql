@@ -171,7 +171,7 @@ begin
   perform parley._p_switch_on();
   delete from parley._p_transmission as t;
   v_broken := parley._p_break_conversations(
-    array(select e.endpoint_id from parley._p_endpoint as e), 9719, 'The database of one side of the conversation was restored or attached.', 9720
+    array(select e.endpoint_id from parley._p_endpoint as e), parley._p_error_of(9719, 'restored'), parley._p_error_of(9720, 'restored')
   );
   return v_broken;
 exception

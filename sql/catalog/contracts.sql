@@ -211,9 +211,8 @@ begin
   -- Live conversations on it end with an error on both sides (spec 2.3).
   perform parley._p_break_conversations(
     array(select e.endpoint_id from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id),
-    8487,
-    format('The contract "%s" was dropped.', name),
-    8487
+    parley._p_error_of(8487, 'contract dropped', name),
+    parley._p_error_of(8487, 'contract dropped', name)
   );
   delete from parley._p_permission as p where p.class = 'contract' and p.object_id = v_contract.service_contract_id;
   delete from parley._p_contract_message_type as u where u.service_contract_id = v_contract.service_contract_id;

@@ -81,15 +81,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley._p_is_asking(far_service, 6) then
-    return format('The broker configuration service was asked for a route to the service "%s", and has not answered yet.', far_service);
+    return parley._p_status(9770, 'route asked', far_service);
   elsif far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
-    return format('The broker instance %s is not this database, and there is no route to it.', far_broker_instance);
+    return parley._p_status(9795, 'not this database', far_broker_instance);
   elsif is_local then
-    return format('The target service "%s" does not exist in this database, and there is no route to it.', far_service)
-      || parley._p_did_you_mean(0, 'service', far_service);
+    return parley._p_status(9796, 'not in this database', far_service, parley._p_did_you_mean(0, 'service', far_service));
   end if;
-  return format('There is no route to the service "%s".', far_service)
-    || parley._p_did_you_mean_far(0, far_service);
+  return parley._p_status(9750, 'no route', far_service, parley._p_did_you_mean_far(0, far_service));
 end
 $$;
 
@@ -121,7 +119,7 @@ begin
   end if;
   address := parley._p_address_of(v_route.next_hop, far_service);
   if address is null and v_route.next_hop = 'TRANSPORT' then
-    status := format('The service name "%s" does not begin with tcp://host:port, as the route to it, TRANSPORT, requires.', far_service);
+    status := parley._p_status(9785, 'TRANSPORT', far_service);
   elsif address is null then
     status := parley._p_why_no_route(far_service, broker_instance, false);
   elsif address = 'LOCAL' and not parley._p_is_here(far_service, broker_instance) then

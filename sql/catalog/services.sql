@@ -148,9 +148,8 @@ begin
         from parley._p_endpoint as e
         where e.service_id = v_service.service_id and e.service_contract_id = v_dropped and not e.is_initiator
       ),
-      8469,
-      format('The service "%s" no longer accepts the contract "%s".', name, v_name),
-      8469
+      parley._p_error_of(8469, 'contract removed', name, v_name),
+      parley._p_error_of(8469, 'contract removed', name, v_name)
     );
   end loop;
   found := parley._p_add_service_contracts(v_caller, v_service.service_id, add_contracts);
@@ -189,7 +188,7 @@ begin
   elsif found then
     found := parley._p_raise(3716, 'used unseen', 'service', name, 'broker priority');
   end if;
-  perform parley._p_drop_endpoints_of_service(v_service.service_id, format('The service "%s" was dropped.', name));
+  perform parley._p_drop_endpoints_of_service(v_service.service_id, parley._p_error_of(8470, 'service dropped', name));
   delete from parley._p_permission as p where p.class = 'service' and p.object_id = v_service.service_id;
   delete from parley._p_service_contract as u where u.service_id = v_service.service_id;
   delete from parley._p_service as s where s.service_id = v_service.service_id;

@@ -72,9 +72,16 @@ Arguments: conversation_handle; cleanup, true (false: the plain form).
 Errors: 8418 missing, 8426 not found, 28006 not an administrator.
 Source: spec 4.6.';
 
-create function parley._p_break_conversations(
-  endpoints bigint[], error_number integer, description text, far_error_number integer default null
-) returns integer
+create function parley._p_broker_error_body(error parley._p_error) returns bytea
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_error_body(-error.error_number, error.description)
+$$;
+
+comment on function parley._p_broker_error_body(parley._p_error) is 'Gives the body of an Error message of the broker: its code is the negative number.';
+
+create function parley._p_break_conversations(endpoints bigint[], error parley._p_error, far_error parley._p_error default null) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -82,6 +89,7 @@ set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
+  v_error parley._p_error;
   v_broken integer := 0;
 begin
   -- Both sides of each, locked in their order; against senders too where their messages are held from now on.
@@ -100,19 +108,15 @@ begin
   loop
     case v_endpoint.state
       when 'CO', 'SO', 'DI', 'SI' then
-        perform parley._p_enqueue(v_endpoint, 1, parley._p_error_body(
-          -case when v_endpoint.endpoint_id = any (endpoints) then error_number else coalesce(nullif(far_error_number, 0), error_number) end, description
-        ));
+        v_error := case when v_endpoint.endpoint_id = any (endpoints) then error else coalesce(far_error, error) end;
+        perform parley._p_enqueue(v_endpoint, 1, parley._p_broker_error_body(v_error));
         perform parley._p_set_state(v_endpoint.endpoint_id, 'ER');
-        perform parley._p_trace_dialog(
-          v_endpoint, 4,
-          -case when v_endpoint.endpoint_id = any (endpoints) then error_number else coalesce(nullif(far_error_number, 0), error_number) end, description
-        );
+        perform parley._p_trace_dialog(v_endpoint, 4, -v_error.error_number, v_error.description);
         v_broken := v_broken + 1;
         if v_endpoint.far_endpoint_id < 0 then
-          perform parley._p_hold_outgoing(v_endpoint, 'An Error was received or made: the message is held until the conversation is ended.');
-          if far_error_number <> 0 then
-            perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-far_error_number, description));
+          perform parley._p_hold_outgoing(v_endpoint, parley._p_status(9784, 'Error made'));
+          if far_error.error_number > 0 then
+            perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_broker_error_body(far_error));
           end if;
         end if;
         if not v_endpoint.is_initiator then
@@ -130,13 +134,12 @@ begin
 end
 $$;
 
-comment on function parley._p_break_conversations(bigint[], integer, text, integer) is
+comment on function parley._p_break_conversations(bigint[], parley._p_error, parley._p_error) is
 'Ends conversations with an error of the broker: both sides get an Error message with the negative number and are in state ER (spec 3.2).
-A far side gets far_error_number, when that is neither 0 nor null; one in another database is told nothing otherwise: it has its own clock, or has said
-so itself.
+A far side gets far_error, when that is given; one in another database is told nothing otherwise: it has its own clock, or has said so itself.
 Gives the number of sides that were told.';
 
-create function parley._p_drop_endpoints_of_service(service_id integer, description text) returns void
+create function parley._p_drop_endpoints_of_service(service_id integer, error parley._p_error) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -156,9 +159,9 @@ begin
   loop
     select * into v_far from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id for no key update;
     if v_far.state in ('CO', 'DI', 'SO') and v_far.service_id <> v_endpoint.service_id then
-      perform parley._p_enqueue(v_far, 1, parley._p_error_body(-8470, description));
+      perform parley._p_enqueue(v_far, 1, parley._p_broker_error_body(error));
       perform parley._p_set_state(v_far.endpoint_id, 'ER');
-      perform parley._p_trace_dialog(v_far, 4, -8470, description);
+      perform parley._p_trace_dialog(v_far, 4, -error.error_number, error.description);
     elsif v_far.state = 'DO' and v_far.service_id <> v_endpoint.service_id then
       -- It only waited for this side to end.
       perform parley._p_remove_endpoint(v_far);
@@ -168,18 +171,18 @@ begin
       perform parley._p_discard_messages(v_endpoint.endpoint_id);
       perform parley._p_set_state(v_endpoint.endpoint_id, 'DO');
       perform parley._p_drop_outgoing(v_endpoint);
-      perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_error_body(-8470, description));
+      perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_broker_error_body(error));
     else
       perform parley._p_remove_endpoint(v_endpoint);
     end if;
-    perform parley._p_trace_dialog(v_endpoint, 5, null, description);
+    perform parley._p_trace_dialog(v_endpoint, 5, null, error.description);
   end loop;
   delete from parley._p_tombstone as t where t.service_id = _p_drop_endpoints_of_service.service_id;
 end
 $$;
 
-comment on function parley._p_drop_endpoints_of_service(integer, text) is
-'Removes all endpoints of a service that is dropped and informs the far sides, with error -8470.';
+comment on function parley._p_drop_endpoints_of_service(integer, parley._p_error) is
+'Removes all endpoints of a service that is dropped and informs the far sides, with the error.';
 
 create function parley._p_move_service(service parley._p_service, queue parley._p_queue) returns void
 language plpgsql

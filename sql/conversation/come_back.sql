@@ -17,7 +17,7 @@ as $$
 begin
   if endpoint.far_endpoint_id < 0 then
     if not parley._p_was_never_taken(endpoint) then
-      return format('The conversation has begun with another database, and now there is no route to its service "%s" but here.', endpoint.far_service);
+      return parley._p_status(9750, 'begun elsewhere', endpoint.far_service);
     end if;
     with numbered as (
       delete from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id

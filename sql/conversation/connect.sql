@@ -1,6 +1,6 @@
 -- The target's side of a first message: what it refuses, its endpoint, and the short cut that later sends take.
 
-create function parley._p_refusal(endpoint parley._p_endpoint, out error_number integer, out description text)
+create function parley._p_refusal(endpoint parley._p_endpoint) returns parley._p_error
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -9,21 +9,20 @@ declare
 begin
   select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
   if parley._p_has_permission(endpoint.owner, 'SEND', 'service', v_service.service_id, v_service.owner) is not true then
-    error_number := 8494;
-    description := format('%s, the owner of service "%s", may not SEND to service "%s".', endpoint.owner, endpoint.service_name, endpoint.far_service);
+    return parley._p_error_of(8494, 'owner', endpoint.owner::text, endpoint.service_name, endpoint.far_service);
   elsif not exists (
     select
     from parley._p_service_contract as u
     where u.service_id = v_service.service_id and u.service_contract_id = endpoint.service_contract_id
   ) then
-    error_number := 8408;
-    description := format('Service "%s" does not accept the contract "%s".', endpoint.far_service, endpoint.service_contract_name);
+    return parley._p_error_of(8408, 'not accepted', endpoint.far_service, endpoint.service_contract_name);
   end if;
+  return null;
 end
 $$;
 
 comment on function parley._p_refusal(parley._p_endpoint) is
-'Explains why a target in this database refuses a conversation: no permission (8494) or contract not accepted (8408); nulls when it takes it.';
+'Explains why a target in this database refuses a conversation: no permission (8494) or contract not accepted (8408); null when it takes it.';
 
 create function parley._p_connect(endpoint parley._p_endpoint) returns parley._p_endpoint
 language plpgsql

@@ -167,7 +167,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if pg_sequence_last_value('parley._p_broker_switch') is not null then
-    return 'The broker is disabled in this database.';
+    return parley._p_status(9791, 'disabled');
   elsif endpoint.far_endpoint_id is not null then
     return null;
   end if;
@@ -188,19 +188,20 @@ declare
   v_far parley._p_endpoint;
   v_queue parley._p_queue;
   v_valid integer;
-  v_refusal record;
+  v_refusal parley._p_error;
+  v_invalid bytea;
 begin
   if endpoint.far_endpoint_id is null then
     v_refusal := parley._p_refusal(endpoint);
     if v_refusal.error_number is not null then
-      perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description);
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal);
       return;
     end if;
     v_far := parley._p_connect(endpoint);
   else
     select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id;
     if not found then
-      perform parley._p_break_conversations(array[endpoint.endpoint_id], 8462, 'The other side of the conversation no longer exists.');
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], parley._p_error_of(8462, 'gone'));
       return;
     end if;
   end if;
@@ -212,9 +213,9 @@ begin
   );
   perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
   if v_valid < cardinality(bodies) then
-    v_refusal := parley._p_invalid(message_type, bodies[array_lower(bodies, 1) + v_valid]);
+    v_invalid := bodies[array_lower(bodies, 1) + v_valid];
     perform parley._p_break_conversations(
-      array[endpoint.endpoint_id], v_refusal.error_number, v_refusal.description, parley._p_number_of_receiver(v_refusal.error_number)
+      array[endpoint.endpoint_id], parley._p_invalid(message_type, v_invalid, true), parley._p_invalid(message_type, v_invalid, false)
     );
   end if;
 end

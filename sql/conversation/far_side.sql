@@ -140,7 +140,7 @@ declare
   v_reason text;
 begin
   if pg_sequence_last_value('parley._p_broker_switch') is not null then
-    return 'The broker is disabled in this database.';
+    return parley._p_status(9791, 'disabled');
   end if;
   v_route := parley._p_find_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id);
   if v_route.address = 'LOCAL' then
@@ -211,10 +211,9 @@ as $$
 begin
   if endpoint.far_broker_instance is not null
     and endpoint.far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
-    return format('The broker instance %s is not this database, and there is no route to it.', endpoint.far_broker_instance);
+    return parley._p_status(9795, 'not this database', endpoint.far_broker_instance);
   elsif not exists (select from parley._p_service as s where s.name = endpoint.far_service) then
-    return format('The target service "%s" does not exist in this database, and there is no route to it.', endpoint.far_service)
-      || parley._p_did_you_mean(0, 'service', endpoint.far_service);
+    return parley._p_status(9796, 'not in this database', endpoint.far_service, parley._p_did_you_mean(0, 'service', endpoint.far_service));
   end if;
   return null;
 end

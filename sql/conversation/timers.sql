@@ -235,7 +235,7 @@ begin
     when 'timer' then
       perform parley._p_fire_timer(endpoint_id);
     when 'lifetime' then
-      perform parley._p_break_conversations(array[endpoint_id], 8489, 'The dialog has exceeded its lifetime.');
+      perform parley._p_break_conversations(array[endpoint_id], parley._p_error_of(8489, 'lifetime'));
     when 'abandoned' then
       perform parley._p_end_abandoned(endpoint_id);
   end case;

@@ -236,29 +236,29 @@ $$;
 comment on function parley._p_count_valid(parley._p_message_type, bytea[]) is
 'Gives how many messages come before the first whose body is not good for its type: those are delivered (spec 2.2).';
 
-create function parley._p_invalid(message_type parley._p_message_type, body bytea, out error_number integer, out description text)
-language sql immutable
+create function parley._p_invalid(message_type parley._p_message_type, body bytea, is_for_sender boolean) returns parley._p_error
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select
-    case message_type.validation when 'X' then 9615 else 8430 end,
-    case
-      when message_type.validation <> 'E' and octet_length(body) > parley._p_validated_bytes_max() then format(
-        'A message of type "%s" has %s bytes; at most %s are validated.', message_type.name, octet_length(body), parley._p_validated_bytes_max()
-      )
-      else format('A message of type "%s" failed its validation.', message_type.name)
-    end
+declare
+  v_is_xml boolean := message_type.validation = 'X';
+  v_length text := octet_length(body)::text;
+  v_max text := parley._p_validated_bytes_max()::text;
+begin
+  if message_type.validation <> 'E' and octet_length(body) > parley._p_validated_bytes_max() then
+    return case
+      when v_is_xml and is_for_sender then parley._p_error_of(9615, 'too long', message_type.name, v_length, v_max)
+      when v_is_xml then parley._p_error_of(9616, 'too long', message_type.name, v_length, v_max)
+      else parley._p_error_of(8430, 'too long', message_type.name, v_length, v_max)
+    end;
+  end if;
+  return case
+    when v_is_xml and is_for_sender then parley._p_error_of(9615, 'not valid', message_type.name)
+    when v_is_xml then parley._p_error_of(9616, 'not valid', message_type.name)
+    else parley._p_error_of(8430, 'not valid', message_type.name)
+  end;
+end
 $$;
 
-comment on function parley._p_invalid(parley._p_message_type, bytea) is 'Gives number and text of the Error for a body that is not good for its message type.';
-
-create function parley._p_number_of_receiver(error_number integer) returns integer
-language sql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  select case error_number when 9615 then 9616 else error_number end
-$$;
-
-comment on function parley._p_number_of_receiver(integer) is
-'Gives the number of the Error that the receiver of a refused message gets, where the sender gets the one that is given: XML that failed its validation
-is 9615 for who sent it and 9616 for who received it (spec 2.2).';
+comment on function parley._p_invalid(parley._p_message_type, bytea, boolean) is
+'Gives the Error for a body that is not good for its message type: 8430, or, for XML, 9615 for who sent it and 9616 for who received it (spec 2.2).';

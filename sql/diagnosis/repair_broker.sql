@@ -147,7 +147,7 @@ begin
   delete from parley._p_conversation_group as g
   where g.group_id = v_endpoint.group_id
     and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
-  perform parley._p_break_conversations(array[e.endpoint_id], 8462, 'The other side of the conversation was damaged and has been dropped.')
+  perform parley._p_break_conversations(array[e.endpoint_id], parley._p_error_of(8462, 'damaged'))
   from parley._p_endpoint as e
   where e.far_endpoint_id = $1;
 end

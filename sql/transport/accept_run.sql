@@ -11,6 +11,17 @@ create type parley._p_verdict as (
 
 comment on type parley._p_verdict is 'What became of a run: Result in Go.';
 
+create function parley._p_verdict_of(outcome text, next_sequence bigint, error parley._p_error default null) returns parley._p_verdict
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select (outcome, next_sequence, error.error_number, error.description)::parley._p_verdict
+$$;
+
+comment on function parley._p_verdict_of(text, bigint, parley._p_error) is
+'Gives what became of a run.
+Arguments: outcome and next_sequence as in Result in Go; error, why it was not accepted, null for one that was.';
+
 create function parley._p_accept_run(
   broker_instance uuid, conversation_id uuid, from_initiator boolean, first_sequence bigint, message_type text, bodies bytea[], body_size bigint,
   from_service text, to_service text, contract text, to_broker uuid, ends_at timestamptz, trace_context text, identity text, is_encrypted boolean,
@@ -25,9 +36,10 @@ declare
   v_endpoint parley._p_endpoint;
   v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
   v_refusal parley._p_verdict;
+  v_replay parley._p_error;
 begin
   if to_broker <> (select b.service_broker_guid from parley._p_broker as b) then
-    return ('unroutable', 0, 9795, format('The broker instance %s is not this one.', to_broker))::parley._p_verdict;
+    return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9795, 'not the target', to_broker::text));
   end if;
   -- Messages do not disturb local senders; an end or an error takes effect behind them.
   if first_sequence = 9223372036854775807 or message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
@@ -45,46 +57,48 @@ begin
     if exists (
       select from parley._p_endpoint as e where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
     ) then
-      return ('held', 0, 0, 'The conversation is in use.')::parley._p_verdict;
+      return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'in use'));
     elsif exists (
       select from parley._p_tombstone as t where t.conversation_id = _p_accept_run.conversation_id and t.is_initiator = not from_initiator
     ) or from_initiator and parley._p_was_opened(conversation_id) then
       -- A replay of what is over.
-      return ('accepted', case when first_sequence < 9223372036854775807 then first_sequence + v_count else first_sequence end, null, null)::parley._p_verdict;
+      return parley._p_verdict_of('accepted', case when first_sequence < 9223372036854775807 then first_sequence + v_count else first_sequence end);
     elsif not from_initiator then
-      return ('gone', 0, 8462, 'The initiator has forgotten the conversation.')::parley._p_verdict;
+      return parley._p_verdict_of('gone', 0, parley._p_error_of(8462, 'forgotten'));
     elsif first_sequence = 9223372036854775807 then
-      return ('accepted', first_sequence, null, null)::parley._p_verdict;
+      return parley._p_verdict_of('accepted', first_sequence);
     elsif first_sequence > 0 then
-      return ('expected', 0, null, 'The conversation does not exist here.')::parley._p_verdict;
+      return parley._p_verdict_of('expected', 0);
     end if;
-    v_refusal := parley._p_refuse_replay(sealed_at);
-    if v_refusal.outcome is null then
-      v_refusal := parley._p_refuse_dialog(to_service, contract, message_type, to_broker, identity);
+    v_replay := parley._p_refuse_replay(sealed_at);
+    if v_replay is not null then
+      v_replay.description := v_replay.error_number || ': ' || v_replay.description;
+      return parley._p_verdict_of('held', 0, v_replay);
     end if;
+    v_refusal := parley._p_refuse_dialog(to_service, contract, message_type, to_broker, identity);
     if v_refusal.outcome is null then
       v_refusal := parley._p_open_dialog(
         broker_instance, conversation_id, from_service, to_service, contract, ends_at, identity, is_encrypted
       );
-      select * into v_endpoint
-      from parley._p_endpoint as e
-      where e.conversation_id = _p_accept_run.conversation_id and not e.is_initiator;
     end if;
     if v_refusal.outcome is not null then
       return v_refusal;
     end if;
+    select * into v_endpoint
+    from parley._p_endpoint as e
+    where e.conversation_id = _p_accept_run.conversation_id and not e.is_initiator;
     if sealed_at is not null then
       perform parley._p_record_opened(conversation_id);
     end if;
   end if;
   if v_endpoint.far_endpoint_id is null then
-    return ('gone', 0, 8462, 'The conversation has never left its database.')::parley._p_verdict;
+    return parley._p_verdict_of('gone', 0, parley._p_error_of(8462, 'never left'));
   end if;
   if v_endpoint.far_endpoint_id > 0 then
-    return ('refused', 0, 8495, 'The conversation is with a service of the target database itself.')::parley._p_verdict;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(8495, 'local'));
   elsif v_endpoint.far_broker_instance <> broker_instance::text and v_endpoint.far_endpoint_id < 0 then
     -- Two instances have got the first message; the other one has answered first (spec 6.5).
-    return ('refused', 0, 8495, format('The conversation is with broker %s.', v_endpoint.far_broker_instance))::parley._p_verdict;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(8495, 'other broker', v_endpoint.far_broker_instance));
   elsif v_endpoint.far_broker_instance is null then
     update parley._p_endpoint as e set far_broker_instance = _p_accept_run.broker_instance::text where e.endpoint_id = v_endpoint.endpoint_id;
     v_endpoint.far_broker_instance := broker_instance;
@@ -117,29 +131,30 @@ declare
   v_valid integer;
   v_type parley._p_message_type;
   v_queue parley._p_queue;
-  v_refusal parley._p_verdict;
+  v_refusal parley._p_error;
+  v_refusal_here parley._p_error;
 begin
   if not v_is_unsequenced and first_sequence > v_expected then
-    return ('expected', v_expected, null, null)::parley._p_verdict;
+    return parley._p_verdict_of('expected', v_expected);
   elsif v_next <= v_expected or v_is_unsequenced and endpoint.state = 'ER' then
-    return ('accepted', greatest(v_next, v_expected), null, null)::parley._p_verdict;
+    return parley._p_verdict_of('accepted', greatest(v_next, v_expected));
   elsif v_is_unsequenced and message_type <> 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
-    return ('refused', v_expected, 8457, 'Only an Error may stand outside the order.')::parley._p_verdict;
+    return parley._p_verdict_of('refused', v_expected, parley._p_error_of(8457, 'out of order'));
   end if;
   -- What is compared must not move meanwhile. A run that cannot be answered with a question goes on without one.
   if not v_is_unsequenced
     and endpoint.destination_id is not null
     and exists (select from parley._p_unresumed as u where u.endpoint_id = endpoint.endpoint_id) then
-    return ('held', v_expected, 0, 'Both sides of the conversation have to be compared first.')::parley._p_verdict;
+    return parley._p_verdict_of('held', v_expected, parley._p_error_of(0, 'not compared'));
   end if;
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
   if endpoint.state in ('CO', 'SO', 'SI', 'DI') and not v_queue.is_enqueue_enabled then
-    return ('held', v_expected, 11219, format('The queue "%s" of the target service is disabled.', v_queue.lookup_name))::parley._p_verdict;
+    return parley._p_verdict_of('held', v_expected, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
   end if;
   if body_size > 0 then
     bodies := parley._p_assemble(endpoint.conversation_id, not endpoint.is_initiator, first_sequence, body_size);
     if bodies is null then
-      return ('held', v_expected, 0, 'Fragments of the message are missing.')::parley._p_verdict;
+      return parley._p_verdict_of('held', v_expected, parley._p_error_of(0, 'fragments missing'));
     end if;
   elsif v_expected > first_sequence and not v_is_unsequenced then
     bodies := bodies[(v_expected - first_sequence + 1)::integer :];
@@ -151,7 +166,7 @@ begin
       if v_type.message_type_id in (1, 2) then
         perform parley._p_remove_endpoint(endpoint);
         perform parley._p_trace_received_end(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
-        return ('accepted', v_next, null, null)::parley._p_verdict;
+        return parley._p_verdict_of('accepted', v_next);
       end if;
     when endpoint.state in ('DI', 'ER') and not v_is_unsequenced then
       null;
@@ -159,11 +174,11 @@ begin
       perform parley._p_accept_end(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
     else
       v_refusal := parley._p_refuse_message(endpoint, v_type, message_type);
-      if v_refusal.outcome is null then
+      if v_refusal is null then
         v_valid := parley._p_count_valid(v_type, bodies);
         if v_valid < cardinality(bodies) then
-          select 'refused', 0, i.error_number, i.description into v_refusal
-          from parley._p_invalid(v_type, bodies[array_lower(bodies, 1) + v_valid]) as i;
+          v_refusal := parley._p_invalid(v_type, bodies[array_lower(bodies, 1) + v_valid], true);
+          v_refusal_here := parley._p_invalid(v_type, bodies[array_lower(bodies, 1) + v_valid], false);
         end if;
       end if;
       if v_valid > 0 then
@@ -173,19 +188,17 @@ begin
         );
         perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
       end if;
-      if v_refusal.outcome is not null then
+      if v_refusal is not null then
         -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
-        perform parley._p_break_conversations(
-          array[endpoint.endpoint_id], parley._p_number_of_receiver(v_refusal.error_number), v_refusal.description, v_refusal.error_number
-        );
-        return v_refusal;
+        perform parley._p_break_conversations(array[endpoint.endpoint_id], coalesce(v_refusal_here, v_refusal), v_refusal);
+        return parley._p_verdict_of('refused', 0, v_refusal);
       end if;
   end case;
   if not v_is_unsequenced then
     insert into parley._p_accept_progress (endpoint_id, sequence) values (endpoint.endpoint_id, v_next);
     delete from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id and p.sequence = v_expected;
   end if;
-  return ('accepted', v_next, null, null)::parley._p_verdict;
+  return parley._p_verdict_of('accepted', v_next);
 end
 $$;
 
@@ -204,8 +217,8 @@ begin
   perform parley._p_hold_outgoing(
     endpoint,
     case message_type_id
-      when 2 then 'The other side has ended the conversation: the message is held until it is ended here too.'
-      else 'An Error was received: the message is held until the conversation is ended.'
+      when 2 then parley._p_status(9779, 'ended there')
+      else parley._p_status(9784, 'Error received')
     end
   );
   if not endpoint.is_initiator then
@@ -237,7 +250,7 @@ comment on function parley._p_trace_received_end(parley._p_endpoint, integer, by
 
 create function parley._p_refuse_message(
   endpoint parley._p_endpoint, message_type parley._p_message_type, message_type_name text
-) returns parley._p_verdict
+) returns parley._p_error
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -245,19 +258,17 @@ declare
   v_usage parley._p_contract_message_type;
 begin
   if message_type.message_type_id is null then
-    return ('refused', 0, 8428, format('The target does not know the message type "%s".', message_type_name))::parley._p_verdict;
+    return parley._p_error_of(8428, 'unknown there', message_type_name);
   end if;
   select * into v_usage
   from parley._p_contract_message_type as u
   where u.service_contract_id = endpoint.service_contract_id and u.message_type_id = message_type.message_type_id;
   if not found then
-    return (
-      'refused', 0, 8498, format('The message type "%s" is not part of the contract "%s" there.', message_type_name, endpoint.service_contract_name)
-    )::parley._p_verdict;
+    return parley._p_error_of(8498, 'not in the contract', message_type_name, endpoint.service_contract_name);
   elsif endpoint.is_initiator and not v_usage.is_sent_by_target then
-    return ('refused', 0, 8457, format('The message type "%s" is for the initiator to send.', message_type_name))::parley._p_verdict;
+    return parley._p_error_of(8457, 'wrong side', message_type_name);
   elsif not endpoint.is_initiator and not v_usage.is_sent_by_initiator then
-    return ('refused', 0, 8437, format('The message type "%s" is for the target to send.', message_type_name))::parley._p_verdict;
+    return parley._p_error_of(8437, 'wrong side', message_type_name);
   end if;
   return null;
 end

@@ -9,6 +9,31 @@
 -- Cost of a run to an open conversation: one endpoint locked, one row inserted, one row of progress inserted and one deleted, in one statement for all.
 -- Whatever is unusual goes through transport/accept_run.sql, one by one.
 
+create function parley._p_refuse_batch(broker_instance uuid, epoch bigint, term bigint, token uuid, identities text[]) returns parley._p_verdict
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- First: a refused speaker must not shut out the true one.
+  v_error parley._p_error := parley._p_refusal_of_speaker(identities, broker_instance, epoch);
+begin
+  if v_error is not null then
+    return parley._p_verdict_of('held', 0, v_error);
+  end if;
+  v_error := parley._p_hear(broker_instance, epoch, term, token, array_to_string(identities, ' ') !~ 'peer:');
+  if v_error is not null then
+    return parley._p_verdict_of('superseded', 0, v_error);
+  elsif pg_sequence_last_value('parley._p_broker_switch') is not null then
+    return parley._p_verdict_of('held', 0, parley._p_error_of(28012, 'target disabled'));
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_refuse_batch(uuid, bigint, bigint, uuid, text[]) is
+'Says why no run of a batch is taken now; null when each is judged by itself.
+Arguments: as those of _p_accept_runs.';
+
 create function parley._p_accept_runs(
   broker_instance uuid, epoch bigint, term bigint, token uuid,
   conversation_ids uuid[], from_initiators boolean[], first_sequences bigint[], message_types text[], body_counts integer[], body_sizes bigint[],
@@ -24,11 +49,7 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
-  -- A refused speaker must not shut out the true one.
-  v_barred text := parley._p_refusal_of_speaker(identities, broker_instance, epoch);
-  v_refusal text := case when v_barred is null then parley._p_hear(
-    broker_instance, epoch, term, token, array_to_string(identities, ' ') !~ 'peer:'
-  ) end;
+  v_refusal parley._p_verdict := parley._p_refuse_batch(broker_instance, epoch, term, token, identities);
   v_locked bigint[];
   v_taken integer[];
   v_next bigint[];
@@ -38,17 +59,9 @@ begin
   if array_position(bodies, '') is not null then
     bodies := array_replace(bodies, '', null);
   end if;
-  if v_barred is not null then
+  if v_refusal.outcome is not null then
     return query
-    select r.ordinal, 'held'::text, 0::bigint, substring(v_barred from E'^\\d+')::integer, substr(v_barred, 8)
-    from generate_subscripts(conversation_ids, 1) as r (ordinal);
-    return;
-  elsif v_refusal is not null then
-    return query select r.ordinal, 'superseded'::text, 0::bigint, 9772, v_refusal from generate_subscripts(conversation_ids, 1) as r (ordinal);
-    return;
-  elsif pg_sequence_last_value('parley._p_broker_switch') is not null then
-    return query
-    select r.ordinal, 'held'::text, 0::bigint, 28012, 'The broker is disabled in the target database.'::text
+    select r.ordinal, v_refusal.outcome, v_refusal.next_sequence, v_refusal.error_number, v_refusal.description
     from generate_subscripts(conversation_ids, 1) as r (ordinal);
     return;
   end if;

@@ -116,7 +116,7 @@ begin
   );
   perform parley._p_break_lost(l.endpoint_id, 'this side') from unnest(v_locked) as l (endpoint_id);
   -- Of those that are held nothing is removed; asking again brings the same answer.
-  perform parley._p_park(e.endpoint_id, e.destination_id, 'The other side has acknowledged what was never sent.')
+  perform parley._p_park(e.endpoint_id, e.destination_id, parley._p_status(9736, 'not sent'))
   from parley._p_endpoint as e
   where e.endpoint_id = any (endpoint_ids) and e.endpoint_id <> all (v_locked) and e.destination_id is not null;
 end
@@ -168,6 +168,7 @@ declare
   v_endpoint parley._p_endpoint;
   v_given bigint;
   v_kept bigint;
+  v_error parley._p_error;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id for update skip locked;
   if not found then
@@ -196,7 +197,7 @@ begin
       perform parley._p_break_lost(v_endpoint.endpoint_id, 'this side');
     when outcome = 'expected' and is_alone and next_sequence < least(v_kept, first_sequence) then
       if next_sequence = 0 then
-        perform parley._p_end_refused(v_endpoint, 8462, 'The other side of the conversation no longer exists.');
+        perform parley._p_end_refused(v_endpoint, parley._p_error_of(8462, 'gone'));
       else
         perform parley._p_break_lost(v_endpoint.endpoint_id, 'the other side');
       end if;
@@ -208,9 +209,11 @@ begin
       from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id;
       perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
     when outcome = 'refused' then
-      perform parley._p_end_refused(v_endpoint, error_number, description);
+      perform parley._p_end_refused(v_endpoint, (error_number, description)::parley._p_error);
     when outcome = 'gone' then
-      perform parley._p_end_refused(v_endpoint, 8462, coalesce(description, 'The other side of the conversation no longer exists.'));
+      v_error := parley._p_error_of(8462, 'gone');
+      v_error.description := coalesce(description, v_error.description);
+      perform parley._p_end_refused(v_endpoint, v_error);
     else
       null;
   end case;
@@ -221,7 +224,7 @@ comment on function parley._p_answer(bigint, bigint, boolean, text, bigint, inte
 'Takes in one answer other than that a run was accepted. Held with error number 0 means busy: the daemon just tries again.
 Source: spec 6.10; reliability F2.';
 
-create function parley._p_end_refused(endpoint parley._p_endpoint, error_number integer, description text) returns void
+create function parley._p_end_refused(endpoint parley._p_endpoint, error parley._p_error) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -230,16 +233,16 @@ begin
     when endpoint.state = 'DO' then
       perform parley._p_remove_endpoint(endpoint);
     when endpoint.state in ('DI', 'ER') then
-      perform parley._p_hold_outgoing(endpoint, 'The conversation has ended: the message is held until END CONVERSATION.');
+      perform parley._p_hold_outgoing(endpoint, parley._p_status(9779, 'over'));
       -- There is no side to inform of an error any more.
       delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1;
     else
-      perform parley._p_break_conversations(array[endpoint.endpoint_id], error_number, description);
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], error);
   end case;
 end
 $$;
 
-comment on function parley._p_end_refused(parley._p_endpoint, integer, text) is
+comment on function parley._p_end_refused(parley._p_endpoint, parley._p_error) is
 'Ends a conversation whose far side in another database does not take part in it, with an Error message; one that has ended anyway just goes.
 The caller holds the row FOR UPDATE.';
 
@@ -248,18 +251,21 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_text text := 'Messages of this conversation were lost: the database of one side goes on from an older state.';
+  v_of_this_side parley._p_error := parley._p_error_of(9719, 'lost');
+  v_of_that_side parley._p_error := parley._p_error_of(9720, 'lost');
   v_endpoint parley._p_endpoint;
 begin
+  if whose <> 'this side' then
+    v_of_this_side := parley._p_error_of(9720, 'lost');
+    v_of_that_side := parley._p_error_of(9719, 'lost');
+  end if;
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_break_lost.endpoint_id;
   if v_endpoint.state = 'DO' then
     -- It does not want to know; the other side does.
     perform parley._p_drop_outgoing(v_endpoint);
-    perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_error_body(case whose when 'this side' then -9720 else -9719 end, v_text));
+    perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_broker_error_body(v_of_that_side));
   else
-    perform parley._p_break_conversations(
-      array[endpoint_id], case whose when 'this side' then 9719 else 9720 end, v_text, case whose when 'this side' then 9720 else 9719 end
-    );
+    perform parley._p_break_conversations(array[endpoint_id], v_of_this_side, v_of_that_side);
   end if;
 end
 $$;

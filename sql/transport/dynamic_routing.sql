@@ -107,9 +107,7 @@ begin
     or parley._p_ask_broker_configuration(endpoint.far_service, 8) = 'answered' then
     return null;
   end if;
-  return format(
-    'The broker configuration service was asked for a remote service binding for the service "%s", and has not answered yet.', endpoint.far_service
-  );
+  return parley._p_status(9770, 'binding asked', endpoint.far_service);
 end
 $$;
 

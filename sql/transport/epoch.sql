@@ -97,7 +97,9 @@ $$;
 comment on function parley._p_record_timeline() is
 'Gives the epoch, and begins a new one when the server is on another timeline than that of the last.';
 
-create function parley._p_hear(broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean) returns text
+create function parley._p_hear(
+  broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean
+) returns parley._p_error
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -105,7 +107,7 @@ declare
   v_known parley._p_known_broker;
 begin
   if broker_instance = (select b.service_broker_guid from parley._p_broker as b) then
-    return 'Another database speaks under the broker instance of this one: it is a copy. In the copy: select parley.new_broker();';
+    return parley._p_error_of(9772, 'same instance');
   end if;
   select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance;
   if not found then
@@ -123,13 +125,11 @@ begin
   end if;
   select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance for share;
   if (v_known.epoch, v_known.term) > (epoch, term) then
-    return format(
-      'Broker %s has spoken in epoch %s, term %s since: what comes from epoch %s, term %s is not taken. If two copies of its database are alive,'
-        || ' keep one, and in the other: select parley.new_broker();',
-      broker_instance, v_known.epoch, v_known.term, epoch, term
+    return parley._p_error_of(
+      9772, 'newer speaker', broker_instance::text, v_known.epoch::text, v_known.term::text, epoch::text, term::text
     );
   elsif v_known.token <> token then
-    return format('Two copies of the database of broker %s are alive. Keep one, and in the other: select parley.new_broker();', broker_instance);
+    return parley._p_error_of(9772, 'two copies', broker_instance::text);
   end if;
   return null;
 end

@@ -48,7 +48,7 @@ begin
     if not found or not from_initiator or sequence <> 0
       or to_broker <> (select b.service_broker_guid from parley._p_broker as b)
       or parley._p_was_opened(conversation_id)
-      or (parley._p_refuse_replay(sealed_at)).outcome is not null
+      or parley._p_refuse_replay(sealed_at) is not null
       or parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
       return null;
     end if;

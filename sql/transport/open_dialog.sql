@@ -10,34 +10,33 @@ declare
   v_queue parley._p_queue;
 begin
   if message_type in ('http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog') then
-    return ('refused', 0, 11277, 'A conversation cannot begin with its end.')::parley._p_verdict;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(11277, 'begins with its end'));
   end if;
   select * into v_service from parley._p_service as s where s.name = to_service;
   if not found then
-    return case
-      when to_broker is not null then (
-        'refused', 0, 8490, format('The target database has no service "%s".', to_service)
-          || parley._p_did_you_mean(coalesce(parley._p_role_of_identity(identity), 0), 'service', to_service)
-      )::parley._p_verdict
-      else ('unroutable', 0, 9796, format('The service "%s" does not exist at the target.', to_service))::parley._p_verdict
-    end;
+    if to_broker is null then
+      return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9796, 'not at the target', to_service));
+    end if;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(
+      8490, 'no service', to_service, parley._p_did_you_mean(coalesce(parley._p_role_of_identity(identity), 0), 'service', to_service)
+    ));
   end if;
   if parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
-    return ('refused', 0, 8494, format('The sender may not SEND to service "%s".', to_service))::parley._p_verdict;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(8494, 'sender', to_service));
   end if;
   select q.* into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
   if not v_queue.is_enqueue_enabled then
-    return ('held', 0, 11219, 'The queue of the target service is disabled.')::parley._p_verdict;
+    return parley._p_verdict_of('held', 0, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
   end if;
   select * into v_contract from parley._p_contract as c where c.name = contract;
   if not found then
-    return ('refused', 0, 8425, format('The target does not know the contract "%s".', contract))::parley._p_verdict;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(8425, 'unknown there', contract));
   elsif not exists (
     select
     from parley._p_service_contract as u
     where u.service_id = v_service.service_id and u.service_contract_id = v_contract.service_contract_id
   ) then
-    return ('refused', 0, 8408, format('Service "%s" does not accept the contract "%s".', to_service, contract))::parley._p_verdict;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(8408, 'not accepted', to_service, contract));
   end if;
   return null;
 end
@@ -84,7 +83,7 @@ begin
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
   select * into v_contract from parley._p_contract as c where c.name = contract;
   if ends_at <= clock_timestamp() then
-    return ('refused', 0, 8489, 'The dialog has exceeded its lifetime.')::parley._p_verdict;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(8489, 'lifetime'));
   end if;
   insert into parley._p_conversation_group (conversation_group_id, service_id)
   values (gen_random_uuid(), v_service.service_id)
@@ -105,7 +104,7 @@ begin
   returning * into v_endpoint;
   if not found then
     delete from parley._p_conversation_group as g where g.group_id = v_group;
-    return ('held', 0, 0, 'The conversation is being opened.')::parley._p_verdict;
+    return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'being opened'));
   end if;
   update parley._p_endpoint as e set far_endpoint_id = -e.endpoint_id where e.endpoint_id = v_endpoint.endpoint_id;
   if ends_at is not null then

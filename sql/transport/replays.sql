@@ -33,13 +33,14 @@ $$;
 
 comment on function parley._p_record_opened(uuid) is 'Notes that a secured dialog has begun here.';
 
-create function parley._p_refuse_replay(sealed_at timestamptz) returns parley._p_verdict
+create function parley._p_refuse_replay(sealed_at timestamptz) returns parley._p_error
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz := clock_timestamp();
-  v_reason text;
+  v_here text := to_char(v_now at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"');
+  v_sealed text := to_char(sealed_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"');
 begin
   if sealed_at is null then
     return null;
@@ -48,24 +49,14 @@ begin
   perform parley._p_record_timeline()
   from parley._p_broker as b
   where b.timeline is null or not parley._p_is_epoch_current();
-  select case
-      when sealed_at > v_now + interval '1 minute' then 'by a clock that is ahead of the one here'
-      when sealed_at <= v_now - interval '30 minutes' then 'longer ago than this server remembers dialogs'
-      when sealed_at <= b.remembers_since + interval '1 minute' then 'before this database has gone on from an older state'
-    end
-  into v_reason
-  from parley._p_broker as b;
-  if v_reason is null then
-    return null;
-  end if;
   return (
-    'held', 0, 28066,
-    format(
-      '28066: the first message of the dialog was sealed at %s, %s: it may be a replay. '
-        || 'A sender seals it anew each time; if this stays, compare the clocks, here it is %s.',
-      to_char(sealed_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'), v_reason, to_char(v_now at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')
-    )
-  )::parley._p_verdict;
+    select case
+      when sealed_at > v_now + interval '1 minute' then parley._p_error_of(28066, 'ahead', v_sealed, v_here)
+      when sealed_at <= v_now - interval '30 minutes' then parley._p_error_of(28066, 'too old', v_sealed, v_here)
+      when sealed_at <= b.remembers_since + interval '1 minute' then parley._p_error_of(28066, 'older state', v_sealed, v_here)
+    end
+    from parley._p_broker as b
+  );
 end
 $$;
 

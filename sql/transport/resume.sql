@@ -84,14 +84,14 @@ begin
     if exists (
       select from parley._p_endpoint as e where e.conversation_id = _p_compare.conversation_id and e.is_initiator = not from_initiator
     ) then
-      return ('held', 0, 0, 'The conversation is in use.')::parley._p_verdict;
+      return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'in use'));
     elsif given = 0 and expected = 0 or from_initiator and kept = 0 then
       -- Its first message has not arrived yet.
-      return ('accepted', 0, null, null)::parley._p_verdict;
+      return parley._p_verdict_of('accepted', 0);
     end if;
-    return ('gone', 0, 8462, 'The other side of the conversation no longer exists.')::parley._p_verdict;
+    return parley._p_verdict_of('gone', 0, parley._p_error_of(8462, 'gone'));
   elsif v_endpoint.far_broker_instance <> broker_instance::text then
-    return ('refused', 0, 8495, format('The conversation is with broker %s.', v_endpoint.far_broker_instance))::parley._p_verdict;
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(8495, 'other broker', v_endpoint.far_broker_instance));
   end if;
   v_here := parley._p_positions(v_endpoint.endpoint_id);
   if v_endpoint.state = 'ER'
@@ -99,15 +99,13 @@ begin
     or v_here.expected between kept and given and expected between v_here.kept and v_here.given then
     insert into parley._p_compared as c (endpoint_id, epoch) values (v_endpoint.endpoint_id, epoch)
     on conflict on constraint _p_compared_pkey do update set epoch = greatest(c.epoch, excluded.epoch);
-    return ('accepted', v_here.expected, null, null)::parley._p_verdict;
+    return parley._p_verdict_of('accepted', v_here.expected);
   end if;
   -- The result may be lost, so the other side gets a message too.
   perform parley._p_break_conversations(
-    array[v_endpoint.endpoint_id], 9720, 'Messages of this conversation were lost: the database of one side goes on from an older state.', 9719
+    array[v_endpoint.endpoint_id], parley._p_error_of(9720, 'lost'), parley._p_error_of(9719, 'lost')
   );
-  return (
-    'refused', 0, 9719, 'Messages of this conversation were lost: the database of one side goes on from an older state.'
-  )::parley._p_verdict;
+  return parley._p_verdict_of('refused', 0, parley._p_error_of(9719, 'lost'));
 end
 $$;
 

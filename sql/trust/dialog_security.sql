@@ -47,30 +47,6 @@ Arguments: has_certificate, whether the owner of the initiator''s service has on
 whether a remote service binding names the target; is_anonymous, its ANONYMOUS.
 Source: spec 7.3.';
 
-create function parley._p_security_status(error_number integer, principal oid, service text) returns text
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select error_number || ': ' || case error_number
-    when 9727 then format(
-      'the dialog is to be encrypted outside of this server, and nothing says for whom: create a remote service binding for service "%s",'
-        || ' or begin dialogs with encryption => false.', service
-    )
-    when 9728 then format('the role with oid %s, which stands for one side of the dialog, was dropped.', principal)
-    when 9731 then format('role "%s" has no certificate: parley certificate create, or import that of the other side.', pg_get_userbyid(principal))
-    when 9733 then format('the certificate of role "%s" has no private key here.', pg_get_userbyid(principal))
-    when 9767 then format('no certificate of role "%s" is active for begin_dialog.', pg_get_userbyid(principal))
-    when 28024 then format('the certificate of role "%s" is not yet valid.', pg_get_userbyid(principal))
-    when 28025 then format('the certificate of role "%s" has expired.', pg_get_userbyid(principal))
-    when 28056 then format('role "%s", for whose certificate the message is sealed, does not control service "%s".', pg_get_userbyid(principal), service)
-  end
-$$;
-
-comment on function parley._p_security_status(integer, oid, text) is
-'Says why a message is not sealed or not opened, as transmission_status has it.
-Arguments: error_number, of the underlying message; principal, whose certificate it is about; service, for 9727 and 28056 the target.
-Source: spec 6.12.';
-
 create function parley._p_find_dialog_certificate(
   principal oid, is_own boolean, out fingerprint bytea, out certificate bytea, out private_key bytea, out status text
 )
@@ -107,7 +83,14 @@ begin
   if not exists (select from pg_roles as r where r.oid = principal) then
     v_problem := 9728;
   end if;
-  status := parley._p_security_status(coalesce(v_problem, 9731), principal, null);
+  status := case v_problem
+    when 9728 then parley._p_numbered_status(9728, 'role dropped', principal::text)
+    when 9733 then parley._p_numbered_status(9733, 'no private key', pg_get_userbyid(principal))
+    when 9767 then parley._p_numbered_status(9767, 'not active', pg_get_userbyid(principal))
+    when 28024 then parley._p_numbered_status(28024, 'certificate not yet valid', pg_get_userbyid(principal))
+    when 28025 then parley._p_numbered_status(28025, 'certificate expired', pg_get_userbyid(principal))
+    else parley._p_numbered_status(9731, 'no certificate', pg_get_userbyid(principal))
+  end;
 end
 $$;
 
@@ -157,14 +140,14 @@ begin
         status := (parley._p_find_dialog_certificate(v_endpoint.owner, true)).status;
         mode := null;
       elsif mode = '9727' then
-        status := parley._p_security_status(9727, null, v_endpoint.far_service);
+        status := parley._p_numbered_status(9727, 'no binding', v_endpoint.far_service);
         mode := null;
       end if;
     elsif not is_recorded then
       mode := 'none';
       if v_endpoint.is_encrypted and not is_link_encrypted then
         mode := null;
-        status := '9727: the dialog is to be encrypted outside of this server, and its first message was not: it cannot be told for whom to do it.';
+        status := parley._p_numbered_status(9727, 'began in clear');
       end if;
     end if;
     return next;
@@ -295,17 +278,17 @@ begin
   select * into v_receiver from parley._p_certificate as c where c.fingerprint = receiver;
   private_key := v_receiver.private_key;
   if v_receiver.fingerprint is null or v_receiver.revoked_at is not null or private_key is null then
-    status := format('9733: there is no private key here for the certificate %s, for which the message is sealed.', encode(receiver, 'hex'));
+    status := parley._p_numbered_status(9733, 'not for here', encode(receiver, 'hex'));
   elsif v_receiver.expiry_date <= clock_timestamp() then
-    status := parley._p_security_status(28025, v_receiver.owner, null);
+    status := parley._p_numbered_status(28025, 'certificate expired', pg_get_userbyid(v_receiver.owner));
   elsif v_receiver.start_date > clock_timestamp() then
-    status := parley._p_security_status(28024, v_receiver.owner, null);
+    status := parley._p_numbered_status(28024, 'certificate not yet valid', pg_get_userbyid(v_receiver.owner));
   end if;
   select * into v_service from parley._p_service as s where s.name = service;
   -- A service that does not exist is refused for that reason.
   if status is null and v_service.service_id is not null
     and parley._p_has_permission(v_receiver.owner, 'CONTROL', 'service', v_service.service_id, v_service.owner) is not true then
-    status := parley._p_security_status(28056, v_receiver.owner, service);
+    status := parley._p_numbered_status(28056, 'no CONTROL', pg_get_userbyid(v_receiver.owner), service);
   end if;
   if signer is null or status is not null then
     return;
@@ -314,11 +297,11 @@ begin
   signer_principal := v_signer.owner;
   signer_certificate := v_signer.certificate;
   if v_signer.fingerprint is null or v_signer.revoked_at is not null then
-    status := format('9731: the certificate %s, which has signed the message, is not known here, or revoked.', encode(signer, 'hex'));
+    status := parley._p_numbered_status(9731, 'unknown signer', encode(signer, 'hex'));
   elsif v_signer.expiry_date <= clock_timestamp() then
-    status := parley._p_security_status(28025, v_signer.owner, null);
+    status := parley._p_numbered_status(28025, 'certificate expired', pg_get_userbyid(v_signer.owner));
   elsif v_signer.start_date > clock_timestamp() then
-    status := parley._p_security_status(28024, v_signer.owner, null);
+    status := parley._p_numbered_status(28024, 'certificate not yet valid', pg_get_userbyid(v_signer.owner));
   end if;
 end
 $$;

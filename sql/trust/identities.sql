@@ -69,7 +69,7 @@ PUBLIC counts.
 Arguments: identity, certificate:FINGERPRINT of who has signed a dialog, peer:FINGERPRINT or role:NAME, as the daemon has it proven.
 Source: spec 7.1.';
 
-create function parley._p_refusal_of_identity(identity text, speaker uuid) returns text
+create function parley._p_refusal_of_identity(identity text, speaker uuid) returns parley._p_error
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -87,11 +87,11 @@ begin
   join parley._p_peer as p using (peer_id)
   where c.fingerprint = v_fingerprint;
   if v_key.revoked_at is not null then
-    return '28034: this broker does not accept the other side any more: the peer was revoked.';
+    return parley._p_error_of(28034, 'sender revoked');
   elsif v_key.not_before > clock_timestamp() then
-    return '28022: the key of the sending broker is not yet valid here.';
+    return parley._p_error_of(28022, 'key not yet valid');
   elsif v_key.not_after <= clock_timestamp() then
-    return '28023: the key of the sending broker has expired here.';
+    return parley._p_error_of(28023, 'key expired');
   elsif v_key.is_forwarder then
     return null;
   end if;
@@ -101,20 +101,18 @@ begin
   end if;
   perform from parley._p_peer as p where array[speaker] <@ p.broker_instances and p.revoked_at is null;
   if found then
-    return '28047: the sending broker may not speak for this broker instance, which belongs to another peer. If it forwards, say so there: parley.alter_peer.';
+    return parley._p_error_of(28047, 'of another peer');
   end if;
   select * into v_pin from parley._p_peer_broker as b where b.broker_instance = speaker;
   if found then
     if v_pin.peer_id = v_key.peer_id or v_pin.fingerprint = v_fingerprint or v_pin.authority_name = v_name then
       return null;
     end if;
-    return '28047: the sending broker may not speak for this broker instance: another one has done so first. See parley.peer_brokers there; if it has moved,'
-      || ' or is served by a daemon with a key of its own, say so: parley.alter_peer(name, broker_instances => ...).';
+    return parley._p_error_of(28047, 'claimed');
   end if;
   perform from parley._p_known_broker as k where k.broker_instance = speaker and k.is_beside;
   if found then
-    return '28047: the sending broker may not speak for this broker instance: a database beside this one has done so. If it has moved, say so there:'
-      || ' parley.alter_peer(name, broker_instances => ...).';
+    return parley._p_error_of(28047, 'beside');
   end if;
   return null;
 end
@@ -125,7 +123,7 @@ comment on function parley._p_refusal_of_identity(text, uuid) is
 Arguments: identity, as _p_role_of_identity takes it; speaker, the broker instance in whose name it speaks.
 Source: spec 6.12, 7.2.';
 
-create function parley._p_claim_broker(identity text, speaker uuid) returns text
+create function parley._p_claim_broker(identity text, speaker uuid) returns parley._p_error
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -145,7 +143,7 @@ begin
   from parley._p_peer_broker as b
   where b.peer_id = v_peer.peer_id or b.authority_name = v_name or b.fingerprint = v_fingerprint;
   if v_count >= 1000 then
-    return '28047: the sending broker has spoken for a thousand broker instances already. If it forwards, say so there: parley.alter_peer.';
+    return parley._p_error_of(28047, 'too many');
   end if;
   insert into parley._p_peer_broker (broker_instance, peer_id, authority_name, fingerprint)
   values (speaker, v_peer.peer_id, v_name, v_fingerprint)
@@ -179,13 +177,13 @@ comment on function parley._p_settle_brokers(integer, uuid[]) is
 'Forgets who has spoken first in the name of brokers of which an operator or a pairing says now whose they are.
 Arguments: peer, whose; instances.';
 
-create function parley._p_refusal_of_identities(identities text[], speaker uuid) returns text
+create function parley._p_refusal_of_identities(identities text[], speaker uuid) returns parley._p_error
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_identity text;
-  v_refusal text;
+  v_refusal parley._p_error;
 begin
   -- All of a batch has come over one link; what does not come over links costs nothing here.
   if array_to_string(identities, ' ') !~ 'peer:' then
@@ -210,15 +208,14 @@ speaker is believed in anything.
 Arguments: identities of the runs; speaker, the broker instance in whose name they come.
 Source: spec 6.12, 7.2.';
 
-create function parley._p_refusal_of_speaker(identities text[], speaker uuid, epoch bigint) returns text
+create function parley._p_refusal_of_speaker(identities text[], speaker uuid, epoch bigint) returns parley._p_error
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   if epoch > extract(epoch from clock_timestamp() + interval '10 minutes') * 1000000 then
-    return format(
-      '28047: the epoch of broker instance %s lies ahead of the time here by more than ten minutes. Compare the clocks: here it is %s.',
-      speaker, to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')
+    return parley._p_error_of(
+      28047, 'epoch ahead', speaker::text, to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')
     );
   end if;
   return parley._p_refusal_of_identities(identities, speaker);

@@ -50,7 +50,7 @@ func TestATraceShowsWhatComesFromAnotherDatabase(t *testing.T) {
 		},
 		"an error of the broker": {
 			do: func(_, answerer *side, _ string) {
-				answerer.exec("select parley._p_break_conversations(array[e.endpoint_id], 9719, 'lost', 9720) from parley._p_endpoint as e")
+				answerer.exec("select parley._p_break_conversations(array[e.endpoint_id], (9719, 'lost'), (9720, 'lost')) from parley._p_endpoint as e")
 			},
 			asking: []string{
 				"BEGIN DIALOG, SO", "SEND Message, SO", "Delayed, CO", "Local, CO", "Received Broker Error Message, ER, lost",

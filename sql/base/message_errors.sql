@@ -1,0 +1,66 @@
+-- The errors that end conversations: what stands in the body of an Error message, under the negative number, and in the
+-- answer to what another database has sent. A row is read as in base/definition_errors.sql;
+-- parley._p_error_of(number, situation, arguments...) makes the error of it.
+
+create view parley._p_message_error as
+select e.number, e.situation, e.message, e.cause, e.remedy
+from (values
+  (8408, 'not accepted', 'Service "%1$s" does not accept the contract "%2$s".', null,
+    'Correct the contract, or let the service accept it.'),
+  (8425, 'unknown there', 'The target does not know the contract "%1$s".', null,
+    'Create the contract in both databases alike.'),
+  (8428, 'unknown there', 'The target does not know the message type "%1$s".', null,
+    'Create the message type in both databases alike.'),
+  (8430, 'not valid', 'A message of type "%1$s" failed its validation.', null, 'Correct the sender.'),
+  (8430, 'too long', 'A message of type "%1$s" has %2$s bytes; at most %3$s are validated.', null,
+    'Send it in parts, or by a message type without validation.'),
+  (8437, 'wrong side', 'The message type "%1$s" is for the target to send.', null,
+    'Create the contract in both databases alike.'),
+  (8457, 'wrong side', 'The message type "%1$s" is for the initiator to send.', null,
+    'Create the contract in both databases alike.'),
+  (8457, 'out of order', 'Only an Error may stand outside the order.', null,
+    'The sending server breaks the protocol: repair it.'),
+  (8462, 'gone', 'The other side of the conversation no longer exists.', null, 'Begin a new conversation.'),
+  (8462, 'forgotten', 'The initiator has forgotten the conversation.', null, 'Nothing: the initiator is gone.'),
+  (8462, 'never left', 'The conversation has never left its database.', null,
+    'Begin a new conversation; find out who else uses its id.'),
+  (8462, 'damaged', 'The other side of the conversation was damaged and has been dropped.', null,
+    'Begin a new conversation.'),
+  (8469, 'contract removed', 'The service "%1$s" no longer accepts the contract "%2$s".', null,
+    'As the application decides.'),
+  (8470, 'service dropped', 'The service "%1$s" was dropped.', null, 'As the application decides.'),
+  (8487, 'contract dropped', 'The contract "%1$s" was dropped.', null, 'As the application decides.'),
+  (8489, 'lifetime', 'The dialog has exceeded its lifetime.', null, 'Begin a new conversation.'),
+  (8490, 'no service', 'The target database has no service "%1$s".%2$s', null,
+    'Correct the name of the service or the broker instance.'),
+  (8494, 'owner', '%1$s, the owner of service "%2$s", may not SEND to service "%3$s".', null,
+    'Grant SEND on the target service.'),
+  (8494, 'sender', 'The sender may not SEND to service "%1$s".', null,
+    'Grant SEND on the target service, to public or to the role of the peer.'),
+  (8495, 'local', 'The conversation is with a service of the target database itself.', null,
+    'Find out who else uses the id of the conversation.'),
+  (8495, 'other broker', 'The conversation is with broker %1$s.', null,
+    'Begin a new conversation: two instances of the service had got the first message.'),
+  (8498, 'not in the contract', 'The message type "%1$s" is not part of the contract "%2$s" there.', null,
+    'Create the contract in both databases alike.'),
+  (9615, 'not valid', 'A message of type "%1$s" failed its validation.', null, 'Correct this side, which sent it.'),
+  (9615, 'too long', 'A message of type "%1$s" has %2$s bytes; at most %3$s are validated.', null,
+    'Send it in parts, or by a message type without validation.'),
+  (9616, 'not valid', 'A message of type "%1$s" failed its validation.', null,
+    'Correct the other side, which sent it.'),
+  (9616, 'too long', 'A message of type "%1$s" has %2$s bytes; at most %3$s are validated.', null,
+    'The other side may send it in parts, or by a message type without validation.'),
+  (9719, 'restored', 'The database of one side of the conversation was restored or attached.', null,
+    'Begin a new conversation: this side''s database went back.'),
+  (9719, 'lost', 'Messages of this conversation were lost: the database of one side goes on from an older state.', null,
+    'Begin a new conversation: this side''s database went back.'),
+  (9720, 'restored', 'The database of one side of the conversation was restored or attached.', null,
+    'Begin a new conversation: the other side''s database went back.'),
+  (9720, 'lost', 'Messages of this conversation were lost: the database of one side goes on from an older state.', null,
+    'Begin a new conversation: the other side''s database went back.'),
+  (11277, 'begins with its end', 'A conversation cannot begin with its end.', null,
+    'The sending server breaks the protocol: repair it.')
+) as e (number, situation, message, cause, remedy);
+
+comment on view parley._p_message_error is
+'Errors that arrive in Error messages and in answers to other databases: number, situation and texts.';
